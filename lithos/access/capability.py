@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lithos.config.catalogue import Config
 from lithos.core.oauth.requests import RESOURCE_PATHS
-from lithos.core.scopes import WriteScopes, check_globs, scopes_of_agents
+from lithos.core.scopes import ScopeOfToken
 from lithos.kernel.capability import Capability, Pages
 from lithos.kernel.parts import Clock
 from lithos.services.admitting import Keyring
@@ -27,13 +27,9 @@ def share_keyring(ring: TokenRing) -> Keyring:
     return ring
 
 
-def make_scopes(config: Config, keyring: TokenRing) -> WriteScopes:
-    """Make the rules of who may write where."""
-    return WriteScopes(
-        check_globs(config.storage.protected),
-        scopes_of_agents(config.agents),
-        of_token=keyring.scope_of,
-    )
+def make_scope_of_token(keyring: TokenRing) -> ScopeOfToken:
+    """Make what tells where a named token may write."""
+    return keyring.scope_of
 
 
 def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> AuthorizationServer | None:
@@ -56,7 +52,7 @@ def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> Auth
 
 ACCESS = Capability(
     name="access",
-    makers=(make_keyring, share_keyring, make_scopes, make_authorization),
+    makers=(make_keyring, share_keyring, make_scope_of_token, make_authorization),
     pages=Pages(modules=("lithos.access.pages",)),
     front="lithos.access.front",
 )

@@ -31,8 +31,8 @@ from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.indexing.models import Models
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening, StartStopped
+from lithos.actors.recording.catching_up import CatchingUp
 from lithos.actors.remembering.actor import Memory
-from lithos.actors.writing.catching_up import CatchingUp
 from lithos.actors.writing.keeper import Keeper
 from lithos.app import capabilities
 from lithos.app.capabilities import makers

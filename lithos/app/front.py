@@ -70,7 +70,7 @@ async def front_parts(
     keyring_runs: bool = True,
 ) -> FrontParts:
     """What serves a server; what that needs is started in `nursery`."""
-    keyring: Keyring = server.find(Keyring) or OneToken(settings.auth_token)  # type: ignore[type-abstract]
+    keyring: Keyring = server.find(Keyring) or OneToken(settings.auth_token)
     agent = server.get(ServerConfig).console_agent
     front = Front(
         parts=server,

@@ -39,11 +39,12 @@ from lithos.services.upkeep.reconcile_indices import Failure, Progress, ScopeRes
 from lithos.services.upkeep.stored_questions import count_questions, forget_stored_questions
 from lithos.services.upkeep.validation import Survey, read_note_rows
 from lithos.stores.indexes.embedder import load_embedder
+from lithos.stores.learning.orders import ForgetOrders
 from lithos.stores.learning.queue import LedgerRows
 from lithos.stores.lock import AlreadyOwned, VaultOwned, is_owned
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.lookup import is_there
-from lithos.stores.orders import ForgetOrders, VanishedFiles
+from lithos.stores.orders import VanishedFiles
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 from lithos.telemetry import get_logger
 

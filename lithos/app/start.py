@@ -18,13 +18,13 @@ from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.kit import Mailbox, supervise
 from lithos.actors.opening import Opening
+from lithos.actors.recording.catching_up import settle_pending
+from lithos.actors.recording.recorder import Recorder
 from lithos.actors.remembering.actor import Memory
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.watcher import Watcher
-from lithos.actors.writing.catching_up import settle_pending
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.publisher import Publisher
-from lithos.actors.writing.recording import Recorder
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords

@@ -5,17 +5,20 @@ from __future__ import annotations
 from lithos.actors.attaching.attaching import Attaching
 from lithos.actors.attaching.captions import Captions
 from lithos.actors.indexing.indexer import FulltextIndexer
-from lithos.actors.indexing.ports import ChunkSizes
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.writer import Writer
 from lithos.config.catalogue import Config
+from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock, Parts
 from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.attachments.searching import AttachmentSearch
+from lithos.services.search.others import OtherHits
+from lithos.services.writing.ports import OtherFiles
 from lithos.stores.notes.files import NoteFiles
+from lithos.tools.attachments import AttachmentFiles, AttachmentHits
 
 
 def make_attaching(
@@ -58,9 +61,28 @@ async def has_file(server: Parts, thing: str) -> bool:
     return thing in server.get(Attaching).ids
 
 
+def make_other_files(files: AttachmentFiles) -> OtherFiles:
+    """Make what reads and lists attachments like notes."""
+    return files
+
+
+def make_other_hits(hits: AttachmentHits) -> OtherHits:
+    """Make what searches attachments beside notes."""
+    return hits
+
+
 ATTACHMENTS = Capability(
     name="attachments",
-    makers=(Captions, make_attaching, AttachmentReading, AttachmentSearch),
+    makers=(
+        Captions,
+        make_attaching,
+        AttachmentReading,
+        AttachmentSearch,
+        AttachmentFiles,
+        AttachmentHits,
+        make_other_files,
+        make_other_hits,
+    ),
     background=(Background(Attaching, Attaching.run),),
     pages=Pages(modules=("lithos.attachments.pages",), tabs=(Link(2, "Files", "/console/attachments"),)),
     holds=has_file,

@@ -201,3 +201,10 @@ class ParentExists(LithosError):
 
 class InvalidRelationType(LithosError):
     """A spawn relation other than `discovered_from` or `blocks`."""
+
+
+class IndexFailed(Exception):
+    """A search index could not be changed, saved or opened for writing.
+
+    The index stays usable for searches and may be tried again; notes are not affected.
+    """

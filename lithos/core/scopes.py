@@ -9,7 +9,7 @@ case-sensitively, after Unicode normalisation (NFC).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 from unicodedata import normalize
 
 from attrs import field, frozen
@@ -192,6 +192,10 @@ def _match(
     return all(each == star for each in pattern[place:])
 
 
+#: Tells the scope that a named token has at this moment, None where it has none.
+ScopeOfToken: TypeAlias = Callable[[Principal], Scope | None]
+
+
 @frozen
 class WriteScopes:
     """Who may change which path now: tokens, agents by the name they give, and what only persons change.
@@ -201,7 +205,7 @@ class WriteScopes:
 
     protected: tuple[str, ...] = ()
     agents: Mapping[str, Scope] = field(factory=dict)
-    of_token: Callable[[Principal], Scope | None] = lambda _: None
+    of_token: ScopeOfToken = lambda _: None
 
     def place_of(self, by: Principal | None, agent: str, path: str) -> Place:
         """Where a path lies for who asks under an agent's name; `by` None is Lithos's own work."""

@@ -12,6 +12,7 @@ from typing import Final
 import attrs
 from attrs import define, field, frozen
 
+from lithos.core.learning.memory import Asked
 from lithos.core.tasks.model import Citation
 
 #: A question that is asked again is answered well where what was cited for it is among so many first notes.
@@ -50,21 +51,6 @@ NOTHING: Final = Counts()
 
 
 @frozen
-class Asked:
-    """A retrieval or a briefing: who asked what (`question` is a digest) when, and the notes of the answer.
-
-    `tokens` is None where it was no briefing; `is_followup` where it was one about news alone.
-    """
-
-    at: datetime
-    agent: str
-    question: str
-    task_id: str | None
-    notes: tuple[str, ...]
-    tokens: int | None
-    is_followup: bool
-
-
 @define
 class Tally:
     """Counts by day (in UTC) and agent of what is told of, in any order but for `ask`."""

@@ -37,7 +37,7 @@ def _add_routes(parts: Parts, websockets: Subscribers, app: QuartTrio) -> None:
     from lithos.front.events.audit import add_audit  # noqa: PLC0415 - Quart loads late
     from lithos.front.events.ws import WsEndpoint  # noqa: PLC0415
 
-    add_audit(parts.get(AccessLog), parts.get(NoteTitles), app)  # type: ignore[type-abstract]
+    add_audit(parts.get(AccessLog), parts.get(NoteTitles), app)
     WsEndpoint(parts.get(EventStreams), parts.get(Cursors), websockets).add_routes(app)
 
 

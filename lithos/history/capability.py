@@ -5,10 +5,11 @@ from __future__ import annotations
 import attrs
 
 from lithos.actors.blocking import Threads
+from lithos.actors.recording.catching_up import CatchingUp
+from lithos.actors.recording.recorder import Recorder
 from lithos.actors.settled_clock import SettledClock
-from lithos.actors.writing.catching_up import CatchingUp
 from lithos.actors.writing.keeper import Keeper
-from lithos.actors.writing.recording import Recorder
+from lithos.actors.writing.ports import VersionRecorder, VersionStore
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import HistoryConfig
@@ -20,12 +21,23 @@ from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.restoring import Restoring
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.upkeep.history import HistoryUpkeep
+from lithos.services.writing.ports import EarlierVersions
 from lithos.stores.history.store import HistoryStore
+
+
+def make_version_store(store: HistoryStore | None) -> VersionStore | None:
+    """Make what notes read of the history; None where `history.enabled` is off."""
+    return store
 
 
 def make_recorder(store: HistoryStore | None) -> Recorder:
     """Make what records versions."""
     return Recorder(store, Threads())
+
+
+def make_version_recorder(recorder: Recorder) -> VersionRecorder:
+    """Make what the writer has its versions recorded by."""
+    return recorder
 
 
 def make_catching_up(recorder: Recorder, catalogue: Catalogue, keeper: Keeper, writer: Writer) -> CatchingUp:
@@ -36,6 +48,11 @@ def make_catching_up(recorder: Recorder, catalogue: Catalogue, keeper: Keeper, w
 def make_history(store: HistoryStore | None, catalogue: Catalogue) -> NoteHistory:
     """Make the reader of versions."""
     return NoteHistory(store, Threads(2), catalogue)
+
+
+def make_earlier_versions(history: NoteHistory) -> EarlierVersions:
+    """Make what notes ask of their earlier versions."""
+    return history
 
 
 def make_restoring(
@@ -58,9 +75,12 @@ def make_history_upkeep(
 HISTORY = Capability(
     name="history",
     makers=(
+        make_version_store,
         make_recorder,
+        make_version_recorder,
         make_catching_up,
         make_history,
+        make_earlier_versions,
         make_restoring,
         make_history_upkeep,
         ConflictCopies,

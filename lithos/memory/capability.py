@@ -21,7 +21,7 @@ from lithos.services.enrich.projection import Projection
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.enrich.worker import Enrichment, Retention, TaskStates
 from lithos.services.notes.edges import Edges
-from lithos.services.notes.knowledge import CitedBefore, Knowledge
+from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.relations import Graph, no_edges
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.evidence import EvidencePipeline
@@ -30,6 +30,8 @@ from lithos.services.retrieve.questions import QuestionMemory
 from lithos.services.retrieve.retrieve import Retrieve
 from lithos.services.retrieve.scout_team import NameScouts, Team, make_team
 from lithos.services.retrieve.scouts import Dispatcher, RelationScouts
+from lithos.services.search.cache import CitedBefore
+from lithos.services.search.neighbourhood import Neighbourhoods
 from lithos.services.search.search import Search
 from lithos.services.tasks.coordination import Coordination, Teaching
 from lithos.stores.coordination.store import CoordinationStore
@@ -156,6 +158,11 @@ async def has_memory(server: Parts, thing: str) -> bool:
     return thing.startswith("edge_") and await server.get(Edges).find(thing) is not None
 
 
+def make_neighbourhoods(catalogue: Catalogue, edges: Edges, search: Search) -> Neighbourhoods:
+    """Make what draws the links around a note."""
+    return Neighbourhoods(catalogue, edges, search.centrality)
+
+
 MEMORY = Capability(
     name="memory",
     makers=(
@@ -180,6 +187,7 @@ MEMORY = Capability(
         Drain,
         TaskStates,
         make_enrichment,
+        make_neighbourhoods,
     ),
     background=(
         Background(QuestionUpkeep, QuestionUpkeep.take_orders),
@@ -198,6 +206,7 @@ MEMORY = Capability(
     tools=(
         "lithos.tools.rows.memory",
         "lithos.tools.memory",
+        "lithos.tools.context",
         "lithos.tools.relations",
         "lithos.tools.connector",
         "lithos.tools.legacy",

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+
+from attrs import evolve
 
 from lithos.actors.blocking import NoteThreads, Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import make_id
-from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.front_signals import FrontSignals
-from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer
-from lithos.actors.opening import Opening
 from lithos.actors.settled_clock import SettledClock
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.applying import Applying
 from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.keeper import Keeper
+from lithos.actors.writing.ports import ChangeGate, NoteIndex, VersionRecorder, VersionStore
 from lithos.actors.writing.preparation import Preparation
-from lithos.actors.writing.proposing import Proposing
 from lithos.actors.writing.publisher import Publisher
-from lithos.actors.writing.recording import Recorder
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.first_looks import FirstLooks
 from lithos.catalogue.lineage import Lineage
 from lithos.catalogue.note_records import NoteRecords
+from lithos.config.catalogue import Config
 from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
 from lithos.core.journal.ports import Along, KnownNotes
-from lithos.core.proposals import PendingProposals
-from lithos.core.scopes import WriteScopes
+from lithos.core.scopes import ScopeOfToken, WriteScopes, check_globs, scopes_of_agents
 from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock, Parts
 from lithos.metrics import Metrics
@@ -44,10 +43,8 @@ from lithos.services.tasks.agents import NoteTitles
 from lithos.services.writing.cut_reads import CutReads
 from lithos.services.writing.pasting import Pasting
 from lithos.stores.coordination.note_rows import NOTE_TABLES
-from lithos.stores.coordination.proposals import ProposalRows
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.history.store import HistoryStore
-from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.database import Database
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.displaced import Displaced, Moves
 from lithos.stores.notes.files import NoteFiles
@@ -61,24 +58,18 @@ def make_records(rows: ScannedRows) -> NoteRecords:
     return NoteRecords(rows.rows)
 
 
-def make_opening(fulltext: FulltextIndex) -> Opening:
-    """Make what tells how far the start is."""
-    return Opening(fulltext.document_count)
-
-
 def make_publisher(
     coordinator: Coordinator,
-    words: FulltextIndexer,
-    meaning: VectorIndexer,
+    indexes: Sequence[NoteIndex],
     manifest: Manifest,
     records: NoteRecords,
 ) -> Publisher:
     """Make the actor that tells indexes and journal of a change."""
-    return Publisher(coordinator.mailbox, (words, meaning), manifest, Threads(), records)
+    return Publisher(coordinator.mailbox, indexes, manifest, Threads(), records)
 
 
 def make_keeper(
-    files: NoteFiles, displaced: Displaced, clock: Clock, settled: SettledClock, recorder: Recorder
+    files: NoteFiles, displaced: Displaced, clock: Clock, settled: SettledClock, recorder: VersionRecorder
 ) -> Keeper:
     """Make the keeper of bytes that a change took from their place."""
     return Keeper(files, displaced, Threads(), clock, settled, recorder.look_again, lambda: settled.reached)
@@ -95,27 +86,13 @@ def make_applying(
     records: NoteRecords,
     files: NoteFiles,
     moves: Moves,
-    recorder: Recorder,
+    recorder: VersionRecorder,
     journal: CoordinationStore,
-    versions: HistoryStore | None,
+    versions: VersionStore | None,
 ) -> Applying:
     """Make what carries a change out."""
-    needed = (journal,) if versions is None else (journal, versions)
+    needed: tuple[Database | VersionStore, ...] = (journal,) if versions is None else (journal, versions)
     return Applying(records, files, moves, Threads(), recorder, needed)
-
-
-def make_proposing(
-    coordinator: Coordinator,
-    pending: PendingProposals,
-    journal: CoordinationStore,
-    journal_thread: JournalThread,
-    threads: NoteThreads,
-    catalogue: Catalogue,
-    clock: Clock,
-) -> Proposing:
-    """Make what keeps a change for a person."""
-    rows = journal.rows(ProposalRows)
-    return Proposing(coordinator, pending, rows, journal_thread, threads, catalogue, clock)
 
 
 def rows_along(records: NoteRecords) -> Along:
@@ -128,19 +105,25 @@ def known_notes(catalogue: Catalogue) -> KnownNotes:
     return catalogue
 
 
+def make_scopes(config: Config, of_token: ScopeOfToken | None) -> WriteScopes:
+    """Make the rules of who may write where."""
+    scopes = WriteScopes(check_globs(config.storage.protected), scopes_of_agents(config.agents))
+    return scopes if of_token is None else evolve(scopes, of_token=of_token)
+
+
 def make_writer(
     preparation: Preparation,
     applying: Applying,
     publisher: Publisher,
     keeper: Keeper,
     outlines: Outlines,
-    proposing: Proposing,
-    versions: HistoryStore | None,
+    gate: ChangeGate | None,
+    versions: VersionStore | None,
     scopes: WriteScopes,
 ) -> Writer:
     """Make the one writer of notes."""
     kept = partial(kept_versions, versions)
-    writer = Writer(preparation, applying, publisher, keeper.take, outlines, proposing, kept)
+    writer = Writer(preparation, applying, publisher, keeper.take, outlines, gate, kept)
     writer.scopes = scopes
     return writer
 
@@ -160,8 +143,7 @@ def make_watcher(
     server: ServerConfig,
     guard: DeletionGuard,
     writer: Writer,
-    words: FulltextIndexer,
-    meaning: VectorIndexer,
+    indexes: Sequence[NoteIndex],
     metrics: Metrics,
 ) -> Watcher:
     """Make the watcher; switched off, it still ends what the guard began."""
@@ -170,7 +152,7 @@ def make_watcher(
         index.watch_debounce_ms / 1_000,
         guard,
         writer.mailbox,
-        (words, meaning),
+        indexes,
         partial(metrics.count, "file_watcher_events"),
     )
 
@@ -211,14 +193,13 @@ NOTES = Capability(
         Lineage,
         Outlines,
         FirstLooks,
-        make_opening,
         make_publisher,
         make_keeper,
         make_preparation,
         make_applying,
-        make_proposing,
         known_notes,
         rows_along,
+        make_scopes,
         make_writer,
         make_vanished,
         make_guard,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from lithos.actors.writing.ports import VersionStore
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.kinship import MOST_VERSIONS
+from lithos.core.history.versions import HistoryFailed
 from lithos.core.plan import Place
 from lithos.stores.coordination.note_rows import KeptNotes, NoteRows
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.history.schema import HistoryFailed
-from lithos.stores.history.store import HistoryStore
 from lithos.stores.notes.displaced import Moves
 from lithos.stores.notes.files import NoteFiles
 from lithos.telemetry import get_logger
@@ -29,7 +29,7 @@ class ScannedRows:
         self.rows = NoteRows()
 
 
-def recorded_places(versions: HistoryStore | None, ids: Collection[str]) -> Mapping[str, Place]:
+def recorded_places(versions: VersionStore | None, ids: Collection[str]) -> Mapping[str, Place]:
     """Where notes were according to the history, as far as there is one. Blocks."""
     try:
         return versions.places(ids) if versions is not None else {}
@@ -38,7 +38,7 @@ def recorded_places(versions: HistoryStore | None, ids: Collection[str]) -> Mapp
         return {}
 
 
-def kept_versions(versions: HistoryStore | None, note_id: str) -> Iterator[bytes]:
+def kept_versions(versions: VersionStore | None, note_id: str) -> Iterator[bytes]:
     """The kept versions of a note, the newest first, as far as there is a history. Blocks."""
     try:
         if versions is not None:

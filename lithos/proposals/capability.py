@@ -5,12 +5,19 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
+from lithos.actors.blocking import NoteThreads
+from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import make_id
 from lithos.actors.coordinating.proposals import ProposalBoard
+from lithos.actors.coordinating.reading import JournalThread
+from lithos.actors.writing.ports import ChangeGate
+from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import ProposalsConfig
 from lithos.core.proposals import MOST_REASONS, PendingProposals, TidyProposals
 from lithos.kernel.capability import Background, Capability, Link, Pages, Retention, Waiting
-from lithos.kernel.parts import Parts
+from lithos.kernel.parts import Clock, Parts
+from lithos.proposals.keeping import Proposing
+from lithos.services.context.context import WaitingKeys
 from lithos.services.notes.proposals import Proposals
 from lithos.stores.coordination.proposals import PROPOSAL_TABLES, ProposalRows
 from lithos.stores.coordination.store import CoordinationStore
@@ -51,9 +58,28 @@ async def has_proposal(server: Parts, thing: str) -> bool:
     return server.get(PendingProposals).get(thing) is not None
 
 
+def make_change_gate(
+    coordinator: Coordinator,
+    pending: PendingProposals,
+    journal: CoordinationStore,
+    journal_thread: JournalThread,
+    threads: NoteThreads,
+    catalogue: Catalogue,
+    clock: Clock,
+) -> ChangeGate:
+    """Make what keeps a change for a person."""
+    rows = journal.rows(ProposalRows)
+    return Proposing(coordinator, pending, rows, journal_thread, threads, catalogue, clock)
+
+
+def make_waiting_keys(proposals: Proposals) -> WaitingKeys:
+    """Make what a briefing says of proposals that wait."""
+    return proposals
+
+
 PROPOSALS = Capability(
     name="proposals",
-    makers=(make_pending, make_proposal_board, Proposals),
+    makers=(make_pending, make_proposal_board, make_change_gate, Proposals, make_waiting_keys),
     background=(Background(Proposals, Proposals.resume),),
     pages=Pages(
         modules=("lithos.front.console.pages.review",),

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from lithos.actors.blocking import Threads
 from lithos.actors.indexing.accurate import ACCURATE, AccurateTier
 from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer, Visibility
 from lithos.actors.indexing.models import Models
-from lithos.actors.indexing.ports import ChunkSizes, FulltextPort, VectorPort
+from lithos.actors.indexing.ports import FulltextPort, VectorPort
 from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.actors.opening import Opening
+from lithos.actors.writing.ports import NoteIndex
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import SearchConfig, StorageConfig
+from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.capability import Capability, Link, Pages
-from lithos.services.notes.edges import Edges
 from lithos.services.search.asked import Asked
+from lithos.services.search.cache import CacheLookup
 from lithos.services.search.duplicates import Duplicates
-from lithos.services.search.neighbourhood import Neighbourhoods
 from lithos.services.search.search import Search
+from lithos.services.writing.ports import SimilarNotes, TextMatches
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.transformer import load_transformer
@@ -36,6 +40,11 @@ class EmbeddingThread(Threads):
 
     def __init__(self) -> None:
         super().__init__(1)
+
+
+def make_opening(fulltext: FulltextIndex) -> Opening:
+    """Make what tells how far the start is."""
+    return Opening(fulltext.document_count)
 
 
 def make_sizes(search: SearchConfig) -> ChunkSizes:
@@ -101,19 +110,30 @@ def make_vector_indexer(
     )
 
 
+def make_indexes(words: FulltextIndexer, meaning: VectorIndexer) -> Sequence[NoteIndex]:
+    """Make the indexes that follow the notes."""
+    return words, meaning
+
+
+def make_text_matches(search: Search) -> TextMatches:
+    """Make what finds notes by a full-text query for lists of notes."""
+    return search
+
+
+def make_similar_notes(duplicates: Duplicates) -> SimilarNotes:
+    """Make what finds notes like one that is written."""
+    return duplicates
+
+
 def make_asked(search: Search) -> Asked:
     """Make the memory of what was asked lately."""
     return search.asked
 
 
-def make_neighbourhoods(catalogue: Catalogue, edges: Edges, search: Search) -> Neighbourhoods:
-    """Make what draws the links around a note."""
-    return Neighbourhoods(catalogue, edges, search.centrality)
-
-
 SEARCH = Capability(
     name="search",
     makers=(
+        make_opening,
         make_sizes,
         EmbeddingThread,
         make_semantic,
@@ -123,8 +143,11 @@ SEARCH = Capability(
         Visibility,
         Search,
         make_asked,
+        make_indexes,
+        make_text_matches,
         Duplicates,
-        make_neighbourhoods,
+        make_similar_notes,
+        CacheLookup,
     ),
     pages=Pages(
         modules=("lithos.front.console.pages.search",), links=(Link(2, "Search", "/console/search", "s"),)

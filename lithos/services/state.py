@@ -90,7 +90,7 @@ class ServerState:
     _publisher: Publisher
     _fulltext_indexer: FulltextIndexer
     _vector_indexer: VectorIndexer
-    _attaching: Attaching
+    _attaching: Attaching | None
     _watcher: Watcher
     _guard: DeletionGuard
     _keyring: TokenRing
@@ -170,7 +170,7 @@ class ServerState:
     @check("attachments", HEALTH, place=12)
     def _attachments(self) -> Component | None:
         """How far the reading of attachments is; nothing where they are off."""
-        if not self._attaching.is_enabled:
+        if self._attaching is None or not self._attaching.is_enabled:
             return None
         known = self._attaching.backlog()
         details: dict[str, Any] = {"files": known.files, "parts": known.parts, "waiting": known.waiting}

@@ -2,66 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
+from lithos.config.catalogue import Config
 from lithos.core.attachments.kinds import kind_of
-from lithos.core.attachments.mixing import Standing
-from lithos.core.errors import InvalidInput
 from lithos.core.times import format_time, from_nanoseconds
-from lithos.kernel.parts import Parts
 from lithos.services.attachments.reading import AttachmentRead, AttachmentReading, image_content
-from lithos.services.attachments.searching import ATTACHMENT, KINDS, NOTE, AttachmentHit, mix_rows
-from lithos.services.search.search import Hit
+from lithos.services.attachments.searching import AttachmentSearch
+from lithos.services.search.others import OtherHit
+from lithos.services.writing.kinds import ATTACHMENT
 from lithos.stores.attachments.shelf import AttachedFile
 from lithos.tools.contract.fitting import Pictured, cut_warning
 
-#: Of the parameter `kinds`.
-KINDS_TOLD = "note, attachment (PDF, ...); default both."
-ATTACHMENTS_OFF = "Attachments are not read here: attachments.enabled is off. Set it and restart the server."
+
+class AttachmentFiles:
+    """Attachments as files that are read and listed like notes: `OtherFiles`."""
+
+    def __init__(self, reading: AttachmentReading) -> None:
+        self._reading = reading
+
+    def is_meant(self, file_id: str | None, path: str | None) -> bool:
+        """Whether a read is of a file, and not of a note."""
+        return self._reading.is_meant(file_id, path)
+
+    async def read_row(
+        self, file_id: str | None, path: str | None, place: str | None, offset: int, max_length: int | None
+    ) -> Mapping[str, Any]:
+        """The answer of a read. Raises `DocNotFound`, `InvalidInput`."""
+        return read_row(self._reading, await self._reading.read(file_id, path, place, offset, max_length))
+
+    def list_rows(
+        self,
+        path_prefix: str | None,
+        name_contains: str | None,
+        since: datetime | None,
+        offset: int,
+        limit: int,
+    ) -> tuple[list[dict[str, Any]], int]:
+        """A page of the files that pass, by path, and how many there are."""
+        files = self._reading.listed(path_prefix, name_contains, since)
+        return [file_row(self._reading, file) for file in files[offset : offset + limit]], len(files)
 
 
-def read_kinds(given: Sequence[str] | None, default: Sequence[str] = KINDS) -> frozenset[str]:
-    """Which kinds of rows are wanted; raises `InvalidInput` for a word that is none."""
-    for kind in given or ():
-        if kind not in KINDS:
-            raise InvalidInput(f"kinds may contain {NOTE} and {ATTACHMENT}; not {kind[:100]!r}.")
-    return frozenset(given or default)
+class AttachmentHits:
+    """Places of attachments as hits beside those of notes: `OtherHits`."""
+
+    def __init__(self, config: Config, search: AttachmentSearch, reading: AttachmentReading) -> None:
+        self.is_enabled = config.reads_attachments
+        self.has_any = search.has_any
+        self.search = search.search
+        self.beside = search.beside
+        self._reading = reading
+
+    def row(self, hit: OtherHit, score: float) -> dict[str, Any]:
+        """One place of a file that was found."""
+        row: dict[str, Any] = {
+            "kind": ATTACHMENT,
+            "id": hit.id,
+            "title": hit.name,
+            "snippet": hit.snippet,
+            "score": score,
+            "path": hit.path,
+            "place": hit.place,
+        }
+        if hit.page is not None:
+            row["page"] = hit.page
+        row |= {
+            "updated_at": format_time(from_nanoseconds(hit.changed_ns)),
+            "embedded_in": embedded_in(self._reading, hit.path),
+        }
+        return row if hit.judged is None else row | {"match": hit.judged.match}
 
 
-def read_place(page: int, place: str | None) -> str:
-    """The place of a page; raises `InvalidInput` for another place beside it, and for a page below 1."""
-    if place is not None and place != str(page):
-        raise InvalidInput("Give page or place, not both.")
-    if page < 1:
-        raise InvalidInput(f"page must be 1 or more, not {page}.")
-    return str(page)
-
-
-def hit_row(using: Parts, hit: AttachmentHit, score: float) -> dict[str, Any]:
-    """One place of a file that was found."""
-    row: dict[str, Any] = {
-        "kind": ATTACHMENT,
-        "id": hit.file.id,
-        "title": hit.file.name,
-        "snippet": hit.snippet,
-        "score": score,
-        "path": hit.file.path,
-        "place": hit.part.place,
-    }
-    if hit.part.page is not None:
-        row["page"] = hit.part.page
-    row |= {"updated_at": _time(hit.file), "embedded_in": embedded_in(using, hit.file)}
-    return row if hit.judged is None else row | {"match": hit.judged.match}
-
-
-def embedded_in(using: Parts, file: AttachedFile) -> list[dict[str, Any]]:
+def embedded_in(reading: AttachmentReading, path: str) -> list[dict[str, Any]]:
     """Up to five notes that embed or link a file."""
-    showing = using.get(AttachmentReading).showing(file)
+    showing = reading.showing_at(path)
     return [{"id": entry.note.id, "title": entry.note.title, "path": entry.path} for entry in showing]
 
 
-def file_row(using: Parts, file: AttachedFile) -> dict[str, Any]:
+def file_row(reading: AttachmentReading, file: AttachedFile) -> dict[str, Any]:
     """One item of a list: what was read of a file, or why not."""
     updated = _time(file)
     row: dict[str, Any] = {
@@ -75,14 +96,14 @@ def file_row(using: Parts, file: AttachedFile) -> dict[str, Any]:
         "updated_at": updated,
         "parts": file.parts,
         "state": file.state,
-        "embedded_in": embedded_in(using, file),
+        "embedded_in": embedded_in(reading, file.path),
     }
     return row | ({"reason": file.reason} if file.reason else {})
 
 
-def read_row(using: Parts, read: AttachmentRead) -> dict[str, Any]:
+def read_row(reading: AttachmentReading, read: AttachmentRead) -> dict[str, Any]:
     """The answer of `lithos_read` for a file; with an image it carries that."""
-    row = file_row(using, read.file)
+    row = file_row(reading, read.file)
     row |= {"content": read.content, "truncated": read.next_offset is not None}
     if read.part is not None:
         row["place"] = read.part.place
@@ -94,37 +115,6 @@ def read_row(using: Parts, read: AttachmentRead) -> dict[str, Any]:
         row |= {"next_offset": read.next_offset, "warnings": [cut_warning(read.length)]}
     image = image_content(read)
     return row if image is None else Pictured(row, *image)
-
-
-def mix_hits(
-    using: Parts,
-    rows: Sequence[dict[str, Any]],
-    standings: Sequence[Standing],
-    hits: Sequence[AttachmentHit],
-    limit: int,
-) -> list[dict[str, Any]]:
-    """Rows of notes, and of hits among them; a drawing that is shown as a note is not shown again."""
-    others = _not_shown(hits, {row["path"] for row in rows})
-    return [
-        hit_row(using, row, score) if isinstance(row, AttachmentHit) else row
-        for row, score in mix_rows(rows, standings, others, limit)
-    ]
-
-
-def skipped(shown: Sequence[Hit], hits: Sequence[AttachmentHit], limit: int, offset: int) -> int:
-    """How many notes stand before an offset; `shown` are the notes of the first page without hits."""
-    others = _not_shown(hits, {hit.entry.path for hit in shown})
-    first = mix_rows(shown, standings_of(shown), others, limit)
-    return max(0, offset - sum(isinstance(row, AttachmentHit) for row, _ in first))
-
-
-def standings_of(hits: Sequence[Hit]) -> list[Standing]:
-    """What is known of notes for a mixing."""
-    return [Standing(None if hit.judged is None else hit.judged.chance, hit.score) for hit in hits]
-
-
-def _not_shown(hits: Sequence[AttachmentHit], paths: Set[str]) -> list[AttachmentHit]:
-    return [hit for hit in hits if hit.file.path not in paths]
 
 
 def _time(file: AttachedFile) -> str:

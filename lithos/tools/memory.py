@@ -23,22 +23,23 @@ from lithos.core.learning.questions import RememberedQuestion
 from lithos.core.learning.salience import salience_of, usage_of
 from lithos.core.times import format_optional
 from lithos.kernel.parts import Parts
-from lithos.services.attachments.searching import (
-    ATTACHMENT,
-    BESIDE,
-    NOTE,
-    AttachmentHit,
-    AttachmentQuery,
-    AttachmentSearch,
-)
 from lithos.services.notes.edges import Edges
-from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.retrieve.retrieve import Result, Retrieve, RetrieveRequest
+from lithos.services.search.gate import Gate
+from lithos.services.search.others import (
+    BESIDE,
+    OtherHit,
+    OtherHits,
+    OtherQuery,
+    mix_hits,
+    skipped,
+    standings_of,
+)
 from lithos.services.search.search import Search
+from lithos.services.writing.kinds import ATTACHMENT, NOTE, read_kinds
 from lithos.stores.indexes.fulltext_schema import Filters
-from lithos.tools.attachments import mix_hits, read_kinds, skipped, standings_of
 from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
 from lithos.tools.contract.compacting import Sparing
@@ -235,7 +236,8 @@ class RetrieveTool:
     explain: bool = argument("Compact answers: also reasons and scores.", False, is_listed=False)
 
     async def answer(self, using: Parts) -> Answer:
-        beside = await self._beside(using)
+        others = using.find(OtherHits)
+        beside = await self._beside(using, others)
         limit = max(1, self.limit)
         request = self.request(using.get(Config).room_of_rows(limit))
         answer = await using.get(Retrieve).retrieve(request)
@@ -245,8 +247,8 @@ class RetrieveTool:
         shown = answer.results[before : before + limit]
         rows = [retrieve_row(each, now) for each in shown]
         await warn(using, ((row["id"], row) for row in rows), self._veil(using.get(Catalogue)))
-        if beside and not self.offset:
-            rows = mix_hits(using, rows, standings_of(hits[:limit]), beside, limit)
+        if others is not None and beside and not self.offset:
+            rows = mix_hits(others, rows, standings_of(hits[:limit]), beside, limit)
             rows = [{**_UNLEARNED, **row} if row.get("kind") == ATTACHMENT else row for row in rows]
         result: dict[str, Any] = {
             "results": rows,
@@ -272,21 +274,17 @@ class RetrieveTool:
             filters=as_command(Filters, self),
         )
 
-    async def _beside(self, using: Parts) -> Sequence[AttachmentHit]:
+    async def _beside(self, using: Parts, others: OtherHits | None) -> Sequence[OtherHit]:
         """Places of attachments that may stand among the notes: none where a namespace is asked for."""
         kinds, filters = read_kinds(self.kinds), as_command(Filters, self)
         if NOTE not in kinds:
             raise InvalidInput("lithos_retrieve is about notes. For attachments alone use lithos_search.")
-        if (
-            ATTACHMENT not in kinds
-            or self.namespace_filter
-            or not using.get(AttachmentSearch).has_any(filters)
-        ):
+        if ATTACHMENT not in kinds or self.namespace_filter or others is None or not others.has_any(filters):
             return ()
-        query = AttachmentQuery(
+        query = OtherQuery(
             query=self.query, filters=filters, threshold=using.get(Search).threshold, limit=BESIDE
         )
-        return await using.get(AttachmentSearch).beside(query)
+        return await others.beside(query)
 
     def _veil(self, catalogue: Catalogue) -> Veil:
         """What this asker is told of the notes that warnings name."""

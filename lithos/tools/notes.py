@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Literal
@@ -31,17 +31,12 @@ from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
 from lithos.core.notes.owned_keys import check_keys
 from lithos.core.times import parse_end
 from lithos.kernel.parts import Parts
-from lithos.services.attachments.reading import AttachmentReading
-from lithos.services.attachments.searching import ATTACHMENT, NOTE
-from lithos.services.notes.history import NoteHistory
 from lithos.services.notes.knowledge import Knowledge, ListRequest
 from lithos.services.notes.moving import Moving
-from lithos.services.search.duplicates import Duplicates, NewNote
 from lithos.services.writing.cut_reads import CutReads
+from lithos.services.writing.kinds import ATTACHMENT, ATTACHMENTS_OFF, NOTE, read_kinds
 from lithos.services.writing.pasting import Pasting
-from lithos.stores.attachments.shelf import AttachedFile
-from lithos.tools.attachments import ATTACHMENTS_OFF, file_row, read_kinds, read_place
-from lithos.tools.attachments import read_row as attachment_row
+from lithos.services.writing.ports import EarlierVersions, NewNote, OtherFiles, SimilarNotes
 from lithos.tools.contract.arguments import (
     TAKES_BACK,
     argument,
@@ -324,7 +319,7 @@ class WriteTool:
         if request.id is not None or not request.title or not request.content:
             return row_of(await using.get(Knowledge).write(request))
         new = NewNote(request.title, request.content, request.agent)
-        outcome, similar = await using.get(Duplicates).beside(
+        outcome, similar = await using.get(SimilarNotes).beside(
             new, lambda: using.get(Knowledge).write(request)
         )
         row = row_of(outcome)
@@ -409,13 +404,10 @@ class ReadTool:
 
     async def answer(self, using: Parts) -> Answer:
         place = self.place if self.page is None else read_place(self.page, self.place)
-        if (self.path is None or place is not None or not self.path.endswith(".md")) and (
-            using.get(AttachmentReading).is_meant(self.id, self.path)
-        ):
-            read = await using.get(AttachmentReading).read(
-                self.id, self.path, place, self.offset, self.max_length
-            )
-            return attachment_row(using, read)
+        others = using.find(OtherFiles)
+        may_be_other = self.path is None or place is not None or not self.path.endswith(".md")
+        if others is not None and may_be_other and others.is_meant(self.id, self.path):
+            return await others.read_row(self.id, self.path, place, self.offset, self.max_length)
         found = await using.get(Knowledge).read(
             note_id=self.id,
             path=self.path,
@@ -456,7 +448,7 @@ class DeleteTool:
         if not linked.total or using.get(Config).server.is_plain:
             return {"success": True}
         # Only now its last version is kept for certain.
-        linked = evolve(linked, way_back=await using.get(NoteHistory).way_back(self.id))
+        linked = evolve(linked, way_back=await using.get(EarlierVersions).way_back(self.id))
         return {"success": True, **linked_row(linked)}
 
 
@@ -494,21 +486,21 @@ class ListTool:
     async def answer(self, using: Parts) -> Answer:
         kinds = (NOTE,) if self.kinds is None else read_kinds(self.kinds, (NOTE,))
         if ATTACHMENT in kinds:
-            return await self._list_attachments(using, with_notes=NOTE in kinds)
+            return await self._list_others(using, with_notes=NOTE in kinds)
         return await self._list_notes(using)
 
-    async def _list_attachments(self, using: Parts, *, with_notes: bool) -> Answer:
+    async def _list_others(self, using: Parts, *, with_notes: bool) -> Answer:
         """Files beside the notes, behind these; they have no tags, authors, entities and metadata."""
         notes: dict[str, Any] = await self._list_notes(using) if with_notes else {"items": [], "total": 0}
-        files: Sequence[AttachedFile] = ()
-        if not (self.tags or self.author or self.entities or self.metadata_match or self.content_query):
-            files = using.get(AttachmentReading).listed(
-                self.path_prefix, self.title_contains, read_time("since", self.since)
-            )
-        first = max(0, self.offset - notes["total"])
-        room = max(0, max(1, self.limit) - len(notes["items"]))
-        items = [file_row(using, file) for file in files[first : first + room]]
-        answer = {"items": [*notes["items"], *items], "total": notes["total"] + len(files)}
+        items: list[dict[str, Any]] = []
+        total, others = 0, using.find(OtherFiles)
+        is_filtered = self.tags or self.author or self.entities or self.metadata_match or self.content_query
+        if others is not None and not is_filtered:
+            first = max(0, self.offset - notes["total"])
+            room = max(0, max(1, self.limit) - len(notes["items"]))
+            since = read_time("since", self.since)
+            items, total = others.list_rows(self.path_prefix, self.title_contains, since, first, room)
+        answer = {"items": [*notes["items"], *items], "total": notes["total"] + total}
         return answer if using.get(Config).reads_attachments else answer | {"message": ATTACHMENTS_OFF}
 
     async def _list_notes(self, using: Parts) -> dict[str, Any]:
@@ -566,3 +558,12 @@ class NoteUpdateTool:
         title = None if self.title is None else read_title(self.title)
         request = as_command(PatchNote, self, title=title, tags=unique(self.tags))
         return row_of(await using.get(Knowledge).write(request))
+
+
+def read_place(page: int, place: str | None) -> str:
+    """The place of a page; raises `InvalidInput` for another place beside it, and for a page below 1."""
+    if place is not None and place != str(page):
+        raise InvalidInput("Give page or place, not both.")
+    if page < 1:
+        raise InvalidInput(f"page must be 1 or more, not {page}.")
+    return str(page)

@@ -1,7 +1,4 @@
-"""Tools that look for what is known: search, cache lookup, and a briefing that fits a budget.
-
-The last is `lithos_context` (docs/spec/context.md §1).
-"""
+"""Tools that look for what is known: search, and cache lookup."""
 
 from __future__ import annotations
 
@@ -13,42 +10,28 @@ from attrs import evolve
 from lithos.actors.opening import Opening
 from lithos.catalogue.first_looks import FirstLooks
 from lithos.config.catalogue import Config
-from lithos.core.attachments.parts import Part
-from lithos.core.context.briefing import Item
-from lithos.core.context.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, AboutNote, LeftOut, one_line
 from lithos.core.errors import InvalidInput
 from lithos.core.text.snippet import cut, truncate
 from lithos.core.times import format_optional, format_time
 from lithos.kernel.parts import Parts
-from lithos.services.attachments.searching import (
-    ATTACHMENT,
+from lithos.services.search.cache import CacheAnswer, CacheLookup, CacheRequest
+from lithos.services.search.others import (
     BESIDE,
-    KINDS,
-    NOTE,
-    AttachmentHit,
-    AttachmentQuery,
-    AttachmentSearch,
-)
-from lithos.services.context.context import SECTIONS, Context, ContextAnswer, ContextRequest
-from lithos.services.notes.knowledge import CacheAnswer, CacheRequest, Knowledge
-from lithos.services.notes.proposals import Proposals
-from lithos.services.search.search import MODES, Search, SearchRequest
-from lithos.stores.indexes.fulltext_schema import Filters
-from lithos.tools.attachments import (
-    ATTACHMENTS_OFF,
-    KINDS_TOLD,
-    hit_row,
+    OtherHit,
+    OtherHits,
+    OtherQuery,
     mix_hits,
-    read_kinds,
     skipped,
     standings_of,
 )
+from lithos.services.search.search import MODES, Search, SearchRequest
+from lithos.services.writing.kinds import ATTACHMENT, ATTACHMENTS_OFF, KINDS, KINDS_TOLD, NOTE, read_kinds
+from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.tools.contract.arguments import argument, as_command, check_choice
-from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, NAMESPACES, QUERY, URL
+from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, QUERY, URL
 from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import row_of
 from lithos.tools.rows.notes import look_row, warn
 from lithos.tools.rows.search import search_row
 
@@ -95,11 +78,12 @@ class SearchTool:
     async def answer(self, using: Parts) -> Answer:
         kinds = KINDS if self.kinds is None else read_kinds(self.kinds)
         request = self.request(using.get(Config).room_of_rows(self.limit))
+        others = using.find(OtherHits)
         if NOTE not in kinds:
-            return await self._search_attachments(using, request)
-        beside: Sequence[AttachmentHit] = ()
-        if ATTACHMENT in kinds and using.get(AttachmentSearch).has_any(request.filters):
-            beside = await using.get(AttachmentSearch).beside(self.attachment_query(using, request, BESIDE))
+            return await self._search_others(using, others, request)
+        beside: Sequence[OtherHit] = ()
+        if ATTACHMENT in kinds and others is not None and others.has_any(request.filters):
+            beside = await others.beside(self.other_query(using, request, BESIDE))
         if beside and request.offset:  # they were on the first page
             first = await using.get(Search).look(evolve(request, offset=0))
             before = skipped(first.hits, beside, max(1, request.limit), request.offset)
@@ -108,8 +92,8 @@ class SearchTool:
         now = using.clock()
         rows = [search_row(hit, now) for hit in answer.hits]
         await warn(using, ((row["id"], row) for row in rows))
-        if beside and not self.offset:
-            rows = mix_hits(using, rows, standings_of(answer.hits), beside, max(1, request.limit))
+        if others is not None and beside and not self.offset:
+            rows = mix_hits(others, rows, standings_of(answer.hits), beside, max(1, request.limit))
         rows += self._first_looks(using, rows)
         result: dict[str, object] = {"results": rows}
         if answer.failed:
@@ -132,22 +116,20 @@ class SearchTool:
         """What the search is asked; `room` as there."""
         return as_command(SearchRequest, self, filters=as_command(Filters, self), room=room)
 
-    async def _search_attachments(self, using: Parts, request: SearchRequest) -> Answer:
-        """Rows of attachments alone."""
+    async def _search_others(self, using: Parts, others: OtherHits | None, request: SearchRequest) -> Answer:
+        """Rows of other files alone."""
         check_choice("mode", self.mode, MODES)
         limit = max(1, min(request.limit, using.get(Config).search.max_results))
-        hits = await using.get(AttachmentSearch).search(
-            self.attachment_query(using, request, limit, offset=request.offset)
-        )
-        result: dict[str, object] = {"results": [hit_row(using, hit, hit.score) for hit in hits]}
-        return result if using.get(Config).reads_attachments else result | {"message": ATTACHMENTS_OFF}
+        if others is None:
+            return {"results": [], "message": ATTACHMENTS_OFF}
+        hits = await others.search(self.other_query(using, request, limit, offset=request.offset))
+        result: dict[str, object] = {"results": [others.row(hit, hit.score) for hit in hits]}
+        return result if others.is_enabled else result | {"message": ATTACHMENTS_OFF}
 
-    def attachment_query(
-        self, using: Parts, request: SearchRequest, limit: int, offset: int = 0
-    ) -> AttachmentQuery:
+    def other_query(self, using: Parts, request: SearchRequest, limit: int, offset: int = 0) -> OtherQuery:
         """What is looked for among the files beside the notes."""
         threshold = using.get(Search).threshold_of(request)
-        return as_command(AttachmentQuery, request, threshold=threshold, limit=limit, offset=offset)
+        return as_command(OtherQuery, request, threshold=threshold, limit=limit, offset=offset)
 
 
 @tool(
@@ -180,7 +162,7 @@ class CacheLookupTool:
         truncate("", self.max_length)  # refuse a bad length before anything is looked for
         if self.limit < 1:
             raise InvalidInput(f"limit must be at least 1, not {self.limit}.")
-        answer = await using.get(Knowledge).look_up(as_command(CacheRequest, self))
+        answer = await using.get(CacheLookup).look_up(as_command(CacheRequest, self))
         row = _cache_row(answer, self.max_length)
         if answer.entry is not None:
             await warn(using, [(answer.entry.note.id, row)])
@@ -219,123 +201,3 @@ def _cache_row(answer: CacheAnswer, max_length: int) -> dict[str, object]:
             for each in answer.candidates
         ]
     return row
-
-
-#: Characters of a reason.
-REASON_SHOWN = 240
-
-
-@tool("lithos_context", "core", "R", place=38, is_heavy=True, fits_itself=True)
-class ContextTool:
-    """Start here: get one ready-to-read briefing on a question or task within a token budget, with relevant
-    passages, their sources, warnings and recent activity. To read on in a note, use lithos_read; to list
-    matching notes, use lithos_search. Pass receipt_id to lithos_task_complete.
-    """
-
-    query: str | None = argument("Question to answer, or work to do.", None, bound=QUERY)
-    task_id: str | None = argument("Id of your task.", None, bound=NAME)
-    budget: int = argument("Maximum number of tokens, 200 to 20000.", 2_000)
-    agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
-    tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS)
-    path_prefix: str | None = argument("Only notes whose path starts with this.", None, bound=LOOKUP)
-    namespace_filter: tuple[str, ...] | None = argument(
-        "Only notes of these namespaces.", None, bound=NAMESPACES, is_rare=True
-    )
-    since: str | None = argument(
-        "Only what is new since this cursor of an earlier answer.", None, bound=LOOKUP
-    )
-    sections: tuple[str, ...] | None = argument(
-        f"Any of {', '.join(SECTIONS)}; default: all.", None, bound=FILTERS, is_rare=True
-    )
-    explain: bool = argument(
-        "Compact answers: also why each excerpt is there, and what was left out.", False, is_listed=False
-    )
-    cursor: bool = argument("Compact answers: also where to go on with since.", False, is_listed=False)
-    kinds: tuple[str, ...] | None = argument(
-        "note leaves attachments out.", None, bound=FILTERS, is_listed=False
-    )
-
-    @property
-    def has_cursor(self) -> bool:
-        """Whether a compact answer says where to go on."""
-        return self.cursor or self.explain or self.since is not None
-
-    def request(self, *, is_compact: bool = False) -> ContextRequest:
-        """What the context service is asked."""
-        return as_command(
-            ContextRequest,
-            self,
-            is_compact=is_compact,
-            query=self.query or "",
-            filters=as_command(Filters, self),
-            namespaces=self.namespace_filter or None,
-            sections=self.sections or SECTIONS,
-            kinds=read_kinds(self.kinds),
-        )
-
-    async def answer(self, using: Parts) -> Answer:
-        if using.get(Config).answers_compactly:
-            told = using.get(Proposals).told()
-            return await using.get(Context).brief_whole(
-                self.request(is_compact=True), told, explains=self.explain, has_cursor=self.has_cursor
-            )
-        answer = await using.get(Context).brief(self.request())
-        return briefing_row(answer) | using.get(Proposals).told()
-
-
-def briefing_row(answer: ContextAnswer) -> dict[str, Any]:
-    """A briefing with what it is made of."""
-    briefing = answer.briefing
-    return {
-        "text": briefing.text,
-        "tokens": briefing.tokens,
-        "budget": answer.budget,
-        "items": [item_row(item) | place_row(answer.places.get(item.id)) for item in briefing.items],
-        "dropped": [left_out_row(each) for each in briefing.dropped],
-        "warnings": [
-            *(trouble_row(kind, reason) for kind, reason in answer.troubles),
-            *(about_row(each) for each in briefing.warnings),
-        ],
-        "cursor": answer.cursor,
-        "receipt_id": answer.receipt_id,
-        "degraded": answer.degraded,
-    }
-
-
-def trouble_row(kind: str, reason: str) -> dict[str, Any]:
-    """Why a briefing is degraded, among its warnings."""
-    return {"kind": kind, "id": None, "title": None, "reason": reason, "distance": 0}
-
-
-def item_row(item: Item) -> dict[str, Any]:
-    """One excerpt; long names are shortened as in the text."""
-    return row_of(item) | {
-        "section": item.section[: 4 * SECTION_SHOWN],
-        "title": one_line(item.title, TITLE_SHOWN),
-        "path": item.path if len(item.path) <= 4 * PATH_SHOWN else one_line(item.path, 4 * PATH_SHOWN),
-        "reason": one_line(item.reason, REASON_SHOWN),
-    }
-
-
-def place_row(part: Part | None) -> dict[str, Any]:
-    """What an excerpt of an attachment says besides; nothing of a note."""
-    if part is None:
-        return {}
-    row: dict[str, Any] = {"kind": ATTACHMENT, "place": part.place}
-    return row if part.page is None else row | {"page": part.page}
-
-
-def left_out_row(left: LeftOut) -> dict[str, Any]:
-    """A candidate that is not in the text; `tokens` of its whole content, about."""
-    return row_of(left) | {
-        "title": one_line(left.title, TITLE_SHOWN),
-        "reason": one_line(left.reason, REASON_SHOWN),
-    }
-
-
-def about_row(about: AboutNote) -> dict[str, Any]:
-    """A warning, and which note it is about."""
-    return row_of(about.warning) | {
-        "note_id": about.note_id,
-        "note_title": one_line(about.note_title, TITLE_SHOWN),
-    }

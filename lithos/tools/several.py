@@ -15,21 +15,14 @@ from lithos.config.catalogue import Config
 from lithos.core.errors import InvalidInput, LithosError
 from lithos.core.notes.matching import most_written, tag_key
 from lithos.kernel.parts import Parts
-from lithos.services.attachments.searching import (
-    ATTACHMENT,
-    BESIDE,
-    KINDS,
-    NOTE,
-    AttachmentHit,
-    AttachmentSearch,
-    mix_rows,
-)
+from lithos.services.search.others import BESIDE, OtherHit, OtherHits, mix_rows, standings_of
 from lithos.services.search.search import SearchRequest
 from lithos.services.tasks.coordination import Coordination, Page, TaskFilter
 from lithos.services.vaults.briefing import JointContext, split_id
 from lithos.services.vaults.retrieving import JointRetrieve
 from lithos.services.vaults.searching import JointSearch
-from lithos.tools.attachments import hit_row, read_kinds, standings_of
+from lithos.services.writing.kinds import ATTACHMENT, KINDS, NOTE, read_kinds
+from lithos.tools.context import ContextTool, about_row, item_row, left_out_row, place_row, trouble_row
 from lithos.tools.contract.compacting import Sparing, compact
 from lithos.tools.contract.declaring import Answer
 from lithos.tools.contract.rows import row_of
@@ -37,15 +30,7 @@ from lithos.tools.contract.vaults import VAULT, Asked, Joint
 from lithos.tools.memory import RetrieveTool, retrieve_row
 from lithos.tools.rows.notes import warn
 from lithos.tools.rows.search import search_row
-from lithos.tools.search import (
-    ContextTool,
-    SearchTool,
-    about_row,
-    item_row,
-    left_out_row,
-    place_row,
-    trouble_row,
-)
+from lithos.tools.search import SearchTool
 from lithos.tools.tasks import TaskNextTool
 
 Arguments = Mapping[str, Any]
@@ -80,7 +65,7 @@ async def search(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     services = _services(asked)
     request = given.request(_room(asked, given.limit))
     limit = max(1, min(given.limit, asked[0].services.get(Config).search.max_results))
-    hits: list[tuple[str, AttachmentHit]] = []
+    hits: list[tuple[str, OtherHit]] = []
     if ATTACHMENT in kinds:
         most = BESIDE if NOTE in kinds else given.offset + limit
         hits = await _attachments(services, given, request, most)
@@ -96,7 +81,7 @@ async def search(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     if hits and not given.offset:
         owners = {id(hit): name for name, hit in hits}
         mixed = [
-            _hit_row(services, owners[id(row)], row, score) if isinstance(row, AttachmentHit) else row
+            _hit_row(services, owners[id(row)], row, score) if isinstance(row, OtherHit) else row
             for row, score in mix_rows(
                 mixed, standings_of([hit for _, hit in answer.rows]), [hit for _, hit in hits], limit
             )
@@ -114,19 +99,20 @@ async def search(asked: Sequence[Asked], arguments: Arguments) -> Answer:
 
 async def _attachments(
     services: Mapping[str, Parts], given: SearchTool, request: SearchRequest, most: int
-) -> list[tuple[str, AttachmentHit]]:
+) -> list[tuple[str, OtherHit]]:
     """The places of all vaults, the likeliest first."""
-    found: list[tuple[str, AttachmentHit]] = []
+    found: list[tuple[str, OtherHit]] = []
     for name, each in services.items():
-        if each.get(AttachmentSearch).has_any(request.filters):
-            query = given.attachment_query(each, request, most)
-            found += [(name, hit) for hit in await each.get(AttachmentSearch).beside(query)]
+        others = each.find(OtherHits)
+        if others is not None and others.has_any(request.filters):
+            query = given.other_query(each, request, most)
+            found += [(name, hit) for hit in await others.beside(query)]
     found.sort(key=lambda each: (-(each[1].judged.chance if each[1].judged else 0.0), -each[1].score))
     return found
 
 
-def _hit_row(services: Mapping[str, Parts], name: str, hit: AttachmentHit, score: float) -> dict[str, Any]:
-    return hit_row(services[name], hit, score) | {VAULT: name}
+def _hit_row(services: Mapping[str, Parts], name: str, hit: OtherHit, score: float) -> dict[str, Any]:
+    return services[name].get(OtherHits).row(hit, score) | {VAULT: name}
 
 
 async def retrieve(asked: Sequence[Asked], arguments: Arguments) -> Answer:

@@ -14,14 +14,13 @@ from lithos.actors.blocking import Inline
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import supervise
+from lithos.actors.recording.recorder import Recorder
 from lithos.actors.writing.applying import Applying
 from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.messages import DeleteNote, WriteNote, WriteOutcome, WriteRequest
 from lithos.actors.writing.preparation import Preparation
-from lithos.actors.writing.proposing import Proposing
 from lithos.actors.writing.publisher import RECORD_DELAY, Publisher
-from lithos.actors.writing.recording import Recorder
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
@@ -29,6 +28,7 @@ from lithos.catalogue.scan import ScanResult, scan_folder
 from lithos.core.events import Event
 from lithos.core.plan import VanishRule
 from lithos.core.proposals import PendingProposals
+from lithos.proposals.keeping import Proposing
 from lithos.stores.coordination.note_rows import KeptNotes
 from lithos.stores.coordination.proposals import ProposalRows
 from lithos.stores.coordination.store import CoordinationStore

@@ -19,7 +19,7 @@ import trio
 import lithos.stores.backup
 from lithos.actors.blocking import Threads
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.writing.catching_up import CatchingUp
+from lithos.actors.recording.catching_up import CatchingUp
 from lithos.actors.writing.writer import Writer
 from lithos.app.backup import back_up, back_up_to_tar, restore
 from lithos.app.export import export_objects

@@ -17,9 +17,9 @@ from lithos.app.stores import utc_now
 from lithos.core.learning.memory import ApplyFeedback, AskedQuestion, NodeStats
 from lithos.core.learning.questions import QuestionFilter
 from lithos.core.text.entities import MARKER
+from lithos.stores.learning.orders import ForgetOrders
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import OwnerLock
-from lithos.stores.orders import ForgetOrders
 from tests.app.program import Program, make_program
 from tests.e2e.vault import snapshot
 from tests.servers import put_note

@@ -14,7 +14,7 @@ import pytest
 import trio
 from attrs import define
 
-from lithos.actors.writing.catching_up import CatchingUp
+from lithos.actors.recording.catching_up import CatchingUp
 from lithos.actors.writing.writer import Writer
 from lithos.core.history.versions import VersionRow
 from lithos.stores.history.store import HistoryStore

@@ -17,8 +17,8 @@ import lithos.core.tasks.model
 import lithos.stores.notes.files
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.indexing.ports import FulltextPort
+from lithos.actors.recording.recorder import Recorder
 from lithos.actors.writing.publisher import Publisher
-from lithos.actors.writing.recording import Recorder
 from lithos.services.tasks.event_stream import EventStream
 from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.notes.replacing import Replacing

@@ -10,8 +10,8 @@ import apsw
 import trio
 
 from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.recording.catching_up import CatchingUp
 from lithos.actors.watching.guard import DeletionGuard
-from lithos.actors.writing.catching_up import CatchingUp
 from lithos.actors.writing.writer import Writer
 from lithos.app import Server
 from lithos.catalogue.catalogue import Catalogue

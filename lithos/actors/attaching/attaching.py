@@ -23,12 +23,12 @@ from attrs import define, field, frozen
 from lithos.actors.attaching.captions import Captions
 from lithos.actors.attaching.extractor import Extraction, Extractor
 from lithos.actors.blocking import BackgroundThread, Blocking, Threads
-from lithos.actors.indexing.ports import ChunkSizes, EmbeddedNotes
+from lithos.actors.indexing.ports import EmbeddedNotes
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.core.attachments.kinds import MOST_PARTS, kind_of
 from lithos.core.attachments.parts import Part
 from lithos.core.notes.links import file_key, named_file
-from lithos.core.text.chunk import dates_in_words
+from lithos.core.text.chunk import ChunkSizes, dates_in_words
 from lithos.core.times import from_nanoseconds
 from lithos.stores.attachments.shelf import AttachedFile, Shelf, StoredPart
 from lithos.stores.attachments.survey import look_at, survey_attachments

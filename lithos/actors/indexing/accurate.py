@@ -23,10 +23,11 @@ from attrs import define, field, frozen
 from lithos.actors.blocking import BackgroundThread, Threads
 from lithos.actors.indexing.coverage import Coverage, NoteText, Progress
 from lithos.actors.indexing.messages import Upsert
-from lithos.actors.indexing.ports import ChunkSizes, EmbeddedNotes, VectorPort, digest_texts
+from lithos.actors.indexing.ports import EmbeddedNotes, VectorPort, digest_texts
 from lithos.actors.indexing.repair import LOOK_SLICE, load_note
 from lithos.actors.indexing.tiers import STATIC, TIER, QueryEmbedder, TieredNotes
 from lithos.catalogue.catalogue import Catalogue
+from lithos.core.text.chunk import ChunkSizes
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorEntry
 from lithos.stores.indexes.embedder import EmbedderUnavailable, Matrix

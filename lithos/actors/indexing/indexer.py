@@ -32,6 +32,7 @@ from lithos.actors.indexing.messages import (
 )
 from lithos.actors.indexing.repair import REPAIR_SLICE, Repair
 from lithos.actors.kit import Envelope, Inbox, Mailbox, ShuttingDown, run_batches
+from lithos.actors.writing.ports import PATIENCE
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.notes.files import NoteFiles
@@ -43,8 +44,6 @@ log = get_logger("lithos.indexer")
 CAPACITY = 256
 BATCH = 64
 REPAIR_DELAY = 5.0
-#: Seconds after which an index that lacks changes counts as failed (docs/spec/lifecycle.md §3).
-PATIENCE = 2.0
 #: While a program writes many notes in a row a batch lingers so many times as long, for as many seconds more.
 GATHERING = 10.0
 GATHERING_LASTS = 3.0

@@ -14,7 +14,7 @@ whose hits are wanted in the same turn.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
@@ -32,10 +32,7 @@ from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_records import KeptEntities
 from lithos.core.context.dates import own_date
 from lithos.core.text.chunk import (
-    Chunk,
-    Span,
-    chunk_spans,
-    chunk_text,
+    ChunkSizes,
     dates_in_words,
     headings_of,
     spell_dates,
@@ -48,35 +45,6 @@ from lithos.stores.indexes.embedder import Embedder, Matrix
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import FulltextEntry
 from lithos.stores.indexes.vectors import VectorIndex
-
-#: Raised when `Chunk.embedded` changes: 2, dates in words.
-EMBEDDED_FORM: Final = 3
-
-
-@frozen
-class ChunkSizes:
-    """Characters of chunks: `size` is `search.chunk_size`."""
-
-    size: int
-
-    @property
-    def maximum(self) -> int:
-        """Characters that no chunk exceeds."""
-        return 2 * self.size
-
-    def chunks(self, title: str, content: str) -> list[Chunk]:
-        """The chunks of a note."""
-        return chunk_text(title, content, chunk_size=self.size, chunk_max=self.maximum)
-
-    def spans(self, title: str, content: str) -> Iterator[Span]:
-        """Where the chunks of a note begin and end in its content, one by one (`chunk_spans`)."""
-        return chunk_spans(title, content, self.size, self.maximum)
-
-    def mix(self, stamp: int) -> int:
-        """Mix chunk sizes and the form of what is embedded into a stamp: others make all notes stale."""
-        form = f"{stamp}:{self.size}:{self.maximum}:{EMBEDDED_FORM}"
-        digest = hashlib.blake2b(form.encode(), digest_size=8).digest()
-        return int.from_bytes(digest) >> 1
 
 
 class FulltextPort:

@@ -16,7 +16,6 @@ from typing import Literal
 import trio
 
 from lithos.actors.blocking import Threads
-from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.listening import Coverage, Listening, ListeningFailed, Probe
@@ -24,6 +23,7 @@ from lithos.actors.watching.pending import Pending
 from lithos.actors.watching.settling import Taking
 from lithos.actors.watching.survey import Sights, is_watched, look_again
 from lithos.actors.writing.outside_changes import held_notes
+from lithos.actors.writing.ports import NoteIndex
 from lithos.actors.writing.writer import WriterMailbox
 from lithos.stores.notes.lookup import folder_identity
 from lithos.stores.notes.protection import remote_file_system
@@ -55,7 +55,7 @@ class Watcher:
         debounce: float,
         guard: DeletionGuard,
         writer: WriterMailbox,
-        indexers: Sequence[Indexer],
+        indexers: Sequence[NoteIndex],
         count: Callable[[str], None],
     ) -> None:
         """`debounce` in seconds; `count` is called for every change: created, updated, deleted, renamed."""

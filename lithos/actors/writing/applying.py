@@ -14,12 +14,13 @@ from attrs import define
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.kit import ActorDown, ShuttingDown
+from lithos.actors.writing.ports import VersionRecorder, VersionStore
 from lithos.actors.writing.preparation import Passed, Prepared
-from lithos.actors.writing.recording import NotKept, Recorder, is_undone
+from lithos.actors.writing.recording import NotKept, is_undone
 from lithos.catalogue.note_records import NoteRecords
 from lithos.core.errors import StorageFailed
+from lithos.core.history.versions import HistoryFailed, NewVersion
 from lithos.stores.database import Database
-from lithos.stores.history.store import HistoryFailed, NewVersion
 from lithos.stores.notes.displaced import Moves
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import FileState, Put
@@ -40,9 +41,9 @@ class Applying:
     files: NoteFiles
     _moves: Moves
     blocking: Blocking
-    recorder: Recorder
+    recorder: VersionRecorder
     #: Databases without which no note is changed.
-    needed: Sequence[Database] = ()
+    needed: Sequence[Database | VersionStore] = ()
 
     async def apply(
         self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]

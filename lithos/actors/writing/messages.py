@@ -19,10 +19,9 @@ from lithos.core.commands import Command
 from lithos.core.errors import LithosError, StorageFailed, VersionConflict
 from lithos.core.events import TOOL, EventDraft
 from lithos.core.history.section_edit import SectionEdit
-from lithos.core.history.versions import RESTORED
+from lithos.core.history.versions import RESTORED, NewVersion
 from lithos.core.notes.model import Document
 from lithos.core.principals import ACTING, Principal
-from lithos.stores.history.schema import NewVersion
 from lithos.stores.notes.displaced import MoveIntent
 
 

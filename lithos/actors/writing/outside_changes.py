@@ -38,7 +38,7 @@ from lithos.catalogue.note_reading import (
 )
 from lithos.core.commands import Command
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, EventDraft
-from lithos.core.history.versions import OUTSIDE
+from lithos.core.history.versions import OUTSIDE, NewVersion
 from lithos.core.notes.copies import is_copy_of, is_weakly_named, says_own_note, strong_originals
 from lithos.core.notes.document import amend_document, parse_identified
 from lithos.core.notes.model import Standing
@@ -47,7 +47,6 @@ from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.plan import Claim, elect, plan_event
 from lithos.core.principals import WATCHER_AGENT
 from lithos.core.times import from_nanoseconds
-from lithos.stores.history.store import NewVersion
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import UNKNOWN_STATE, current_state, is_same_file, is_there
 from lithos.stores.notes.values import (

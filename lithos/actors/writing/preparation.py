@@ -37,6 +37,7 @@ from lithos.actors.writing.write_rules import (
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput, LithosError, PathCollision, StorageFailed
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, TOOL, EventDraft, note_origin
+from lithos.core.history.versions import NewVersion
 from lithos.core.limits import TITLE
 from lithos.core.notes.document import (
     Rewritten,
@@ -54,7 +55,6 @@ from lithos.core.notes.pasted import check_said
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
-from lithos.stores.history.schema import NewVersion
 from lithos.stores.notes.displaced import MoveIntent
 from lithos.stores.notes.placeholders import FileInCloud
 from lithos.stores.notes.values import (

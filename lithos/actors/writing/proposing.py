@@ -1,4 +1,4 @@
-"""Where a change lies for who asks for it, and what becomes of one that has to wait for a person.
+"""Where a change lies for who asks for it: it may be made, or only proposed, or neither.
 
 docs/spec/scopes.md. The writer decides it in the step in which the change is made. A change that touches
 several paths, as a move does with its links, lies where the strictest of them lies.
@@ -6,28 +6,18 @@ several paths, as a move does with its links, lies where the strictest of them l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
-from typing import Any, Final, cast
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 import attrs
-import outcome
-import trio
-from attrs import frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.kit import ActorDown, Envelope, ShuttingDown
-from lithos.actors.writing.messages import Accepted, RelinkNote, WriteRequest
-from lithos.actors.writing.preparation import Passed, Prepared, ProposedFile
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.errors import Forbidden, InvalidInput, LithosError, PathCollision
-from lithos.core.history.differences import count_lines
-from lithos.core.notes.document import parse_document
-from lithos.core.proposals import KeepProposal, Kind, PendingProposals, Proposal, ProposalTexts
+from lithos.actors.writing.messages import RelinkNote, WriteRequest
+from lithos.actors.writing.ports import OwnProposal
+from lithos.actors.writing.preparation import Passed, Prepared
+from lithos.catalogue.catalogue import Catalogue
+from lithos.core.errors import Forbidden, InvalidInput
 from lithos.core.scopes import Place, WriteScopes, refusal_of
-from lithos.stores.coordination.proposals import ProposalRows
-from lithos.stores.notes.values import FileState, Move, Put, ReadFile, Remove
+from lithos.stores.notes.values import Move
 
 #: Paths that a refusal lists.
 _LISTED: Final = 20
@@ -77,10 +67,15 @@ def check_scope(
     if "propose" not in places.values():
         return "write"
     if request.by is None or isinstance(request, RelinkNote):
-        raise Forbidden(
-            f"{prepared.entry.path} changes only once a person has looked, and {agent} proposes nothing."
-        )
+        raise proposes_nothing(prepared, agent)
     return "propose"
+
+
+def proposes_nothing(prepared: Prepared, agent: str) -> Forbidden:
+    """The refusal for a change that needs a person, where it cannot be proposed."""
+    return Forbidden(
+        f"{prepared.entry.path} changes only once a person has looked, and {agent} proposes nothing."
+    )
 
 
 def _refuse_hidden(request: WriteRequest, reals: Reals) -> None:
@@ -159,154 +154,9 @@ def _relinked(catalogue: Catalogue, prepared: Prepared) -> Iterator[str]:
     yield from intent.canvases
 
 
-@frozen
-class Own:
-    """What an agent proposes for a note already, with its files."""
-
-    proposal: Proposal
-    texts: ProposalTexts
-
-
-def only_proposed(own: Proposal) -> InvalidInput:
+def only_proposed(own: OwnProposal) -> InvalidInput:
     """The refusal for what cannot be done to a note that nobody has approved yet."""
     return InvalidInput(
         f"This note is only proposed, as {own.id}: there is no file yet. Withdraw the proposal "
         "(lithos_proposal_withdraw), or write it anew with its id."
     )
-
-
-class Proposing:
-    """Keeps proposals with the coordinator, and reads them; the writer alone may call it."""
-
-    def __init__(
-        self,
-        coordinator: Coordinator,
-        pending: PendingProposals,
-        rows: ProposalRows,
-        reading: Blocking,
-        working: Blocking,
-        catalogue: Catalogue,
-        clock: Callable[[], datetime],
-    ) -> None:
-        """`rows` are read in `reading`'s thread alone; texts are compared in `working`."""
-        self.pending = pending
-        self._mailbox = coordinator.mailbox
-        self._rows = rows
-        self._reading = reading
-        self._working = working
-        self._catalogue = catalogue
-        self._clock = clock
-
-    async def load(self, proposal: Proposal) -> Own | None:
-        """A proposal of a text with its files; None for another kind, and for one that just went."""
-        if proposal.kind not in ("create", "update"):
-            return None
-        texts = await self._reading.run(lambda: self._rows.texts(proposal.id))
-        return None if texts is None or texts.data is None else Own(proposal, texts)
-
-    def as_file(
-        self, own: Own, entry: Entry | None, source: ReadFile | Exception | None
-    ) -> ReadFile | Exception | None:
-        """The file as it is proposed, in the place of `source`, the one that is there."""
-        data = own.texts.data
-        assert data is not None
-        if entry is not None:
-            return ProposedFile(data, source.state, entry) if isinstance(source, ReadFile) else source
-        proposal, now = own.proposal, self._clock()
-        document = parse_document(data, proposal.path, now, proposal.note_id, self._catalogue.style)
-        state = FileState(len(data), int(now.timestamp() * 1e9))
-        new = Entry(
-            serial=0,
-            path=proposal.path,
-            note=attrs.evolve(document.note, version=0),
-            digest="",
-            state=state,
-            identified=True,
-            links=(),
-        )
-        return ProposedFile(data, state, new)
-
-    async def keep(
-        self,
-        request: WriteRequest,
-        prepared: Prepared,
-        source: ReadFile | Exception | None,
-        own: Own | None,
-    ) -> Accepted | Exception:
-        """Keep a prepared change durably; the reply that the caller gets, or why it could not be kept."""
-        try:
-            proposal, texts = await self._draft(request, prepared, source, own)
-            kept = await self._mailbox.ask(KeepProposal(proposal=proposal, texts=texts))
-        except (LithosError, ActorDown, ShuttingDown, trio.TooSlowError) as failure:
-            return failure
-        told = attrs.evolve(
-            prepared.outcome,
-            status="proposed",
-            version=kept.base_version or 0,
-            proposal_id=kept.id,
-            expires_at=kept.expires_at,
-        )
-        accepted: Accepted = Envelope(cast(Any, None))
-        accepted.resolve(outcome.Value(told))
-        return accepted
-
-    async def _draft(
-        self,
-        request: WriteRequest,
-        prepared: Prepared,
-        source: ReadFile | Exception | None,
-        own: Own | None,
-    ) -> tuple[Proposal, ProposalTexts]:
-        operation, entry, now = prepared.operation, prepared.entry, self._clock()
-        base = source.data if isinstance(source, ReadFile) else None
-        data = operation.data if isinstance(operation, Put) else None
-        kind, base_version = _kind_of(prepared), _version_before(prepared)
-        if own is not None:
-            base, base_version = own.texts.base, own.proposal.base_version
-            kind = own.proposal.kind
-        agent, path = agent_of(request), operation.path
-        if kind == "create" and own is None:
-            earlier = self.pending.new_at(path, agent)
-            if earlier is not None and earlier.note_id != entry.note.id:
-                raise PathCollision(
-                    f"You propose a note at {path} already. Change that one by its id, or withdraw it "
-                    "(lithos_proposal_withdraw).",
-                    existing_id=earlier.note_id,
-                    proposal_id=earlier.id,
-                )
-        added = removed = 0
-        if kind != "move":
-            old, new = base or b"", data or b""
-            added, removed = await self._working.run(lambda: count_lines(old, new))
-        proposal = Proposal(
-            id="",
-            note_id=entry.note.id,
-            agent=agent,
-            kind=kind,
-            path=path,
-            to=operation.new if isinstance(operation, Move) else None,
-            update_links=prepared.intent is None or prepared.intent.update_links,
-            title=entry.note.title,
-            base_version=base_version,
-            added=added,
-            removed=removed,
-            created_at=now,
-            expires_at=now,
-        )
-        return proposal, ProposalTexts(base, data)
-
-
-def _kind_of(prepared: Prepared) -> Kind:
-    if isinstance(prepared.operation, Move):
-        return "move"
-    if isinstance(prepared.operation, Remove):
-        return "delete"
-    return "create" if prepared.outcome.status == "created" else "update"
-
-
-def _version_before(prepared: Prepared) -> int | None:
-    """The version of the note as it is; None where there is none."""
-    version = prepared.outcome.version
-    if isinstance(prepared.operation, Put):
-        return version - 1 if prepared.outcome.status == "updated" else None
-    return version

@@ -15,14 +15,13 @@ import trio
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.messages import AppendEvents, CoordinatorMailbox, Journalled
-from lithos.actors.indexing.indexer import PATIENCE, Indexer
 from lithos.actors.indexing.messages import Indexed, IndexMessage
 from lithos.actors.kit import ActorDown, Envelope, Inbox, Mailbox, ShuttingDown, run_batches
 from lithos.actors.writing.messages import Change, Publication, WriteOutcome, not_as_promised
+from lithos.actors.writing.ports import PATIENCE, NoteIndex
 from lithos.catalogue.note_records import NoteRecords
-from lithos.core.errors import StorageFailed
+from lithos.core.errors import IndexFailed, StorageFailed
 from lithos.core.events import EventDraft
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.manifest import Entry, Manifest
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
@@ -48,7 +47,7 @@ class Publisher:
     def __init__(
         self,
         coordinator: CoordinatorMailbox,
-        indexers: Sequence[Indexer],
+        indexers: Sequence[NoteIndex],
         manifest: Manifest,
         blocking: Blocking,
         records: NoteRecords,

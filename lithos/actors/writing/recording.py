@@ -1,39 +1,27 @@
-"""Recording versions: what a change leaves in `history.db`, and when it is known to be true.
-
-A version is committed while the files are written, by one commit for a batch, and acknowledged after both.
-Until it is known that its file was changed a row is pending; what was refused is dropped by the next commit
-that succeeds. After a commit that failed the next one comes before the files: what cannot be kept is then
-refused, with nothing changed.
-"""
+"""Versions that changes make: what the history is given of them, and when they are known to be true."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any
 
-import trio
-
-from lithos.actors.blocking import Blocking
 from lithos.actors.writing.preparation import Passed, Prepared
 from lithos.catalogue.catalogue import Entry
 from lithos.core.events import NOTE_CREATED, TAKING_BACK, origin_source
-from lithos.core.history.versions import CREATED, DELETED, OUTSIDE, PATH, RENAMED, UPDATED, changed_properties
+from lithos.core.history.versions import (
+    CREATED,
+    DELETED,
+    OUTSIDE,
+    PATH,
+    RENAMED,
+    UPDATED,
+    HistoryFailed,
+    NewVersion,
+    changed_properties,
+)
 from lithos.core.notes.model import Standing
 from lithos.core.principals import WATCHER_AGENT
-from lithos.stores.history.store import HistoryFailed, HistoryStore, NewVersion
 from lithos.stores.notes.values import FileState, Move, NotSynced, Put, ReadFile
-from lithos.telemetry import get_logger
-
-log = get_logger("lithos.history")
-
-T = TypeVar("T")
-
-#: Seconds after which rows of written files are confirmed, unless another commit does it before; and between
-#: two tries of a store that failed.
-TIDY_AFTER: Final = 1.0
-#: Seconds for the last of them at a stop.
-TIDY_LIMIT: Final = 5.0
 
 
 class NotKept(Exception):
@@ -50,127 +38,6 @@ Result = FileState | Exception | None
 def is_undone(result: Result) -> bool:
     """Whether a result stands for a file that was not changed."""
     return isinstance(result, Exception) and not isinstance(result, NotSynced | NotKept)
-
-
-class Recorder:
-    """Keeps versions in `history.db`; without a store it does nothing."""
-
-    def __init__(self, store: HistoryStore | None, blocking: Blocking) -> None:
-        """`blocking` is the one thread that writes the store."""
-        self.store = store
-        self.blocking = blocking
-        #: Set when something could not be recorded, or may have to be: the catching up looks.
-        self.lacks = trio.Event()
-        #: Whether every note's state is kept, but for what other programs did and nobody has noticed yet.
-        self.is_caught_up = False
-        #: Places of rows whose files are written, and of rows whose changes were refused.
-        self._confirmed: list[int] = []
-        self._refused: list[int] = []
-
-    @property
-    def is_failing(self) -> bool:
-        """Whether the last commit failed: then versions are to be kept before files are changed."""
-        return self.store is not None and self.store.failure is not None
-
-    def look_again(self) -> None:
-        """Have the catching up look: something may lack."""
-        self.lacks.set()
-
-    async def record(self, versions: Sequence[NewVersion], *, is_pending: bool = True) -> list[int]:
-        """Commit versions; returns their places for `settle`. Raises `HistoryFailed`."""
-        store = self.store
-        if store is None or not versions:
-            return []
-        try:
-            return await self._commit(
-                lambda *news: _twice(lambda: store.add(versions, *news, is_pending=is_pending))
-            )
-        except HistoryFailed as failure:
-            self.is_caught_up = False
-            self.lacks.set()
-            log.error("versions not kept", versions=len(versions), reason=failure.message)
-            raise
-
-    async def keep_former(self, versions: Sequence[NewVersion]) -> None:
-        """Keep the states that are about to be replaced, where it is not known that they are kept.
-
-        Raises `HistoryFailed`: nothing may be replaced then.
-        """
-        store = self.store
-        states = [
-            each.before
-            for each in versions
-            if each.before is not None and (each.before.op == OUTSIDE or not self.is_caught_up)
-        ]
-        if store is not None and states:
-            await self._commit(lambda *news: _twice(lambda: store.ensure(states, *news)))
-
-    async def settle(self, places: Sequence[int], results: Sequence[Result]) -> None:
-        """Note what became of the changes of these rows; those that were refused are dropped now."""
-        refused = {place for place, result in zip(places, results, strict=True) if is_undone(result)}
-        confirmed = [place for place in places if place not in refused]
-        if refused:
-            await self.settle_now(confirmed, refused)
-        else:
-            self._confirmed += confirmed
-
-    async def settle_now(self, confirmed: Iterable[int], refused: Iterable[int]) -> None:
-        """Confirm rows, and drop others; while the store fails that waits."""
-        self._confirmed += confirmed
-        self._refused += refused
-        await self._tidy()
-
-    async def keep_tidy(self) -> None:
-        """Background task: settle rows soon, also without another change, and try a store that failed."""
-        while True:
-            await trio.sleep(TIDY_AFTER)
-            await (self._probe() if self.is_failing else self._tidy())
-
-    async def _probe(self) -> None:
-        """Try to write again, so that `/health` and the next change need not wait for each other."""
-        store = self.store
-        assert store is not None
-        try:
-            await self._commit(store.probe)
-        except HistoryFailed as failure:
-            log.debug("versions cannot be kept yet", reason=failure.message)
-
-    async def finish(self) -> None:
-        """At a stop: confirm what is left, so that the next start need not look."""
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + TIDY_LIMIT):
-            await self._tidy()
-
-    async def _commit(self, write: Callable[[list[int], list[int]], T]) -> T:
-        """Commit something, and with it what is known of earlier rows; if it fails that waits for another."""
-        confirmed, refused, was_failing = self._confirmed, self._refused, self.is_failing
-        self._confirmed, self._refused = [], []
-        try:
-            result = await self.blocking.run(lambda: write(confirmed, refused))
-        except BaseException:
-            self._confirmed += confirmed
-            self._refused += refused
-            raise
-        if was_failing:  # what is pending counts as kept: notes with rows that had to wait were passed over
-            self.look_again()
-        return result
-
-    async def _tidy(self) -> None:
-        store = self.store
-        if store is None or not (self._confirmed or self._refused):
-            return
-        try:
-            await self._commit(lambda *news: store.add((), *news))
-        except HistoryFailed as failure:
-            log.error("kept versions not settled", reason=failure.message)
-
-
-def _twice(write: Callable[[], T]) -> T:
-    """Try a commit that fails once more: the files may be written already. Blocks."""
-    try:
-        return write()
-    except HistoryFailed as failure:
-        log.warning("versions are tried again", reason=failure.message)
-        return write()
 
 
 def version_of(

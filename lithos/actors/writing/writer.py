@@ -45,10 +45,9 @@ from lithos.actors.writing.outside_changes import (
     OutsideRequest,
     Taken,
 )
+from lithos.actors.writing.ports import ChangeGate, ProposedText
 from lithos.actors.writing.preparation import FILE_GONE, Preparation, Prepared
 from lithos.actors.writing.proposing import (
-    Own,
-    Proposing,
     agent_of,
     approved,
     check_scope,
@@ -56,6 +55,7 @@ from lithos.actors.writing.proposing import (
     may_write,
     only_proposed,
     paths_of,
+    proposes_nothing,
 )
 from lithos.actors.writing.publisher import Publisher
 from lithos.actors.writing.rebasing import Rebased, rebase
@@ -68,9 +68,9 @@ from lithos.catalogue.note_reading import examine_renamed
 from lithos.catalogue.spelling import NewPaths
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.history.section_edit import Edited
+from lithos.core.history.versions import HistoryFailed, NewVersion
 from lithos.core.notes.model import Standing
 from lithos.core.scopes import Place, WriteScopes
-from lithos.stores.history.store import HistoryFailed, NewVersion
 from lithos.stores.notes.values import (
     Elsewhere,
     FileBusy,
@@ -122,7 +122,7 @@ class _Job:
     edited: Edited | LithosError | None = None
     prepared: Prepared | None = None
     #: What its agent proposes for the note already, where the source is that.
-    own: Own | None = None
+    own: ProposedText | None = None
     #: Where links lead, by the paths that have one on the way, as far as it is known.
     reals: dict[str, str] = attrs.field(factory=dict)
     #: Of an edit: those of the same note that came next, which may go into the file with it.
@@ -139,13 +139,13 @@ class Writer:
         publisher: Publisher,
         keep: Callable[[Sequence[Kept]], None],
         outlines: Outlines,
-        proposing: Proposing,
+        gate: ChangeGate | None = None,
         versions: VersionsOf = lambda note_id: (),
     ) -> None:
         """`keep` enqueues the displaced files of a change for the keeper.
 
-        `outlines` are those known of bodies already; `proposing` keeps what waits for a person; `versions`
-        reads what is kept of a note.
+        `outlines` are those known of bodies already; `gate` keeps what waits for a person, None where such
+        changes are refused; `versions` reads what is kept of a note.
         """
         self.mailbox: WriterMailbox = Mailbox("writer", CAPACITY)
         self._catalogue = preparation.catalogue
@@ -163,7 +163,7 @@ class Writer:
         self._outlines = outlines
         #: Who may change which path; what is known of tokens comes with the services.
         self.scopes = WriteScopes()
-        self._proposing = proposing
+        self._gate = gate
         self._outside = Outside(
             preparation.catalogue, applying.files, applying.blocking, preparation.clock, versions
         )
@@ -229,8 +229,8 @@ class Writer:
         await self._read_sources(chosen)
         await self._follow([job for job in chosen if isinstance(job.source, FILE_GONE)])
         ready: list[_Job] = []
-        if len(self._proposing.pending):
-            await self._start_from_own(chosen)
+        if self._gate is not None and self._gate.has_any:
+            await self._start_from_own(self._gate, chosen)
         await self._rebase(chosen)
         makes = NewPaths()
         for job in chosen:
@@ -308,13 +308,13 @@ class Writer:
         except (OutsideKnowledge, LinkedFile) as failure:
             raise self._preparation.explain(prepared, failure) from failure
 
-    async def _start_from_own(self, jobs: Sequence[_Job]) -> None:
+    async def _start_from_own(self, gate: ChangeGate, jobs: Sequence[_Job]) -> None:
         """Have a change that can only be proposed begin with what its agent proposes for the note already."""
         for job in jobs:
             request = job.request
             if isinstance(request, RelinkNote | ImportNote | RestoreNote) or request.id is None:
                 continue
-            own = self._proposing.pending.own(request.id, request.agent)
+            own = gate.own(request.id, request.agent)
             entry = self._catalogue.get(request.id)
             if own is None:
                 continue
@@ -325,10 +325,10 @@ class Writer:
                 if entry is None:
                     job.reply = only_proposed(own)
                 continue
-            job.own = found = await self._proposing.load(own)
+            job.own = found = await gate.load(own.id)
             if found is None:
                 continue
-            job.source = self._proposing.as_file(found, entry, job.source)
+            job.source = gate.as_file(found, entry, job.source)
             if isinstance(request, EditNote) and isinstance(job.source, ReadFile):
                 source = job.source
                 job.edited = await self._blocking.run(partial(self._edit, request, source))
@@ -337,7 +337,9 @@ class Writer:
         """Keep a prepared change for a person, and leave the note as it is."""
         assert job.prepared is not None
         assert not isinstance(job.request, RelinkNote)
-        return await self._proposing.keep(job.request, job.prepared, job.source, job.own)
+        if self._gate is None:
+            return proposes_nothing(job.prepared, job.request.agent)
+        return await self._gate.keep(job.request, job.prepared, job.source, job.own)
 
     async def _join(self, first: _Job) -> list[_Job]:
         """A prepared job and, of an edit, those of its followers that go into the file with it, in order."""

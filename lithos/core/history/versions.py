@@ -9,6 +9,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
+from lithos.core.errors import StorageFailed
 from lithos.core.notes.model import Note
 
 BODY: Final = "body"
@@ -170,3 +171,31 @@ def before(now: datetime, days: int) -> datetime | None:
         return now - timedelta(days=days) if days else None
     except OverflowError:
         return None
+
+
+class HistoryFailed(StorageFailed):
+    """`history.db` cannot be read or written now."""
+
+
+@frozen(kw_only=True)
+class NewVersion:
+    """A version to record.
+
+    `data` None: the bytes of the version before. `before` is the state that it was made from: it is recorded
+    first unless the newest version that is kept has the same bytes.
+    """
+
+    note_id: str
+    version: int
+    at: datetime
+    agent: str
+    op: str
+    path: str
+    title: str
+    data: bytes | None
+    changed: tuple[str, ...] = ()
+    is_undo: bool = False
+    approved_by: str | None = None
+    before: NewVersion | None = None
+    #: Its bytes are never those of the file: the file gets those of a later version with the same change.
+    is_passed: bool = False

@@ -263,3 +263,19 @@ class RecordEntities(LearningCommand[None]):
     node_id: str
     found: Found | None = None
     written: str = ""
+
+
+@frozen
+class Asked:
+    """A retrieval or a briefing: who asked what (`question` is a digest) when, and the notes of the answer.
+
+    `tokens` is None where it was no briefing; `is_followup` where it was one about news alone.
+    """
+
+    at: datetime
+    agent: str
+    question: str
+    task_id: str | None
+    notes: tuple[str, ...]
+    tokens: int | None
+    is_followup: bool

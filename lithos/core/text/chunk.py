@@ -6,6 +6,7 @@ neighbours are packed while they fit, and a span that is too long is packed from
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from datetime import date
@@ -230,3 +231,33 @@ def scan_headings(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
             bare = name.rstrip("#")
             name = name if bare and not bare[-1].isspace() else bare.strip()
             yield match.start(), len(match["marks"]), name[:CONTEXT_MAX]
+
+
+#: Raised when `Chunk.embedded` changes: 2, dates in words.
+EMBEDDED_FORM: Final = 3
+
+
+@frozen
+class ChunkSizes:
+    """Characters of chunks: `size` is `search.chunk_size`."""
+
+    size: int
+
+    @property
+    def maximum(self) -> int:
+        """Characters that no chunk exceeds."""
+        return 2 * self.size
+
+    def chunks(self, title: str, content: str) -> list[Chunk]:
+        """The chunks of a note."""
+        return chunk_text(title, content, chunk_size=self.size, chunk_max=self.maximum)
+
+    def spans(self, title: str, content: str) -> Iterator[Span]:
+        """Where the chunks of a note begin and end in its content, one by one (`chunk_spans`)."""
+        return chunk_spans(title, content, self.size, self.maximum)
+
+    def mix(self, stamp: int) -> int:
+        """Mix chunk sizes and the form of what is embedded into a stamp: others make all notes stale."""
+        form = f"{stamp}:{self.size}:{self.maximum}:{EMBEDDED_FORM}"
+        digest = hashlib.blake2b(form.encode(), digest_size=8).digest()
+        return int.from_bytes(digest) >> 1

@@ -179,9 +179,13 @@ class AttachmentReading:
 
     def showing(self, file: AttachedFile, most: int = MOST_SHOWING) -> list[Entry]:
         """The notes that embed or link a file, by title."""
-        entry = self._catalogue.at_path(file.path) if file.path.endswith(".md") else None
+        return self.showing_at(file.path, most)
+
+    def showing_at(self, path: str, most: int = MOST_SHOWING) -> list[Entry]:
+        """The notes that embed or link the file at a path, by title."""
+        entry = self._catalogue.at_path(path) if path.endswith(".md") else None
         if entry is None:
-            return self._captions.showing(file.path, most)
+            return self._captions.showing(path, most)
         linking = self._catalogue.graph.links.neighbours(entry.note.id)[1]
         found = [each for one in linking if isinstance(one, str) and (each := self._catalogue.get(one))]
         return sorted(found, key=lambda each: (each.note.title.casefold(), each.path))[:most]

@@ -1,4 +1,4 @@
-"""Searching the files beside the notes, and mixing what is found into the rows of notes.
+"""Searching the files beside the notes.
 
 The ranking is that of notes (`Hybrid`) over indexes of their own: the static tier, whichever one the notes
 have, and no graph. A row is one place: a page, a card, an element or a passage.
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import Final, TypeVar
+from typing import Final
 
 from attrs import define, field, frozen
 from outcome import Error
@@ -22,14 +22,13 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
 from lithos.config.sections import SearchConfig
 from lithos.core.attachments.kinds import asks_for_image, kind_of
-from lithos.core.attachments.mixing import Standing, mix
-from lithos.core.attachments.parts import Part
 from lithos.core.errors import SearchBackendFailed
-from lithos.core.learning.match import CANDIDATES, TENTH, WEAK, Judged, judge
+from lithos.core.learning.match import TENTH, WEAK, Judged, judge
 from lithos.core.text.query import QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.core.text.snippet import WINDOW, Terms, find_passage
 from lithos.services.search.hybrid import LEG_NOTES, LONGEST_QUERY, Hybrid
 from lithos.services.search.least import judged_part
+from lithos.services.search.others import OtherHit, OtherQuery
 from lithos.stores.attachments.shelf import AttachedFile, number_of
 from lithos.stores.coordination.note_rows import NoteRows
 from lithos.stores.indexes import IndexFailed
@@ -38,44 +37,11 @@ from lithos.telemetry import get_logger
 
 log = get_logger("lithos.attachments")
 
-T = TypeVar("T")
 
-#: What rows may be of.
-NOTE: Final = "note"
-ATTACHMENT: Final = "attachment"
-KINDS: Final = (NOTE, ATTACHMENT)
 #: Places of one file among the rows of an answer: with three pages of long documents were missed, without a
 #: bound other documents (`bench/attachments.py` of ee169747).
 MOST_OF_ONE: Final = 6
 _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
-
-
-@frozen(kw_only=True)
-class AttachmentQuery:
-    """What is looked for among attachments; of `filters` only the path counts."""
-
-    query: str
-    mode: str = "hybrid"
-    filters: Filters = field(factory=Filters)
-    threshold: float = 0.0
-    limit: int = 10
-    offset: int = 0
-    prefix: bool = False
-
-
-@frozen
-class AttachmentHit:
-    """A place of a file that was found; `judged` is None where it is not known how well it answers.
-
-    An image `leads` notes only where one is asked for: its text is its name, and what notes say around it.
-    """
-
-    file: AttachedFile
-    part: Part
-    score: float
-    snippet: str
-    judged: Judged | None
-    leads: bool = True
 
 
 @frozen
@@ -130,7 +96,7 @@ class AttachmentSearch:
             and not (filters.tags or filters.author or filters.entities)
         )
 
-    async def search(self, query: AttachmentQuery) -> list[AttachmentHit]:
+    async def search(self, query: OtherQuery) -> list[OtherHit]:
         """The best places, best first. Raises `SearchBackendFailed` when no index answers."""
         if query.mode == "graph" or not query.query.strip() or not self.has_any(query.filters):
             return []
@@ -142,13 +108,20 @@ class AttachmentSearch:
         parts = await self._attaching.reading.run(lambda: shelf.parts(serial for serial, _, _ in chosen))
         wants_images = asks_for_image(query.query)
         return [
-            AttachmentHit(
-                file,
-                part,
-                score,
-                snippet_of(part.text, ranked.terms),
-                None if ranked.matches is None else ranked.matches.get(serial, WEAK),
-                wants_images or kind_of(file.path) != "image",
+            OtherHit(
+                id=file.id,
+                number=file.number,
+                name=file.name,
+                path=file.path,
+                changed_ns=file.file.mtime_ns,
+                place=part.place,
+                page=part.page,
+                text=part.text,
+                score=score,
+                snippet=snippet_of(part.text, ranked.terms),
+                judged=None if ranked.matches is None else ranked.matches.get(serial, WEAK),
+                # The text of an image is its name, and what notes say around it.
+                leads=wants_images or kind_of(file.path) != "image",
             )
             for serial, score, file in chosen
             if (part := parts.get(serial)) is not None
@@ -163,7 +136,7 @@ class AttachmentSearch:
                 taken[path] += 1
                 yield serial, score, self._attaching.files[path]
 
-    async def _rank(self, query: AttachmentQuery) -> _Ranked:
+    async def _rank(self, query: OtherQuery) -> _Ranked:
         fulltext = self._attaching.fulltext
         assert fulltext is not None
         if self._hybrid is None:
@@ -194,7 +167,7 @@ class AttachmentSearch:
         matches = judge(hybrid.chances(ranking), hybrid.confidence(ranking))
         return _Ranked(list(ranking.scores), ranking.terms, None if ranking.failed else matches)
 
-    async def beside(self, query: AttachmentQuery) -> list[AttachmentHit]:
+    async def beside(self, query: OtherQuery) -> list[OtherHit]:
         """What may stand among notes: the first few places; none where they cannot be searched now."""
         try:
             return await self.search(query)
@@ -203,25 +176,7 @@ class AttachmentSearch:
             return []
 
 
-def mix_rows(
-    notes: Sequence[T], standings: Sequence[Standing], hits: Sequence[AttachmentHit], limit: int
-) -> list[tuple[T | AttachmentHit, float]]:
-    """The rows of an answer with their scores: notes, and hits among them (`core.attachments.mixing`)."""
-    return [
-        (notes[each.number] if each.is_note else hits[each.number], each.score)
-        for each in mix(standings, _standings(hits), limit)
-    ]
-
-
 def snippet_of(text: str, terms: Terms) -> str:
     """The passage of a place that has most of what was asked; its beginning where it has nothing of it."""
     passage = find_passage(text, terms).text
     return passage or " ".join(text[: WINDOW * 2].split())[:WINDOW]
-
-
-def _standings(hits: Sequence[AttachmentHit]) -> list[Standing]:
-    return [Standing(hit.judged.chance if hit.judged else 0.0, hit.score, hit.leads) for hit in hits]
-
-
-#: Places among notes that are looked at: as many as may be strong or fair.
-BESIDE: Final = CANDIDATES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import attrs
 import trio
@@ -14,11 +14,9 @@ from lithos.actors.blocking import Threads
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.indexing.indexer import Visibility
-from lithos.actors.indexing.ports import ChunkSizes
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.lineage import Lineage
-from lithos.core.attachments.parts import Part
 from lithos.core.context.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
 from lithos.core.context.compact import compose_whole
 from lithos.core.context.dates import AskedTime, asked_time, own_date
@@ -29,23 +27,19 @@ from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import InvalidInput
 from lithos.core.learning.match import WEAK
 from lithos.core.notes.model import NoteWarning
+from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.parts import Clock
-from lithos.services.attachments.searching import (
-    BESIDE,
-    KINDS,
-    AttachmentHit,
-    AttachmentQuery,
-    AttachmentSearch,
-)
 from lithos.services.context.candidates import Candidate, Candidates, Found
 from lithos.services.context.changes import Changed, JournalChanges, tell_activity, tell_decisions
 from lithos.services.context.splits import Splits
 from lithos.services.notes.texts import NoteTexts
-from lithos.services.retrieve.candidates import Gate
 from lithos.services.retrieve.retrieve import Retrieve, RetrieveRequest
+from lithos.services.search.gate import Gate
 from lithos.services.search.hybrid import HybridRanking
+from lithos.services.search.others import BESIDE, OtherHit, OtherHits, OtherQuery
 from lithos.services.search.search import Search
 from lithos.services.tasks.coordination import Coordination, TaskSheet
+from lithos.services.writing.kinds import ATTACHMENT, KINDS
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.fulltext_schema import Filters
@@ -72,6 +66,13 @@ WORTH_NAMING: Final = 0.3
 ANSWERING: Final[Mapping[str, float]] = {"strong": 1.0, "fair": 0.6, "weak": 0.0}
 #: What leaves a note out of the excerpts.
 WITHHOLDING: Final = frozenset(("quarantined", "superseded", "expired"))
+
+
+class WaitingKeys(Protocol):
+    """Further keys of a briefing: what waits for a person, where a capability keeps such a thing."""
+
+    def told(self) -> dict[str, int]:
+        """How many wait, by key; nothing where none do."""
 
 
 @frozen(kw_only=True)
@@ -105,7 +106,7 @@ class ContextAnswer:
     degraded: bool
     troubles: Sequence[tuple[str, str]] = ()
     #: Which places of attachments are among the excerpts, by the ids of these.
-    places: Mapping[str, Part] = field(factory=dict)
+    places: Mapping[str, OtherHit] = field(factory=dict)
 
 
 @frozen(kw_only=True)
@@ -120,7 +121,7 @@ class Gathered:
     cursor: str | None
     is_degraded: bool
     troubles: Sequence[tuple[str, str]]
-    places: Mapping[str, Part]
+    places: Mapping[str, OtherHit]
 
     async def answer(self, briefing: Briefing, budget: int) -> ContextAnswer:
         """The answer with a briefing, of which the receipt keeps what this vault gave."""
@@ -168,11 +169,11 @@ class Context:
         visibility: Visibility,
         retrieve: Retrieve,
         search: Search,
-        attachments: AttachmentSearch,
+        others: OtherHits | None,
         texts: NoteTexts,
         coordination: Coordination,
     ) -> None:
-        self._attachments = attachments
+        self._others = others
         self._threshold = search.threshold
         self._candidates = Candidates(retrieve, search, catalogue, visibility)
         self._catalogue = catalogue
@@ -263,26 +264,27 @@ class Context:
                 cursor=cursor,
                 is_degraded=bool(troubles) or found.is_degraded or is_degraded,
                 troubles=troubles,
-                places={hit.file.id: hit.part for hit in hits},
+                places={hit.id: hit for hit in hits},
             )
 
-    async def _beside(self, request: ContextRequest) -> list[AttachmentHit]:
+    async def _beside(self, request: ContextRequest) -> list[OtherHit]:
         """The best place of each attachment that answers, strong ones first: none of what only changed."""
         if (
-            not self._attachments.has_any(request.filters)
+            self._others is None
+            or not self._others.has_any(request.filters)
             or request.since is not None
             or request.namespaces is not None
             or "notes" not in request.sections
-            or "attachment" not in request.kinds
+            or ATTACHMENT not in request.kinds
         ):
             return []
-        query = AttachmentQuery(
+        query = OtherQuery(
             query=request.query, filters=request.filters, threshold=self._threshold, limit=BESIDE
         )
-        best: dict[str, AttachmentHit] = {}
-        for hit in await self._attachments.beside(query):
+        best: dict[str, OtherHit] = {}
+        for hit in await self._others.beside(query):
             if hit.judged and hit.judged.match != "weak":
-                best.setdefault(hit.file.id, hit)
+                best.setdefault(hit.id, hit)
         return list(best.values())
 
     async def _counter(self) -> tuple[Count, str | None]:
@@ -331,7 +333,7 @@ class Context:
         found: Found,
         sheet: TaskSheet | None,
         changed: Changed | None,
-        hits: Sequence[AttachmentHit] = (),
+        hits: Sequence[OtherHit] = (),
     ) -> tuple[Material, bool]:
         """What the briefing is made of; whether something of it could not be had."""
         wanted = frozenset(request.sections)
@@ -396,19 +398,19 @@ class Context:
         warnings = [each for each in warnings if each.note_id in ids]
         return _Read(sources, withheld, warnings[:MOST_WARNINGS], is_degraded)
 
-    def _with_attachments(self, sources: Sequence[Source], hits: Sequence[AttachmentHit]) -> Sequence[Source]:
+    def _with_attachments(self, sources: Sequence[Source], hits: Sequence[OtherHit]) -> Sequence[Source]:
         """Sources with places of attachments among them: one that answers counts as the best note does."""
         if not hits:
             return sources
         best = max((source.score for source in sources), default=1.0)
         beside = [
             Source(
-                id=hit.file.id,
-                title=hit.file.name if hit.part.page is None else f"{hit.file.name}, page {hit.part.page}",
-                path=hit.file.path,
+                id=hit.id,
+                title=hit.name if hit.page is None else f"{hit.name}, page {hit.page}",
+                path=hit.path,
                 version=0,
                 score=best * ANSWERING[(hit.judged or WEAK).match],
-                split=self._splits.split(-1 - hit.file.number, hit.file.name, hit.part.text),
+                split=self._splits.split(-1 - hit.number, hit.name, hit.text),
                 reasons=("matches the query",),
             )
             for hit in hits

@@ -30,7 +30,7 @@ from lithos.core.learning.questions import (
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.questions import QuestionMemory, name_embedder
-from lithos.stores.orders import ForgetOrders
+from lithos.stores.learning.orders import ForgetOrders
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.questions")

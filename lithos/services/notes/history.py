@@ -20,11 +20,11 @@ from lithos.core.history.differences import Diff, count_lines, unified_diff
 from lithos.core.history.versions import DELETED, VersionRow, body_of
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.links import targets_in
-from lithos.core.notes.model import Document
 from lithos.core.notes.paths import resolve_read_path
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.text.analysis import name_key
 from lithos.core.times import format_time
+from lithos.services.writing.ports import KeptNote
 from lithos.stores.history.reading import HistoryReading
 from lithos.stores.notes.values import FileState
 
@@ -54,17 +54,6 @@ class KeptVersion:
 
     row: VersionRow
     data: bytes
-
-
-@frozen
-class KeptNote:
-    """A note as of a version; `current_version` is None when it is deleted."""
-
-    entry: Entry
-    document: Document
-    row: VersionRow
-    data: bytes
-    current_version: int | None
 
 
 @frozen(kw_only=True)

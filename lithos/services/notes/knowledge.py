@@ -1,12 +1,12 @@
-"""The note service: write, patch, read, delete, list, tags and cache lookup."""
+"""The note service: write, patch, read, delete, list and tags."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Any
 
 import attrs
 import trio
@@ -30,6 +30,7 @@ from lithos.actors.writing.messages import (
     WriteOutcome,
     WriteRequest,
 )
+from lithos.actors.writing.ports import ChangeGate, VersionStore
 from lithos.actors.writing.writer import Writer, WriterMailbox
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.facets import FacetFilter
@@ -41,20 +42,15 @@ from lithos.core.journal.agents import READ, AuditRow
 from lithos.core.notes.links import WikiLink, links_in
 from lithos.core.notes.matching import check_metadata_match, has_all, has_tags, matches_metadata
 from lithos.core.notes.model import Document
-from lithos.core.notes.paths import normalise_url, resolve_read_path
+from lithos.core.notes.paths import resolve_read_path
 from lithos.core.principals import UNKNOWN_AGENT
-from lithos.core.proposals import PendingProposals
 from lithos.core.text.analysis import fold, name_key
 from lithos.core.text.markdown import one_line
 from lithos.core.text.snippet import cut, truncate
 from lithos.kernel.parts import Clock
-from lithos.services.notes.history import KeptNote, NoteHistory
 from lithos.services.notes.merging import Merging
 from lithos.services.notes.texts import CHARACTERS_INLINE, LoadedNote, NoteTexts, OutlineRow, Sections
-from lithos.services.search.answers import AnswerFinder, Answers, CacheCandidate
-from lithos.services.search.search import Search
-from lithos.stores.history.store import HistoryStore
-from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.services.writing.ports import EarlierVersions, KeptNote, TextMatches
 from lithos.stores.notes.lookup import AliasedPath
 
 #: Seconds for queueing, disk and indexes together; far beyond any healthy write.
@@ -67,9 +63,6 @@ BUSY_PAUSE, LONGEST_BUSY_PAUSE = 0.02, 0.5
 
 #: How often the outline of a long note is read for an edit before the writer does it itself.
 OUTLINES_READ = 5
-
-#: The ids of notes cited for a question much like this one, the nearest first.
-CitedBefore: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
 
 
 @frozen
@@ -129,71 +122,32 @@ class ListRequest:
     entities: tuple[str, ...] | None = None
 
 
-@frozen(kw_only=True)
-class CacheRequest:
-    """A cache lookup: the question and the limits on age and confidence of a hit."""
-
-    query: str
-    source_url: str | None = None
-    max_age_hours: float | None = None
-    min_confidence: float = 0.5
-    limit: int = 3
-    tags: tuple[str, ...] = ()
-
-
-@frozen
-class CacheAnswer:
-    """The cached note on a hit; on a miss perhaps the id of a stale note to update.
-
-    `because` is why it is an answer: `match` (with its probability), `cited_before` or `source_url`.
-    A miss has up to three `candidates`.
-    """
-
-    entry: Entry | None = None
-    content: str = ""
-    stale_id: str | None = None
-    probability: float | None = None
-    because: str | None = None
-    candidates: Sequence[CacheCandidate] = ()
-
-
-@frozen
-class _Candidate:
-    entry: Entry
-    because: str
-    probability: float | None = None
-
-
 class Knowledge:
     """The use cases around notes."""
 
     def __init__(
         self,
-        versions: HistoryStore | None,
+        versions: VersionStore | None,
         catalogue: Catalogue,
         coordinator: Coordinator,
         clock: Clock,
         opening: Opening,
         writer: Writer,
         outlines: Outlines,
-        search: Search,
+        matches: TextMatches,
         texts: NoteTexts,
-        history: NoteHistory,
-        cited_before: CitedBefore,
-        pending: PendingProposals,
+        history: EarlierVersions,
+        gate: ChangeGate | None,
     ) -> None:
-        """`cited_before` gives the ids of notes that were cited for a question much like the one given."""
+        self._gate = gate
         self._catalogue = catalogue
         self._merging = Merging(catalogue, versions, Threads())
         self._history = history
         self._sections = Sections(outlines, keeps_heading=catalogue.style.is_foreign)
         self._opening = opening
-        self._cited_before = cited_before
-        self._pending = pending
         self._writer = writer.mailbox
         self._coordinator = coordinator
-        self._search = search
-        self._answers = AnswerFinder(search, catalogue)
+        self._matches = matches
         self._texts = texts
         self._clock = clock
 
@@ -223,8 +177,8 @@ class Knowledge:
             raise InvalidInput("Give the id or the path of the note to edit.")
         self._coordinator.touch(agent)
         await self._opening.wait_known()
-        is_proposed = self._pending.own(note_id, agent) and note_id not in self._catalogue
-        if is_proposed:  # there is no file yet
+        is_proposed = self._gate is not None and self._gate.own(note_id, agent) is not None
+        if is_proposed and note_id not in self._catalogue:  # there is no file yet
             request = EditNote(id=note_id, agent=agent, edit=edit, is_patient=False)
             return await self._submit(attrs.evolve(request, expected_version=expected_version))
         entry = self._find(note_id, None)
@@ -419,7 +373,7 @@ class Knowledge:
 
     async def _list_matches(self, request: ListRequest, query: str) -> ListedNotes:
         """A page of the notes that a full-text query matches, best first, and that pass the other filters."""
-        candidates, message = await self._search.match_text(query, Filters())
+        candidates, message = await self._matches.match_text(query)
         passing: list[Entry] = []
         async for some in slices(candidates):
             passing += [entry for entry in some if self._is_listed(entry, request)]
@@ -435,56 +389,6 @@ class Knowledge:
     def tags(self, prefix: str | None) -> dict[str, int]:
         """Tags with their number of notes, sorted by name, each as most notes spell it."""
         return self._catalogue.tags.counts(prefix or "")
-
-    async def look_up(self, request: CacheRequest) -> CacheAnswer:
-        """Cache lookup: of the candidates the most confident fresh one, else the id of a stale one."""
-        stale: Entry | None = None
-        best: _Candidate | None = None
-        candidates, answers = await self._cache_candidates(request)
-        for candidate in candidates:
-            entry = candidate.entry
-            if entry.note.confidence < request.min_confidence:
-                continue
-            if self._is_outdated(entry, request.max_age_hours):
-                stale = stale or entry
-            elif best is None or entry.note.confidence > best.entry.note.confidence:
-                best = candidate
-        if best is not None:
-            loaded = await self._texts.load(best.entry)
-            if loaded is not None:
-                return CacheAnswer(
-                    best.entry,
-                    loaded.document.content,
-                    probability=best.probability,
-                    because=best.because,
-                )
-        named = await self._answers.name(request.query, answers, [each.entry for each in candidates])
-        return CacheAnswer(stale_id=stale.note.id if stale else None, candidates=named)
-
-    async def _cache_candidates(self, request: CacheRequest) -> tuple[list[_Candidate], Answers]:
-        """What may be a hit, and what the search found."""
-        if request.source_url:
-            owner = self._catalogue.urls.owner(normalise_url(request.source_url))
-            entry = self._catalogue.get(owner) if owner else None
-            if entry is not None and has_tags(entry.note.all_tags, request.tags):
-                return [_Candidate(entry, "source_url")], Answers()
-        answers = await self._answers.find(request.query, request.limit, request.tags)
-        found = {
-            answer.entry.note.id: _Candidate(answer.entry, "match", answer.probability)
-            for answer in answers.likely
-        }
-        cited = [self._catalogue.get(note_id) for note_id in await self._cited_before(request.query)]
-        for entry in [entry for entry in cited if entry is not None][: request.limit]:
-            if has_tags(entry.note.all_tags, request.tags) and entry.note.status != "quarantined":
-                found.setdefault(entry.note.id, _Candidate(entry, "cited_before"))
-        return list(found.values()), answers
-
-    def _is_outdated(self, entry: Entry, max_age_hours: float | None) -> bool:
-        now = self._clock()
-        if entry.note.is_stale(now):
-            return True
-        age = (now - entry.note.updated_at).total_seconds()
-        return max_age_hours is not None and age > max_age_hours * 3600
 
     async def _submit(self, request: WriteRequest) -> WriteOutcome:
         with honest_outcome("Read the note again before you retry."):

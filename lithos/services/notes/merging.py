@@ -10,6 +10,7 @@ from attrs import define, frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.actors.writing.messages import MERGE, UpdateRequest, WriteOutcome
+from lithos.actors.writing.ports import VersionStore
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import StorageFailed, VersionConflict
 from lithos.core.history.merging import merge_documents, merge_items
@@ -24,7 +25,6 @@ from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.services.notes.texts import LoadedNote
-from lithos.stores.history.reading import HistoryReading
 
 #: The largest version number that a store can hold.
 _LARGEST: Final = 2**63 - 1
@@ -38,7 +38,7 @@ class Merging:
 
     _catalogue: Catalogue
     #: None where it is disabled.
-    _history: HistoryReading | None
+    _history: VersionStore | None
     _reading: Blocking
 
     async def submit(self, request: R, submit: Callable[[R], Awaitable[WriteOutcome]]) -> WriteOutcome:

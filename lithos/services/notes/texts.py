@@ -11,7 +11,6 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.actors.indexing.ports import ChunkSizes
 from lithos.actors.opening import Opening
 from lithos.actors.writing.editing import Outlines
 from lithos.catalogue.catalogue import Catalogue, Entry
@@ -25,6 +24,7 @@ from lithos.core.notes.layout import read_layout, unify_breaks
 from lithos.core.notes.links import WikiLink
 from lithos.core.notes.model import Document, Standing, with_creation
 from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.text.chunk import ChunkSizes
 from lithos.core.text.edges import expects_more, first_block, tidy_edge
 from lithos.core.text.hidden import hide, without_hidden
 from lithos.core.text.markdown import visible_text

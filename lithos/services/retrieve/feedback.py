@@ -42,7 +42,7 @@ from lithos.core.learning.questions import RememberedQuestion, digest_question
 from lithos.core.principals import ENRICH_AGENT
 from lithos.core.tasks.commands import CompleteTask, DropLesson, Lesson
 from lithos.services.notes.knowledge import Knowledge
-from lithos.services.retrieve.candidates import Gate
+from lithos.services.search.gate import Gate
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.learning.questions import Unembedded

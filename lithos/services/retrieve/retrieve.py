@@ -33,11 +33,12 @@ from lithos.core.text.snippet import Terms
 from lithos.kernel.parts import Clock
 from lithos.metrics import Metrics
 from lithos.services.notes.texts import Snippets
-from lithos.services.retrieve.candidates import Chosen, Gate, Selection
+from lithos.services.retrieve.candidates import Chosen, Selection
 from lithos.services.retrieve.evidence import EvidencePipeline
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.scout_team import Team
 from lithos.services.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
+from lithos.services.search.gate import Gate
 from lithos.services.search.hybrid import HybridRanking
 from lithos.services.search.search import Hit
 from lithos.stores.indexes.fulltext_schema import Filters

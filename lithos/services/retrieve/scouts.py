@@ -19,7 +19,7 @@ from lithos.core.learning.edges import CONTRADICTS, Edge, other_end
 from lithos.core.learning.memory import SurfacedConflict
 from lithos.core.learning.ranking import SCOUTS, Candidate
 from lithos.metrics import Metrics
-from lithos.services.retrieve.candidates import Gate
+from lithos.services.search.gate import Gate
 from lithos.services.search.hybrid import HybridRanking
 from lithos.services.tasks.coordination import Coordination
 from lithos.stores.indexes.linkgraph import Direction, LinkGraph

@@ -10,17 +10,18 @@ from functools import partial
 from typing import Final
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, field
 from outcome import Error, Outcome
 
 from lithos.actors.blocking import start_call
-from lithos.actors.indexing.ports import ChunkSizes
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.actors.writing.messages import WriteOutcome
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.history.versions import body_of
-from lithos.core.text.likeness import Match, likeness, match_of, word_pairs
-from lithos.services.retrieve.candidates import Gate
+from lithos.core.text.chunk import ChunkSizes
+from lithos.core.text.likeness import likeness, match_of, word_pairs
+from lithos.services.search.gate import Gate
+from lithos.services.writing.ports import NewNote, Similar
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import OutsideKnowledge
@@ -42,23 +43,6 @@ RATE, BURST = 20.0, 32
 PATIENCE: Final = 0.5
 #: Notes that are told.
 TOLD: Final = 3
-
-
-@frozen
-class Similar:
-    """A note that may say the same, and how surely."""
-
-    entry: Entry
-    match: Match
-
-
-@frozen
-class NewNote:
-    """What is said of a note that is being made, and by whom."""
-
-    title: str
-    content: str
-    agent: str
 
 
 @define(eq=False)

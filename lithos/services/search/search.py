@@ -12,7 +12,6 @@ from attrs import field, frozen
 from lithos.actors.blocking import NoteThreads
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.indexing.indexer import Visibility
-from lithos.actors.indexing.ports import ChunkSizes
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.actors.opening import Opening, wait_telling
 from lithos.catalogue.catalogue import Catalogue, Entry
@@ -21,6 +20,7 @@ from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.core.journal.agents import SEARCH_RESULT, AuditRow
 from lithos.core.learning.match import CANDIDATES, TENTH, WEAK, Judged, Strength, judge
 from lithos.core.principals import UNKNOWN_AGENT
+from lithos.core.text.chunk import ChunkSizes
 from lithos.core.text.query import Node, QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.core.text.snippet import Terms
 from lithos.kernel.parts import Clock
@@ -262,7 +262,7 @@ class Search:
             return NOTHING_RANKED
         return await self.hybrid.rank(query, filters, wanted // LEG_SHARE, self.threshold)
 
-    async def match_text(self, query: str, filters: Filters) -> tuple[list[Entry], str]:
+    async def match_text(self, query: str) -> tuple[list[Entry], str]:
         """Every note that a full-text query matches, best first; why none can, when it does not parse.
 
         Raises `SearchBackendFailed`.
@@ -272,7 +272,7 @@ class Search:
             return [], message
         await self._visibility.reach(meaning=False)
         try:
-            found = self._fulltext.search_all(node, filters)
+            found = self._fulltext.search_all(node, Filters())
         except IndexFailed as failure:
             raise backend_failure(str(failure)) from failure
         entries = (self._catalogue.at_serial(serial) for serial, _ in found)

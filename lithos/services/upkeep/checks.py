@@ -14,11 +14,12 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.actors.indexing.indexer import Visibility
-from lithos.actors.indexing.ports import ChunkSizes, FulltextPort
+from lithos.actors.indexing.ports import FulltextPort
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.catalogue import Config
 from lithos.core.findings import Check, CheckResult, Finding, Issue, fail, ok, warn
+from lithos.core.text.chunk import ChunkSizes
 from lithos.services.enrich.projection import Projection
 from lithos.services.upkeep.validation import Survey
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, load_embedder

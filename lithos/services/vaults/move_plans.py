@@ -22,7 +22,7 @@ from lithos.actors.writing.write_rules import (
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import Duplicate, Forbidden, InvalidInput, StorageFailed
-from lithos.core.history.versions import VersionRow
+from lithos.core.history.versions import NewVersion, VersionRow
 from lithos.core.notes.document import parse_identified
 from lithos.core.notes.paths import resolve_new_path
 from lithos.core.notes.yaml_nodes import UnreadableNote
@@ -32,7 +32,6 @@ from lithos.kernel.parts import Parts
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.moving import RESUMED
 from lithos.services.notes.texts import LoadedNote, NoteTexts
-from lithos.stores.history.schema import NewVersion
 from lithos.stores.history.store import HistoryStore
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import LinkedFile, OutsideKnowledge

@@ -1,5 +1,5 @@
-"""What agents give as the text of a note, understood before it is written: whole files, texts that were cut.
+"""What agents give as the text of a note, understood before it is written, and the ports of notes' services.
 
-Tools call it before they ask for a write.
+Tools call it before they ask for a write; later capabilities fill the ports.
 Never here: write rules (actors/writing) or files (stores/notes).
 """

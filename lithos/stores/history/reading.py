@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import apsw
 
-from lithos.core.history.versions import KeptVersion, VersionRow
+from lithos.core.history.versions import HistoryFailed, KeptVersion, NewVersion, VersionRow
 from lithos.core.plan import Place
 from lithos.core.times import from_microseconds, to_microseconds
 from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase
@@ -25,9 +25,7 @@ from lithos.stores.history.schema import (
     TABLES,
     Contents,
     DamagedContent,
-    HistoryFailed,
     NewestVersion,
-    NewVersion,
     PendingVersion,
     failed,
     passed_on,

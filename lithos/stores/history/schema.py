@@ -19,7 +19,6 @@ from typing import Any, Final
 import apsw
 from attrs import frozen
 
-from lithos.core.errors import StorageFailed
 from lithos.core.history.versions import (
     COPY,
     CREATED,
@@ -28,6 +27,8 @@ from lithos.core.history.versions import (
     RENAMED,
     RESTORED,
     UPDATED,
+    HistoryFailed,
+    NewVersion,
     VersionRow,
 )
 from lithos.core.times import from_microseconds
@@ -180,34 +181,6 @@ def _dictionary(former: bytes | None) -> zstd.ZstdDict | None:
     if former is None or len(former) < _SHORTEST:
         return None
     return zstd.ZstdDict(former, is_raw=True)
-
-
-class HistoryFailed(StorageFailed):
-    """`history.db` cannot be read or written now."""
-
-
-@frozen(kw_only=True)
-class NewVersion:
-    """A version to record.
-
-    `data` None: the bytes of the version before. `before` is the state that it was made from: it is recorded
-    first unless the newest version that is kept has the same bytes.
-    """
-
-    note_id: str
-    version: int
-    at: datetime
-    agent: str
-    op: str
-    path: str
-    title: str
-    data: bytes | None
-    changed: tuple[str, ...] = ()
-    is_undo: bool = False
-    approved_by: str | None = None
-    before: NewVersion | None = None
-    #: Its bytes are never those of the file: the file gets those of a later version with the same change.
-    is_passed: bool = False
 
 
 def passed_on(row: VersionRow, data: bytes) -> NewVersion:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import apsw
 import attrs
 
-from lithos.core.history.versions import BODY, PATH, RENAMED, have_same_body
+from lithos.core.history.versions import BODY, PATH, RENAMED, HistoryFailed, NewVersion, have_same_body
 from lithos.core.times import to_microseconds
 from lithos.stores.database import SET_ASIDE
 from lithos.stores.history.reading import HistoryReading
@@ -21,9 +21,7 @@ from lithos.stores.history.schema import (
     CODES,
     DELETION,
     Contents,
-    HistoryFailed,
     NewestVersion,
-    NewVersion,
     PendingVersion,
     failed,
 )

@@ -6,9 +6,4 @@ Never here: the truth about a note, or ranking.
 
 from __future__ import annotations
 
-
-class IndexFailed(Exception):
-    """A search index could not be changed, saved or opened for writing.
-
-    The index stays usable for searches and may be tried again; notes are not affected.
-    """
+from lithos.core.errors import IndexFailed as IndexFailed

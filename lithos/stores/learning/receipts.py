@@ -9,11 +9,10 @@ from typing import Any, Final
 import attrs
 from attrs import frozen
 
-from lithos.core.learning.memory import FinalNode, Receipt, SurfacedConflict
+from lithos.core.learning.memory import Asked, FinalNode, Receipt, SurfacedConflict
 from lithos.core.learning.questions import digest_question
 from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.times import format_time
-from lithos.core.worth import Asked
 from lithos.stores.database import stored_time
 from lithos.stores.sqlite import load_json, load_texts, texts_of
 from lithos.stores.table import COUNT, FLAG, TEXTS, TIME, Rows, Stored, Table, dump, or_else

@@ -9,10 +9,11 @@ from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Indexed, Removal
-from lithos.actors.indexing.ports import ChunkSizes, FulltextPort
+from lithos.actors.indexing.ports import FulltextPort
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import KeptEntities
+from lithos.core.text.chunk import ChunkSizes
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.notes.files import NoteFiles

@@ -9,10 +9,10 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from lithos.actors.recording.catching_up import settle_pending
+from lithos.actors.recording.recorder import Recorder
 from lithos.actors.writing import editing
-from lithos.actors.writing.catching_up import settle_pending
 from lithos.actors.writing.messages import EditNote, WriteNote, WriteOutcome
-from lithos.actors.writing.recording import Recorder
 from lithos.core.errors import DocNotFound, StorageFailed, VersionConflict
 from lithos.core.history.section_edit import SectionEdit
 from lithos.core.notes.style import VaultStyle

@@ -13,10 +13,10 @@ from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.blocking import Inline
 from lithos.actors.coordinating.messages import AppendEvents, Journalled
-from lithos.actors.indexing.indexer import PATIENCE
 from lithos.actors.indexing.messages import Indexed
 from lithos.actors.kit import ActorDown, Envelope, Mailbox, run_batches
 from lithos.actors.writing.messages import Change, Publication, WriteOutcome
+from lithos.actors.writing.ports import PATIENCE
 from lithos.actors.writing.publisher import Publisher
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_records import NoteRecords

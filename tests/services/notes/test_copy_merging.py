@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.writing.catching_up import CatchingUp
+from lithos.actors.recording.catching_up import CatchingUp
 from lithos.config.sections import HistoryConfig
 from lithos.core.principals import COMMAND
 from lithos.services.notes.conflict_copies import ConflictCopies

@@ -64,11 +64,10 @@ def test_a_list_is_that_of_a_look_at_every_note(filled, gone, wanted):
             "clock",
             "writer",
             "outlines",
-            "search",
+            "matches",
             "texts",
             "history",
-            "cited_before",
-            "pending",
+            "gate",
         ),
         MagicMock(),
     )

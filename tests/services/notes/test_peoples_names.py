@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.writing.catching_up import CatchingUp
+from lithos.actors.recording.catching_up import CatchingUp
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.notes.document import derive_id
 from tests.servers import Lithos, put_note, serving, until

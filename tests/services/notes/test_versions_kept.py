@@ -13,8 +13,8 @@ import apsw
 import pytest
 import trio
 
-from lithos.actors.writing import recording
-from lithos.actors.writing.catching_up import CatchingUp
+from lithos.actors.recording import recorder
+from lithos.actors.recording.catching_up import CatchingUp
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.messages import RestoreNote
 from lithos.actors.writing.writer import Writer
@@ -137,7 +137,7 @@ async def test_what_was_refused_is_dropped_as_soon_as_the_history_can_be_written
     tmp_path, monkeypatch, undroppable
 ):
     """behaviour 221: also when nobody writes any more (seed 647 of the simulation)"""
-    monkeypatch.setattr(recording, "TIDY_AFTER", 0.02)
+    monkeypatch.setattr(recorder, "TIDY_AFTER", 0.02)
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
         await write_refused(lithos, note_id)
@@ -173,7 +173,7 @@ async def test_what_the_start_could_not_settle_is_settled_while_the_server_runs(
         )
     with (lithos.knowledge / "edited.md").open("a") as file:
         file.write("A person's line.\n")
-    monkeypatch.setattr(recording, "TIDY_AFTER", 0.02)
+    monkeypatch.setattr(recorder, "TIDY_AFTER", 0.02)
     async with serving(tmp_path) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
         assert versions(lithos, note_id)[0][0] == 2

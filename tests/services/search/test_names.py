@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.services.notes.knowledge import CacheRequest, Knowledge
+from lithos.services.search.cache import CacheLookup, CacheRequest
 from lithos.services.search.search import Search, SearchRequest
 from tests.servers import Lithos, put_note, serving
 
@@ -56,7 +56,7 @@ async def test_a_note_without_text_of_its_own_is_weak_no_answer_and_behind_those
             assert [name for name, _ in found][:2] == ["why", "maps"]
             for mode in ("hybrid", "fulltext", "semantic"):
                 assert dict(await rows(lithos, query, mode)).get("maps", "weak") == "weak"
-            looked_up = await lithos.server.get(Knowledge).look_up(CacheRequest(query=query))
+            looked_up = await lithos.server.get(CacheLookup).look_up(CacheRequest(query=query))
             assert looked_up.entry is None or Path(looked_up.entry.path).stem != "maps"
 
 

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import trio
 
-from lithos.actors.indexing.ports import ChunkSizes, EmbeddedNotes, VectorPort
+from lithos.actors.indexing.ports import EmbeddedNotes, VectorPort
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.config.sections import SearchConfig
+from lithos.core.text.chunk import ChunkSizes
 from lithos.services.search.search import Search, SearchRequest
 from lithos.services.state import ServerState
 from lithos.stores.indexes.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable, Matrix

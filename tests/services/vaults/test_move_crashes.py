@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import trio
 
+from lithos.actors.recording.catching_up import CatchingUp
 from lithos.actors.writing.applying import Applying
-from lithos.actors.writing.catching_up import CatchingUp
 from lithos.actors.writing.writer import Writer
 from lithos.app.stores import utc_now
 from lithos.app.vault import survey_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lithos.actors.writing.catching_up import CatchingUp
+from lithos.actors.recording.catching_up import CatchingUp
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import HistoryConfig
 from lithos.core.errors import (

@@ -14,6 +14,7 @@ from quart import Blueprint, Response, redirect, request
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.events import NOTE_CREATED, NOTE_UPDATED, Event, origin_version
+from lithos.core.history.versions import HistoryFailed
 from lithos.core.limits import Newest
 from lithos.core.principals import ENRICH_AGENT, IMPORT_AGENT, is_reserved
 from lithos.front.console.console import Console
@@ -23,7 +24,6 @@ from lithos.services.notes.history import NoteHistory, Span
 from lithos.services.shared import Shared
 from lithos.services.tasks.event_stream import Activity, JournalPage, Wanted
 from lithos.services.tasks.holdings import Claims
-from lithos.stores.history.schema import HistoryFailed
 from lithos.stores.sqlite import DatabaseFailed
 
 #: Every type of event, and what the filter calls it.

@@ -13,7 +13,7 @@ from quart import Blueprint, request
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.history.undo import Step
-from lithos.core.history.versions import VersionRow
+from lithos.core.history.versions import HistoryFailed, VersionRow
 from lithos.core.limits import Newest
 from lithos.core.times import format_time, parse_time
 from lithos.front.console.console import Console, Form, Refused, given, keep
@@ -29,7 +29,6 @@ from lithos.services.notes.undo import (
     changes_of,
     plan_changes,
 )
-from lithos.stores.history.schema import HistoryFailed
 
 #: The entry of the navigation to which these pages belong.
 SECTION: Final = "/console/agents"

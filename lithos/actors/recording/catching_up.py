@@ -18,9 +18,10 @@ from attrs import define, field, frozen
 
 from lithos.actors.blocking import SLICE, Threads
 from lithos.actors.kit import ActorDown, ShuttingDown
+from lithos.actors.recording.recorder import Recorder
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.outside_changes import OutsideBytes
-from lithos.actors.writing.recording import Recorder, first_version, outside_version
+from lithos.actors.writing.recording import first_version, outside_version
 from lithos.actors.writing.writer import WriterMailbox
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.events import NOTE_DELETED, NOTE_RENAMED, Event, origin_version

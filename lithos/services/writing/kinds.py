@@ -1,0 +1,26 @@
+"""Kinds of rows: most are of notes, some of other files of the vault."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from lithos.core.errors import InvalidInput
+
+NOTE: Final = "note"
+ATTACHMENT: Final = "attachment"
+KINDS: Final = (NOTE, ATTACHMENT)
+#: Of the parameter `kinds`.
+KINDS_TOLD: Final = "note, attachment (PDF, ...); default both."
+#: Where rows of attachments are asked for and none are read.
+ATTACHMENTS_OFF: Final = (
+    "Attachments are not read here: attachments.enabled is off. Set it and restart the server."
+)
+
+
+def read_kinds(given: Sequence[str] | None, default: Sequence[str] = KINDS) -> frozenset[str]:
+    """Which kinds of rows are wanted; raises `InvalidInput` for a word that is none."""
+    for kind in given or ():
+        if kind not in KINDS:
+            raise InvalidInput(f"kinds may contain {NOTE} and {ATTACHMENT}; not {kind[:100]!r}.")
+    return frozenset(given or default)

@@ -1,0 +1,66 @@
+"""A server without one of its capabilities: the others do what they did."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+import pytest
+
+from lithos.actors.writing.writer import Writer
+from lithos.app import capabilities
+from lithos.core.principals import Principal
+from lithos.core.scopes import Scope, WriteScopes
+from lithos.services.writing.kinds import ATTACHMENTS_OFF
+from tests.servers import Lithos, refusal, serving
+
+
+@asynccontextmanager
+async def without(name: str, data: Path, patch: pytest.MonkeyPatch) -> AsyncIterator[Lithos]:
+    """A server that has not the capability of this name."""
+    kept = tuple(each for each in capabilities.CAPABILITIES if each.name != name)
+    assert len(kept) == len(capabilities.CAPABILITIES) - 1
+    patch.setattr(capabilities, "CAPABILITIES", kept)
+    async with serving(data) as lithos:
+        yield lithos
+
+
+async def test_changes_that_need_a_person_are_refused_without_proposals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with without("proposals", tmp_path, monkeypatch) as lithos:
+        note = await lithos.create("Zebras", "Stripes.")
+        writer = lithos.server.get(Writer)
+        writer.scopes = attrs.evolve(WriteScopes(), agents={"other": Scope((), ("**",))})
+        answer = await lithos.server.tools.call(
+            "lithos_note_edit",
+            {"id": note, "op": "append", "text": "More."},
+            Principal("t", "write", "other"),
+        )
+        assert "only once a person has looked, and other proposes nothing" in refusal(answer, "forbidden")
+        read = await lithos.call("lithos_read", id=note)
+        assert (read["content"].strip(), read["metadata"]["version"]) == ("Stripes.", 1)
+        assert "pending_proposals" not in await lithos.call("lithos_context", query="zebra stripes")
+
+
+async def test_notes_are_read_listed_and_found_without_attachments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with without("attachments", tmp_path, monkeypatch) as lithos:
+        note = await lithos.create("report.pdf", "Stripes of zebras at night.")
+        (row,) = (await lithos.call("lithos_search", query="zebra stripes"))["results"]
+        assert row["id"] == note
+        (row,) = (await lithos.call("lithos_retrieve", query="zebra stripes"))["results"]
+        assert row["id"] == note
+        assert "Stripes" in (await lithos.call("lithos_context", query="zebra stripes"))["text"]
+        assert (await lithos.call("lithos_list"))["total"] == 1
+        for arguments in ({"id": note}, {"title": "report.pdf"}):
+            assert "Stripes" in (await lithos.call("lithos_read", **arguments))["content"]
+        off = await lithos.call("lithos_search", query="zebra", kinds=["attachment"])
+        assert off == {"results": [], "message": ATTACHMENTS_OFF}
+        off = await lithos.call("lithos_list", kinds=["attachment"])
+        assert off == {"items": [], "total": 0, "message": ATTACHMENTS_OFF}
+        missing = await lithos.call("lithos_read", path="plan.pdf")
+        assert "plan.pdf" in refusal(missing, "doc_not_found")
