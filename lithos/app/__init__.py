@@ -31,13 +31,14 @@ from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.indexing.models import Models
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening, StartStopped
+from lithos.actors.owning import keep_owning
 from lithos.actors.remembering.actor import Memory
 from lithos.actors.writing.catching_up import CatchingUp
 from lithos.actors.writing.keeper import Keeper
 from lithos.app import capabilities
 from lithos.app.capabilities import makers
 from lithos.app.start import Start
-from lithos.app.stores import close_stores, keep_owning, open_stores, utc_now
+from lithos.app.stores import close_stores, open_stores
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.first_looks import FirstLooks
 from lithos.catalogue.scan import ScanResult
@@ -45,7 +46,7 @@ from lithos.config.catalogue import Config
 from lithos.core.events import REINDEX_COMPLETE, Event, EventDraft
 from lithos.core.principals import SCAN_AGENT
 from lithos.core.times import format_time
-from lithos.kernel.parts import Clock, Parts
+from lithos.kernel.parts import Clock, Parts, utc_now
 from lithos.services.keyring import TokenRing
 from lithos.services.state import ServerState
 from lithos.stores.history.reading import HistoryReading

@@ -14,11 +14,11 @@ from pathlib import Path
 from attrs import frozen
 
 from lithos import __version__
-from lithos.app.stores import utc_now
-from lithos.app.vault import make_lock, open_notes
 from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
 from lithos.core.times import format_time
+from lithos.kernel.parts import utc_now
+from lithos.notes.opening import make_lock, open_notes
 from lithos.stores import PRIVATE_FOLDER, backup
 from lithos.stores.backup import PRIVATE, VAULT, BackupIndex, BackupRefused, FoundLinks, SavedFile, Told
 from lithos.stores.history.store import HISTORY

@@ -14,19 +14,19 @@ import trio
 
 from lithos.app.evaluation.check import check_knowledge, find_tests
 from lithos.app.reaching import check_public_url
-from lithos.app.stores import utc_now
-from lithos.app.vault import survey_of
 from lithos.config.catalogue import Config
 from lithos.core.findings import DOCTOR, CheckResult, Finding, check, fail, ok, warn
 from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachable
 from lithos.front.server.access import AccessPolicy, open_bind_warning
 from lithos.front.server.sockets import CannotListen, PortInUse, open_listeners
+from lithos.kernel.parts import utc_now
 from lithos.services.upkeep.checks import Ownership, Patient, has_data, look_aside
 from lithos.services.upkeep.checks_storage import are_asked_for
 from lithos.services.upkeep.inspection import examine
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.lock import is_owned, read_owner
 from lithos.stores.probes import name_listener
+from lithos.upkeep.surveying import survey_of
 
 #: Seconds for a server to say its address after it took the lock, and to answer.
 _ADDRESS_WAIT: Final = 3.0

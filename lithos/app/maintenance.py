@@ -17,10 +17,9 @@ from attrs import frozen
 from lithos.actors.blocking import Threads
 from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.actors.owning import keep_owning
 from lithos.actors.writing.messages import PatchNote, WriteOutcome
 from lithos.app import Server, running_server
-from lithos.app.stores import keep_owning, utc_now
-from lithos.app.vault import make_lock, open_notes, style_of, survey_of
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import scan_folder
@@ -30,6 +29,8 @@ from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.learning.questions import QuestionFilter
 from lithos.core.plan import VanishRule
 from lithos.core.times import format_time
+from lithos.kernel.parts import utc_now
+from lithos.notes.opening import make_lock, open_notes, style_of
 from lithos.services.enrich.entities import EntityExtraction, Extraction
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.state import ServerState
@@ -46,6 +47,7 @@ from lithos.stores.notes.lookup import is_there
 from lithos.stores.orders import ForgetOrders, VanishedFiles
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 from lithos.telemetry import get_logger
+from lithos.upkeep.surveying import survey_of
 
 log = get_logger("lithos.maintenance")
 

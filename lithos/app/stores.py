@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack, closing
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
-import trio
-
-from lithos.actors.blocking import Threads
-from lithos.app.vault import make_lock, open_notes, style_of
 from lithos.config.catalogue import Config
 from lithos.core.times import format_time, from_nanoseconds
+from lithos.kernel.parts import utc_now
+from lithos.notes.opening import make_lock, open_notes, style_of
 from lithos.stores import PRIVATE_FOLDER, sync_folder
 from lithos.stores.backup import finish_restore
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.database import Database
 from lithos.stores.history.store import HISTORY, HistoryStore
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import remove_index
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
-from lithos.stores.lock import CONFIRM_EVERY, OwnerLock
+from lithos.stores.lock import OwnerLock
 from lithos.stores.manifest import Manifest
 from lithos.stores.migrations import migrate
 from lithos.stores.notes.displaced import DISPLACED, CopyMerges, Displaced, Moves
@@ -32,28 +29,6 @@ from lithos.stores.on_disk import Stores
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.app")
-
-
-def utc_now() -> datetime:
-    """Now, aware and in UTC."""
-    return datetime.now(UTC)
-
-
-async def keep_owning(lock: OwnerLock, databases: Sequence[Database] = ()) -> None:
-    """Check periodically that the lock file and the databases are in their place, until cancelled.
-
-    Raises `AlreadyOwned` when another process got the directory meanwhile.
-    """
-    looking = Threads()
-
-    def look() -> None:
-        lock.confirm()
-        for database in databases:
-            database.look()
-
-    while True:
-        await looking.run(look)
-        await trio.sleep(CONFIRM_EVERY)
 
 
 def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:

@@ -26,7 +26,6 @@ from lithos.actors.kit import ActorGaveUp
 from lithos.actors.opening import Opening
 from lithos.app import Server, running_vault, tuned_process
 from lithos.app.front import FrontParts, front_parts
-from lithos.app.stores import utc_now
 from lithos.config.catalogue import Config
 from lithos.config.load import LoadedConfig
 from lithos.core.errors import first_of
@@ -51,6 +50,7 @@ from lithos.front.server.ports import (
 from lithos.front.server.serve import listen
 from lithos.front.server.sockets import open_listeners
 from lithos.front.server.vault_routes import Door, NoKeyring, VaultRoutes
+from lithos.kernel.parts import utc_now
 from lithos.metrics import labelled
 from lithos.services.keyring import TokenRing
 from lithos.services.state import Gauges, ServerState

@@ -7,7 +7,7 @@ asked for, from the parts that the parameters of its maker name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from types import NoneType, UnionType
 from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -21,6 +21,11 @@ Maker = Callable[..., Any]
 Clock = Callable[[], datetime]
 
 _UNIONS: Final = (UnionType, Union)
+
+
+def utc_now() -> datetime:
+    """Now, aware and in UTC."""
+    return datetime.now(UTC)
 
 
 class Parts:

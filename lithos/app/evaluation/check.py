@@ -11,18 +11,18 @@ import trio
 
 from lithos.app.evaluation.asking import AskingFailed, Evaluation, evaluate, load_questions
 from lithos.app.evaluation.rehearsal import rehearse
-from lithos.app.stores import utc_now
-from lithos.app.vault import survey_of
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.catalogue import Config
 from lithos.core.evaluation.questions import LONGEST_QUESTION, MOST_NAMES, Question, UnusableTests
 from lithos.core.findings import Finding, fail, name_some, ok, warn
 from lithos.core.learning.questions import RememberedQuestion
 from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachable
+from lithos.kernel.parts import utc_now
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.upkeep.checks import look_aside
 from lithos.services.upkeep.stored_questions import list_questions
 from lithos.stores.lock import OwnerRecord, is_owned
+from lithos.upkeep.surveying import survey_of
 
 #: Questions written at most, the newest.
 MOST_WRITTEN: Final = 500

@@ -21,8 +21,8 @@ import trio
 
 from lithos.app import Server, running_server
 from lithos.app.evaluation.asking import AskingFailed, Evaluation
-from lithos.app.vault import open_notes
 from lithos.config.catalogue import Config
+from lithos.notes.opening import open_notes
 from lithos.services.upkeep.checks import look_aside
 from lithos.stores.backup import copy_database, find_links, make_links
 from lithos.tools.contract.registry import Tools

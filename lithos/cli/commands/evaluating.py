@@ -17,7 +17,6 @@ from lithos.app.evaluation import asking
 from lithos.app.evaluation.asking import DEFAULT_K, AskingFailed, Evaluation, Judged, Named, Note, Progress
 from lithos.app.evaluation.check import cited_questions
 from lithos.app.evaluation.rehearsal import rehearse
-from lithos.app.stores import utc_now
 from lithos.cli.commands.asking import NO_NOTES, find_owner
 from lithos.cli.commands.maintenance import counted
 from lithos.cli.output import tell, warn
@@ -32,6 +31,7 @@ from lithos.core.evaluation.baseline import (
 )
 from lithos.core.evaluation.questions import Question, UnusableTests, write_questions
 from lithos.core.times import format_time
+from lithos.kernel.parts import utc_now
 from lithos.services.notes.undo import ToolCalls
 from lithos.services.upkeep.checks import look_aside
 from lithos.stores import replace_file

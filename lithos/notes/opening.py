@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from attrs import evolve
 
-from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
 from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.style import PLAIN, VaultStyle
-from lithos.services.upkeep.validation import Survey, survey_notes
 from lithos.stores.lock import OwnerLock, lock_of
 from lithos.stores.notes.files import EXCHANGED, NoteFiles
 from lithos.stores.notes.vault_settings import VaultSettings
@@ -36,9 +32,3 @@ def open_notes(storage: StorageConfig) -> NoteFiles:
 def make_lock(storage: StorageConfig) -> OwnerLock:
     """The lock of the data directory, and of the vault, if one is served; not taken yet."""
     return lock_of(storage.data_dir, storage.vault, needs_locks=storage.lock)
-
-
-def survey_of(config: Config, now: datetime) -> Survey:
-    """What a server's scan finds at a time. Blocks. Raises `FileNotFoundError` without a folder of notes."""
-    storage = config.storage
-    return survey_notes(storage.data_dir, open_notes(storage), now, style_of(storage))
