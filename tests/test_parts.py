@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from attrs import field, frozen
 
 from lithos.app.capabilities import CAPABILITIES, makers
+from lithos.core.findings import CHECK_MODULES, load_checks
 from lithos.kernel.parts import Parts, made_by
 
 
@@ -86,3 +89,10 @@ def test_no_two_capabilities_make_the_same_part() -> None:
 def test_capabilities_have_names_of_their_own() -> None:
     names = [capability.name for capability in CAPABILITIES]
     assert len(names) == len(set(names))
+
+
+def test_checks_are_imported_when_somebody_asks_for_them() -> None:
+    names = {name for capability in CAPABILITIES for name in capability.checks}
+    assert names <= set(CHECK_MODULES)
+    load_checks()
+    assert names <= set(sys.modules)

@@ -48,4 +48,8 @@ def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> Auth
     return AuthorizationServer(address, config.storage.data_dir / ".lithos", keyring, clock)
 
 
-ACCESS = Capability(name="access", makers=(make_keyring, make_scopes, make_authorization))
+ACCESS = Capability(
+    name="access",
+    makers=(make_keyring, make_scopes, make_authorization),
+    checks=("lithos.access.checks", "lithos.app.public_address"),
+)

@@ -24,10 +24,7 @@ import trio
 
 from lithos.actors.allocator import keep_returning, limit_arenas, return_memory
 from lithos.actors.blocking import Threads
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.messages import AppendEvents
 from lithos.actors.front_signals import FrontSignals
-from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.indexing.models import Models
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening, StartStopped
@@ -43,12 +40,11 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.first_looks import FirstLooks
 from lithos.catalogue.scan import ScanResult
 from lithos.config.catalogue import Config
-from lithos.core.events import REINDEX_COMPLETE, Event, EventDraft
-from lithos.core.principals import SCAN_AGENT
+from lithos.core.events import Event
 from lithos.core.times import format_time
 from lithos.kernel.parts import Clock, Parts, utc_now
+from lithos.search.whole_index import WholeIndex
 from lithos.services.keyring import TokenRing
-from lithos.services.state import ServerState
 from lithos.stores.history.reading import HistoryReading
 from lithos.stores.history.store import HistoryStore
 from lithos.stores.lock import OwnerLock, OwnerRecord
@@ -78,8 +74,6 @@ class Server(Parts):
         if keyring is not None:
             given[TokenRing] = keyring
         super().__init__((Start, *makers()), given)
-        self._reindexing = trio.Lock()
-        self._is_reindex_journalled = False
 
     @cached_property
     def tools(self) -> Tools:
@@ -99,23 +93,11 @@ class Server(Parts):
 
     async def searchable(self) -> None:
         """Wait until full text and meaning cover every note (or there is no model)."""
-        await self.get(Opening).complete.wait()
-        await self.get(FulltextIndexer).converged()
-        await self.get(SemanticBackend).settled.wait()
+        await self.get(WholeIndex).complete()
 
     async def complete_reindex(self) -> None:
         """Wait until every note is searchable, then journal `reindex_complete`, once in a server's life."""
-        await self.searchable()
-        async with self._reindexing:
-            if self._is_reindex_journalled:
-                return
-            stats = await self.get(ServerState).stats()
-            payload = {"documents": stats["tantivy_doc_count"], "chunks": stats["chunks"]}
-            event = EventDraft(
-                type=REINDEX_COMPLETE, agent=SCAN_AGENT, payload=payload, timestamp=self.clock()
-            )
-            await self.get(Coordinator).mailbox.ask(AppendEvents((event,)))
-            self._is_reindex_journalled = True
+        await self.get(WholeIndex).complete_reindex()
 
 
 def _by_class(holder: Any) -> dict[Any, object]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from lithos.access.capability import ACCESS
 from lithos.attachments.capability import ATTACHMENTS
+from lithos.core.findings import CHECK_MODULES
 from lithos.events.capability import EVENTS
 from lithos.history.capability import HISTORY
 from lithos.imports.capability import IMPORTS
@@ -17,7 +18,8 @@ from lithos.notes.capability import NOTES
 from lithos.proposals.capability import PROPOSALS
 from lithos.search.capability import SEARCH
 from lithos.tasks.capability import TASKS
-from lithos.upkeep.capability import UPKEEP
+from lithos.upkeep.capability import EVALUATION, UPKEEP
+from lithos.vaults.capability import VAULTS
 
 CAPABILITIES: Final[tuple[Capability, ...]] = (
     NOTES,
@@ -31,7 +33,11 @@ CAPABILITIES: Final[tuple[Capability, ...]] = (
     ACCESS,
     IMPORTS,
     UPKEEP,
+    EVALUATION,
+    VAULTS,
 )
+
+CHECK_MODULES.extend(name for capability in CAPABILITIES for name in capability.checks)
 
 
 def makers() -> Iterator[Maker]:

@@ -57,4 +57,5 @@ ATTACHMENTS = Capability(
     name="attachments",
     makers=(Captions, make_attaching, AttachmentReading, AttachmentSearch),
     background=(Background(Attaching, Attaching.run),),
+    checks=("lithos.attachments.checks",),
 )

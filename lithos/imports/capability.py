@@ -5,4 +5,4 @@ from __future__ import annotations
 from lithos.kernel.capability import Capability
 from lithos.services.importing.importing import Importing
 
-IMPORTS = Capability(name="imports", makers=(Importing,))
+IMPORTS = Capability(name="imports", makers=(Importing,), checks=("lithos.imports.checks",))

@@ -28,9 +28,11 @@ class Capability:
     """One thing that Lithos can do, with everything it adds to a server.
 
     * `makers`: what makes its parts, each a class or a function (`lithos.kernel.parts`);
-    * `background`: what runs beside the server from the end of its start until it stops.
+    * `background`: what runs beside the server from the end of its start until it stops;
+    * `checks`: the modules with its checks (`lithos.core.findings`), imported when somebody asks for checks.
     """
 
     name: str
     makers: tuple[Maker, ...] = ()
     background: tuple[Background, ...] = ()
+    checks: tuple[str, ...] = ()

@@ -13,7 +13,6 @@ from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Clock
 from lithos.metrics import Metrics
 from lithos.services.state import Gauges, ServerState
-from lithos.services.upkeep import checks_care  # noqa: F401 - it registers checks
 from lithos.services.upkeep.care import Care, CareTasks, Concerns, Inspected
 from lithos.services.upkeep.checks import Live, Patient
 from lithos.services.upkeep.samples import Samples
@@ -72,4 +71,15 @@ UPKEEP = Capability(
         Background(Concerns, Concerns.run, needs_front=True),
         Background(Samples, Samples.run, needs_front=True),
     ),
+    checks=(
+        "lithos.app.doctor",
+        "lithos.core.note_issues",
+        "lithos.services.upkeep.checks_care",
+        "lithos.services.upkeep.checks_indexes",
+        "lithos.services.upkeep.checks_notes",
+        "lithos.services.upkeep.checks_storage",
+        "lithos.services.upkeep.reconcile",
+    ),
 )
+
+EVALUATION = Capability(name="evaluation", checks=("lithos.app.evaluation.check",))

@@ -12,6 +12,7 @@ import trio
 from attrs import evolve
 
 from lithos.actors.blocking import Threads
+from lithos.app import running_server
 from lithos.app.doctor import examine_all, make_patient
 from lithos.app.maintenance import owned
 from lithos.cli.commands.maintenance import progress_bars
@@ -21,7 +22,8 @@ from lithos.cli.session import Session, check_places, find_vaults, read_log_sett
 from lithos.config.load import LoadedConfig, LogSettings, load_config
 from lithos.config.sources import ConfigError
 from lithos.config.vaults import NamedVault, Vaults
-from lithos.core.findings import SEVERITIES, Amendment, CheckResult, plan_amendments, worst
+from lithos.core.findings import SEVERITIES, CheckResult, worst
+from lithos.core.note_issues import Amendment, plan_amendments
 from lithos.kernel.parts import utc_now
 from lithos.notes.opening import open_notes, style_of
 from lithos.services.upkeep.checks import Patient
@@ -105,7 +107,7 @@ def _patient(loaded: LoadedConfig, problems: list[str]) -> Patient:
     except ConfigError as error:
         problems += error.problems
     start_logging([loaded.config], logs)
-    return make_patient(loaded.config, problems, loaded.warnings)
+    return make_patient(loaded.config, running_server, problems, loaded.warnings)
 
 
 #: Entries of a group that are listed.

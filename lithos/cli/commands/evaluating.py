@@ -13,6 +13,7 @@ import trio
 from attrs import asdict, filters, frozen
 
 from lithos import __version__
+from lithos.app import running_server
 from lithos.app.evaluation import asking
 from lithos.app.evaluation.asking import DEFAULT_K, AskingFailed, Evaluation, Judged, Named, Note, Progress
 from lithos.app.evaluation.check import cited_questions
@@ -226,7 +227,7 @@ async def _ask(session: Session, questions: tuple[Question, ...], told: Progress
     if owner is not None:
         return await run(owner)
     session.require_notes(NO_NOTES)
-    return await rehearse(session.config, run)
+    return await rehearse(session.config, running_server, run)
 
 
 def _target_of(name: str) -> Path:
