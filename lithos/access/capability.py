@@ -7,6 +7,7 @@ from lithos.core.oauth.requests import RESOURCE_PATHS
 from lithos.core.scopes import WriteScopes, check_globs, scopes_of_agents
 from lithos.kernel.capability import Capability
 from lithos.kernel.parts import Clock
+from lithos.kernel.state import Component, Health
 from lithos.services.keyring import TokenRing
 from lithos.services.oauth.authorization import AuthorizationServer
 
@@ -48,8 +49,15 @@ def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> Auth
     return AuthorizationServer(address, config.storage.data_dir / ".lithos", keyring, clock)
 
 
+def look_at_tokens(keyring: TokenRing) -> Component | None:
+    """Told only where something is wrong: `/health` is open to all."""
+    trouble = keyring.trouble
+    return None if trouble is None else Component("degraded", trouble)
+
+
 ACCESS = Capability(
     name="access",
     makers=(make_keyring, make_scopes, make_authorization),
     checks=("lithos.access.checks", "lithos.app.public_address"),
+    health=(Health("tokens", 13, look_at_tokens),),
 )

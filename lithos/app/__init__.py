@@ -42,6 +42,7 @@ from lithos.catalogue.scan import ScanResult
 from lithos.config.catalogue import Config
 from lithos.core.events import Event
 from lithos.core.times import format_time
+from lithos.kernel.capability import Capabilities
 from lithos.kernel.parts import Clock, Parts, utc_now
 from lithos.search.whole_index import WholeIndex
 from lithos.services.keyring import TokenRing
@@ -69,6 +70,7 @@ class Server(Parts):
     ) -> None:
         """`keyring` is that of a vault among several, which outlives this server of it; so do `models`."""
         given = {Clock: clock, Models: models or Models(), **_by_class(config), **_by_class(stores)}
+        given[Capabilities] = Capabilities(capabilities.CAPABILITIES)
         # What the history reads is opened as its store.
         given[HistoryReading] = given[HistoryStore] = stores.history
         if keyring is not None:

@@ -10,9 +10,11 @@ from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.writer import Writer
+from lithos.attachments.state import look_at_attachments
 from lithos.config.catalogue import Config
 from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Clock
+from lithos.kernel.state import Health
 from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.attachments.searching import AttachmentSearch
 from lithos.stores.notes.files import NoteFiles
@@ -58,4 +60,5 @@ ATTACHMENTS = Capability(
     makers=(Captions, make_attaching, AttachmentReading, AttachmentSearch),
     background=(Background(Attaching, Attaching.run),),
     checks=("lithos.attachments.checks",),
+    health=(Health("attachments", 12, look_at_attachments),),
 )

@@ -14,8 +14,8 @@ from typing import Any, Final, Literal, Protocol, TypeVar
 
 from attrs import frozen
 
-#: The views: `lithos doctor`, the console's page System, `lithos validate`, `lithos reconcile` and `/health`.
-DOCTOR, SYSTEM, VALIDATE, RECONCILE, HEALTH = "doctor", "system", "validate", "reconcile", "health"
+#: The views: `lithos doctor`, the console's page System, `lithos validate`, and `lithos reconcile`.
+DOCTOR, SYSTEM, VALIDATE, RECONCILE = "doctor", "system", "validate", "reconcile"
 #: Those of all notes: `lithos care` with the console's page Care, and the console's overview.
 CARE, OVERVIEW = "care", "overview"
 #: What the check of the configuration says besides.

@@ -14,8 +14,10 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.config.sections import CoordinationConfig, EventsConfig, ProposalsConfig
 from lithos.core.events import Event
 from lithos.core.tasks.model import ClaimTimes
+from lithos.events.state import count_agents, look_at_journal, measure_journal, measure_kept_events
 from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Clock
+from lithos.kernel.state import Gauge, Health, Observed
 from lithos.metrics import Metrics
 from lithos.services.tasks.agents import AccessLog, Agents, Cursors
 from lithos.services.tasks.event_stream import Activity, EventStreams
@@ -114,4 +116,8 @@ EVENTS = Capability(
         Upkeep,
     ),
     background=(Background(Upkeep, Upkeep.run),),
+    health=(Health("events", 7, look_at_journal),),
+    statistics=(count_agents,),
+    gauges=(Gauge(50, measure_journal), Gauge(72, measure_kept_events)),
+    actors=(Observed(6, Coordinator),),
 )

@@ -13,7 +13,9 @@ from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import HistoryConfig
 from lithos.core.history.versions import VersionLimits
+from lithos.history.state import look_at_history, measure_history
 from lithos.kernel.capability import Background, Capability
+from lithos.kernel.state import Gauge, Health
 from lithos.services.notes.conflict_copies import ConflictCopies
 from lithos.services.notes.history import NoteHistory
 from lithos.services.notes.knowledge import Knowledge
@@ -69,4 +71,6 @@ HISTORY = Capability(
         Background(ConflictCopies, ConflictCopies.run),
         Background(HistoryUpkeep, HistoryUpkeep.run),
     ),
+    health=(Health("history", 10, look_at_history),),
+    gauges=(Gauge(90, measure_history),),
 )

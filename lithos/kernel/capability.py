@@ -8,6 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from lithos.kernel.parts import Maker
+from lithos.kernel.state import Gauge, Health, Observed
 
 
 @frozen
@@ -29,10 +30,26 @@ class Capability:
 
     * `makers`: what makes its parts, each a class or a function (`lithos.kernel.parts`);
     * `background`: what runs beside the server from the end of its start until it stops;
-    * `checks`: the modules with its checks (`lithos.core.findings`), imported when somebody asks for checks.
+    * `checks`: the modules with its checks (`lithos.core.findings`), imported when somebody asks for checks;
+    * `health`: its components of `/health`;
+    * `statistics`: functions that give its `Number`s of `lithos_stats`, from the parts that they name. What
+      they wait for is waited for first, so that the others count at one moment;
+    * `gauges`: its samples of `/metrics`;
+    * `actors`: its actors whose mailboxes `/metrics` shows.
     """
 
     name: str
     makers: tuple[Maker, ...] = ()
     background: tuple[Background, ...] = ()
     checks: tuple[str, ...] = ()
+    health: tuple[Health, ...] = ()
+    statistics: tuple[Maker, ...] = ()
+    gauges: tuple[Gauge, ...] = ()
+    actors: tuple[Observed, ...] = ()
+
+
+@frozen
+class Capabilities:
+    """All capabilities of a server."""
+
+    listed: tuple[Capability, ...]

@@ -13,6 +13,8 @@ from lithos.catalogue.lineage import Lineage
 from lithos.config.sections import LcmaConfig
 from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Clock
+from lithos.kernel.state import Gauge, Health, Observed
+from lithos.memory.state import look_at_memory, measure_queue
 from lithos.services.context.context import Context
 from lithos.services.enrich.drain import Drain
 from lithos.services.enrich.entities import EntityExtraction
@@ -173,4 +175,7 @@ MEMORY = Capability(
         Background(Enrichment, Enrichment.run),
         Background(Enrichment, Enrichment.keep_questions),
     ),
+    health=(Health("memory", 9, look_at_memory),),
+    gauges=(Gauge(110, measure_queue),),
+    actors=(Observed(5, Memory),),
 )

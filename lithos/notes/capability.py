@@ -31,8 +31,17 @@ from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
 from lithos.core.scopes import WriteScopes
 from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Clock
+from lithos.kernel.state import Gauge, Health, Observed
 from lithos.metrics import Metrics
 from lithos.notes.scanning import ScannedRows, kept_versions
+from lithos.notes.state import (
+    count_notes,
+    look_at_folder,
+    look_at_notes,
+    look_at_watcher,
+    measure_links,
+    measure_notes,
+)
 from lithos.services.notes.browsing import Browsing, VaultFiles
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.moving import Moving
@@ -200,4 +209,12 @@ NOTES = Capability(
         Library,
     ),
     background=(Background(Moving, Moving.run),),
+    health=(
+        Health("kb_directory", 1, look_at_folder),
+        Health("knowledge_base", 2, look_at_notes),
+        Health("watcher", 6, look_at_watcher),
+    ),
+    statistics=(count_notes,),
+    gauges=(Gauge(20, measure_notes), Gauge(40, measure_links)),
+    actors=(Observed(1, Writer), Observed(4, Publisher), Observed(7, Watcher)),
 )

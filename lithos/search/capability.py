@@ -13,6 +13,16 @@ from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import SearchConfig, StorageConfig
 from lithos.kernel.capability import Capability
+from lithos.kernel.state import Gauge, Health, Observed
+from lithos.search.state import (
+    count_index,
+    look_at_index,
+    look_at_model,
+    look_at_search,
+    measure_index,
+    measure_model,
+    reach_index,
+)
 from lithos.search.whole_index import WholeIndex
 from lithos.services.notes.edges import Edges
 from lithos.services.search.asked import Asked
@@ -128,4 +138,12 @@ SEARCH = Capability(
         Duplicates,
         make_neighbourhoods,
     ),
+    health=(
+        Health("search", 3, look_at_search),
+        Health("embedding_model", 4, look_at_model),
+        Health("index", 5, look_at_index),
+    ),
+    statistics=(reach_index, count_index),
+    gauges=(Gauge(30, measure_index), Gauge(60, measure_model)),
+    actors=(Observed(2, FulltextIndexer), Observed(3, VectorIndexer)),
 )

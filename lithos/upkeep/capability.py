@@ -11,14 +11,16 @@ from lithos.config.catalogue import Config
 from lithos.core.findings import CARE, OVERVIEW
 from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Clock
+from lithos.kernel.state import Gauge, Health
 from lithos.metrics import Metrics
-from lithos.services.state import Gauges, ServerState
+from lithos.services.state import Gauges, GaugeThread, ServerState
 from lithos.services.upkeep.care import Care, CareTasks, Concerns, Inspected
 from lithos.services.upkeep.checks import Live, Patient
 from lithos.services.upkeep.samples import Samples
 from lithos.services.upkeep.validation import Survey
 from lithos.services.upkeep.worth import WorthCounter
 from lithos.stores.notes.files import NoteFiles
+from lithos.upkeep.state import look_at_ownership, measure_disk, measure_start
 
 #: Issues of each check in a report.
 MOST_OF_CARE: Final = 200
@@ -56,6 +58,7 @@ UPKEEP = Capability(
     name="upkeep",
     makers=(
         ServerState,
+        GaugeThread,
         Gauges,
         make_samples,
         Live,
@@ -71,6 +74,8 @@ UPKEEP = Capability(
         Background(Concerns, Concerns.run, needs_front=True),
         Background(Samples, Samples.run, needs_front=True),
     ),
+    health=(Health("ownership", 11, look_at_ownership),),
+    gauges=(Gauge(10, measure_start), Gauge(100, measure_disk)),
     checks=(
         "lithos.app.doctor",
         "lithos.core.note_issues",

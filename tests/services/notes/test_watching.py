@@ -26,6 +26,7 @@ from lithos.app.maintenance import GivenUp, accept_vanished
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.config.sections import IndexConfig, StorageConfig
+from lithos.notes.state import look_at_watcher
 from lithos.services.state import ServerState
 from lithos.stores.orders import VanishedFiles
 from tests.actors.watched import UUID, note
@@ -53,7 +54,7 @@ async def watching(data: Path, mode: str = "native", **index: Any) -> AsyncItera
 
 
 def component_status(lithos: Lithos) -> str:
-    return lithos.server.get(ServerState)._watching().status
+    return lithos.server.call(look_at_watcher).status
 
 
 async def told(events: Subscription) -> tuple[str, str]:

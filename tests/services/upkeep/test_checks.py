@@ -13,7 +13,6 @@ from lithos.config.sections import StorageConfig
 from lithos.core import findings
 from lithos.core.findings import (
     DOCTOR,
-    HEALTH,
     RECONCILE,
     SYSTEM,
     VALIDATE,
@@ -28,7 +27,7 @@ from lithos.services.upkeep.inspection import shared_inspection
 from tests.servers import serving
 
 
-@pytest.mark.parametrize("view", [DOCTOR, SYSTEM, VALIDATE, RECONCILE, HEALTH])
+@pytest.mark.parametrize("view", [DOCTOR, SYSTEM, VALIDATE, RECONCILE])
 def test_names_of_a_view_are_unique(view: str) -> None:
     names = [each.name for each in checks_of(view)]
     assert names
