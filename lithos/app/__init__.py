@@ -17,9 +17,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import cached_property
-from typing import Any, get_type_hints
+from typing import Any
 
-import attrs
 import trio
 
 from lithos.actors.allocator import keep_returning, limit_arenas, return_memory
@@ -35,7 +34,7 @@ from lithos.actors.writing.keeper import Keeper
 from lithos.app import capabilities
 from lithos.app.capabilities import makers
 from lithos.app.start import Start
-from lithos.app.stores import close_stores, open_stores
+from lithos.app.stores import by_class, close_stores, open_stores
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.first_looks import FirstLooks
 from lithos.catalogue.scan import ScanResult
@@ -46,8 +45,6 @@ from lithos.kernel.capability import Capabilities
 from lithos.kernel.parts import Clock, Parts, utc_now
 from lithos.search.whole_index import WholeIndex
 from lithos.services.keyring import TokenRing
-from lithos.stores.history.reading import HistoryReading
-from lithos.stores.history.store import HistoryStore
 from lithos.stores.lock import OwnerLock, OwnerRecord
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.files import NoteFiles
@@ -69,10 +66,14 @@ class Server(Parts):
         models: Models | None = None,
     ) -> None:
         """`keyring` is that of a vault among several, which outlives this server of it; so do `models`."""
-        given = {Clock: clock, Models: models or Models(), **_by_class(config), **_by_class(stores)}
+        given: dict[Any, object] = {
+            Clock: clock,
+            Models: models or Models(),
+            Config: config,
+            **by_class(config),
+        }
+        given |= {Stores: stores, OwnerLock: stores.lock, **stores.opened}
         given[Capabilities] = Capabilities(capabilities.CAPABILITIES)
-        # What the history reads is opened as its store.
-        given[HistoryReading] = given[HistoryStore] = stores.history
         if keyring is not None:
             given[TokenRing] = keyring
         super().__init__((Start, *makers()), given)
@@ -100,13 +101,6 @@ class Server(Parts):
     async def complete_reindex(self) -> None:
         """Wait until every note is searchable, then journal `reindex_complete`, once in a server's life."""
         await self.get(WholeIndex).complete_reindex()
-
-
-def _by_class(holder: Any) -> dict[Any, object]:
-    """The holder and the values of its fields, by the class that each field promises."""
-    kinds = get_type_hints(type(holder))
-    values = {kinds[each.name]: getattr(holder, each.name) for each in attrs.fields(type(holder))}
-    return {type(holder): holder, **values}
 
 
 __all__ = ["Server", "running_server"]

@@ -11,7 +11,7 @@ from lithos.core.findings import CHECK_MODULES
 from lithos.events.capability import EVENTS
 from lithos.history.capability import HISTORY
 from lithos.imports.capability import IMPORTS
-from lithos.kernel.capability import Background, Capability
+from lithos.kernel.capability import Background, Capability, Store
 from lithos.kernel.parts import Maker
 from lithos.memory.capability import MEMORY
 from lithos.notes.capability import NOTES
@@ -50,3 +50,9 @@ def background(*, of_front: bool) -> Iterator[Background]:
     """What runs beside a server, or beside its front."""
     for capability in CAPABILITIES:
         yield from (each for each in capability.background if each.needs_front == of_front)
+
+
+def stores_of() -> list[Store]:
+    """What is open on disk, in the order in which it is opened."""
+    found = [each for capability in CAPABILITIES for each in capability.stores]
+    return sorted(found, key=lambda each: each.place)

@@ -15,7 +15,7 @@ from lithos.config.sections import CoordinationConfig, EventsConfig, ProposalsCo
 from lithos.core.events import Event
 from lithos.core.tasks.model import ClaimTimes
 from lithos.events.state import count_agents, look_at_journal, measure_journal, measure_kept_events
-from lithos.kernel.capability import Background, Capability
+from lithos.kernel.capability import Background, Capability, Store
 from lithos.kernel.parts import Clock
 from lithos.kernel.state import Gauge, Health, Observed
 from lithos.metrics import Metrics
@@ -25,6 +25,7 @@ from lithos.services.tasks.requests import Requests
 from lithos.services.tasks.retention import Upkeep
 from lithos.services.tasks.timeline import Timelines
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.on_disk import Occasion
 
 
 def make_broadcaster(events: EventsConfig) -> Broadcaster:
@@ -73,6 +74,11 @@ def _count_events(metrics: Metrics, events: Sequence[Event], seconds: float) -> 
         metrics.count("events", event.draft.type)
 
 
+def open_journal(occasion: Occasion) -> CoordinationStore:
+    """Open the journal."""
+    return CoordinationStore.open(occasion.private / "coordination.db", occasion.now)
+
+
 def make_requests(coordinator: Coordinator) -> Requests:
     """Make what knows calls by their `request_id`."""
     return Requests(coordinator.mailbox)
@@ -116,6 +122,7 @@ EVENTS = Capability(
         Upkeep,
     ),
     background=(Background(Upkeep, Upkeep.run),),
+    stores=(Store(10, open_journal),),
     health=(Health("events", 7, look_at_journal),),
     statistics=(count_agents,),
     gauges=(Gauge(50, measure_journal), Gauge(72, measure_kept_events)),

@@ -24,11 +24,25 @@ class Background:
     needs_front: bool = False
 
 
+@frozen
+class Store:
+    """Something that is open on disk while a server runs.
+
+    `open` is given what its parameters name: the occasion, settings, stores with a lower place. It may give
+    None where the store is switched off. Stores are opened by place, and closed in reverse. Those below 0 are
+    opened before the layout of the data directory is migrated.
+    """
+
+    place: int
+    open: Maker
+
+
 @frozen(kw_only=True)
 class Capability:
     """One thing that Lithos can do, with everything it adds to a server.
 
     * `makers`: what makes its parts, each a class or a function (`lithos.kernel.parts`);
+    * `stores`: what it has open on disk;
     * `background`: what runs beside the server from the end of its start until it stops;
     * `checks`: the modules with its checks (`lithos.core.findings`), imported when somebody asks for checks;
     * `health`: its components of `/health`;
@@ -40,6 +54,7 @@ class Capability:
 
     name: str
     makers: tuple[Maker, ...] = ()
+    stores: tuple[Store, ...] = ()
     background: tuple[Background, ...] = ()
     checks: tuple[str, ...] = ()
     health: tuple[Health, ...] = ()

@@ -11,7 +11,7 @@ from lithos.actors.settled_clock import SettledClock
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.lineage import Lineage
 from lithos.config.sections import LcmaConfig
-from lithos.kernel.capability import Background, Capability
+from lithos.kernel.capability import Background, Capability, Store
 from lithos.kernel.parts import Clock
 from lithos.kernel.state import Gauge, Health, Observed
 from lithos.memory.state import look_at_memory, measure_queue
@@ -37,6 +37,17 @@ from lithos.services.tasks.coordination import Coordination
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
+from lithos.stores.on_disk import Occasion
+
+
+def open_edges(occasion: Occasion) -> EdgeStore:
+    """Open the edges between notes."""
+    return EdgeStore.open(occasion.private / "edges.db", occasion.now)
+
+
+def open_stats(occasion: Occasion) -> StatsStore:
+    """Open what was learned from use."""
+    return StatsStore.open(occasion.private / "stats.db", occasion.now)
 
 
 def make_memory(
@@ -175,6 +186,7 @@ MEMORY = Capability(
         Background(Enrichment, Enrichment.run),
         Background(Enrichment, Enrichment.keep_questions),
     ),
+    stores=(Store(20, open_edges), Store(30, open_stats)),
     health=(Health("memory", 9, look_at_memory),),
     gauges=(Gauge(110, measure_queue),),
     actors=(Observed(5, Memory),),

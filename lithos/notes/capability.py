@@ -29,10 +29,18 @@ from lithos.catalogue.lineage import Lineage
 from lithos.catalogue.note_records import NoteRecords
 from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
 from lithos.core.scopes import WriteScopes
-from lithos.kernel.capability import Background, Capability
+from lithos.kernel.capability import Background, Capability, Store
 from lithos.kernel.parts import Clock
 from lithos.kernel.state import Gauge, Health, Observed
 from lithos.metrics import Metrics
+from lithos.notes.opening import (
+    make_copy_merges,
+    make_moves,
+    open_manifest,
+    open_notes,
+    recover_files,
+    style_of,
+)
 from lithos.notes.scanning import ScannedRows, kept_versions
 from lithos.notes.state import (
     count_notes,
@@ -182,6 +190,9 @@ NOTES = Capability(
         NoteThreads,
         ScannedRows,
         make_records,
+        style_of,
+        make_moves,
+        make_copy_merges,
         Catalogue,
         Lineage,
         Outlines,
@@ -209,6 +220,7 @@ NOTES = Capability(
         Library,
     ),
     background=(Background(Moving, Moving.run),),
+    stores=(Store(-20, open_notes), Store(-10, recover_files), Store(50, open_manifest)),
     health=(
         Health("kb_directory", 1, look_at_folder),
         Health("knowledge_base", 2, look_at_notes),

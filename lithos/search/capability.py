@@ -12,8 +12,9 @@ from lithos.actors.indexing.ports import ChunkSizes, FulltextPort, VectorPort
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import SearchConfig, StorageConfig
-from lithos.kernel.capability import Capability
+from lithos.kernel.capability import Capability, Store
 from lithos.kernel.state import Gauge, Health, Observed
+from lithos.search.opening import open_fulltext
 from lithos.search.state import (
     count_index,
     look_at_index,
@@ -138,6 +139,7 @@ SEARCH = Capability(
         Duplicates,
         make_neighbourhoods,
     ),
+    stores=(Store(60, open_fulltext),),
     health=(
         Health("search", 3, look_at_search),
         Health("embedding_model", 4, look_at_model),

@@ -205,11 +205,12 @@ class ReadOnly(KernelCalls):
 async def test_a_read_only_vault_is_read_and_writes_say_why(
     tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Files(NoteFiles):
-        def __init__(self, root: Path, **settings: Any) -> None:
-            super().__init__(root, ReadOnly(), **settings)
+    made = NoteFiles.__init__
 
-    monkeypatch.setattr("lithos.notes.opening.NoteFiles", Files)
+    def init(self: NoteFiles, root: Path, **settings: Any) -> None:
+        made(self, root, ReadOnly(), **settings)
+
+    monkeypatch.setattr(NoteFiles, "__init__", init)
     async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
         read = await lithos.call("lithos_read", path="Zanzibar.md")
         assert "Cloves" in read["content"]
