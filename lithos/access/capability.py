@@ -7,6 +7,7 @@ from lithos.core.oauth.requests import RESOURCE_PATHS
 from lithos.core.scopes import WriteScopes, check_globs, scopes_of_agents
 from lithos.kernel.capability import Capability
 from lithos.kernel.parts import Clock
+from lithos.kernel.running import OwnToken
 from lithos.kernel.state import Component, Health
 from lithos.services.keyring import TokenRing
 from lithos.services.oauth.authorization import AuthorizationServer
@@ -20,6 +21,11 @@ def make_keyring(config: Config, clock: Clock) -> TokenRing:
         config.server.auth_token,
         asks_always=config.server.public_url is not None,
     )
+
+
+def make_own_token(keyring: TokenRing) -> OwnToken:
+    """Make the token of commands."""
+    return keyring
 
 
 def make_scopes(config: Config, keyring: TokenRing) -> WriteScopes:
@@ -57,7 +63,7 @@ def look_at_tokens(keyring: TokenRing) -> Component | None:
 
 ACCESS = Capability(
     name="access",
-    makers=(make_keyring, make_scopes, make_authorization),
+    makers=(make_keyring, make_own_token, make_scopes, make_authorization),
     checks=("lithos.access.checks", "lithos.app.public_address"),
     health=(Health("tokens", 13, look_at_tokens),),
 )

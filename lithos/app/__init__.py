@@ -13,7 +13,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import cached_property
@@ -43,8 +43,8 @@ from lithos.core.events import Event
 from lithos.core.times import format_time
 from lithos.kernel.capability import Capabilities
 from lithos.kernel.parts import Clock, Parts, utc_now
+from lithos.kernel.running import OwnToken
 from lithos.search.whole_index import WholeIndex
-from lithos.services.keyring import TokenRing
 from lithos.stores.lock import OwnerLock, OwnerRecord
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.files import NoteFiles
@@ -62,21 +62,19 @@ class Server(Parts):
         stores: Stores,
         clock: Clock,
         *,
-        keyring: TokenRing | None = None,
+        given: Mapping[Any, object] = {},
         models: Models | None = None,
     ) -> None:
-        """`keyring` is that of a vault among several, which outlives this server of it; so do `models`."""
-        given: dict[Any, object] = {
+        """`given` are parts that outlive this server, as those of a vault among several; so do `models`."""
+        parts: dict[Any, object] = {
             Clock: clock,
             Models: models or Models(),
             Config: config,
             **by_class(config),
         }
-        given |= {Stores: stores, OwnerLock: stores.lock, **stores.opened}
-        given[Capabilities] = Capabilities(capabilities.CAPABILITIES)
-        if keyring is not None:
-            given[TokenRing] = keyring
-        super().__init__((Start, *makers()), given)
+        parts |= {Stores: stores, OwnerLock: stores.lock, **stores.opened}
+        parts[Capabilities] = Capabilities(capabilities.CAPABILITIES)
+        super().__init__((Start, *makers()), {**parts, **given})
 
     @cached_property
     def tools(self) -> Tools:
@@ -88,7 +86,8 @@ class Server(Parts):
 
         `private`: the address is for those commands alone.
         """
-        token = self.get(TokenRing).own_token
+        own = self.find(OwnToken)  # type: ignore[type-abstract]
+        token = None if own is None else own.own_token
         now, public_url = format_time(utc_now()), self.get(Config).server.public_url
         self.get(OwnerLock).publish(
             OwnerRecord(os.getpid(), socket.gethostname(), url, now, token, private, public_url)
@@ -163,7 +162,7 @@ async def running_vault(
     clock: Callable[[], datetime] = utc_now,
     lock: OwnerLock | None = None,
     gets_front: bool = False,
-    keyring: TokenRing | None = None,
+    given: Mapping[Any, object] = {},
     models: Models | None = None,
 ) -> AsyncIterator[Server]:
     """One server in a process that is tuned already: one of several; else as `running_server`."""
@@ -172,7 +171,7 @@ async def running_vault(
     writing = Threads()
     stores = await writing.run(lambda: open_stores(config, lock))
     try:
-        server = Server(config, stores, clock, keyring=keyring, models=models)
+        server = Server(config, stores, clock, given=given, models=models)
         start = server.get(Start)
         if not gets_front:
             server.get(FrontSignals).loaded.set()

@@ -208,7 +208,9 @@ class Vaults:
         if storage.vault is not None and not await self._working.run(storage.vault.is_dir):
             raise FileNotFoundError(2, "There is no folder", str(storage.vault))
         async with (
-            running_vault(each.config, keyring=each.ring, gets_front=True, models=self._models) as server,
+            running_vault(
+                each.config, given={TokenRing: each.ring}, gets_front=True, models=self._models
+            ) as server,
             trio.open_nursery() as nursery,
         ):
             ended = trio.Event()
