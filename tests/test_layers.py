@@ -21,7 +21,7 @@ PACKAGE = Path(__file__).parents[1] / "lithos"
 #: Lowest first: a room imports itself and what stands before it.
 CAPABILITIES = (
     "notes", "history", "search", "tasks", "events", "memory", "proposals", "attachments", "access",
-    "imports", "upkeep",
+    "imports", "upkeep", "vaults",
 )  # fmt: skip
 ROOMS = (
     "core", "stores", "catalogue", "actors", "services", "tools", "front", *CAPABILITIES, "app", "cli",

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 from attrs import field, frozen
 
-from lithos.app.capabilities import CAPABILITIES, makers
-from lithos.kernel.parts import Parts, made_by
+from lithos.app.capabilities import CAPABILITIES, makers, stores_of
+from lithos.app.stores import close_stores, open_stores
+from lithos.config.catalogue import Config
+from lithos.config.sections import HistoryConfig, StorageConfig
+from lithos.core.findings import CHECK_MODULES, load_checks
+from lithos.kernel.parts import Parts, made_by, needs_of
+from lithos.stores.history.store import HistoryStore
 
 
 class Disk:
@@ -86,3 +94,28 @@ def test_no_two_capabilities_make_the_same_part() -> None:
 def test_capabilities_have_names_of_their_own() -> None:
     names = [capability.name for capability in CAPABILITIES]
     assert len(names) == len(set(names))
+
+
+def test_checks_are_imported_when_somebody_asks_for_them() -> None:
+    names = {name for capability in CAPABILITIES for name in capability.checks}
+    assert names <= set(CHECK_MODULES)
+    load_checks()
+    assert names <= set(sys.modules)
+
+
+def test_stores_are_opened_after_those_that_they_need() -> None:
+    places = {made_by(each.open): each.place for each in stores_of()}
+    for each in stores_of():
+        needed = (kind for kind, _ in needs_of(each.open).values())
+        assert all(places[kind] < each.place for kind in needed if kind in places)
+    assert list(places.values()) == sorted(set(places.values()))
+
+
+async def test_a_server_starts_without_a_store_that_is_switched_off(tmp_path: Path) -> None:
+    config = Config(storage=StorageConfig(data_dir=tmp_path), history=HistoryConfig(enabled=False))
+    stores = open_stores(config)
+    close_stores(stores)
+    assert stores.opened[HistoryStore] is None
+    assert [each.name for each in stores.databases] == [
+        "coordination.db", "edges.db", "stats.db", "manifest.db"
+    ]  # fmt: skip

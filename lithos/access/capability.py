@@ -7,6 +7,8 @@ from lithos.core.oauth.requests import RESOURCE_PATHS
 from lithos.core.scopes import ScopeOfToken
 from lithos.kernel.capability import Capability, Pages
 from lithos.kernel.parts import Clock
+from lithos.kernel.running import OwnToken
+from lithos.kernel.state import Component, Health
 from lithos.services.admitting import Keyring
 from lithos.services.keyring import TokenRing
 from lithos.services.oauth.authorization import AuthorizationServer
@@ -32,6 +34,11 @@ def make_scope_of_token(keyring: TokenRing) -> ScopeOfToken:
     return keyring.scope_of
 
 
+def make_own_token(keyring: TokenRing) -> OwnToken:
+    """Make the token of commands."""
+    return keyring
+
+
 def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> AuthorizationServer | None:
     """Make what lets clients elsewhere in.
 
@@ -50,9 +57,17 @@ def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> Auth
     return AuthorizationServer(address, config.storage.data_dir / ".lithos", keyring, clock)
 
 
+def look_at_tokens(keyring: TokenRing) -> Component | None:
+    """Told only where something is wrong: `/health` is open to all."""
+    trouble = keyring.trouble
+    return None if trouble is None else Component("degraded", trouble)
+
+
 ACCESS = Capability(
     name="access",
-    makers=(make_keyring, share_keyring, make_scope_of_token, make_authorization),
+    makers=(make_keyring, share_keyring, make_own_token, make_scope_of_token, make_authorization),
     pages=Pages(modules=("lithos.access.pages",)),
     front="lithos.access.front",
+    checks=("lithos.access.checks", "lithos.app.public_address"),
+    health=(Health("tokens", 13, look_at_tokens),),
 )

@@ -13,43 +13,38 @@ import os
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import cached_property
-from typing import Any, get_type_hints
+from typing import Any
 
-import attrs
 import trio
 
 from lithos.actors.allocator import keep_returning, limit_arenas, return_memory
 from lithos.actors.blocking import Threads
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.messages import AppendEvents
 from lithos.actors.front_signals import FrontSignals
-from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.indexing.models import Models
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening, StartStopped
+from lithos.actors.owning import keep_owning
 from lithos.actors.recording.catching_up import CatchingUp
 from lithos.actors.remembering.actor import Memory
 from lithos.actors.writing.keeper import Keeper
 from lithos.app import capabilities
 from lithos.app.capabilities import makers
 from lithos.app.start import Start
-from lithos.app.stores import close_stores, keep_owning, open_stores, utc_now
+from lithos.app.stores import by_class, close_stores, open_stores
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.first_looks import FirstLooks
 from lithos.catalogue.scan import ScanResult
 from lithos.config.catalogue import Config
-from lithos.core.events import REINDEX_COMPLETE, Event, EventDraft
-from lithos.core.principals import SCAN_AGENT
+from lithos.core.events import Event
 from lithos.core.times import format_time
-from lithos.kernel.parts import Clock, Parts
-from lithos.services.keyring import TokenRing
-from lithos.services.state import ServerState
-from lithos.stores.history.reading import HistoryReading
-from lithos.stores.history.store import HistoryStore
+from lithos.kernel.capability import Capabilities
+from lithos.kernel.parts import Clock, Parts, utc_now
+from lithos.kernel.running import OwnToken
+from lithos.search.whole_index import WholeIndex
 from lithos.stores.lock import OwnerLock, OwnerRecord
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.files import NoteFiles
@@ -67,30 +62,32 @@ class Server(Parts):
         stores: Stores,
         clock: Clock,
         *,
-        keyring: TokenRing | None = None,
+        given: Mapping[Any, object] = {},
         models: Models | None = None,
     ) -> None:
-        """`keyring` is that of a vault among several, which outlives this server of it; so do `models`."""
-        given = {Clock: clock, Models: models or Models(), **_by_class(config), **_by_class(stores)}
-        # What the history reads is opened as its store.
-        given[HistoryReading] = given[HistoryStore] = stores.history
-        if keyring is not None:
-            given[TokenRing] = keyring
-        super().__init__((Start, *makers()), given)
-        self._reindexing = trio.Lock()
-        self._is_reindex_journalled = False
+        """`given` are parts that outlive this server, as those of a vault among several; so do `models`."""
+        parts: dict[Any, object] = {
+            Clock: clock,
+            Models: models or Models(),
+            Config: config,
+            **by_class(config),
+        }
+        parts |= {Stores: stores, OwnerLock: stores.lock, **stores.opened}
+        parts[Capabilities] = Capabilities(capabilities.CAPABILITIES)
+        super().__init__((Start, *makers()), {**parts, **given})
 
     @cached_property
     def tools(self) -> Tools:
         """What clients call."""
-        return Tools(self, (*capabilities.all_tools(), *capabilities.own_tools()))
+        return self.get(Tools)
 
     def publish_address(self, url: str, *, private: bool = False) -> None:
         """Write this server's address to the lock file, with the token for commands of the same user.
 
         `private`: the address is for those commands alone.
         """
-        token = self.get(TokenRing).own_token
+        own = self.find(OwnToken)
+        token = None if own is None else own.own_token
         now, public_url = format_time(utc_now()), self.get(Config).server.public_url
         self.get(OwnerLock).publish(
             OwnerRecord(os.getpid(), socket.gethostname(), url, now, token, private, public_url)
@@ -98,30 +95,11 @@ class Server(Parts):
 
     async def searchable(self) -> None:
         """Wait until full text and meaning cover every note (or there is no model)."""
-        await self.get(Opening).complete.wait()
-        await self.get(FulltextIndexer).converged()
-        await self.get(SemanticBackend).settled.wait()
+        await self.get(WholeIndex).complete()
 
     async def complete_reindex(self) -> None:
         """Wait until every note is searchable, then journal `reindex_complete`, once in a server's life."""
-        await self.searchable()
-        async with self._reindexing:
-            if self._is_reindex_journalled:
-                return
-            stats = await self.get(ServerState).stats()
-            payload = {"documents": stats["tantivy_doc_count"], "chunks": stats["chunks"]}
-            event = EventDraft(
-                type=REINDEX_COMPLETE, agent=SCAN_AGENT, payload=payload, timestamp=self.clock()
-            )
-            await self.get(Coordinator).mailbox.ask(AppendEvents((event,)))
-            self._is_reindex_journalled = True
-
-
-def _by_class(holder: Any) -> dict[Any, object]:
-    """The holder and the values of its fields, by the class that each field promises."""
-    kinds = get_type_hints(type(holder))
-    values = {kinds[each.name]: getattr(holder, each.name) for each in attrs.fields(type(holder))}
-    return {type(holder): holder, **values}
+        await self.get(WholeIndex).complete_reindex()
 
 
 __all__ = ["Server", "running_server"]
@@ -184,7 +162,7 @@ async def running_vault(
     clock: Callable[[], datetime] = utc_now,
     lock: OwnerLock | None = None,
     gets_front: bool = False,
-    keyring: TokenRing | None = None,
+    given: Mapping[Any, object] = {},
     models: Models | None = None,
 ) -> AsyncIterator[Server]:
     """One server in a process that is tuned already: one of several; else as `running_server`."""
@@ -193,7 +171,7 @@ async def running_vault(
     writing = Threads()
     stores = await writing.run(lambda: open_stores(config, lock))
     try:
-        server = Server(config, stores, clock, keyring=keyring, models=models)
+        server = Server(config, stores, clock, given=given, models=models)
         start = server.get(Start)
         if not gets_front:
             server.get(FrontSignals).loaded.set()

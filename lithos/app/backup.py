@@ -14,17 +14,16 @@ from pathlib import Path
 from attrs import frozen
 
 from lithos import __version__
-from lithos.app.stores import utc_now
-from lithos.app.vault import make_lock, open_notes
 from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
 from lithos.core.times import format_time
-from lithos.stores import PRIVATE_FOLDER, backup
+from lithos.kernel.parts import utc_now
+from lithos.notes.opening import make_lock, open_notes
+from lithos.stores import PRIVATE_FOLDER, TOKEN_FILES, backup
 from lithos.stores.backup import PRIVATE, VAULT, BackupIndex, BackupRefused, FoundLinks, SavedFile, Told
 from lithos.stores.history.store import HISTORY
 from lithos.stores.lock import is_owned
 from lithos.stores.notes.displaced import DISPLACED
-from lithos.stores.tokens import LOCK, TOKENS
 
 __all__ = ["BackupRefused", "Restored", "back_up", "back_up_to_tar", "restore"]
 
@@ -139,8 +138,7 @@ def _list_state(data: Path) -> Iterator[str]:
     """What else is copied as it is: configuration, hashes of tokens, history, displaced texts."""
     if (data / "config.yaml").is_file():
         yield "config.yaml"
-    # Without them a restored server would be open to all.
-    yield from (f"{PRIVATE}/{name}" for name in (TOKENS, LOCK) if (data / PRIVATE / name).is_file())
+    yield from (f"{PRIVATE}/{name}" for name in TOKEN_FILES if (data / PRIVATE / name).is_file())
     for name in ("migrations", DISPLACED):
         folder = data / PRIVATE / name
         if folder.is_dir():

@@ -8,10 +8,11 @@ from typing import Final
 from lithos.access.capability import ACCESS
 from lithos.actors.coordinating.boards import Boards
 from lithos.attachments.capability import ATTACHMENTS
+from lithos.core.findings import CHECK_MODULES
 from lithos.events.capability import EVENTS
 from lithos.history.capability import HISTORY
 from lithos.imports.capability import IMPORTS
-from lithos.kernel.capability import Background, Capability, Holds, Link, Pages
+from lithos.kernel.capability import Background, Capability, Holds, Link, Pages, Store
 from lithos.kernel.parts import Maker, Parts
 from lithos.memory.capability import MEMORY
 from lithos.notes.capability import NOTES
@@ -22,7 +23,9 @@ from lithos.services.tasks.retention import Retentions
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.tasks.capability import TASKS
 from lithos.tools.contract.declaring import OWN, Tool, declared_by
-from lithos.upkeep.capability import UPKEEP
+from lithos.tools.contract.registry import Tools
+from lithos.upkeep.capability import EVALUATION, UPKEEP
+from lithos.vaults.capability import VAULTS
 
 CAPABILITIES: Final[tuple[Capability, ...]] = (
     NOTES,
@@ -36,12 +39,17 @@ CAPABILITIES: Final[tuple[Capability, ...]] = (
     ACCESS,
     IMPORTS,
     UPKEEP,
+    EVALUATION,
+    VAULTS,
 )
+
+CHECK_MODULES.extend(name for capability in CAPABILITIES for name in capability.checks)
 
 
 def makers() -> Iterator[Maker]:
     """What makes the parts of a server."""
     yield make_resources
+    yield make_tools
     yield make_boards
     yield make_retentions
     for capability in CAPABILITIES:
@@ -65,6 +73,11 @@ def _declared() -> tuple[Tool, ...]:
 def holders() -> tuple[Holds, ...]:
     """What says whether a server has something with an id."""
     return tuple(each.holds for each in CAPABILITIES if each.holds is not None)
+
+
+def make_tools(parts: Parts) -> Tools:
+    """Make what clients call."""
+    return Tools(parts, (*all_tools(), *own_tools()))
 
 
 def make_resources(parts: Parts) -> Resources:
@@ -111,3 +124,9 @@ def fronts() -> Iterator[str]:
 
 # Before any database is opened.
 CoordinationStore.lay_out(table for capability in CAPABILITIES for table in capability.tables)
+
+
+def stores_of() -> list[Store]:
+    """What is open on disk, in the order in which it is opened."""
+    found = [each for capability in CAPABILITIES for each in capability.stores]
+    return sorted(found, key=lambda each: each.place)

@@ -12,21 +12,18 @@ from urllib.parse import urlsplit
 
 import trio
 
-from lithos.app.evaluation.check import check_knowledge, find_tests
-from lithos.app.reaching import check_public_url
-from lithos.app.stores import utc_now
-from lithos.app.vault import survey_of
 from lithos.config.catalogue import Config
-from lithos.core.findings import DOCTOR, CheckResult, Finding, check, fail, ok, warn
+from lithos.core.findings import DOCTOR, CheckResult, Finding, check, fail, has_data, ok, warn
 from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachable
-from lithos.front.server.access import AccessPolicy, open_bind_warning
 from lithos.front.server.sockets import CannotListen, PortInUse, open_listeners
-from lithos.services.upkeep.checks import Ownership, Patient, has_data, look_aside
-from lithos.services.upkeep.checks_storage import are_asked_for
+from lithos.kernel.parts import utc_now
+from lithos.kernel.running import RunServer
+from lithos.services.upkeep.checks import Ownership, Patient, look_aside
 from lithos.services.upkeep.inspection import examine
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.lock import is_owned, read_owner
 from lithos.stores.probes import name_listener
+from lithos.upkeep.surveying import survey_of
 
 #: Seconds for a server to say its address after it took the lock, and to answer.
 _ADDRESS_WAIT: Final = 3.0
@@ -141,46 +138,23 @@ async def _name_user(port: int) -> str:
         return f"another program, {process}"
 
 
-def _public_url(patient: Patient) -> str | None:
-    """The one that is configured, else that of the server that runs."""
-    record = patient.owner.record
-    running = record.public_url if patient.is_live and record is not None else None
-    return patient.config.server.public_url or running
-
-
-@check("public address", DOCTOR, place=80, when=lambda each: has_data(each) and bool(_public_url(each)))
-async def check_public_address(patient: Patient) -> AsyncIterator[Finding]:
-    """Whether clients elsewhere reach the server."""
-    address = _public_url(patient) or ""
-    for each in await check_public_url(address, patient.clock, is_live=patient.is_live):
-        yield each
-
-
-@check("knowledge_tests", DOCTOR, place=200, when=lambda patient: find_tests(patient.data))
-async def check_knowledge_tests(patient: Patient) -> AsyncIterator[Finding]:
-    """Whether the tests of the data directory pass."""
-    for each in await check_knowledge(patient.config, patient.owner.record, is_live=patient.is_live):
-        yield each
-
-
 #: Seconds for one check. Reading 10,000 notes takes about five, a huge database some more.
 BOUND: Final = 60.0
 
 
-def make_patient(config: Config, problems: Sequence[str] = (), warnings: Sequence[str] = ()) -> Patient:
+def make_patient(
+    config: Config,
+    run_server: RunServer | None = None,
+    problems: Sequence[str] = (),
+    warnings: Sequence[str] = (),
+) -> Patient:
     """An installation as it is seen from outside."""
-
-    def remarks() -> list[str]:
-        opening = open_bind_warning(AccessPolicy(config.server.host, config.server.auth_token))
-        is_open = opening is not None and not are_asked_for(config.storage.data_dir / ".lithos")
-        return [opening] if opening is not None and is_open else []
-
     return Patient(
         config=config,
         clock=utc_now,
+        run_server=run_server,
         problems=problems,
         warnings=warnings,
-        remarks=remarks,
         load=load_embedder,
         take_survey=lambda: survey_of(config, utc_now()),
     )

@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lithos.app.stores import utc_now
-from lithos.app.vault import survey_of
 from lithos.config.catalogue import Config
 from lithos.core.learning.edges import EdgeFilter
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
+from lithos.kernel.parts import utc_now
 from lithos.services.upkeep.validation import Survey
 from lithos.stores.backup import copy_database
 from lithos.stores.coordination.store import CoordinationStore
@@ -23,8 +22,8 @@ from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.notes.values import OutsideKnowledge
 from lithos.tools.contract.rows import row_of
 from lithos.tools.memory import edge_row
-from lithos.tools.rows import tasks as _rows  # noqa: F401 - it registers rows
 from lithos.tools.rows.notes import metadata_row
+from lithos.upkeep.surveying import survey_of
 
 #: A time before every claim's end.
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)

@@ -17,10 +17,8 @@ from attrs import frozen
 from lithos.actors.blocking import Threads
 from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.actors.owning import keep_owning
 from lithos.actors.writing.messages import PatchNote, WriteOutcome
-from lithos.app import Server, running_server
-from lithos.app.stores import keep_owning, utc_now
-from lithos.app.vault import make_lock, open_notes, style_of, survey_of
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import scan_folder
@@ -30,6 +28,10 @@ from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.learning.questions import QuestionFilter
 from lithos.core.plan import VanishRule
 from lithos.core.times import format_time
+from lithos.kernel.parts import Parts, utc_now
+from lithos.kernel.running import RunServer
+from lithos.notes.opening import make_lock, open_notes, style_of
+from lithos.search.whole_index import WholeIndex
 from lithos.services.enrich.entities import EntityExtraction, Extraction
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.state import ServerState
@@ -47,6 +49,7 @@ from lithos.stores.notes.lookup import is_there
 from lithos.stores.orders import VanishedFiles
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 from lithos.telemetry import get_logger
+from lithos.upkeep.surveying import survey_of
 
 log = get_logger("lithos.maintenance")
 
@@ -63,10 +66,10 @@ class GivenUp:
     is_taken: bool
 
 
-async def accept_vanished(config: Config, *, dry_run: bool) -> GivenUp:
+async def accept_vanished(config: Config, run_server: RunServer, *, dry_run: bool) -> GivenUp:
     """Drop the entries of vanished files from the indexes, or have the running server do it.
 
-    Raises what `running_server` raises.
+    Raises what `run_server` raises.
     """
     blocking = Threads()
     files = VanishedFiles(config.storage.data_dir / ".lithos")
@@ -78,7 +81,7 @@ async def accept_vanished(config: Config, *, dry_run: bool) -> GivenUp:
     await blocking.run(lambda: files.approve(paths))
     if not is_live:
         try:
-            await _start_once(config)
+            await _start_once(config, run_server)
         except VaultOwned:
             raise
         except AlreadyOwned:
@@ -89,12 +92,12 @@ async def accept_vanished(config: Config, *, dry_run: bool) -> GivenUp:
     return GivenUp(paths, await _is_taken(files.is_approval_waiting))
 
 
-async def _start_once(config: Config) -> None:
+async def _start_once(config: Config, run_server: RunServer) -> None:
     """Start a server once: it takes the approval, publishes the deletions and updates the indexes."""
     unwatched = attrs.evolve(config, server=attrs.evolve(config.server, watch_files=False))
-    async with running_server(unwatched) as server:
+    async with run_server(unwatched) as server:
         with trio.move_on_after(INDEX_BOUND):
-            await server.searchable()
+            await server.get(WholeIndex).complete()
 
 
 async def _is_taken(is_waiting: Callable[[], bool]) -> bool:
@@ -193,30 +196,32 @@ def _survey(config: Config) -> Survey:
     return survey
 
 
-async def reindex(config: Config, *, clear: bool, progress: Progress | None = None) -> ReindexResult:
+async def reindex(
+    config: Config, run_server: RunServer, *, clear: bool, progress: Progress | None = None
+) -> ReindexResult:
     """Bring every index in line with the notes, from nothing with `clear`; the journal says so.
 
     Raises `AlreadyOwned`.
     """
     if clear:
         config = attrs.evolve(config, index=attrs.evolve(config.index, rebuild_on_start=True))
-    async with running_server(config) as server:
+    async with run_server(config) as server:
         async with trio.open_nursery() as nursery:
             if progress is not None:
                 nursery.start_soon(_report, server, progress)
-            await server.complete_reindex()
+            await server.get(WholeIndex).complete_reindex()
             nursery.cancel_scope.cancel()
         return await _count(server)
 
 
-async def _report(server: Server, progress: Progress) -> None:
+async def _report(server: Parts, progress: Progress) -> None:
     while True:
         target, total = server.get(SemanticBackend).port.target, len(server.get(Catalogue))
         progress("vectors", min(total, len(target.vectors.stamps())) if target else 0, total)
         await trio.sleep(LOOK)
 
 
-async def _count(server: Server) -> ReindexResult:
+async def _count(server: Parts) -> ReindexResult:
     catalogue, links = server.get(Catalogue), server.get(Catalogue).graph.counts()
     stats = await server.get(ServerState).stats()
     failures = (
@@ -262,7 +267,12 @@ async def forget_questions(config: Config, wanted: QuestionFilter, *, dry_run: b
 
 
 async def extract_entities(
-    config: Config, *, dry_run: bool, force: bool, progress: Progress | None = None
+    config: Config,
+    run_server: RunServer,
+    *,
+    dry_run: bool,
+    force: bool,
+    progress: Progress | None = None,
 ) -> ExtractionResult:
     """Extract the entities of all notes, with `force` of curated ones too where they are written into notes.
 
@@ -275,7 +285,7 @@ async def extract_entities(
         looking = EntityExtraction(survey.catalogue, texts, patch=patch)
         ids = [entry.note.id for entry in survey.catalogue]
         return await _extract(looking, ids, True, force, progress)
-    async with running_server(config) as server:
+    async with run_server(config) as server:
         ids = [entry.note.id for entry in server.get(Catalogue)]
         return await _extract(server.get(EntityExtraction), ids, False, force, progress)
 

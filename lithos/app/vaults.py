@@ -26,7 +26,6 @@ from lithos.actors.kit import ActorGaveUp
 from lithos.actors.opening import Opening
 from lithos.app import Server, capabilities, running_vault, tuned_process
 from lithos.app.front import FrontParts, front_parts
-from lithos.app.stores import utc_now
 from lithos.config.catalogue import Config
 from lithos.config.load import LoadedConfig
 from lithos.core.errors import first_of
@@ -51,6 +50,7 @@ from lithos.front.server.ports import (
 from lithos.front.server.serve import listen
 from lithos.front.server.sockets import open_listeners
 from lithos.front.server.vault_routes import Door, NoKeyring, VaultRoutes
+from lithos.kernel.parts import utc_now
 from lithos.metrics import labelled
 from lithos.services.keyring import TokenRing
 from lithos.services.state import Gauges, ServerState
@@ -208,7 +208,9 @@ class Vaults:
         if storage.vault is not None and not await self._working.run(storage.vault.is_dir):
             raise FileNotFoundError(2, "There is no folder", str(storage.vault))
         async with (
-            running_vault(each.config, keyring=each.ring, gets_front=True, models=self._models) as server,
+            running_vault(
+                each.config, given={TokenRing: each.ring}, gets_front=True, models=self._models
+            ) as server,
             trio.open_nursery() as nursery,
         ):
             ended = trio.Event()

@@ -9,10 +9,12 @@ from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.writer import Writer
+from lithos.attachments.state import look_at_attachments
 from lithos.config.catalogue import Config
 from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock, Parts
+from lithos.kernel.state import Health
 from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.attachments.searching import AttachmentSearch
 from lithos.services.search.others import OtherHits
@@ -86,4 +88,6 @@ ATTACHMENTS = Capability(
     background=(Background(Attaching, Attaching.run),),
     pages=Pages(modules=("lithos.attachments.pages",), tabs=(Link(2, "Files", "/console/attachments"),)),
     holds=has_file,
+    checks=("lithos.attachments.checks",),
+    health=(Health("attachments", 12, look_at_attachments),),
 )

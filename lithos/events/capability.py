@@ -14,8 +14,10 @@ from lithos.actors.settled_clock import SettledClock
 from lithos.config.sections import EventsConfig
 from lithos.core.events import Event
 from lithos.core.journal.ports import Along
-from lithos.kernel.capability import Background, Capability
+from lithos.events.state import count_agents, look_at_journal, measure_journal, measure_kept_events
+from lithos.kernel.capability import Background, Capability, Store
 from lithos.kernel.parts import Clock
+from lithos.kernel.state import Gauge, Health, Observed
 from lithos.metrics import Metrics
 from lithos.services.tasks.agents import AccessLog, Agents, Cursors
 from lithos.services.tasks.event_stream import Activity, EventStreams
@@ -23,6 +25,7 @@ from lithos.services.tasks.requests import Requests
 from lithos.services.tasks.retention import Upkeep
 from lithos.stores.coordination.requests import RequestRows
 from lithos.stores.coordination.store import IMPORT_TABLES, JOURNAL_TABLES, CoordinationStore
+from lithos.stores.on_disk import Occasion
 from lithos.tools.contract.ports import KnownCalls
 
 
@@ -67,6 +70,11 @@ def _count_events(metrics: Metrics, events: Sequence[Event], seconds: float) -> 
     metrics.observe("journal_append_duration_seconds", seconds)
     for event in events:
         metrics.count("events", event.draft.type)
+
+
+def open_journal(occasion: Occasion) -> CoordinationStore:
+    """Open the journal."""
+    return CoordinationStore.open(occasion.private / "coordination.db", occasion.now)
 
 
 def make_requests(coordinator: Coordinator) -> Requests:
@@ -121,4 +129,9 @@ EVENTS = Capability(
     front="lithos.events.front",
     boards=(JournalBoard,),
     tables=(JOURNAL_TABLES, IMPORT_TABLES),
+    stores=(Store(10, open_journal),),
+    health=(Health("events", 7, look_at_journal),),
+    statistics=(count_agents,),
+    gauges=(Gauge(50, measure_journal), Gauge(72, measure_kept_events)),
+    actors=(Observed(6, Coordinator),),
 )

@@ -14,7 +14,9 @@ from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import HistoryConfig
 from lithos.core.history.versions import VersionLimits
-from lithos.kernel.capability import Background, Capability, Pages
+from lithos.history.state import look_at_history, measure_history
+from lithos.kernel.capability import Background, Capability, Pages, Store
+from lithos.kernel.state import Gauge, Health
 from lithos.services.notes.conflict_copies import ConflictCopies
 from lithos.services.notes.history import NoteHistory
 from lithos.services.notes.knowledge import Knowledge
@@ -22,7 +24,20 @@ from lithos.services.notes.restoring import Restoring
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.services.writing.ports import EarlierVersions
+from lithos.stores.history.reading import HistoryReading
+from lithos.stores.history.store import HISTORY as HISTORY_FILE
 from lithos.stores.history.store import HistoryStore
+from lithos.stores.on_disk import Occasion
+
+
+def open_history(history: HistoryConfig, occasion: Occasion) -> HistoryStore | None:
+    """Open the versions; None where `history.enabled` is off."""
+    return HistoryStore.open(occasion.private / HISTORY_FILE, occasion.now) if history.enabled else None
+
+
+def make_reading(store: HistoryStore | None) -> HistoryReading | None:
+    """Make what reads versions."""
+    return store
 
 
 def make_version_store(store: HistoryStore | None) -> VersionStore | None:
@@ -76,6 +91,7 @@ HISTORY = Capability(
     name="history",
     makers=(
         make_version_store,
+        make_reading,
         make_recorder,
         make_version_recorder,
         make_catching_up,
@@ -91,4 +107,7 @@ HISTORY = Capability(
     ),
     pages=Pages(modules=("lithos.front.console.pages.undo",)),
     tools=("lithos.tools.history", "lithos.tools.copies"),
+    stores=(Store(40, open_history),),
+    health=(Health("history", 10, look_at_history),),
+    gauges=(Gauge(90, measure_history),),
 )

@@ -9,4 +9,5 @@ IMPORTS = Capability(
     name="imports",
     makers=(Importing,),
     front="lithos.imports.front",
+    checks=("lithos.imports.checks",),
 )

@@ -9,6 +9,7 @@ from typing import Any
 from attrs import frozen
 
 from lithos.kernel.parts import Maker, Parts
+from lithos.kernel.state import Gauge, Health, Observed
 
 #: Whether a server has something with this id, of the kinds that a capability owns.
 Holds = Callable[[Parts, str], Awaitable[bool]]
@@ -79,6 +80,19 @@ class Retention:
     most: int | None = None
 
 
+@frozen
+class Store:
+    """Something that is open on disk while a server runs.
+
+    `open` is given what its parameters name: the occasion, settings, stores with a lower place. It may give
+    None where the store is switched off. Stores are opened by place, and closed in reverse. Those below 0 are
+    opened before the layout of the data directory is migrated.
+    """
+
+    place: int
+    open: Maker
+
+
 @frozen(kw_only=True)
 class Capability:
     """One thing that Lithos can do, with everything it adds to a server.
@@ -94,10 +108,18 @@ class Capability:
     * `boards`: the classes of its boards, which carry out its commands in the coordinator's transaction;
     * `retention`: its old rows of `coordination.db`;
     * `tables`: its tables of `coordination.db`, each a `lithos.stores.coordination.schema.Tables`.
+    * `stores`: what it has open on disk;
+    * `checks`: the modules with its checks (`lithos.core.findings`), imported when somebody asks for checks;
+    * `health`: its components of `/health`;
+    * `statistics`: functions that give its `Number`s of `lithos_stats`, from the parts that they name. What
+      they wait for is waited for first, so that the others count at one moment;
+    * `gauges`: its samples of `/metrics`;
+    * `actors`: its actors whose mailboxes `/metrics` shows.
     """
 
     name: str
     makers: tuple[Maker, ...] = ()
+    stores: tuple[Store, ...] = ()
     background: tuple[Background, ...] = ()
     pages: Pages = Pages()
     front: str | None = None
@@ -107,3 +129,15 @@ class Capability:
     boards: tuple[type[Any], ...] = ()
     retention: tuple[Retention, ...] = ()
     tables: tuple[Any, ...] = ()
+    checks: tuple[str, ...] = ()
+    health: tuple[Health, ...] = ()
+    statistics: tuple[Maker, ...] = ()
+    gauges: tuple[Gauge, ...] = ()
+    actors: tuple[Observed, ...] = ()
+
+
+@frozen
+class Capabilities:
+    """All capabilities of a server."""
+
+    listed: tuple[Capability, ...]

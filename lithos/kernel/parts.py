@@ -7,7 +7,8 @@ asked for, from the parts that the parameters of its maker name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import partial
 from types import NoneType, UnionType
 from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -21,6 +22,11 @@ Maker = Callable[..., Any]
 Clock = Callable[[], datetime]
 
 _UNIONS: Final = (UnionType, Union)
+
+
+def utc_now() -> datetime:
+    """Now, aware and in UTC."""
+    return datetime.now(UTC)
 
 
 class Parts:
@@ -77,6 +83,10 @@ class Parts:
 
     def call(self, maker: Maker) -> Any:
         """Call a function or a class with the parts that its parameters name."""
+        return self.bind(maker)()
+
+    def bind(self, maker: Maker) -> Callable[[], Any]:
+        """A function or a class with the parts that its parameters name, to be called many times."""
         given = {}
         for name, (hint, has_default) in needs_of(maker).items():
             kind = _without_none(hint)
@@ -84,7 +94,7 @@ class Parts:
                 given[name] = self.get(hint) if kind is hint else self.find(kind)
             elif (part := self.find(kind)) is not None:
                 given[name] = part
-        return maker(**given)
+        return partial(maker, **given)
 
 
 def made_by(maker: Maker) -> Any:

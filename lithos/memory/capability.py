@@ -11,8 +11,10 @@ from lithos.actors.settled_clock import SettledClock
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.lineage import Lineage
 from lithos.config.sections import LcmaConfig
-from lithos.kernel.capability import Background, Capability, Link, Pages
+from lithos.kernel.capability import Background, Capability, Link, Pages, Store
 from lithos.kernel.parts import Clock, Parts
+from lithos.kernel.state import Gauge, Health, Observed
+from lithos.memory.state import look_at_memory, measure_queue
 from lithos.services.context.context import Context
 from lithos.services.enrich.drain import Drain
 from lithos.services.enrich.entities import EntityExtraction
@@ -37,6 +39,17 @@ from lithos.services.tasks.coordination import Coordination, Teaching
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
+from lithos.stores.on_disk import Occasion
+
+
+def open_edges(occasion: Occasion) -> EdgeStore:
+    """Open the edges between notes."""
+    return EdgeStore.open(occasion.private / "edges.db", occasion.now)
+
+
+def open_stats(occasion: Occasion) -> StatsStore:
+    """Open what was learned from use."""
+    return StatsStore.open(occasion.private / "stats.db", occasion.now)
 
 
 def make_memory(
@@ -212,4 +225,8 @@ MEMORY = Capability(
         "lithos.tools.legacy",
     ),
     holds=has_memory,
+    stores=(Store(20, open_edges), Store(30, open_stats)),
+    health=(Health("memory", 9, look_at_memory),),
+    gauges=(Gauge(110, measure_queue),),
+    actors=(Observed(5, Memory),),
 )

@@ -30,10 +30,27 @@ from lithos.config.catalogue import Config
 from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
 from lithos.core.journal.ports import Along, KnownNotes
 from lithos.core.scopes import ScopeOfToken, WriteScopes, check_globs, scopes_of_agents
-from lithos.kernel.capability import Background, Capability, Link, Pages
+from lithos.kernel.capability import Background, Capability, Link, Pages, Store
 from lithos.kernel.parts import Clock, Parts
+from lithos.kernel.state import Gauge, Health, Observed
 from lithos.metrics import Metrics
+from lithos.notes.opening import (
+    make_copy_merges,
+    make_moves,
+    open_manifest,
+    open_notes,
+    recover_files,
+    style_of,
+)
 from lithos.notes.scanning import ScannedRows, kept_versions
+from lithos.notes.state import (
+    count_notes,
+    look_at_folder,
+    look_at_notes,
+    look_at_watcher,
+    measure_links,
+    measure_notes,
+)
 from lithos.services.notes.browsing import Browsing, VaultFiles
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.moving import Moving
@@ -189,6 +206,9 @@ NOTES = Capability(
         NoteThreads,
         ScannedRows,
         make_records,
+        style_of,
+        make_moves,
+        make_copy_merges,
         Catalogue,
         Lineage,
         Outlines,
@@ -233,4 +253,13 @@ NOTES = Capability(
     resources=(TagResources, NoteResources),
     tools=("lithos.tools.rows.notes", "lithos.tools.notes"),
     holds=has_note,
+    stores=(Store(-20, open_notes), Store(-10, recover_files), Store(50, open_manifest)),
+    health=(
+        Health("kb_directory", 1, look_at_folder),
+        Health("knowledge_base", 2, look_at_notes),
+        Health("watcher", 6, look_at_watcher),
+    ),
+    statistics=(count_notes,),
+    gauges=(Gauge(20, measure_notes), Gauge(40, measure_links)),
+    actors=(Observed(1, Writer), Observed(4, Publisher), Observed(7, Watcher)),
 )

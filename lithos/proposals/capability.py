@@ -16,7 +16,9 @@ from lithos.config.sections import ProposalsConfig
 from lithos.core.proposals import MOST_REASONS, PendingProposals, TidyProposals
 from lithos.kernel.capability import Background, Capability, Link, Pages, Retention, Waiting
 from lithos.kernel.parts import Clock, Parts
+from lithos.kernel.state import Gauge, Health
 from lithos.proposals.keeping import Proposing
+from lithos.proposals.state import count_proposals, look_at_proposals, measure_proposals
 from lithos.services.context.context import WaitingKeys
 from lithos.services.notes.proposals import Proposals
 from lithos.stores.coordination.proposals import PROPOSAL_TABLES, ProposalRows
@@ -91,4 +93,7 @@ PROPOSALS = Capability(
     boards=(ProposalBoard,),
     tables=(PROPOSAL_TABLES,),
     retention=(Retention("proposals", tidy),),
+    health=(Health("coordination", 8, look_at_proposals),),
+    statistics=(count_proposals,),
+    gauges=(Gauge(71, measure_proposals),),
 )

@@ -16,7 +16,19 @@ from lithos.actors.writing.ports import NoteIndex
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import SearchConfig, StorageConfig
 from lithos.core.text.chunk import ChunkSizes
-from lithos.kernel.capability import Capability, Link, Pages
+from lithos.kernel.capability import Capability, Link, Pages, Store
+from lithos.kernel.state import Gauge, Health, Observed
+from lithos.search.opening import open_fulltext
+from lithos.search.state import (
+    count_index,
+    look_at_index,
+    look_at_model,
+    look_at_search,
+    measure_index,
+    measure_model,
+    reach_index,
+)
+from lithos.search.whole_index import WholeIndex
 from lithos.services.search.asked import Asked
 from lithos.services.search.cache import CacheLookup
 from lithos.services.search.duplicates import Duplicates
@@ -141,6 +153,7 @@ SEARCH = Capability(
         make_fulltext_indexer,
         make_vector_indexer,
         Visibility,
+        WholeIndex,
         Search,
         make_asked,
         make_indexes,
@@ -153,4 +166,13 @@ SEARCH = Capability(
         modules=("lithos.front.console.pages.search",), links=(Link(2, "Search", "/console/search", "s"),)
     ),
     tools=("lithos.tools.search",),
+    stores=(Store(60, open_fulltext),),
+    health=(
+        Health("search", 3, look_at_search),
+        Health("embedding_model", 4, look_at_model),
+        Health("index", 5, look_at_index),
+    ),
+    statistics=(reach_index, count_index),
+    gauges=(Gauge(30, measure_index), Gauge(60, measure_model)),
+    actors=(Observed(2, FulltextIndexer), Observed(3, VectorIndexer)),
 )

@@ -326,3 +326,20 @@ class LearningDatabase(Database):
 
     def _read_whole(self) -> int | None:
         return None if self._mark.exists() else READ_WHOLE
+
+
+def trouble_of(store: LearningDatabase) -> str | None:
+    """What is wrong with a database, and what to do."""
+    if store.loss:
+        return store.loss
+    if store.damage:
+        return (
+            f"{store.name} is damaged ({store.damage}). Restart the server: it reads the whole file, and "
+            "may move it aside with its bytes intact. Restore it from a backup, if there is one"
+        )
+    if store.failure:
+        return (
+            f"{store.name} cannot be written ({store.failure}). Make room on its disk and see that it may be "
+            f"written; it is tried again every second"
+        )
+    return None

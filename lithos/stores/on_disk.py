@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
-from lithos.core.notes.style import VaultStyle
-from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores import sync_folder
 from lithos.stores.database import Database
-from lithos.stores.history.store import HistoryStore
-from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.stores.learning.edges import EdgeStore
-from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import OwnerLock
-from lithos.stores.manifest import Manifest
-from lithos.stores.notes.displaced import CopyMerges, Displaced, Moves
-from lithos.stores.notes.files import NoteFiles
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.app")
+
+
+@frozen
+class Occasion:
+    """Where and when the stores of a server are opened."""
+
+    #: The data directory, and the folder of the databases in it.
+    data: Path
+    private: Path
+    now: datetime
+    #: Folders that this start makes.
+    fresh: frozenset[Path]
 
 
 @frozen
@@ -24,26 +35,21 @@ class Stores:
     """What is open on disk; closed in reverse order."""
 
     lock: OwnerLock
-    files: NoteFiles
-    displaced: Displaced
-    coordination: CoordinationStore
-    edges: EdgeStore
-    stats: StatsStore
-    manifest: Manifest
-    fulltext: FulltextIndex
-    #: The journal of moves that are under way.
-    moves: Moves
-    #: The merge of a conflict copy that is under way.
-    copy_merges: CopyMerges
-    #: None where `history.enabled` is off.
-    history: HistoryStore | None
-    #: How the notes are understood and written.
-    style: VaultStyle
+    #: By the class that its opener promises; None where it is switched off.
+    opened: Mapping[Any, Any]
     #: Closes everything, the last one first, whatever of it fails.
     closing: ExitStack
 
     @property
     def databases(self) -> tuple[Database, ...]:
         """Databases that are checked for removal by other programs while they are open."""
-        kept = (self.coordination, self.edges, self.stats, self.manifest)
-        return kept if self.history is None else (*kept, self.history)
+        return tuple(each for each in self.opened.values() if isinstance(each, Database))
+
+
+def sync_names(folders: Iterable[Path]) -> None:
+    """Make the names in folders durable: whatever is synced below a name that is lost is lost with it."""
+    for folder in sorted(folders):
+        try:
+            sync_folder(folder)
+        except OSError as failure:  # one that may not be read, or a file system that cannot
+            log.warning("folder not synced", folder=str(folder), reason=str(failure))

@@ -21,7 +21,7 @@ from lithos.core import principals
 from lithos.core.errors import InvalidInput
 from lithos.core.principals import Rights
 from lithos.core.scopes import Scope
-from lithos.stores import PRIVATE_FOLDER, overwrite, sync_folder
+from lithos.stores import PRIVATE_FOLDER, TOKEN_FILES, overwrite, sync_folder
 from lithos.stores.oauth.named_tokens import (
     DIGEST,
     LONGEST_AGENT,
@@ -45,8 +45,7 @@ __all__ = [
     "is_released", "make_token", "read_token_file", "read_tokens",
 ]  # fmt: skip
 
-TOKENS: Final = "tokens.json"
-LOCK: Final = "tokens.lock"
+TOKENS, LOCK = TOKEN_FILES
 #: How a secret begins, so that people and scanners know one that lies about.
 PREFIX: Final = "lithos_"
 #: Tokens of a server, expired ones included.

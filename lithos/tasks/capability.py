@@ -12,6 +12,7 @@ from lithos.core.tasks.commands import DropClaims
 from lithos.core.tasks.model import ClaimTimes
 from lithos.kernel.capability import Capability, Link, Pages, Retention
 from lithos.kernel.parts import Parts
+from lithos.kernel.state import Gauge, Health
 from lithos.services.tasks.board import Board
 from lithos.services.tasks.coordination import Coordination
 from lithos.services.tasks.holdings import Claims
@@ -19,6 +20,7 @@ from lithos.services.tasks.impact import Impact
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.coordination.task_tables import TASK_TABLES
 from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.state import count_tasks, look_at_coordination, measure_claims
 from lithos.tools.resources.tasks import TaskResources
 
 #: How long after its end a claim is deleted, and how many at once.
@@ -59,4 +61,7 @@ TASKS = Capability(
     boards=(TaskBoard,),
     tables=(TASK_TABLES,),
     retention=(Retention("claims", drop_claims, AT_ONCE),),
+    health=(Health("coordination", 8, look_at_coordination),),
+    statistics=(count_tasks,),
+    gauges=(Gauge(70, measure_claims),),
 )

@@ -11,16 +11,17 @@ from lithos.config.catalogue import Config
 from lithos.core.findings import CARE, OVERVIEW
 from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock
+from lithos.kernel.state import Gauge, Health
 from lithos.metrics import Metrics
-from lithos.services.state import Gauges, ServerState
+from lithos.services.state import Gauges, GaugeThread, ServerState
 from lithos.services.tasks.timeline import Timelines
-from lithos.services.upkeep import checks_care  # noqa: F401 - it registers checks
 from lithos.services.upkeep.care import Care, CareTasks, Concerns, Inspected
 from lithos.services.upkeep.checks import Live, Patient
 from lithos.services.upkeep.samples import Samples
 from lithos.services.upkeep.validation import Survey
 from lithos.services.upkeep.worth import WorthCounter
 from lithos.stores.notes.files import NoteFiles
+from lithos.upkeep.state import look_at_ownership, measure_disk, measure_start
 
 #: Issues of each check in a report.
 MOST_OF_CARE: Final = 200
@@ -58,6 +59,7 @@ UPKEEP = Capability(
     name="upkeep",
     makers=(
         ServerState,
+        GaugeThread,
         Gauges,
         make_samples,
         Live,
@@ -90,4 +92,17 @@ UPKEEP = Capability(
     ),
     front="lithos.upkeep.front",
     tools=("lithos.tools.upkeep",),
+    health=(Health("ownership", 11, look_at_ownership),),
+    gauges=(Gauge(10, measure_start), Gauge(100, measure_disk)),
+    checks=(
+        "lithos.app.doctor",
+        "lithos.core.note_issues",
+        "lithos.services.upkeep.checks_care",
+        "lithos.services.upkeep.checks_indexes",
+        "lithos.services.upkeep.checks_notes",
+        "lithos.services.upkeep.checks_storage",
+        "lithos.services.upkeep.reconcile",
+    ),
 )
+
+EVALUATION = Capability(name="evaluation", checks=("lithos.app.evaluation.check",))

@@ -23,10 +23,10 @@ from lithos.actors.recording.catching_up import CatchingUp
 from lithos.actors.writing.writer import Writer
 from lithos.app.backup import back_up, back_up_to_tar, restore
 from lithos.app.export import export_objects
-from lithos.app.stores import utc_now
 from lithos.cli import main
 from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
+from lithos.kernel.parts import utc_now
 from lithos.stores.backup import BackupRefused
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.lock import AlreadyOwned, OwnerLock

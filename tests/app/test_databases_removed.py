@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-import lithos.app.stores
+import lithos.actors.owning
 from lithos.services.state import ServerState
 from lithos.stores.database import DatabaseLost
 from tests.repeats import first_of
@@ -71,7 +71,7 @@ async def test_a_loss_is_noticed_without_a_write(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/spec/lifecycle.md §2"""
-    monkeypatch.setattr(lithos.app.stores, "CONFIRM_EVERY", 0.02)
+    monkeypatch.setattr(lithos.actors.owning, "CONFIRM_EVERY", 0.02)
     with pytest.RaisesGroup(DatabaseLost, allow_unwrapped=True):
         async with serving(tmp_path) as server:
             await change(server, await server.create(), 0)

@@ -24,15 +24,15 @@ from attrs import define, field, frozen
 import lithos.app.doctor
 from lithos.actors.watching.listening import Probe
 from lithos.app.doctor import make_patient
-from lithos.app.stores import utc_now
 from lithos.config.catalogue import Config
 from lithos.config.sections import ServerConfig, StorageConfig
 from lithos.core.findings import DOCTOR, checks_of
 from lithos.core.learning.memory import NodeStats
+from lithos.imports.checks import check_upstream
+from lithos.kernel.parts import utc_now
 from lithos.services.upkeep import checks_storage
 from lithos.services.upkeep.checks import run_check
 from lithos.services.upkeep.checks_notes import check_vault_files
-from lithos.services.upkeep.checks_storage import check_upstream
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import OwnerLock, OwnerRecord
 from lithos.stores.probes import Space

@@ -13,10 +13,10 @@ import apsw
 import pytest
 
 import lithos.app.maintenance
-from lithos.app.stores import utc_now
 from lithos.core.learning.memory import ApplyFeedback, AskedQuestion, NodeStats
 from lithos.core.learning.questions import QuestionFilter
 from lithos.core.text.entities import MARKER
+from lithos.kernel.parts import utc_now
 from lithos.stores.learning.orders import ForgetOrders
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import OwnerLock

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.core.findings import VALIDATE, CheckedFile, NoteFolder, checks_of, plan_amendments
+from lithos.core.findings import VALIDATE, checks_of
 from lithos.core.ids import is_id
+from lithos.core.note_issues import CheckedFile, NoteFolder, plan_amendments
 from lithos.core.notes.document import amend_document, derive_id, parse_document
 from lithos.core.notes.model import Note
 from lithos.core.times import from_nanoseconds

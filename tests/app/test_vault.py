@@ -25,10 +25,10 @@ from lithos.actors.watching.watcher import Watcher
 from lithos.app import Server, running_server
 from lithos.app.backup import back_up, restore
 from lithos.app.doctor import examine_all, make_patient
-from lithos.app.vault import open_notes
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig
+from lithos.notes.opening import open_notes
 from lithos.services.state import ServerState
 from lithos.services.upkeep.validation import validate_notes
 from lithos.stores.backup import BackupRefused
@@ -205,11 +205,12 @@ class ReadOnly(KernelCalls):
 async def test_a_read_only_vault_is_read_and_writes_say_why(
     tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Files(NoteFiles):
-        def __init__(self, root: Path, **settings: Any) -> None:
-            super().__init__(root, ReadOnly(), **settings)
+    made = NoteFiles.__init__
 
-    monkeypatch.setattr("lithos.app.vault.NoteFiles", Files)
+    def init(self: NoteFiles, root: Path, **settings: Any) -> None:
+        made(self, root, ReadOnly(), **settings)
+
+    monkeypatch.setattr(NoteFiles, "__init__", init)
     async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
         read = await lithos.call("lithos_read", path="Zanzibar.md")
         assert "Cloves" in read["content"]

@@ -17,10 +17,10 @@ from lithos.actors.coordinating.messages import Flush, MoveCursor
 from lithos.actors.settled_clock import SettledClock
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.writer import Writer
-from lithos.app.stores import _last_written
 from lithos.core.learning.memory import FinalNode, Receipt, RecordRetrieval
 from lithos.core.scopes import WriteScopes, scopes_of_agents
 from lithos.core.tasks.model import ClaimTimes
+from lithos.notes.opening import _last_written
 from lithos.services.enrich.worker import Enrichment
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.tasks.retention import Upkeep

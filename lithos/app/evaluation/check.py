@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -11,18 +11,18 @@ import trio
 
 from lithos.app.evaluation.asking import AskingFailed, Evaluation, evaluate, load_questions
 from lithos.app.evaluation.rehearsal import rehearse
-from lithos.app.stores import utc_now
-from lithos.app.vault import survey_of
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.catalogue import Config
 from lithos.core.evaluation.questions import LONGEST_QUESTION, MOST_NAMES, Question, UnusableTests
-from lithos.core.findings import Finding, fail, name_some, ok, warn
+from lithos.core.findings import DOCTOR, Finding, check, fail, name_some, ok, warn
 from lithos.core.learning.questions import RememberedQuestion
 from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachable
+from lithos.kernel.parts import utc_now
 from lithos.services.retrieve.questions import PRIVATE
-from lithos.services.upkeep.checks import look_aside
+from lithos.services.upkeep.checks import Patient, look_aside
 from lithos.services.upkeep.stored_questions import list_questions
 from lithos.stores.lock import OwnerRecord, is_owned
+from lithos.upkeep.surveying import survey_of
 
 #: Questions written at most, the newest.
 MOST_WRITTEN: Final = 500
@@ -87,8 +87,9 @@ def find_tests(data: Path) -> bool:
     return (data / TESTS).is_file()
 
 
-async def check_knowledge(config: Config, owner: OwnerRecord | None, *, is_live: bool) -> list[Finding]:
+async def _check_knowledge(patient: Patient) -> list[Finding]:
     """How many of the tests pass: asked of the running server, or of a copy of the files."""
+    config, owner, is_live = patient.config, patient.owner.record, patient.is_live
     path = config.storage.data_dir / TESTS
     try:
         questions = await look_aside(lambda: load_questions(path))
@@ -100,7 +101,7 @@ async def check_knowledge(config: Config, owner: OwnerRecord | None, *, is_live:
         return [warn("The knowledge tests were not run.", "See the check of the notes.")]
     try:
         with trio.move_on_after(BOUND):
-            found = await _ask(config, owner if is_live else None, questions)
+            found = await _ask(patient, owner if is_live else None, questions)
             return _judge(found, path)
     except (AskingFailed, OwnerRefuses, OwnerUnreachable) as failure:
         return [fail(f"The knowledge tests could not be asked: {failure}", "See the check of the owner.")]
@@ -112,11 +113,12 @@ async def check_knowledge(config: Config, owner: OwnerRecord | None, *, is_live:
     ]
 
 
-async def _ask(config: Config, owner: OwnerRecord | None, questions: tuple[Question, ...]) -> Evaluation:
+async def _ask(patient: Patient, owner: OwnerRecord | None, questions: tuple[Question, ...]) -> Evaluation:
     if owner is not None and owner.url is not None:
-        client = OwnerClient(owner.url, owner.token or config.server.auth_token, _ANSWER_WAIT)
+        client = OwnerClient(owner.url, owner.token or patient.config.server.auth_token, _ANSWER_WAIT)
         return await evaluate(client, questions)
-    return await rehearse(config, lambda tools: evaluate(tools, questions))
+    assert patient.run_server is not None
+    return await rehearse(patient.config, patient.run_server, lambda tools: evaluate(tools, questions))
 
 
 def _judge(found: Evaluation, path: Path) -> list[Finding]:
@@ -132,3 +134,10 @@ def _judge(found: Evaluation, path: Path) -> list[Finding]:
             f"See why with lithos evaluate {path}; then correct the notes, or the tests.",
         )
     ]
+
+
+@check("knowledge_tests", DOCTOR, place=200, when=lambda patient: find_tests(patient.data))
+async def check_knowledge_tests(patient: Patient) -> AsyncIterator[Finding]:
+    """Whether the tests of the data directory pass."""
+    for each in await _check_knowledge(patient):
+        yield each

@@ -19,10 +19,12 @@ from typing import Final
 import attrs
 import trio
 
-from lithos.app import Server, running_server
 from lithos.app.evaluation.asking import AskingFailed, Evaluation
-from lithos.app.vault import open_notes
 from lithos.config.catalogue import Config
+from lithos.kernel.parts import Parts
+from lithos.kernel.running import RunServer
+from lithos.notes.opening import open_notes
+from lithos.search.whole_index import WholeIndex
 from lithos.services.upkeep.checks import look_aside
 from lithos.stores.backup import copy_database, find_links, make_links
 from lithos.tools.contract.registry import Tools
@@ -36,10 +38,10 @@ READY_WAIT: Final = 600.0
 
 
 @asynccontextmanager
-async def rehearsal_server(config: Config) -> AsyncIterator[Server]:
+async def rehearsal_server(config: Config, run_server: RunServer) -> AsyncIterator[Parts]:
     """A server over a copy, which is deleted afterwards; every note can be searched on entry.
 
-    No other process may own the data directory. Raises what `running_server` raises, and `FileNotFoundError`
+    No other process may own the data directory. Raises what `run_server` raises, and `FileNotFoundError`
     without a folder of notes.
     """
     stop = threading.Event()
@@ -49,20 +51,22 @@ async def rehearsal_server(config: Config) -> AsyncIterator[Server]:
             copied = await look_aside(lambda: copy_for_reading(config, Path(folder), stop))
         finally:
             stop.set()
-        async with running_server(copied) as server:
+        async with run_server(copied) as server:
             with trio.move_on_after(READY_WAIT):
-                await server.searchable()
+                await server.get(WholeIndex).complete()
             yield server
 
 
-async def rehearse(config: Config, ask: Callable[[Tools], Awaitable[Evaluation]]) -> Evaluation:
+async def rehearse(
+    config: Config, run_server: RunServer, ask: Callable[[Tools], Awaitable[Evaluation]]
+) -> Evaluation:
     """Have a server over a copy asked. Raises as `rehearsal_server` does, and `AskingFailed` by itself.
 
     Raised inside, it would come in a group with the server's own tasks.
     """
-    async with rehearsal_server(config) as server:
+    async with rehearsal_server(config, run_server) as server:
         try:
-            return await ask(server.tools)
+            return await ask(server.get(Tools))
         except AskingFailed as problem:
             failure = problem
     raise failure

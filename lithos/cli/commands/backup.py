@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 import trio
 
+from lithos.app import running_server
 from lithos.app.backup import Restored, back_up, back_up_to_tar, restore
 from lithos.app.export import export_objects
 from lithos.app.maintenance import ReindexResult, reindex
@@ -138,7 +139,7 @@ def run_restore(session: Session) -> int:
             restored = restore(session.config, source, force=force, told=told)
         with progress_bars(session, "notes") as progress:
             config = load_session(session.invocation).config  # the backup may have brought another
-            indexed = trio.run(partial(reindex, config, clear=False, progress=progress))
+            indexed = trio.run(partial(reindex, config, running_server, clear=False, progress=progress))
     _tell_restored(session, restored, indexed)
     return 1 if indexed.failures else 0
 

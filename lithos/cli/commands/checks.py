@@ -12,10 +12,9 @@ import trio
 from attrs import evolve
 
 from lithos.actors.blocking import Threads
+from lithos.app import running_server
 from lithos.app.doctor import examine_all, make_patient
 from lithos.app.maintenance import owned
-from lithos.app.stores import utc_now
-from lithos.app.vault import open_notes, style_of, survey_of
 from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.options import Invocation
 from lithos.cli.output import agrees, print_line, tell, warn
@@ -23,7 +22,10 @@ from lithos.cli.session import Session, check_places, find_vaults, read_log_sett
 from lithos.config.load import LoadedConfig, LogSettings, load_config
 from lithos.config.sources import ConfigError
 from lithos.config.vaults import NamedVault, Vaults
-from lithos.core.findings import SEVERITIES, Amendment, CheckResult, plan_amendments, worst
+from lithos.core.findings import SEVERITIES, CheckResult, worst
+from lithos.core.note_issues import Amendment, plan_amendments
+from lithos.kernel.parts import utc_now
+from lithos.notes.opening import open_notes, style_of
 from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.validation import (
     Fixing,
@@ -34,6 +36,7 @@ from lithos.services.upkeep.validation import (
 )
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.vault_roots import VaultsOverlap, check_vault_roots
+from lithos.upkeep.surveying import survey_of
 
 T = TypeVar("T")
 
@@ -104,7 +107,7 @@ def _patient(loaded: LoadedConfig, problems: list[str]) -> Patient:
     except ConfigError as error:
         problems += error.problems
     start_logging([loaded.config], logs)
-    return make_patient(loaded.config, problems, loaded.warnings)
+    return make_patient(loaded.config, running_server, problems, loaded.warnings)
 
 
 #: Entries of a group that are listed.

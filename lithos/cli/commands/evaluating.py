@@ -13,11 +13,11 @@ import trio
 from attrs import asdict, filters, frozen
 
 from lithos import __version__
+from lithos.app import running_server
 from lithos.app.evaluation import asking
 from lithos.app.evaluation.asking import DEFAULT_K, AskingFailed, Evaluation, Judged, Named, Note, Progress
 from lithos.app.evaluation.check import cited_questions
 from lithos.app.evaluation.rehearsal import rehearse
-from lithos.app.stores import utc_now
 from lithos.cli.commands.asking import NO_NOTES, find_owner
 from lithos.cli.commands.maintenance import counted
 from lithos.cli.output import tell, warn
@@ -32,6 +32,7 @@ from lithos.core.evaluation.baseline import (
 )
 from lithos.core.evaluation.questions import Question, UnusableTests, write_questions
 from lithos.core.times import format_time
+from lithos.kernel.parts import utc_now
 from lithos.services.notes.undo import ToolCalls
 from lithos.services.upkeep.checks import look_aside
 from lithos.stores import replace_file
@@ -226,7 +227,7 @@ async def _ask(session: Session, questions: tuple[Question, ...], told: Progress
     if owner is not None:
         return await run(owner)
     session.require_notes(NO_NOTES)
-    return await rehearse(session.config, run)
+    return await rehearse(session.config, running_server, run)
 
 
 def _target_of(name: str) -> Path:

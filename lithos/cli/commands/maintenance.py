@@ -15,6 +15,7 @@ from typing import Any
 import trio
 from tqdm import tqdm
 
+from lithos.app import running_server
 from lithos.app.maintenance import (
     accept_vanished,
     extract_entities,
@@ -59,7 +60,7 @@ def counted(session: Session, name: str, unit: str) -> Iterator[Callable[[int, i
 def _accept_vanished(session: Session) -> int:
     """List the files and give them up; 0. Raises `CommandFailed` when a server does not take it."""
     dry_run = session.typed.get("dry_run", False)
-    result = trio.run(partial(accept_vanished, session.config, dry_run=dry_run))
+    result = trio.run(partial(accept_vanished, session.config, running_server, dry_run=dry_run))
     summary = _summary(len(result.paths), dry_run=dry_run, is_taken=result.is_taken)
     document = {"dry_run": dry_run, "vanished": list(result.paths), "accepted": result.is_taken}
     tell(session, document, [*(f"  {path}" for path in result.paths), summary])
@@ -122,7 +123,7 @@ def run_reindex(session: Session) -> int:
     session.require_notes(_WAY_OUT)
     clear = session.typed.get("clear", False)
     with progress_bars(session, "notes") as progress:
-        result = trio.run(partial(reindex, session.config, clear=clear, progress=progress))
+        result = trio.run(partial(reindex, session.config, running_server, clear=clear, progress=progress))
     skipped = [{"path": path, "reason": reason} for path, reason in result.skipped.items()]
     errors = [f"{path}: {reason}" for path, reason in result.skipped.items()] + list(result.failures)
     document = {
@@ -198,7 +199,14 @@ def run_extract(session: Session) -> int:
             "while lcma.write_entities is false. Set it to true, or leave --force out."
         )
     with progress_bars(session, "notes") as progress:
-        work = partial(extract_entities, session.config, dry_run=dry_run, force=force, progress=progress)
+        work = partial(
+            extract_entities,
+            session.config,
+            running_server,
+            dry_run=dry_run,
+            force=force,
+            progress=progress,
+        )
         result = trio.run(work)
     found = result.extractions
     notes = [

@@ -17,12 +17,12 @@ from attrs import define, field
 
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.app import Server
-from lithos.app.stores import utc_now
 from lithos.catalogue.catalogue import Catalogue
 from lithos.cli.demo.notes import NOTES, DemoNote
 from lithos.cli.session import CommandFailed
 from lithos.core.events import NOTE_CONFLICT_COPY, NOTE_UPDATED
 from lithos.core.scopes import EVERYTHING
+from lithos.kernel.parts import utc_now
 from lithos.services.tasks.event_stream import EventFilter, EventStreams
 
 AGENTS: Final = {

@@ -24,7 +24,7 @@ from lithos.actors.opening import Opening
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.lineage import Lineage
 from lithos.config.sections import CareConfig
-from lithos.core.findings import Group, Issue, Named, Report, checks_of
+from lithos.core.findings import Group, Issue, Named, Report, checks_of, load_checks
 from lithos.core.notes.model import WarningKind
 from lithos.core.tasks.commands import CreateTask
 from lithos.kernel.parts import Clock
@@ -169,6 +169,8 @@ class Rounds:
 
     async def run(self) -> None:
         """Run the checks whenever a caller asks; until cancelled."""
+        await self._wanted.wait()
+        await self._thread.run(load_checks)
         while True:
             await self._wanted.wait()
             began = trio.current_time()

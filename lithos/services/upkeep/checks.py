@@ -20,6 +20,7 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.catalogue import Config
 from lithos.core.findings import Check, CheckResult, Finding, Issue, fail, ok, warn
 from lithos.core.text.chunk import ChunkSizes
+from lithos.kernel.running import RunServer
 from lithos.services.enrich.projection import Projection
 from lithos.services.upkeep.validation import Survey
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, load_embedder
@@ -68,8 +69,10 @@ class Patient:
     clock: Callable[[], datetime]
     problems: Sequence[str] = ()
     warnings: Sequence[str] = ()
-    #: What is to be said of who is let in.
+    #: What else is to be said of who is let in.
     remarks: Callable[[], Sequence[str]] = tuple
+    #: Starts a server, for what only one can answer.
+    run_server: RunServer | None = None
     #: How a model is loaded; the embedder that was loaded serves all checks.
     load: Callable[[str], Embedder] = load_embedder
     #: Reads the notes, where nobody has yet; blocks.
@@ -97,6 +100,11 @@ class Patient:
     def is_live(self) -> bool:
         """Whether a server has the files open."""
         return self.live is not None or self.owner.is_live
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether it is looked at from outside of a server."""
+        return self.live is None
 
     @property
     def survey(self) -> Survey:
@@ -131,11 +139,6 @@ class Patient:
         if self.embedder is None:
             raise EmbedderUnavailable(name, "see the check of the embedder")
         return self.embedder
-
-
-def has_data(patient: Patient) -> bool:
-    """Whether there is more than a configuration; a running server asks no disk, which may hang."""
-    return patient.live is not None or patient.data.is_dir()
 
 
 async def run_check(check: Check, patient: Patient, bound: float) -> CheckResult:

@@ -26,6 +26,7 @@ from lithos.core.findings import (
     Named,
     Severity,
     check,
+    has_data,
     name_some,
 )
 from lithos.core.links.likely import LikelyNotes, words_of
@@ -44,7 +45,7 @@ from lithos.core.text.likeness import (
 from lithos.core.text.markdown import visible_text
 from lithos.services.search.duplicates import read_bodies
 from lithos.services.upkeep.care import AT_ONCE, Round, about, entries_of, in_slices, named_of
-from lithos.services.upkeep.checks import Patient, has_data
+from lithos.services.upkeep.checks import Patient
 from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.indexes.vectors import VectorIndex
 from lithos.stores.sqlite import DatabaseFailed

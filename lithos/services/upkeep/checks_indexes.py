@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Final
 
-from lithos.core.findings import DOCTOR, SYSTEM, Finding, check, fail, ok, warn
-from lithos.services.upkeep.checks import Patient, has_data
+from lithos.core.findings import DOCTOR, SYSTEM, Finding, check, fail, has_data, ok, warn
+from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.reconcile import reconcile
 from lithos.services.upkeep.reconcile_indices import GRAPH, INDICES, PROVENANCE, Action, find_index_faults
 from lithos.services.upkeep.validation import Survey

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -17,20 +16,19 @@ import trio
 from lithos.actors.blocking import Threads
 from lithos.actors.watching.guard import WAY_OUT
 from lithos.actors.watching.listening import PROBE_BOUND, Listening, ListeningFailed, Probe
-from lithos.core.attachments.kinds import kind_of
 from lithos.core.findings import (
     DOCTOR,
     SYSTEM,
     Finding,
     check,
     fail,
+    has_data,
     name_some,
     ok,
     warn,
 )
 from lithos.core.times import format_time
-from lithos.services.upkeep.checks import NotLookedAt, Patient, has_data, look_aside
-from lithos.stores.attachments.survey import survey_attachments
+from lithos.services.upkeep.checks import NotLookedAt, Patient, look_aside
 from lithos.stores.notes.displaced import DISPLACED, Displaced
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.protection import Protection, file_system_of, remote_file_system
@@ -170,19 +168,6 @@ def check_vault_files(patient: Patient) -> Iterator[Finding]:
     )
 
 
-@check("attachments", DOCTOR, place=130, when=lambda each: has_data(each) and each.config.reads_attachments)
-def check_attachments(patient: Patient) -> Iterator[Finding]:
-    """Whether the PDF files of the folder can be read, and how they could be."""
-    found = survey_attachments(patient.survey.files)
-    papers = [path for path in found if kind_of(path) == "pdf"]
-    if papers and find_spec("pypdfium2") is None:
-        yield warn(
-            f"{len(papers)} PDF files are listed, but not read: their library is not installed.",
-            "pip install 'lithos-server[pdf]', then restart the server.",
-        )
-    yield ok(f"{len(found)} files beside the notes are found and read where they lie.")
-
-
 def _lacks(found: Protection, kind: str) -> Iterator[Finding]:
     if not found.exchange:
         yield warn(
@@ -239,25 +224,6 @@ def _missing_notes(data: Path, folder: Path, vault: Path | None) -> Finding:
         f"The folder {folder.absolute()} has vanished with all notes; nothing was removed.",
         f"Look whether its disk is mounted, then {WAY_OUT}.",
     )
-
-
-@check("other vaults", DOCTOR, place=155, when=lambda each: has_data(each) and each.elsewhere is not None)
-async def check_elsewhere(patient: Patient) -> AsyncIterator[Finding]:
-    """Whether another vault has a note too: of a move that did not end."""
-    known, doubles = {} if patient.elsewhere is None else patient.elsewhere, 0
-    for entry in patient.survey.catalogue:
-        if not entry.identified:  # the same path gives two files the same id
-            continue
-        name, path = known.setdefault(entry.note.id, (patient.vault, entry.path))
-        if name != patient.vault:
-            doubles += 1
-            yield warn(
-                f"The note {entry.note.id} is in two vaults: {name} at {path}, {patient.vault} at "
-                f"{entry.path}. A move to another vault may not have ended.",
-                "Move it again (lithos_note_move with vault and to_vault), or delete one.",
-            )
-    if not doubles:
-        yield ok("No note is in another vault too.")
 
 
 @check("vanished files", DOCTOR, place=170, when=has_data)

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from lithos.config.catalogue import OLDER_NAMES
-from lithos.core.findings import DOCTOR, SYSTEM, Finding, check, fail, name_some, ok, warn
+from lithos.core.findings import (
+    CONFIGURATION,
+    DOCTOR,
+    SYSTEM,
+    Finding,
+    check,
+    checks_of,
+    fail,
+    has_data,
+    name_some,
+    ok,
+    warn,
+)
 from lithos.core.times import format_time, to_microseconds
-from lithos.services.upkeep.checks import Patient, has_data, look_aside
-from lithos.stores.importing.upstream import unknown_columns
+from lithos.services.upkeep.checks import Patient, look_aside
 from lithos.stores.lock import has_locks
 from lithos.stores.migrations import CURRENT
 from lithos.stores.notes.replacing import check_writable
@@ -25,99 +34,7 @@ from lithos.stores.probes import (
     read_layout_version,
     try_folder,
 )
-from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
-from lithos.stores.tokens import LOCK, TOKENS, TokensUnreadable, read_tokens
-
-#: Files and folders that this server never makes, from the data directory on.
-_SIGNS: Final = (".chroma", "graph.pickle", ".graph/graph.pickle", "coordination.db")
-#: What is counted: a database, its tables, and their names for people.
-_COUNTED: Final[Mapping[str, Mapping[str, str]]] = {
-    "coordination.db": {
-        "agents": "agents",
-        "tasks": "tasks",
-        "claims": "claims",
-        "findings": "findings",
-        "task_edges": "task edges",
-        "access_log": "accesses",
-    },
-    "edges.db": {"edges": "edges between notes"},
-    "stats.db": {"node_stats": "notes with statistics", "receipts": "receipts"},
-}
-#: Unknown tables and columns that are named.
-_NAMED: Final = 40
-PAGE: Final = "docs/from-upstream.md"
-
-
-def find_upstream(data: Path) -> tuple[str, ...]:
-    """The signs that another Lithos made this directory; none for one of our own. Blocks."""
-    signs = [name for name in _SIGNS if (data / name).exists()]
-    try:
-        lines = (data / "config.yaml").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    keys = {line.strip().partition(":")[0] for line in lines}
-    return (*signs, *(old for old in OLDER_NAMES if old.rpartition(".")[2] in keys))
-
-
-@check("upstream", DOCTOR, place=100, when=lambda patient: bool(find_upstream(patient.data)))
-def check_upstream(patient: Patient) -> Iterator[Finding]:
-    """What was found, what carries over, and what clients need."""
-    data = patient.data
-    signs = find_upstream(data)
-    if (data / "coordination.db").is_file() and (patient.private / "coordination.db").is_file():
-        yield warn(
-            "There is a coordination.db in the data directory and one in .lithos; only the latter is served.",
-            "Look which has the tasks you want. To serve the other, stop the server and exchange them.",
-        )
-    counts, unknown = _look_into(data, is_live=patient.is_live)
-    found = f" Found: {', '.join(counts)}." if counts else ""
-    if unknown:
-        more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
-        found += f" Not known here, and left as they are: {', '.join(unknown[:_NAMED])}{more}."
-    yield ok(
-        f"Upstream Lithos used this directory ({', '.join(signs)}). It is served as it is: nothing of it is "
-        f"lost or rewritten, and columns that this server does not know stay.{found} Its indexes (.chroma, "
-        "graph.pickle) are not read and not deleted."
-    )
-    if patient.config.server.write_outcomes == "envelope":
-        yield ok(
-            "Clients that were written for it may expect other answers to writes: set server.write_outcomes "
-            f"to status for them ({PAGE}); see what carries over from upstream there."
-        )
-
-
-def _look_into(data: Path, *, is_live: bool) -> tuple[list[str], list[str]]:
-    """The rows that are counted, and the tables and columns that this server does not know."""
-    told: list[str] = []
-    unknown: list[str] = []
-    for name, tables in _COUNTED.items():
-        inside = data / ".lithos" / name
-        path = inside if inside.exists() else data / name
-        try:
-            with snapshot(path, is_live=is_live and path == inside) as connection:
-                if connection is not None:
-                    told += _rows(connection, tables)
-                    unknown += unknown_columns(name, connection)
-        except (CorruptDatabase, DatabaseFailed, OSError):
-            continue  # the check of the databases says so
-    return told, unknown
-
-
-def _rows(connection: Any, tables: Mapping[str, str]) -> Iterator[str]:
-    known = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type='table'")}
-    for table, name in tables.items():
-        if table in known:
-            ((count,),) = connection.execute(f"SELECT COUNT(*) FROM {table}")  # noqa: S608 - our names
-            if count:
-                yield f"{count} {name}"
-
-
-def are_asked_for(private: Path) -> bool:
-    """Whether a server here lets nobody in without a token; also where the tokens cannot be read."""
-    try:
-        return read_tokens(private) is not None
-    except TokensUnreadable:
-        return True
+from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
 
 
 @check("configuration", DOCTOR, SYSTEM, place=10)
@@ -127,47 +44,12 @@ def check_configuration(patient: Patient) -> Iterator[Finding]:
         yield fail(f"{problem}.", "Correct it: no server starts like this.")
     for warning in patient.warnings:
         yield warn(f"{warning}.", "Correct the name, or take it out.")
+    for each in checks_of(CONFIGURATION):
+        if each.when(patient):
+            yield from each.look(patient)
     for remark in patient.remarks():
         yield warn(remark, "")
     yield ok("All values are known and allowed.")
-
-
-@check("tokens", DOCTOR, place=50, when=has_data)
-def check_tokens(patient: Patient) -> Iterator[Finding]:
-    """Whether they can be read, by nobody else, and which have expired."""
-    private, now = patient.private, patient.clock()
-    try:
-        tokens = read_tokens(private)
-    except TokensUnreadable as trouble:
-        yield fail(
-            f"Named tokens are refused, and nobody else gets in: {private / TOKENS} {trouble.why}.",
-            "Put back a copy of it, or move it away and create the tokens anew (lithos token create).",
-        )
-        return
-    if tokens is None:
-        yield ok("No named tokens are defined.")
-        return
-    for name in (TOKENS, LOCK):
-        mode = stat.S_IMODE((private / name).stat().st_mode) if (private / name).exists() else 0
-        if mode & 0o077:
-            yield warn(
-                f"{private / name} has mode {mode:04o}: others may read or change who gets in.",
-                f"Close it: chmod 600 {private / name}",
-            )
-    expired = [token.name for token in tokens if token.has_expired(now) and not token.is_pending]
-    if expired:
-        more = f" and {len(expired) - 5} more" if len(expired) > 5 else ""
-        yield warn(
-            f"Expired tokens: {', '.join(expired[:5])}{more}.",
-            "Whoever has them is refused; revoke them (lithos token revoke), and create new ones if needed.",
-        )
-    if not tokens:
-        yield warn(
-            "No named token is left, and the server stays closed to all but its owner's commands.",
-            "Create one (lithos token create), or open it to everyone who can reach it: lithos token off",
-        )
-    admins = sum(token.rights == "admin" for token in tokens)
-    yield ok(f"Named tokens: {len(tokens)}, {admins} of them for administration.")
 
 
 _MIB: Final = 1024 * 1024

@@ -14,10 +14,9 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from lithos.core.findings import SYSTEM, CheckResult, checks_of
+from lithos.core.findings import CHECK_MODULES, SYSTEM, CheckResult, checks_of, load_checks
 from lithos.services.shared import Shared
-from lithos.services.upkeep import checks_care, checks_indexes, checks_notes, checks_storage  # noqa: F401
-from lithos.services.upkeep.checks import Patient, run_check
+from lithos.services.upkeep.checks import Patient, look_aside, run_check
 
 #: Seconds for one check.
 BOUND: Final = 15.0
@@ -30,6 +29,9 @@ async def examine(
 ) -> list[CheckResult]:
     """Run the checks of a view that apply, reporting each result as soon as it is there."""
     results = list[CheckResult]()
+    if not CHECK_MODULES:
+        raise LookupError("No capability has checks. Was lithos.app.capabilities imported?")
+    await look_aside(load_checks)
     for each in checks_of(view):
         if each.when(patient):
             results.append(await run_check(each, patient, bound))

@@ -20,7 +20,8 @@ from lithos.catalogue.kinship import MOST_VERSIONS
 from lithos.catalogue.note_reading import LARGEST_FILE
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import scan_folder
-from lithos.core.findings import Amendment, CheckedFile, Group, NoteFolder, Severity, find_issues
+from lithos.core.findings import Group, Severity
+from lithos.core.note_issues import Amendment, CheckedFile, NoteFolder, find_issues
 from lithos.core.notes.document import amend_document, given_keys, parse_document
 from lithos.core.notes.links import FileNames, targets_in
 from lithos.core.notes.style import PLAIN, VaultStyle

@@ -13,7 +13,6 @@ import pytest
 import trio
 from attrs import define, evolve
 
-from lithos.app.stores import utc_now
 from lithos.core.principals import Principal, Rights
 from lithos.front.console.console import Console
 from lithos.front.console.several import SeveralConsole
@@ -23,6 +22,7 @@ from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.exchanges import Exchanges
 from lithos.front.server.ports import AsgiApp, Receive, Scope, Send, VaultLink
 from lithos.front.server.serve import serve_http
+from lithos.kernel.parts import utc_now
 from lithos.services.admitting import Keyring
 from lithos.services.keyring import TokenRing
 from lithos.services.state import ServerState

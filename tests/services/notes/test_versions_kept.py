@@ -18,10 +18,10 @@ from lithos.actors.recording.catching_up import CatchingUp
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.messages import RestoreNote
 from lithos.actors.writing.writer import Writer
-from lithos.app.stores import utc_now
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import HistoryConfig
 from lithos.core.history.versions import VersionRow
+from lithos.kernel.parts import utc_now
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.state import ServerState
 from lithos.stores.history.store import HistoryFailed, HistoryStore

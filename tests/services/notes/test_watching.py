@@ -21,10 +21,12 @@ from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.settling import Taking
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.writer import Writer
+from lithos.app import running_server
 from lithos.app.maintenance import GivenUp, accept_vanished
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.config.sections import IndexConfig, StorageConfig
+from lithos.notes.state import look_at_watcher
 from lithos.services.state import ServerState
 from lithos.stores.orders import VanishedFiles
 from tests.actors.watched import UUID, note
@@ -52,7 +54,7 @@ async def watching(data: Path, mode: str = "native", **index: Any) -> AsyncItera
 
 
 def component_status(lithos: Lithos) -> str:
-    return lithos.server.get(ServerState)._watching().status
+    return lithos.server.call(look_at_watcher).status
 
 
 async def told(events: Subscription) -> tuple[str, str]:
@@ -281,13 +283,15 @@ async def test_what_vanished_is_given_up_without_a_server(tmp_path, monkeypatch)
         (tmp_path / f"knowledge/{n}.md").unlink()
     (tmp_path / "knowledge/0.md").rename(tmp_path / "knowledge/moved.md")
     config = Config(storage=StorageConfig(data_dir=tmp_path))
-    listed = await accept_vanished(config, dry_run=True)
+    listed = await accept_vanished(config, running_server, dry_run=True)
     assert listed == GivenUp(tuple(sorted(f"{n}.md" for n in range(1, 30))), is_taken=False)
-    assert await accept_vanished(config, dry_run=False) == GivenUp(listed.paths, is_taken=True)
+    assert await accept_vanished(config, running_server, dry_run=False) == GivenUp(
+        listed.paths, is_taken=True
+    )
     async with serving(tmp_path) as server:
         assert [entry.path for entry in server.server.get(Catalogue)] == ["moved.md"]
         assert server.server.get(DeletionGuard).vanished == 0
-    assert (await accept_vanished(config, dry_run=False)).paths == ()
+    assert (await accept_vanished(config, running_server, dry_run=False)).paths == ()
 
 
 async def test_stopping_leaves_no_probe_and_no_thread_behind(tmp_path):

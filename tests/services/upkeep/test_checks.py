@@ -11,13 +11,23 @@ from lithos.app.doctor import examine_all, make_patient
 from lithos.config.catalogue import Config
 from lithos.config.sections import StorageConfig
 from lithos.core import findings
-from lithos.core.findings import DOCTOR, HEALTH, RECONCILE, SYSTEM, VALIDATE, Finding, check, checks_of, warn
+from lithos.core.findings import (
+    DOCTOR,
+    RECONCILE,
+    SYSTEM,
+    VALIDATE,
+    Finding,
+    check,
+    checks_of,
+    load_checks,
+    warn,
+)
 from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.inspection import shared_inspection
 from tests.servers import serving
 
 
-@pytest.mark.parametrize("view", [DOCTOR, SYSTEM, VALIDATE, RECONCILE, HEALTH])
+@pytest.mark.parametrize("view", [DOCTOR, SYSTEM, VALIDATE, RECONCILE])
 def test_names_of_a_view_are_unique(view: str) -> None:
     names = [each.name for each in checks_of(view)]
     assert names
@@ -25,6 +35,7 @@ def test_names_of_a_view_are_unique(view: str) -> None:
 
 
 def test_only_checks_of_derived_state_and_of_files_can_mend() -> None:
+    load_checks()
     assert {each.name for each in findings.CHECKS if each.mend is not None} == {
         "indices", "provenance_projection", "DUPLICATE_ID", "MISSING_ID", "MISSING_TITLE",
         "MISSING_AUTHOR",
@@ -34,6 +45,7 @@ def test_only_checks_of_derived_state_and_of_files_can_mend() -> None:
 async def test_a_registered_check_is_made_by_doctor_and_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    load_checks()
     monkeypatch.setattr(findings, "CHECKS", [])
 
     @check("exports", DOCTOR, SYSTEM, place=1)

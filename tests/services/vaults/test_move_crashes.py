@@ -14,15 +14,15 @@ import trio
 from lithos.actors.recording.catching_up import CatchingUp
 from lithos.actors.writing.applying import Applying
 from lithos.actors.writing.writer import Writer
-from lithos.app.stores import utc_now
-from lithos.app.vault import survey_of
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.core.errors import Duplicate
+from lithos.kernel.parts import utc_now
 from lithos.services.upkeep.checks import Patient
-from lithos.services.upkeep.checks_notes import check_elsewhere
 from lithos.services.vaults.moving import VaultMoving
 from lithos.stores.history.store import HistoryStore
+from lithos.upkeep.surveying import survey_of
+from lithos.vaults.checks import check_elsewhere
 from tests.fakes import Killed
 from tests.repeats import repeats
 from tests.services.vaults.pairs import AGENT, Pair, history, three_versions, vaults

@@ -1,0 +1,76 @@
+"""Checks of who gets in."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from lithos.core.findings import (
+    CONFIGURATION,
+    DOCTOR,
+    Finding,
+    Installation,
+    check,
+    fail,
+    has_data,
+    ok,
+    warn,
+)
+from lithos.front.server.access import AccessPolicy, open_bind_warning
+from lithos.stores.tokens import LOCK, TOKENS, TokensUnreadable, read_tokens
+
+
+def are_asked_for(private: Path) -> bool:
+    """Whether a server here lets nobody in without a token; also where the tokens cannot be read."""
+    try:
+        return read_tokens(private) is not None
+    except TokensUnreadable:
+        return True
+
+
+@check("open", CONFIGURATION, place=1, when=lambda each: each.is_outside)
+def check_open(patient: Installation) -> Iterator[Finding]:
+    """Whether everybody who reaches the server may use it."""
+    server = patient.config.server
+    opening = open_bind_warning(AccessPolicy(server.host, server.auth_token))
+    if opening is not None and not are_asked_for(patient.private):
+        yield warn(opening, "")
+
+
+@check("tokens", DOCTOR, place=50, when=has_data)
+def check_tokens(patient: Installation) -> Iterator[Finding]:
+    """Whether they can be read, by nobody else, and which have expired."""
+    private, now = patient.private, patient.clock()
+    try:
+        tokens = read_tokens(private)
+    except TokensUnreadable as trouble:
+        yield fail(
+            f"Named tokens are refused, and nobody else gets in: {private / TOKENS} {trouble.why}.",
+            "Put back a copy of it, or move it away and create the tokens anew (lithos token create).",
+        )
+        return
+    if tokens is None:
+        yield ok("No named tokens are defined.")
+        return
+    for name in (TOKENS, LOCK):
+        mode = stat.S_IMODE((private / name).stat().st_mode) if (private / name).exists() else 0
+        if mode & 0o077:
+            yield warn(
+                f"{private / name} has mode {mode:04o}: others may read or change who gets in.",
+                f"Close it: chmod 600 {private / name}",
+            )
+    expired = [token.name for token in tokens if token.has_expired(now) and not token.is_pending]
+    if expired:
+        more = f" and {len(expired) - 5} more" if len(expired) > 5 else ""
+        yield warn(
+            f"Expired tokens: {', '.join(expired[:5])}{more}.",
+            "Whoever has them is refused; revoke them (lithos token revoke), and create new ones if needed.",
+        )
+    if not tokens:
+        yield warn(
+            "No named token is left, and the server stays closed to all but its owner's commands.",
+            "Create one (lithos token create), or open it to everyone who can reach it: lithos token off",
+        )
+    admins = sum(token.rights == "admin" for token in tokens)
+    yield ok(f"Named tokens: {len(tokens)}, {admins} of them for administration.")

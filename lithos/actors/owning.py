@@ -1,0 +1,28 @@
+"""Keeps the ownership of a data directory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import trio
+
+from lithos.actors.blocking import Threads
+from lithos.stores.database import Database
+from lithos.stores.lock import CONFIRM_EVERY, OwnerLock
+
+
+async def keep_owning(lock: OwnerLock, databases: Sequence[Database] = ()) -> None:
+    """Check periodically that the lock file and the databases are in their place, until cancelled.
+
+    Raises `AlreadyOwned` when another process got the directory meanwhile.
+    """
+    looking = Threads()
+
+    def look() -> None:
+        lock.confirm()
+        for database in databases:
+            database.look()
+
+    while True:
+        await looking.run(look)
+        await trio.sleep(CONFIRM_EVERY)

@@ -1,0 +1,23 @@
+"""The check of the public address."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from lithos.app.reaching import check_public_url
+from lithos.core.findings import DOCTOR, Finding, Installation, check, has_data
+
+
+def _public_url(patient: Installation) -> str | None:
+    """The one that is configured, else that of the server that runs."""
+    record = patient.owner.record
+    running = record.public_url if patient.is_live and record is not None else None
+    return patient.config.server.public_url or running
+
+
+@check("public address", DOCTOR, place=80, when=lambda each: has_data(each) and bool(_public_url(each)))
+async def check_public_address(patient: Installation) -> AsyncIterator[Finding]:
+    """Whether clients elsewhere reach the server."""
+    address = _public_url(patient) or ""
+    for each in await check_public_url(address, patient.clock, is_live=patient.is_live):
+        yield each

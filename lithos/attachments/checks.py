@@ -1,0 +1,23 @@
+"""The check of the files beside the notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+from lithos.core.attachments.kinds import kind_of
+from lithos.core.findings import DOCTOR, Finding, Installation, check, has_data, ok, warn
+from lithos.stores.attachments.survey import survey_attachments
+
+
+@check("attachments", DOCTOR, place=130, when=lambda each: has_data(each) and each.config.reads_attachments)
+def check_attachments(patient: Installation) -> Iterator[Finding]:
+    """Whether the PDF files of the folder can be read, and how they could be."""
+    found = survey_attachments(patient.survey.files)
+    papers = [path for path in found if kind_of(path) == "pdf"]
+    if papers and find_spec("pypdfium2") is None:
+        yield warn(
+            f"{len(papers)} PDF files are listed, but not read: their library is not installed.",
+            "pip install 'lithos-server[pdf]', then restart the server.",
+        )
+    yield ok(f"{len(found)} files beside the notes are found and read where they lie.")

@@ -1,0 +1,20 @@
+"""What files beside the notes tell of the state of a server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lithos.actors.attaching.attaching import Attaching
+from lithos.kernel.state import Component
+
+
+def look_at_attachments(attaching: Attaching) -> Component | None:
+    """How far the reading of attachments is; nothing where they are off."""
+    if not attaching.is_enabled:
+        return None
+    known = attaching.backlog()
+    details: dict[str, Any] = {"files": known.files, "parts": known.parts, "waiting": known.waiting}
+    details |= {"unread": dict(known.unread)} if known.unread else {}
+    if known.trouble is not None:
+        return Component("degraded", known.trouble, details)
+    return Component("warming" if known.waiting else "ok", None, details)

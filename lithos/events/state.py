@@ -1,0 +1,37 @@
+"""What the journal tells of the state of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.reading import JournalThread
+from lithos.kernel.state import Component, Number
+from lithos.metrics import Sample
+from lithos.stores.coordination.store import CoordinationStore
+
+
+def look_at_journal(coordinator: Coordinator) -> Component:
+    """Whether events can be kept."""
+    details = {"head": coordinator.head}
+    if coordinator.failure:
+        return Component("degraded", f"the journal cannot be written: {coordinator.failure}", details)
+    return Component("ok", None, details)
+
+
+def count_agents(coordinator: Coordinator) -> Iterator[Number]:
+    """The agents that were ever here."""
+    yield Number(30, "agents", len(coordinator.agents))
+
+
+def measure_journal(coordinator: Coordinator, broadcaster: Broadcaster) -> Iterator[Sample]:
+    """Agents and events."""
+    yield Sample("agents", len(coordinator.agents))
+    yield Sample("event_head_seq", coordinator.head)
+    yield Sample("event_queue_utilisation", broadcaster.utilisation, ("fullest",))
+
+
+async def measure_kept_events(store: CoordinationStore, reading: JournalThread) -> list[Sample]:
+    """The events that are kept."""
+    return [Sample("event_journal_events", await reading.run(store.event_count))]

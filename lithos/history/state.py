@@ -1,0 +1,36 @@
+"""What the history tells of the state of a server."""
+
+from __future__ import annotations
+
+from lithos.kernel.state import OK, Component
+from lithos.metrics import Sample
+from lithos.services.state import GaugeThread
+from lithos.stores.database import trouble_of
+from lithos.stores.history.store import HistoryFailed, HistoryStore
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.gauges")
+
+
+def look_at_history(versions: HistoryStore | None) -> Component:
+    """Whether versions can be kept."""
+    if versions is None:
+        return Component("ok", details={"enabled": False})
+    trouble = trouble_of(versions)
+    if trouble is None:
+        return OK
+    if versions.failure:
+        trouble += ". Until then changes of notes are refused, since no version could be kept of them"
+    return Component("degraded", trouble)
+
+
+async def measure_history(versions: HistoryStore | None, thread: GaugeThread) -> list[Sample]:
+    """The size of `history.db`, if versions are kept."""
+    if versions is None:
+        return []
+    try:
+        kept, size = await thread.run(versions.size)
+    except HistoryFailed as failure:
+        log.warning("gauges dropped", reason=failure.message)
+        return []
+    return [Sample("history_versions", kept), Sample("history_bytes", size)]

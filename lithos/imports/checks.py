@@ -1,0 +1,95 @@
+"""The check of what another Lithos left in the data directory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from lithos.config.catalogue import OLDER_NAMES
+from lithos.core.findings import DOCTOR, Finding, Installation, check, ok, warn
+from lithos.stores.importing.upstream import unknown_columns
+from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
+
+#: Files and folders that this server never makes, from the data directory on.
+_SIGNS: Final = (".chroma", "graph.pickle", ".graph/graph.pickle", "coordination.db")
+#: What is counted: a database, its tables, and their names for people.
+_COUNTED: Final[Mapping[str, Mapping[str, str]]] = {
+    "coordination.db": {
+        "agents": "agents",
+        "tasks": "tasks",
+        "claims": "claims",
+        "findings": "findings",
+        "task_edges": "task edges",
+        "access_log": "accesses",
+    },
+    "edges.db": {"edges": "edges between notes"},
+    "stats.db": {"node_stats": "notes with statistics", "receipts": "receipts"},
+}
+#: Unknown tables and columns that are named.
+_NAMED: Final = 40
+PAGE: Final = "docs/from-upstream.md"
+
+
+def find_upstream(data: Path) -> tuple[str, ...]:
+    """The signs that another Lithos made this directory; none for one of our own. Blocks."""
+    signs = [name for name in _SIGNS if (data / name).exists()]
+    try:
+        lines = (data / "config.yaml").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    keys = {line.strip().partition(":")[0] for line in lines}
+    return (*signs, *(old for old in OLDER_NAMES if old.rpartition(".")[2] in keys))
+
+
+@check("upstream", DOCTOR, place=100, when=lambda patient: bool(find_upstream(patient.data)))
+def check_upstream(patient: Installation) -> Iterator[Finding]:
+    """What was found, what carries over, and what clients need."""
+    data = patient.data
+    signs = find_upstream(data)
+    if (data / "coordination.db").is_file() and (patient.private / "coordination.db").is_file():
+        yield warn(
+            "There is a coordination.db in the data directory and one in .lithos; only the latter is served.",
+            "Look which has the tasks you want. To serve the other, stop the server and exchange them.",
+        )
+    counts, unknown = _look_into(data, is_live=patient.is_live)
+    found = f" Found: {', '.join(counts)}." if counts else ""
+    if unknown:
+        more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+        found += f" Not known here, and left as they are: {', '.join(unknown[:_NAMED])}{more}."
+    yield ok(
+        f"Upstream Lithos used this directory ({', '.join(signs)}). It is served as it is: nothing of it is "
+        f"lost or rewritten, and columns that this server does not know stay.{found} Its indexes (.chroma, "
+        "graph.pickle) are not read and not deleted."
+    )
+    if patient.config.server.write_outcomes == "envelope":
+        yield ok(
+            "Clients that were written for it may expect other answers to writes: set server.write_outcomes "
+            f"to status for them ({PAGE}); see what carries over from upstream there."
+        )
+
+
+def _look_into(data: Path, *, is_live: bool) -> tuple[list[str], list[str]]:
+    """The rows that are counted, and the tables and columns that this server does not know."""
+    told: list[str] = []
+    unknown: list[str] = []
+    for name, tables in _COUNTED.items():
+        inside = data / ".lithos" / name
+        path = inside if inside.exists() else data / name
+        try:
+            with snapshot(path, is_live=is_live and path == inside) as connection:
+                if connection is not None:
+                    told += _rows(connection, tables)
+                    unknown += unknown_columns(name, connection)
+        except (CorruptDatabase, DatabaseFailed, OSError):
+            continue  # the check of the databases says so
+    return told, unknown
+
+
+def _rows(connection: Any, tables: Mapping[str, str]) -> Iterator[str]:
+    known = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type='table'")}
+    for table, name in tables.items():
+        if table in known:
+            ((count,),) = connection.execute(f"SELECT COUNT(*) FROM {table}")  # noqa: S608 - our names
+            if count:
+                yield f"{count} {name}"

@@ -1,0 +1,21 @@
+"""What is told of what was learned from use, of the state of a server."""
+
+from __future__ import annotations
+
+from lithos.actors.remembering.actor import Memory
+from lithos.kernel.state import OK, Component
+from lithos.metrics import Sample
+from lithos.services.retrieve.feedback import Learning
+from lithos.stores.database import trouble_of
+
+
+def look_at_memory(memory: Memory) -> Component:
+    """Whether it can be kept."""
+    troubles = [trouble for store in memory.databases if (trouble := trouble_of(store))]
+    return Component("degraded", ". ".join(troubles)) if troubles else OK
+
+
+async def measure_queue(learning: Learning) -> list[Sample]:
+    """The notes that wait for enrichment."""
+    length = await learning.read(lambda tables: tables.queue.length())
+    return [Sample("lcma_enrich_queue_depth", length)]

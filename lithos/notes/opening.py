@@ -1,0 +1,84 @@
+"""The notes of a configuration: which folder holds them, what in it is no note, how they are understood."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from attrs import evolve
+
+from lithos.config.sections import StorageConfig
+from lithos.core.notes.ignored import Ignored
+from lithos.core.notes.style import PLAIN, VaultStyle
+from lithos.core.times import from_nanoseconds
+from lithos.stores.lock import OwnerLock, lock_of
+from lithos.stores.manifest import Manifest
+from lithos.stores.notes.displaced import DISPLACED, CopyMerges, Displaced, Moves
+from lithos.stores.notes.files import EXCHANGED, NoteFiles
+from lithos.stores.notes.values import Kept
+from lithos.stores.notes.vault_settings import VaultSettings
+from lithos.stores.on_disk import Occasion, sync_names
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.app")
+
+
+def style_of(storage: StorageConfig) -> VaultStyle:
+    """How notes are understood and written."""
+    base = PLAIN if storage.vault is None else VaultStyle.of_foreign()
+    return evolve(base, knows_copies=storage.conflict_copies != "ignore")
+
+
+def open_notes(storage: StorageConfig) -> NoteFiles:
+    """The note files, with what is ignored as of now. Blocks."""
+    place = storage.data_dir / ".lithos" / EXCHANGED
+    if storage.vault is None:
+        return NoteFiles(storage.notes_folder, ignored=Ignored.of(storage.ignore or ()), place=place)
+    settings = VaultSettings(storage.vault, storage.ignore)
+    return NoteFiles(
+        storage.vault, ignored=settings.read(), is_foreign=True, place=place, reread=settings.read_again
+    )
+
+
+def make_lock(storage: StorageConfig) -> OwnerLock:
+    """The lock of the data directory, and of the vault, if one is served; not taken yet."""
+    return lock_of(storage.data_dir, storage.vault, needs_locks=storage.lock)
+
+
+def recover_files(files: NoteFiles, occasion: Occasion) -> Displaced:
+    """Crash recovery, before anything else: leftovers of a process that died in the middle of a change."""
+    files.create_root()
+    sync_names({occasion.data, *(folder.parent for folder in occasion.fresh)})
+    displaced = Displaced(occasion.private / DISPLACED)
+    now = max(occasion.now, _last_written(occasion.private))
+
+    def save(kept: Kept, data: bytes) -> None:
+        note = files.relative(kept.note)
+        path = displaced.save(note, data, now)
+        log.warning("bytes that another program saved were displaced", path=note, kept_as=str(path))
+
+    tidied = files.recover(save)
+    if tidied:
+        log.info("leftover temporary files removed", files=tidied)
+    return displaced
+
+
+def _last_written(private: Path) -> datetime:
+    """When an earlier process wrote a database: a machine without a battery begins in 1970 once more."""
+    times = [path.stat().st_mtime_ns for path in private.glob("*.db*")]
+    return from_nanoseconds(max(times, default=0))
+
+
+def open_manifest(occasion: Occasion) -> Manifest:
+    """Open what was last read of each note file."""
+    return Manifest.open(occasion.private / "manifest.db", occasion.now)
+
+
+def make_moves(storage: StorageConfig) -> Moves:
+    """Make the journal of moves that are under way."""
+    return Moves(storage.data_dir / ".lithos")
+
+
+def make_copy_merges(storage: StorageConfig) -> CopyMerges:
+    """Make what remembers the merge of a conflict copy that is under way."""
+    return CopyMerges(storage.data_dir / ".lithos")

@@ -1,0 +1,83 @@
+"""What the notes tell of the state of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import trio
+
+from lithos.actors.coordinating.reading import JournalThread
+from lithos.actors.watching.watcher import Watcher
+from lithos.actors.writing.writer import Writer
+from lithos.catalogue.catalogue import Catalogue
+from lithos.config.sections import StorageConfig
+from lithos.kernel.parts import Clock
+from lithos.kernel.state import CHECK_DEADLINE, OK, Component, Number
+from lithos.metrics import Sample
+
+
+async def look_at_folder(storage: StorageConfig, reading: JournalThread, writer: Writer) -> Component:
+    """Whether the folder of the notes can be read and written."""
+    folder = storage.notes_folder
+    try:
+        with trio.fail_after(CHECK_DEADLINE):
+            await reading.run(lambda: next(iter(folder.iterdir()), None))
+    except (OSError, trio.TooSlowError) as failure:
+        return Component("unavailable", f"{folder} cannot be read: {failure}")
+    try:
+        with trio.fail_after(CHECK_DEADLINE):
+            trouble = await writer.trouble()
+    except trio.TooSlowError:
+        trouble = "the disk does not answer"
+    return Component("degraded", f"notes cannot be written to {folder}: {trouble}") if trouble else OK
+
+
+def look_at_notes(catalogue: Catalogue) -> Component:
+    """How many notes there are, and of how many the frontmatter cannot be read: those are served too.
+
+    And of how many another file has the id, or is their conflict copy; which, tell the notes: `/health`
+    is open to all.
+    """
+    told: dict[str, Any] = {"documents": len(catalogue), "unreadable": len(catalogue.broken)}
+    if catalogue.broken:
+        told["list"] = "lithos validate, or /console/notes?status=broken"
+    copied = {note_id for note_id, _, _ in catalogue.copied()}
+    duplicated = sum(1 for note_id in catalogue.doubles if catalogue.duplicates_of(note_id))
+    counts = {"duplicated": duplicated, "conflict_copies": len(copied)}
+    return Component("ok", None, told | {name: count for name, count in counts.items() if count})
+
+
+def look_at_watcher(watcher: Watcher) -> Component:
+    """Whether changes by other programs are noticed."""
+    details = {"mode": watcher.mode}
+    if watcher.failure:
+        return Component("degraded", watcher.failure, details)
+    return Component("ok" if watcher.is_settled else "warming", None, details)
+
+
+def count_notes(catalogue: Catalogue, clock: Clock) -> Iterator[Number]:
+    """The notes and their links."""
+    now, links = clock(), catalogue.graph.counts()
+    expiring = catalogue.at_serials(catalogue.facets.expiring())
+    yield Number(10, "documents", len(catalogue))
+    yield Number(50, "tags", len(catalogue.tags))
+    yield Number(51, "duplicate_urls", catalogue.urls.surplus)
+    yield Number(70, "unresolved_links", links.unresolved)
+    yield Number(71, "expired_docs", sum(entry.note.is_stale(now) for entry in expiring))
+    yield Number(100, "graph_node_count", links.nodes)
+    yield Number(101, "graph_edge_count", links.edges)
+
+
+def measure_notes(catalogue: Catalogue, clock: Clock) -> Iterator[Sample]:
+    """The notes."""
+    now = clock()
+    yield Sample("documents", len(catalogue))
+    yield Sample("stale_documents", sum(entry.note.is_stale(now) for entry in catalogue))
+
+
+def measure_links(catalogue: Catalogue) -> Iterator[Sample]:
+    """The links between them."""
+    links = catalogue.graph.counts()
+    yield Sample("graph_nodes", links.nodes)
+    yield Sample("graph_edges", links.edges)

@@ -1,0 +1,24 @@
+"""What proposals tell of the state of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lithos.core.proposals import PendingProposals
+from lithos.kernel.state import Component, Number
+from lithos.metrics import Sample
+
+
+def look_at_proposals(pending: PendingProposals) -> Component | None:
+    """How many wait for a person."""
+    return Component("ok", details={"pending_proposals": len(pending)}) if len(pending) else None
+
+
+def count_proposals(pending: PendingProposals) -> Iterator[Number]:
+    """Those that wait for a person."""
+    yield Number(120, "pending_proposals", len(pending))
+
+
+def measure_proposals(pending: PendingProposals) -> Iterator[Sample]:
+    """Those that wait for a person."""
+    yield Sample("pending_proposals", len(pending))

@@ -1,0 +1,38 @@
+"""Opens the index of words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lithos.config.sections import IndexConfig, StorageConfig
+from lithos.notes.opening import style_of
+from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.stores.indexes.fulltext_schema import remove_index
+from lithos.stores.manifest import Manifest
+from lithos.stores.on_disk import Occasion
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.app")
+
+
+def open_fulltext(
+    storage: StorageConfig, index: IndexConfig, occasion: Occasion, manifest: Manifest
+) -> FulltextIndex:
+    """Open it, without what was read by other rules than those of now."""
+    style = style_of(storage)
+    # What the indexes hold was read by the rules of the time. They go first: a crash may come in between.
+    is_read_otherwise = manifest.reading != style.reading and not manifest.is_new
+    if is_read_otherwise or index.rebuild_on_start:
+        _drop_indexes(occasion.data)
+    manifest.read_by(style.reading)
+    fulltext = FulltextIndex.open(occasion.data / ".tantivy")
+    if fulltext.was_rebuilt and not manifest.is_new:
+        log.warning("full-text index is built anew", reason=fulltext.rebuild_reason)
+    return fulltext
+
+
+def _drop_indexes(data: Path) -> None:
+    """Forget rebuildable state: the start then makes it anew from the notes."""
+    for name in (".tantivy", ".usearch"):
+        if (data / name).exists():
+            remove_index(data / name)

@@ -1,0 +1,103 @@
+"""What search tells of the state of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from attrs import asdict
+
+from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer, Visibility
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticState
+from lithos.actors.indexing.tiers import STATIC, TIER
+from lithos.actors.opening import Opening
+from lithos.actors.watching.guard import WAY_OUT, DeletionGuard
+from lithos.actors.writing.publisher import Publisher
+from lithos.catalogue.catalogue import Catalogue
+from lithos.core.times import format_optional
+from lithos.kernel.state import Component, Number
+from lithos.metrics import Sample
+from lithos.stores.indexes.fulltext import FulltextIndex
+
+
+def look_at_search(words: FulltextIndexer, meaning: VectorIndexer) -> Component:
+    """Whether the indexes take changes."""
+    failures = [indexer.failure for indexer in (words, meaning) if indexer.failure]
+    return Component("degraded", "; ".join(failures)) if failures else Component("ok")
+
+
+def look_at_model(semantic: SemanticBackend) -> Component:
+    """Whether searches by meaning are answered."""
+    details = {"model": semantic.model_name, "state": semantic.state.value, **asdict(semantic.progress())}
+    if semantic.state is SemanticState.DEGRADED:
+        return Component("degraded", semantic.reason, details)
+    if semantic.accurate is not None and semantic.accurate.reason is not None:
+        reason = f"the accurate tier cannot be used, the static one answers: {semantic.accurate.reason}"
+        return Component("degraded", reason, details)
+    return Component("ok" if semantic.is_answering else "warming", None, details)
+
+
+def look_at_index(
+    catalogue: Catalogue,
+    guard: DeletionGuard,
+    publisher: Publisher,
+    opening: Opening,
+    words: FulltextIndexer,
+) -> Component:
+    """Whether every note is indexed."""
+    skipped = len(catalogue.skipped)
+    details: dict[str, Any] = {"skipped_files": skipped} if skipped else {}
+    vanished = guard.vanished
+    if vanished:
+        details["vanished"] = vanished
+        return Component("degraded", f"{vanished} note files have vanished: {WAY_OUT}", details)
+    if publisher.withheld:
+        details["pending_repairs"] = publisher.withheld
+        return Component("degraded", "stored notes wait for an index", details)
+    started = opening.status()
+    if started is not None:
+        failure = opening.failure
+        return Component("degraded" if failure else "warming", failure, {**details, **started})
+    if not words.is_converged:
+        return Component("warming", None, details)
+    return Component("ok", None, details)
+
+
+async def reach_index(visibility: Visibility) -> tuple[Number, ...]:
+    """Wait until what was written is in the indexes that are counted."""
+    await visibility.reach()
+    return ()
+
+
+def count_index(catalogue: Catalogue, fulltext: FulltextIndex, semantic: SemanticBackend) -> Iterator[Number]:
+    """What is indexed."""
+    documents, indexed = len(catalogue), fulltext.document_count()
+    vectors, embedding = semantic.port.vectors, semantic.progress()
+    vector_time = format_optional(vectors.last_updated if vectors else None)
+    yield Number(20, "chunks", semantic.chunk_count)
+    yield Number(21, "chroma_chunk_count", semantic.chunk_count)
+    yield Number(60, "index_drift_detected", indexed != documents)
+    yield Number(61, "tantivy_doc_count", indexed)
+    yield Number(90, "tantivy_last_updated", format_optional(fulltext.last_updated))
+    yield Number(91, "chroma_last_updated", vector_time)
+    yield Number(92, "vector_last_updated", vector_time)
+    yield Number(110, "embedding_tier", embedding.tier)
+    yield Number(111, "embedding_done", embedding.done)
+    yield Number(112, "embedding_total", embedding.total)
+
+
+def measure_index(fulltext: FulltextIndex, semantic: SemanticBackend) -> Iterator[Sample]:
+    """What is indexed."""
+    yield Sample("fulltext_documents", fulltext.document_count())
+    yield Sample("vector_chunks", semantic.chunk_count)
+
+
+def measure_model(semantic: SemanticBackend) -> Iterator[Sample]:
+    """How far embedding is."""
+    for each in SemanticState:
+        yield Sample("semantic_state", float(each is semantic.state), (each.value,))
+    embedding = semantic.progress()
+    for tier in (STATIC, TIER):
+        yield Sample("embedding_tier", float(tier == embedding.tier), (tier,))
+    yield Sample("embedding_done_chunks", embedding.done)
+    yield Sample("embedding_chunks", embedding.total)

@@ -1,0 +1,43 @@
+"""What tasks tell of the state of a server."""
+
+from __future__ import annotations
+
+import trio
+
+from lithos.actors.coordinating.reading import JournalThread
+from lithos.kernel.parts import Clock
+from lithos.kernel.state import CHECK_DEADLINE, OK, Component, Number
+from lithos.metrics import Sample
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.sqlite import DatabaseFailed
+
+
+async def look_at_coordination(store: CoordinationStore, reading: JournalThread, clock: Clock) -> Component:
+    """Whether tasks can be read."""
+    try:
+        with trio.fail_after(CHECK_DEADLINE):
+            await reading.run(lambda: store.counts(clock()))
+    except (DatabaseFailed, trio.TooSlowError) as failure:
+        return Component("unavailable", f"coordination.db does not answer: {failure}")
+    return OK
+
+
+async def count_tasks(store: CoordinationStore, reading: JournalThread, clock: Clock) -> list[Number]:
+    """The tasks that are open, and their claims."""
+    now = clock()
+    counts = await reading.run(lambda: store.counts(now))
+    return [
+        Number(40, "active_tasks", counts.active_tasks),
+        Number(41, "open_claims", counts.open_claims),
+        Number(80, "expired_claims", counts.expired_claims),
+    ]
+
+
+async def measure_claims(store: CoordinationStore, reading: JournalThread, clock: Clock) -> list[Sample]:
+    """The claims."""
+    now = clock()
+    counts = await reading.run(lambda: store.counts(now))
+    return [
+        Sample("active_claims", counts.open_claims),
+        Sample("expired_claims", counts.expired_claims),
+    ]

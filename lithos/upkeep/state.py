@@ -1,0 +1,41 @@
+"""What is told of a server as a whole: its data directory, its disk, its start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from shutil import disk_usage
+
+from lithos import __version__
+from lithos.actors.opening import Opening
+from lithos.config.sections import StorageConfig
+from lithos.kernel.state import OK, Component
+from lithos.metrics import Sample
+from lithos.services.state import GaugeThread
+from lithos.stores.on_disk import Stores
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.gauges")
+
+
+def look_at_ownership(stores: Stores) -> Component:
+    """Whether the data directory and its databases are still in their place."""
+    troubles = [stores.lock.trouble, *(database.loss for database in stores.databases)]
+    told = ". ".join(filter(None, troubles))
+    return Component("degraded", told) if told else OK
+
+
+def measure_start(opening: Opening) -> Iterator[Sample]:
+    """Which version it is, and how long its start took."""
+    yield Sample("build_info", 1, (__version__,))
+    yield Sample("startup_duration_seconds", opening.seconds)
+
+
+async def measure_disk(storage: StorageConfig, thread: GaugeThread) -> list[Sample]:
+    """The room on the disk of the data directory; left out where the system does not tell."""
+    data = storage.data_dir
+    try:
+        found = await thread.run(lambda: disk_usage(data))
+    except OSError as failure:
+        log.warning("the disk cannot be asked", path=str(data), reason=str(failure))
+        return []
+    return [Sample("disk_free_bytes", found.free), Sample("disk_size_bytes", found.total)]

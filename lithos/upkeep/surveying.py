@@ -1,0 +1,15 @@
+"""The survey of the notes of a configuration."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from lithos.config.catalogue import Config
+from lithos.notes.opening import open_notes, style_of
+from lithos.services.upkeep.validation import Survey, survey_notes
+
+
+def survey_of(config: Config, now: datetime) -> Survey:
+    """What a server's scan finds at a time. Blocks. Raises `FileNotFoundError` without a folder of notes."""
+    storage = config.storage
+    return survey_notes(storage.data_dir, open_notes(storage), now, style_of(storage))
