@@ -21,13 +21,13 @@ PACKAGE = Path(__file__).parents[1] / "lithos"
 #: Lowest first: a room imports itself and what stands before it.
 CAPABILITIES = (
     "notes", "history", "search", "tasks", "events", "memory", "proposals", "attachments", "access",
-    "imports", "upkeep",
+    "imports", "upkeep", "clients",
 )  # fmt: skip
 ROOMS = (
-    "core", "stores", "catalogue", "actors", "services", "tools", "front", *CAPABILITIES, "app", "cli",
-    "__main__",
+    "core", "stores", "catalogue", "actors", "services", "tools", "front", "server", *CAPABILITIES, "app",
+    "cli", "__main__",
 )  # fmt: skip
-LEAVES = ("config", "kernel", "metrics", "telemetry")
+LEAVES = ("capabilities", "config", "kernel", "metrics", "telemetry")
 
 STORE_LIBRARIES = {
     "apsw", "model2vec", "numkong", "onnxruntime", "rustworkx", "sqlite3", "tantivy", "tokenizers", "usearch",

@@ -66,7 +66,7 @@ def run_backup(session: Session) -> int:
 
 def _about(session: Session, vault: NamedVault) -> Session:
     """The session of one vault, whose folder must be there. Raises `CommandFailed`."""
-    trouble = check_places(vault.loaded.config.storage, "backup")
+    trouble = check_places(vault.loaded.config.storage)
     if trouble is not None:
         raise CommandFailed(trouble, exit_code=2)
     return session.about(vault)

@@ -17,13 +17,13 @@ from lithos.app.maintenance import owned
 from lithos.app.stores import utc_now
 from lithos.app.vault import open_notes, style_of, survey_of
 from lithos.cli.commands.maintenance import progress_bars
-from lithos.cli.options import Invocation
 from lithos.cli.output import agrees, print_line, tell, warn
 from lithos.cli.session import Session, check_places, find_vaults, read_log_settings, start_logging
 from lithos.config.load import LoadedConfig, LogSettings, load_config
 from lithos.config.sources import ConfigError
 from lithos.config.vaults import NamedVault, Vaults
 from lithos.core.findings import SEVERITIES, Amendment, CheckResult, plan_amendments, worst
+from lithos.server.command.declaring import Invocation
 from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.validation import (
     Fixing,
@@ -96,7 +96,7 @@ def _patient_of(vault: NamedVault, vaults: Vaults, elsewhere: dict[str, tuple[st
 
 
 def _patient(loaded: LoadedConfig, problems: list[str]) -> Patient:
-    places = check_places(loaded.config.storage, "doctor")
+    places = check_places(loaded.config.storage)
     problems += [places.removesuffix(".")] if places else []
     logs = LogSettings(level="error")
     try:
