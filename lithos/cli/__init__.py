@@ -68,12 +68,13 @@ def _run(invocation: Invocation) -> int:
     signals = [remember_signals()] if serves else []
     if serves:
         gc.disable()  # until it serves: the modules stay, and looking through them again takes a fifth longer
+    from lithos.cli.here import LOCAL
     from lithos.cli.session import CommandFailed, load_session
 
     try:
         if not command.needs_session:
             return _call(command.runs, invocation)
-        session = load_session(invocation)
+        session = load_session(invocation, LOCAL)
         if serves:
             from lithos.cli.output import log_bugs
 

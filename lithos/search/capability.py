@@ -13,6 +13,7 @@ from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.sections import SearchConfig, StorageConfig
 from lithos.kernel.capability import Capability
+from lithos.search.whole_index import WholeIndex
 from lithos.services.notes.edges import Edges
 from lithos.services.search.asked import Asked
 from lithos.services.search.duplicates import Duplicates
@@ -121,6 +122,7 @@ SEARCH = Capability(
         make_fulltext_indexer,
         make_vector_indexer,
         Visibility,
+        WholeIndex,
         Search,
         make_asked,
         Duplicates,

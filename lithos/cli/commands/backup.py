@@ -17,9 +17,9 @@ import trio
 from lithos.app.backup import Restored, back_up, back_up_to_tar, restore
 from lithos.app.export import export_objects
 from lithos.app.maintenance import ReindexResult, reindex
-from lithos.cli.commands.maintenance import counted, progress_bars
 from lithos.cli.failures import explained_failures
 from lithos.cli.output import print_json, print_line, tell, warn
+from lithos.cli.progress import counted, progress_bars
 from lithos.cli.session import CommandFailed, Session, check_places, load_session, refusing
 from lithos.config.vaults import NamedVault
 from lithos.core.findings import name_some

@@ -16,8 +16,8 @@ from lithos.app.doctor import examine_all, make_patient
 from lithos.app.maintenance import owned
 from lithos.app.stores import utc_now
 from lithos.app.vault import open_notes, style_of, survey_of
-from lithos.cli.commands.maintenance import progress_bars
 from lithos.cli.output import agrees, print_line, tell, warn
+from lithos.cli.progress import progress_bars
 from lithos.cli.session import Session, check_places, find_vaults, read_log_settings, start_logging
 from lithos.config.load import LoadedConfig, LogSettings, load_config
 from lithos.config.sources import ConfigError

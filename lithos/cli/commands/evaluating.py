@@ -19,8 +19,8 @@ from lithos.app.evaluation.check import cited_questions
 from lithos.app.evaluation.rehearsal import rehearse
 from lithos.app.stores import utc_now
 from lithos.cli.commands.asking import NO_NOTES, find_owner
-from lithos.cli.commands.maintenance import counted
 from lithos.cli.output import tell, warn
+from lithos.cli.progress import counted
 from lithos.cli.session import CommandFailed, Session
 from lithos.core.evaluation.baseline import (
     LARGEST_BASELINE,

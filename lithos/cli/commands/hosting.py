@@ -72,7 +72,7 @@ async def _show_attachments(session: Session, server: Server) -> None:
     total = attaching.backlog().waiting
     if total < MANY_FILES:
         return
-    from lithos.cli.commands.maintenance import progress_bars  # loads what a server has no use for
+    from lithos.cli.progress import progress_bars  # loads what a server has no use for
 
     with progress_bars(session, "files") as progress:
         while progress is not None and (waiting := attaching.backlog().waiting):
@@ -83,7 +83,7 @@ async def _show_attachments(session: Session, server: Server) -> None:
 
 async def _show_opening(session: Session, server: Server) -> None:
     opening = server.get(Opening)
-    from lithos.cli.commands.maintenance import progress_bars  # loads what a server has no use for
+    from lithos.cli.progress import progress_bars  # loads what a server has no use for
 
     with progress_bars(session, "notes") as progress:
         while progress is not None and (status := opening.status()) is not None:

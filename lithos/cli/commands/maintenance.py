@@ -1,4 +1,4 @@
-"""Maintenance commands on the data directory, without a server, and their progress bars (terminals only).
+"""Maintenance commands on the data directory, without a server.
 
 Also `lithos reconcile --accept-vanished`: the operator confirms that vanished files were deleted on purpose;
 and `--forget-questions`, which has the memory of questions forget.
@@ -7,13 +7,11 @@ and `--forget-questions`, which has the memory of questions forget.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import trio
-from tqdm import tqdm
 
 from lithos.app.maintenance import (
     accept_vanished,
@@ -24,36 +22,10 @@ from lithos.app.maintenance import (
 )
 from lithos.cli.commands.asking import owner_now
 from lithos.cli.output import print_line, tell, warn
+from lithos.cli.progress import progress_bars
 from lithos.cli.session import CommandFailed, Session
 from lithos.core.learning.questions import QuestionFilter
-from lithos.services.upkeep.reconcile_indices import SCOPES, Progress
-
-
-@contextmanager
-def progress_bars(session: Session, unit: str) -> Iterator[Progress | None]:
-    """A progress callback that draws one bar per name; None with `--json` or without a terminal."""
-    if session.as_json or not sys.stderr.isatty():
-        yield None
-        return
-    bars: dict[str, tqdm[Any]] = {}
-
-    def show(name: str, done: int, total: int) -> None:
-        if name not in bars:
-            bars[name] = tqdm(desc=name, total=total, unit=unit, file=sys.stderr, leave=False)
-        bars[name].update(done - bars[name].n)
-
-    try:
-        yield show
-    finally:
-        for bar in bars.values():
-            bar.close()
-
-
-@contextmanager
-def counted(session: Session, name: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-    """The same for one bar: a callback that takes what is done, and of how much (0: not known)."""
-    with progress_bars(session, unit) as progress:
-        yield (lambda done, total: None) if progress is None else partial(progress, name)
+from lithos.services.upkeep.reconcile_indices import SCOPES
 
 
 def _accept_vanished(session: Session) -> int:

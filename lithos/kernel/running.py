@@ -1,0 +1,15 @@
+"""The port through which commands and upkeep start a server in this process; `lithos.app` implements it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from lithos.kernel.parts import Parts
+
+
+class RunServer(Protocol):
+    """Starts a server, and stops it at the end of the block."""
+
+    def __call__(self, config: Any, /) -> AbstractAsyncContextManager[Parts]:
+        """The parts of the running server. Raises `AlreadyOwned`, `CorruptDatabase` and `OSError`."""

@@ -1,0 +1,51 @@
+"""Waits until searches cover every note."""
+
+from __future__ import annotations
+
+import trio
+from attrs import define, field
+
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.messages import AppendEvents
+from lithos.actors.indexing.indexer import FulltextIndexer, Visibility
+from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.actors.opening import Opening
+from lithos.core.events import REINDEX_COMPLETE, EventDraft
+from lithos.core.principals import SCAN_AGENT
+from lithos.kernel.parts import Clock
+from lithos.stores.indexes.fulltext import FulltextIndex
+
+
+@define(eq=False)
+class WholeIndex:
+    """The indexes of a server once they are complete."""
+
+    _opening: Opening
+    _words: FulltextIndexer
+    _semantic: SemanticBackend
+    _visibility: Visibility
+    _fulltext: FulltextIndex
+    _coordinator: Coordinator
+    _clock: Clock
+    _turn: trio.Lock = field(factory=trio.Lock, init=False)
+    _is_journalled: bool = field(default=False, init=False)
+
+    async def complete(self) -> None:
+        """Wait until full text and meaning cover every note (or there is no model)."""
+        await self._opening.complete.wait()
+        await self._words.converged()
+        await self._semantic.settled.wait()
+
+    async def complete_reindex(self) -> None:
+        """Wait until every note is searchable, then journal `reindex_complete`, once in a server's life."""
+        await self.complete()
+        async with self._turn:
+            if self._is_journalled:
+                return
+            await self._visibility.reach()
+            payload = {"documents": self._fulltext.document_count(), "chunks": self._semantic.chunk_count}
+            event = EventDraft(
+                type=REINDEX_COMPLETE, agent=SCAN_AGENT, payload=payload, timestamp=self._clock()
+            )
+            await self._coordinator.mailbox.ask(AppendEvents((event,)))
+            self._is_journalled = True
