@@ -27,7 +27,7 @@ ROOMS = (
     "core", "stores", "catalogue", "actors", "services", "tools", "front", "server", *CAPABILITIES, "app",
     "cli", "__main__",
 )  # fmt: skip
-LEAVES = ("capabilities", "config", "kernel", "metrics", "telemetry")
+LEAVES = ("config", "kernel", "metrics", "telemetry")
 
 STORE_LIBRARIES = {
     "apsw", "model2vec", "numkong", "onnxruntime", "rustworkx", "sqlite3", "tantivy", "tokenizers", "usearch",

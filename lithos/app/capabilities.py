@@ -1,22 +1,37 @@
-"""What the capabilities of `lithos.capabilities` add to a server."""
+"""The list of capabilities, each after those that it needs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Final
 
-from lithos.capabilities import NAMES
+from lithos.access.capability import ACCESS
+from lithos.attachments.capability import ATTACHMENTS
+from lithos.events.capability import EVENTS
+from lithos.history.capability import HISTORY
+from lithos.imports.capability import IMPORTS
 from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Maker
+from lithos.memory.capability import MEMORY
+from lithos.notes.capability import NOTES
+from lithos.proposals.capability import PROPOSALS
+from lithos.search.capability import SEARCH
+from lithos.tasks.capability import TASKS
+from lithos.upkeep.capability import UPKEEP
 
-
-def _load(name: str) -> Capability:
-    found: Capability = getattr(import_module(f"lithos.{name}.capability"), name.upper())
-    return found
-
-
-CAPABILITIES: Final[tuple[Capability, ...]] = tuple(map(_load, NAMES))
+CAPABILITIES: Final[tuple[Capability, ...]] = (
+    NOTES,
+    HISTORY,
+    SEARCH,
+    TASKS,
+    EVENTS,
+    MEMORY,
+    PROPOSALS,
+    ATTACHMENTS,
+    ACCESS,
+    IMPORTS,
+    UPKEEP,
+)
 
 
 def makers() -> Iterator[Maker]:

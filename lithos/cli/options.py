@@ -10,14 +10,12 @@ import argparse
 import functools
 import re
 from collections.abc import Iterable, Sequence
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from lithos import __version__
-from lithos.capabilities import NAMES
 from lithos.cli import own_commands
+from lithos.kernel.declared import declared_in
 from lithos.server.command.declaring import Command, Invocation, Taken, flag, take
 
 _DESCRIPTION = "A local knowledge server that many AI agents share: Markdown notes over MCP."
@@ -55,17 +53,15 @@ _GLOBAL: Final[Sequence[Taken]] = tuple(
 )
 
 
-def find_commands(capabilities: Iterable[str]) -> dict[str, Command]:
-    """The commands that these capabilities declare, and those of none, in their order."""
+def find_commands() -> dict[str, Command]:
+    """The commands that capabilities declare, and those of none, in their order."""
     found = [*own_commands.COMMANDS]
-    for name in capabilities:
-        module = f"lithos.{name}.commands"
-        if find_spec(module) is not None:
-            found += import_module(module).COMMANDS
+    for module in declared_in("commands"):
+        found += module.COMMANDS
     return {command.name: command for command in sorted(found, key=lambda command: command.place)}
 
 
-COMMANDS: Final = find_commands(NAMES)
+COMMANDS: Final = find_commands()
 #: What to use instead of commands and options that are gone, each as a parser's message quotes it.
 _RETIRED: Final = {
     "choice: 'recalibrate-salience'": "`lithos recalibrate-salience` is no longer a command. Salience "

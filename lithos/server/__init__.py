@@ -1,5 +1,5 @@
-"""What serves people and agents, whatever a server can do.
+"""How clients and people reach Lithos: HTTP, MCP, tools, the console and commands.
 
-Every capability may enter.
+`lithos.app` alone may enter.
 Never here: what a capability does.
 """
