@@ -7,6 +7,7 @@ from lithos.core.oauth.requests import RESOURCE_PATHS
 from lithos.core.scopes import WriteScopes, check_globs, scopes_of_agents
 from lithos.kernel.capability import Capability
 from lithos.kernel.parts import Clock
+from lithos.server.command.serving import Announced
 from lithos.services.keyring import TokenRing
 from lithos.services.oauth.authorization import AuthorizationServer
 
@@ -19,6 +20,11 @@ def make_keyring(config: Config, clock: Clock) -> TokenRing:
         config.server.auth_token,
         asks_always=config.server.public_url is not None,
     )
+
+
+def share_announcement(ring: TokenRing) -> Announced:
+    """Say at a start what is known of named tokens."""
+    return ring
 
 
 def make_scopes(config: Config, keyring: TokenRing) -> WriteScopes:
@@ -48,4 +54,4 @@ def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> Auth
     return AuthorizationServer(address, config.storage.data_dir / ".lithos", keyring, clock)
 
 
-ACCESS = Capability(name="access", makers=(make_keyring, make_scopes, make_authorization))
+ACCESS = Capability(name="access", makers=(make_keyring, share_announcement, make_scopes, make_authorization))

@@ -10,9 +10,11 @@ from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.writer import Writer
+from lithos.attachments.backlog import AttachmentBacklog
 from lithos.config.catalogue import Config
 from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Clock
+from lithos.server.command.serving import Backlog
 from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.attachments.searching import AttachmentSearch
 from lithos.stores.notes.files import NoteFiles
@@ -53,8 +55,13 @@ def make_attaching(
     return attaching
 
 
+def make_backlog(attaching: Attaching) -> Backlog:
+    """Make what shows how far the reading is."""
+    return AttachmentBacklog(attaching)
+
+
 ATTACHMENTS = Capability(
     name="attachments",
-    makers=(Captions, make_attaching, AttachmentReading, AttachmentSearch),
+    makers=(Captions, make_attaching, make_backlog, AttachmentReading, AttachmentSearch),
     background=(Background(Attaching, Attaching.run),),
 )
