@@ -38,6 +38,7 @@ from lithos.stores.oauth.named_tokens import (
 )
 from lithos.stores.oauth.private_file import FileBusy, locked, replace_private
 from lithos.stores.oauth.scope_rows import size_of_scopes
+from lithos.stores.oauth.token_files import LOCK, TOKENS
 
 __all__ = [
     "LOCK", "LONGEST_AGENT", "LONGEST_NAME", "MOST_TOKENS", "RESERVED", "TOKENS", "Token", "TokenFile",
@@ -45,8 +46,6 @@ __all__ = [
     "is_released", "make_token", "read_token_file", "read_tokens",
 ]  # fmt: skip
 
-TOKENS: Final = "tokens.json"
-LOCK: Final = "tokens.lock"
 #: How a secret begins, so that people and scanners know one that lies about.
 PREFIX: Final = "lithos_"
 #: Tokens of a server, expired ones included.

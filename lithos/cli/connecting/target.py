@@ -16,7 +16,7 @@ from lithos.cli.session import Session
 from lithos.cli.starting import find_options, find_program
 from lithos.config.catalogue import Config
 from lithos.stores.lock import read_owner
-from lithos.stores.tokens import TokensUnreadable, read_tokens
+from lithos.stores.oauth.token_files import asks_for_tokens
 
 TOKEN_VARIABLE: Final = "LITHOS_AUTH_TOKEN"  # noqa: S105 - its name
 Transport = Literal["http", "stdio"]
@@ -134,10 +134,7 @@ def _wants_token(config: Config) -> bool:
     """Whether requests over HTTP need a token: that of the configuration, or a named one."""
     if config.server.auth_token is not None:
         return True
-    try:
-        return read_tokens(config.storage.data_dir / ".lithos") is not None
-    except TokensUnreadable:
-        return True
+    return asks_for_tokens(config.storage.data_dir / ".lithos")
 
 
 def _list(value: object) -> list[Any]:
