@@ -1,4 +1,4 @@
-"""The commands of events, and of who read what."""
+"""The commands of events."""
 
 from __future__ import annotations
 
@@ -13,12 +13,6 @@ _FILTERS: Final = (
 seconds = number("_seconds", float, lambda seconds: 0 <= seconds < float("inf"))
 
 COMMANDS: Final = (
-    Command("audit", "tell who read which note", "lithos.cli.commands.queries:run_audit", (
-        take("-a --agent ID", "only what this agent read"),
-        take("-s --since TIME", "only what is later than this time (ISO 8601)"),
-        take("-n --limit N", "most rows (default: 50)", count),
-        take("--doc ID", "only reads of this note"),
-    ), place=70),
     Command("wait", "wait for an event and print it as JSON; exit 3 when none came in time",
         "lithos.cli.commands.events:run_wait", (
         *_FILTERS,

@@ -1,4 +1,4 @@
-"""The commands of checks, repairs, numbers and copies."""
+"""The commands of checks, repairs, numbers, copies, and of who read what."""
 
 from __future__ import annotations
 
@@ -33,6 +33,12 @@ COMMANDS: Final = (
         ),
         place=60,
     ),
+    Command("audit", "tell who read which note", "lithos.cli.commands.queries:run_audit", (
+        take("-a --agent ID", "only what this agent read"),
+        take("-s --since TIME", "only what is later than this time (ISO 8601)"),
+        take("-n --limit N", "most rows (default: 50)", count),
+        take("--doc ID", "only reads of this note"),
+    ), place=70),
     Command("care", "tell which notes want care, and why; changes nothing",
         "lithos.cli.commands.queries:run_care", (
         flag("--open-tasks", "open a task for each group, unless it has one"),
