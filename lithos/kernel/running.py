@@ -13,3 +13,11 @@ class RunServer(Protocol):
 
     def __call__(self, config: Any, /) -> AbstractAsyncContextManager[Parts]:
         """The parts of the running server. Raises `AlreadyOwned`, `CorruptDatabase` and `OSError`."""
+
+
+class OwnToken(Protocol):
+    """The token by which commands of the same user get in, which the lock file tells them."""
+
+    @property
+    def own_token(self) -> str:
+        """Its secret."""

@@ -13,6 +13,8 @@ from typing import BinaryIO, Final
 
 #: The mode of new folders that hold what notes and agents say: nobody but the owner looks into them.
 PRIVATE_FOLDER: Final = 0o700
+#: The file of who gets in, and its lock. A backup has both: without them its server would be open to all.
+TOKEN_FILES: Final = ("tokens.json", "tokens.lock")
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from lithos.core import principals
 from lithos.core.errors import InvalidInput
 from lithos.core.principals import Rights
 from lithos.core.scopes import Scope
-from lithos.stores import PRIVATE_FOLDER, overwrite, sync_folder
+from lithos.stores import PRIVATE_FOLDER, TOKEN_FILES, overwrite, sync_folder
 from lithos.stores.oauth.named_tokens import (
     DIGEST,
     LONGEST_AGENT,
@@ -38,7 +38,6 @@ from lithos.stores.oauth.named_tokens import (
 )
 from lithos.stores.oauth.private_file import FileBusy, locked, replace_private
 from lithos.stores.oauth.scope_rows import size_of_scopes
-from lithos.stores.oauth.token_files import LOCK, TOKENS
 
 __all__ = [
     "LOCK", "LONGEST_AGENT", "LONGEST_NAME", "MOST_TOKENS", "RESERVED", "TOKENS", "Token", "TokenFile",
@@ -46,6 +45,7 @@ __all__ = [
     "is_released", "make_token", "read_token_file", "read_tokens",
 ]  # fmt: skip
 
+TOKENS, LOCK = TOKEN_FILES
 #: How a secret begins, so that people and scanners know one that lies about.
 PREFIX: Final = "lithos_"
 #: Tokens of a server, expired ones included.

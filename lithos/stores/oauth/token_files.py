@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-TOKENS: Final = "tokens.json"
-#: Holds something as long as tokens are asked for.
-LOCK: Final = "tokens.lock"
+from lithos.stores import TOKEN_FILES
+
+#: The smallest size with which each of them says so: the second is emptied once none are asked for.
+_SMALLEST: Final = (0, 1)
 
 
 def asks_for_tokens(private: Path) -> bool:
     """Whether the server of this private folder asks for named tokens; also where that is not known now."""
-    for name, smallest in ((TOKENS, 0), (LOCK, 1)):
+    for name, smallest in zip(TOKEN_FILES, _SMALLEST, strict=True):
         try:
             if (private / name).stat().st_size >= smallest:
                 return True
