@@ -16,6 +16,8 @@ from contextlib import redirect_stderr
 from importlib import import_module
 from typing import Any
 
+from attrs import evolve
+
 from lithos.cli.options import COMMANDS, parse_arguments
 from lithos.server.command.declaring import Invocation
 
@@ -71,10 +73,11 @@ def _run(invocation: Invocation) -> int:
     from lithos.cli.here import LOCAL
     from lithos.cli.session import CommandFailed, load_session
 
+    invocation = evolve(invocation, local=LOCAL)
     try:
         if not command.needs_session:
             return _call(command.runs, invocation)
-        session = load_session(invocation, LOCAL)
+        session = load_session(invocation)
         if serves:
             from lithos.cli.output import log_bugs
 

@@ -10,7 +10,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
-import trio
 
 from lithos.config.catalogue import Config
 from lithos.core.times import parse_time
@@ -63,6 +62,8 @@ def run_here(config: Config) -> AbstractAsyncContextManager[Parts]:
 @asynccontextmanager
 async def ask_here(config: Config) -> AsyncIterator[Here]:
     """Run a server for the block, to be asked once its notes are searchable."""
+    import trio
+
     from lithos.app import running_server
 
     # A question does not stay long enough to watch.

@@ -17,7 +17,6 @@ from lithos.config.load import LoadedConfig, LogSettings, load_config, load_log_
 from lithos.config.sections import StorageConfig
 from lithos.config.sources import ConfigError
 from lithos.config.vaults import NamedVault, Vaults, load_vaults
-from lithos.server.command.asker import LocalServers
 from lithos.server.command.declaring import Invocation
 from lithos.stores.lock import is_owned, read_owner
 from lithos.stores.notes.vault_roots import VaultsOverlap, check_vault_roots
@@ -68,8 +67,6 @@ class Session:
     named: Vaults = Vaults()
     #: The name of the vault that `config` is of; None where it has none.
     default_vault: str | None = None
-    #: Starts servers in this process; None where only a running one is asked.
-    local: LocalServers | None = None
 
     @property
     def vaults(self) -> tuple[NamedVault, ...]:
@@ -160,14 +157,13 @@ def check_places(storage: StorageConfig, *, makes_folder: bool = False) -> str |
     return None
 
 
-def load_session(invocation: Invocation, local: LocalServers | None = None) -> Session:
+def load_session(invocation: Invocation) -> Session:
     """Read the configuration and start logging on stderr; raises `CommandFailed` with exit code 2."""
     try:
         # A question at a terminal is not a server: only what is wrong is worth a line there.
         logs = read_log_settings("info" if invocation.command == "serve" else "error")
         named = find_vaults(invocation)
         session = _one_vault(invocation) if not named.configured else _several(invocation, named)
-        session = evolve(session, local=local)
     except (ConfigError, VaultsOverlap) as error:
         raise CommandFailed(str(error), exit_code=2) from error
     folder = invocation.declared.folder

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from lithos.cli.commands.queries import run_stats
 from lithos.cli.here import LOCAL
@@ -24,6 +25,6 @@ def test_commands_ask_a_local_server_where_none_runs(
 ) -> None:
     (tmp_path / "knowledge").mkdir()
     (tmp_path / "knowledge" / "one.md").write_text("# One\n")
-    session = load_session(parse_arguments(["-d", str(tmp_path), "--json", "stats"]), LOCAL)
+    session = load_session(evolve(parse_arguments(["-d", str(tmp_path), "--json", "stats"]), local=LOCAL))
     assert run_stats(session) == 0
     assert '"documents": 1' in capsys.readouterr().out

@@ -41,9 +41,10 @@ async def _run(session: Session, command: Callable[[Session, Asker], Awaitable[i
 
 def local_servers(session: Session) -> LocalServers:
     """Servers in this process, for a command that found none running."""
-    if session.local is None:
+    local = session.invocation.local
+    if local is None:
         raise CommandFailed(_none_owns(session, "this program starts none of its own"))
-    return session.local
+    return local
 
 
 def person() -> str:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from attrs import frozen
 
 from lithos.core.times import parse_time
+
+if TYPE_CHECKING:
+    from lithos.server.command.asker import LocalServers
 
 #: An option or argument for `add_argument`: its names, and the rest. This has `alone` beside, for those of a
 #: command that exclude each other, and `under`, the heading of those that belong together.
@@ -73,6 +76,8 @@ class Invocation:
     typed: dict[str, Any]
     #: What `--vault` was given, each as it stands; a single one that is no `NAME=PATH` is in `typed`, too.
     vaults: tuple[str, ...] = ()
+    #: Starts servers in this process; None where only a running one is asked.
+    local: LocalServers | None = None
 
     @property
     def command(self) -> str:
