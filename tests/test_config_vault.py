@@ -81,13 +81,13 @@ def test_the_option_stands_before_or_after_the_command(order: list[str]) -> None
 def test_a_vault_for_a_data_directory_is_a_mistake(tmp_path: Path, vault: Path) -> None:
     """Behaviour 249."""
     (vault / "a.md").touch()
-    assert f"--vault {vault}" in str(check_places(StorageConfig(data_dir=vault), "serve"))
+    assert f"--vault {vault}" in str(check_places(StorageConfig(data_dir=vault)))
     (vault / "knowledge").mkdir()
-    assert check_places(StorageConfig(data_dir=vault), "serve") is None
-    assert check_places(StorageConfig(data_dir=tmp_path / "new"), "serve") is None
-    assert check_places(StorageConfig(data_dir=tmp_path / "new", vault=vault), "serve") is None
+    assert check_places(StorageConfig(data_dir=vault)) is None
+    assert check_places(StorageConfig(data_dir=tmp_path / "new")) is None
+    assert check_places(StorageConfig(data_dir=tmp_path / "new", vault=vault)) is None
     for inside in (vault, vault / "state"):
-        assert "inside" in str(check_places(StorageConfig(data_dir=inside, vault=vault), "serve"))
+        assert "inside" in str(check_places(StorageConfig(data_dir=inside, vault=vault)))
     gone = StorageConfig(data_dir=tmp_path / "new", vault=tmp_path / "gone")
-    assert "no folder" in str(check_places(gone, "serve"))
-    assert check_places(gone, "restore") is None
+    assert "no folder" in str(check_places(gone))
+    assert check_places(gone, makes_folder=True) is None

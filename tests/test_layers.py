@@ -21,11 +21,11 @@ PACKAGE = Path(__file__).parents[1] / "lithos"
 #: Lowest first: a room imports itself and what stands before it.
 CAPABILITIES = (
     "notes", "history", "search", "tasks", "events", "memory", "proposals", "attachments", "access",
-    "imports", "upkeep", "vaults",
+    "imports", "upkeep", "clients", "vaults",
 )  # fmt: skip
 ROOMS = (
-    "core", "stores", "catalogue", "actors", "services", "tools", "front", *CAPABILITIES, "app", "cli",
-    "__main__",
+    "core", "stores", "catalogue", "actors", "services", "tools", "front", "server", *CAPABILITIES, "app",
+    "cli", "__main__",
 )  # fmt: skip
 LEAVES = ("config", "kernel", "metrics", "telemetry")
 

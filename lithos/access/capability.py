@@ -9,6 +9,7 @@ from lithos.kernel.capability import Capability, Pages
 from lithos.kernel.parts import Clock
 from lithos.kernel.running import OwnToken
 from lithos.kernel.state import Component, Health
+from lithos.server.command.serving import Announced
 from lithos.services.admitting import Keyring
 from lithos.services.keyring import TokenRing
 from lithos.services.oauth.authorization import AuthorizationServer
@@ -39,6 +40,11 @@ def make_own_token(keyring: TokenRing) -> OwnToken:
     return keyring
 
 
+def share_announcement(ring: TokenRing) -> Announced:
+    """Say at a start what is known of named tokens."""
+    return ring
+
+
 def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> AuthorizationServer | None:
     """Make what lets clients elsewhere in.
 
@@ -65,7 +71,14 @@ def look_at_tokens(keyring: TokenRing) -> Component | None:
 
 ACCESS = Capability(
     name="access",
-    makers=(make_keyring, share_keyring, make_own_token, make_scope_of_token, make_authorization),
+    makers=(
+        make_keyring,
+        share_keyring,
+        share_announcement,
+        make_own_token,
+        make_scope_of_token,
+        make_authorization,
+    ),
     pages=Pages(modules=("lithos.access.pages",)),
     front="lithos.access.front",
     checks=("lithos.access.checks", "lithos.app.public_address"),

@@ -9,12 +9,14 @@ from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.writer import Writer
+from lithos.attachments.backlog import AttachmentBacklog
 from lithos.attachments.state import look_at_attachments
 from lithos.config.catalogue import Config
 from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Health
+from lithos.server.command.serving import Backlog
 from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.attachments.searching import AttachmentSearch
 from lithos.services.search.others import OtherHits
@@ -73,11 +75,17 @@ def make_other_hits(hits: AttachmentHits) -> OtherHits:
     return hits
 
 
+def make_backlog(attaching: Attaching) -> Backlog:
+    """Make what shows how far the reading is."""
+    return AttachmentBacklog(attaching)
+
+
 ATTACHMENTS = Capability(
     name="attachments",
     makers=(
         Captions,
         make_attaching,
+        make_backlog,
         AttachmentReading,
         AttachmentSearch,
         AttachmentFiles,

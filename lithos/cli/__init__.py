@@ -16,16 +16,17 @@ from contextlib import redirect_stderr
 from importlib import import_module
 from typing import Any
 
-from lithos.cli.options import COMMANDS, Invocation, parse_arguments
+from attrs import evolve
+
+from lithos.cli.options import COMMANDS, parse_arguments
+from lithos.server.command.declaring import Invocation
 
 FAILED = 1
-#: Commands that are hooks as well, and the modules that run these.
-_HOOKS = {"brief": "hooks.briefing", "checkpoint": "hooks.checkpoint"}
 
 
 def is_hook(argv: Sequence[str]) -> bool:
     """Whether a client runs this as its hook."""
-    return "--hook" in argv and any(command in argv for command in _HOOKS)
+    return "--hook" in argv and any(each.hook and each.name in argv for each in COMMANDS.values())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,7 +57,7 @@ def _run_hook(argv: Sequence[str]) -> int:
     try:
         with open(os.devnull, "w") as silence, redirect_stderr(silence):
             invocation = parse_arguments(argv)
-            return _call(f"{_HOOKS[invocation.command]}:run_hook", invocation)
+            return _call(invocation.declared.hook, invocation)
     except SystemExit:  # of the parser; --help has printed
         return 0
 
@@ -65,12 +66,14 @@ def _run(invocation: Invocation) -> int:
     from lithos.cli.streams import hold_standard_streams, remember_signals
 
     hold_standard_streams()
-    command, serves = COMMANDS[invocation.command], invocation.command == "serve"
+    command, serves = invocation.declared, invocation.command == "serve"
     signals = [remember_signals()] if serves else []
     if serves:
         gc.disable()  # until it serves: the modules stay, and looking through them again takes a fifth longer
+    from lithos.cli.here import LOCAL
     from lithos.cli.session import CommandFailed, load_session
 
+    invocation = evolve(invocation, local=LOCAL)
     try:
         if not command.needs_session:
             return _call(command.runs, invocation)
@@ -91,7 +94,7 @@ def _run(invocation: Invocation) -> int:
 
 
 def _call(place: str, *given: Any) -> int:
-    """Import a module below `lithos.cli` and call its function: `module:function`."""
+    """Import a module and call its function: `module:function`."""
     module, _, function = place.partition(":")
-    code: int = getattr(import_module(f"lithos.cli.{module}"), function)(*given)
+    code: int = getattr(import_module(module), function)(*given)
     return code

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import shtab
 
-from lithos.cli.options import Invocation, make_parser
+from lithos.cli.options import make_parser
 from lithos.cli.output import print_json
+from lithos.server.command.declaring import Invocation
 
 #: What an option or argument takes, by its placeholder in the help.
 _PATHS: Final[Mapping[str, Any]] = {

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lithos.cli.options import Invocation
 from lithos.cli.session import CommandFailed, Session
 from lithos.cli.streams import make_printable
 from lithos.config.load import logs_json
+from lithos.server.command.declaring import Invocation
 from lithos.telemetry import ensure_logging, get_logger
 
 

@@ -11,16 +11,16 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from lithos.cli.options import Invocation
 from lithos.cli.streams import LossyStream
 from lithos.config.catalogue import Config
 from lithos.config.load import LoadedConfig, LogSettings, load_config, load_log_settings
 from lithos.config.sections import StorageConfig
 from lithos.config.sources import ConfigError
 from lithos.config.vaults import NamedVault, Vaults, load_vaults
+from lithos.server.command.declaring import Invocation
 from lithos.stores.lock import is_owned, read_owner
-from lithos.stores.notes.tree import find_own_notes
 from lithos.stores.notes.vault_roots import VaultsOverlap, check_vault_roots
+from lithos.stores.own_notes import find_own_notes
 from lithos.telemetry import configure_logging, get_logger
 
 #: Options of commands and the settings they stand for.
@@ -34,9 +34,6 @@ _SETTINGS = {
     "vault": "storage.vault",
     "lock": "storage.lock",
 }
-#: Commands that take several vaults, and those that do something where the folder of a vault is missing.
-_OF_SEVERAL = frozenset({"serve", "backup", "doctor", "token"})
-_WITHOUT_FOLDER = frozenset({"serve", "restore", "token", "backup", "connect"})
 _NO_VAULT = "There is no folder {}. Name the folder of your notes with --vault."
 
 
@@ -131,8 +128,11 @@ class Session:
         )
 
 
-def check_places(storage: StorageConfig, command: str) -> str | None:
-    """What is wrong with the folders that were named, and what to do; None when they can be used."""
+def check_places(storage: StorageConfig, *, makes_folder: bool = False) -> str | None:
+    """What is wrong with the folders that were named, and what to do; None when they can be used.
+
+    `makes_folder`: the command makes the folder of the vault where there is none.
+    """
     vault, data = storage.vault, storage.data_dir
     if vault is None:
         # A directory that has served before lost its notes, which is another matter.
@@ -146,7 +146,7 @@ def check_places(storage: StorageConfig, command: str) -> str | None:
             f"data directory of Lithos. To serve these notes where they lie, give --vault {data}; to begin "
             "anew beside them, name another --data-dir."
         )
-    if not vault.is_dir() and command != "restore":
+    if not vault.is_dir() and not makes_folder:
         return _NO_VAULT.format(vault)
     real = os.path.realpath(data)
     if (real + os.sep).startswith(os.path.realpath(vault).rstrip(os.sep) + os.sep):
@@ -166,12 +166,12 @@ def load_session(invocation: Invocation) -> Session:
         session = _one_vault(invocation) if not named.configured else _several(invocation, named)
     except (ConfigError, VaultsOverlap) as error:
         raise CommandFailed(str(error), exit_code=2) from error
-    command = invocation.command
-    looks = command != "demo" and not (session.vaults and command in _WITHOUT_FOLDER)
-    trouble = check_places(session.config.storage, command) if looks else None
+    folder = invocation.declared.folder
+    looks = folder == "needed" or (folder != "unused" and not session.vaults)
+    trouble = check_places(session.config.storage, makes_folder=folder == "made") if looks else None
     if trouble is not None:
         raise CommandFailed(trouble, exit_code=2)
-    if command == "serve":
+    if invocation.command == "serve":
         sys.stderr = LossyStream(2)
     start_logging((session.config, *(vault.loaded.config for vault in session.vaults)), logs)
     for warning in session.warnings:
@@ -216,11 +216,11 @@ def _one_vault(invocation: Invocation) -> Session:
 
 def _several(invocation: Invocation, named: Vaults) -> Session:
     """The session of the vault that is meant, beside all others. Raises as `load_session`."""
-    command, chosen = invocation.command, named.chosen
-    if len(chosen) > 1 and command not in _OF_SEVERAL:
+    chosen = named.chosen
+    if len(chosen) > 1 and not invocation.declared.takes_several:
         raise CommandFailed(
-            f"{command} is about one vault, and --vault names {len(chosen)} ({', '.join(chosen)}); give one "
-            "of them",
+            f"{invocation.command} is about one vault, and --vault names {len(chosen)} "
+            f"({', '.join(chosen)}); give one of them",
             exit_code=2,
         )
     check_vault_roots([(vault.name, vault.root, vault.data_dir) for vault in named.configured])

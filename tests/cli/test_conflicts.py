@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lithos.cli.commands.asking import Here
 from lithos.cli.commands.merging import conflicts
+from lithos.cli.here import Here
 from lithos.cli.options import parse_arguments
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config

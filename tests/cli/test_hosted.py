@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lithos.cli.connecting.clients import HOSTED_STEPS
-from lithos.cli.options import HOSTED
+from lithos.clients.commands import HOSTED
 from tests.e2e.process import running_lithos
 from tests.front.oauth.flow import free_port
 

@@ -1,22 +1,50 @@
-"""What the parser repeats of `core`, and what it says of retired words."""
+"""The commands that capabilities declare, what these repeat of slower modules, and retired words."""
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
+
 import pytest
 
+from lithos.access.commands import RIGHTS
 from lithos.cli import options
 from lithos.core.evaluation.questions import DEEPEST, MODES
 from lithos.core.principals import TOKEN_RIGHTS
 from lithos.core.proposals import STATUSES
+from lithos.proposals import commands as proposals
+from lithos.server.command.declaring import Command
 from lithos.services.upkeep.reconcile_indices import SCOPES
+from lithos.upkeep import commands as upkeep
 
 
 def test_the_parser_knows_the_scopes_and_modes() -> None:
-    assert options.SCOPES == SCOPES
-    assert options.TEST_MODES == MODES
-    assert options.RIGHTS == TOKEN_RIGHTS
-    assert options.PROPOSAL_STATUSES == STATUSES
-    assert options._rank(str(DEEPEST)) == DEEPEST
+    assert upkeep.SCOPES == SCOPES
+    assert upkeep.TEST_MODES == MODES
+    assert RIGHTS == TOKEN_RIGHTS
+    assert proposals.STATUSES == STATUSES
+    assert upkeep.rank(str(DEEPEST)) == DEEPEST
+
+
+def test_commands_have_places_of_their_own() -> None:
+    places = [command.place for command in options.COMMANDS.values()]
+    assert places == sorted({*places} - {0})
+
+
+@pytest.mark.parametrize("command", options.COMMANDS.values(), ids=lambda command: command.name)
+def test_what_runs_a_command_exists(command: Command) -> None:
+    for place in filter(None, (command.runs, command.hook)):
+        module, _, function = place.partition(":")
+        assert callable(getattr(import_module(module), function))
+
+
+@pytest.mark.parametrize("capability", ["access", "clients", "events", "imports", "proposals", "search"])
+def test_commands_are_gone_without_their_capability(capability: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = f"lithos.{capability}.commands"
+    own = {command.name for command in import_module(module).COMMANDS}
+    monkeypatch.setitem(sys.modules, module, None)
+    assert own
+    assert {*options.find_commands()} == {*options.COMMANDS} - own
 
 
 @pytest.mark.parametrize(
@@ -34,3 +62,10 @@ def test_retired_words_say_what_to_use_instead(
         options.parse_arguments(typed)
     assert ended.value.code == 2
     assert told in capsys.readouterr().err
+
+
+def test_errors_inside_of_a_declaration_are_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "lithos.search.commands")
+    monkeypatch.setitem(sys.modules, "lithos.server.command.declaring", None)
+    with pytest.raises(ModuleNotFoundError, match="declaring"):
+        options.find_commands()

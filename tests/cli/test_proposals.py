@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from lithos.cli.commands.asking import PAGE, Here
+from lithos.cli.commands.asking import PAGE
 from lithos.cli.commands.proposals import proposals
+from lithos.cli.here import Here
 from lithos.cli.options import parse_arguments
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config

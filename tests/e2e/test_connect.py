@@ -13,7 +13,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from lithos.cli import main
 from lithos.cli.connecting.clients import CLIENTS as KNOWN
-from lithos.cli.options import CLIENTS
+from lithos.clients.commands import CLIENTS
 from tests.e2e.connecting import servers_of
 
 SECRET = "a-secret-of-ours"

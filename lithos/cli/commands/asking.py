@@ -8,57 +8,22 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
-import attrs
 import trio
-from attrs import frozen
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.cli.output import warn
 from lithos.cli.session import CommandFailed, Session
+from lithos.cli.starting import find_options
 from lithos.core.principals import CLI_AGENT
-from lithos.core.times import parse_time
 from lithos.front.bridge.client import TIMEOUT, OwnerClient
-from lithos.services.state import ServerState
-from lithos.services.tasks.agents import AccessLog
+from lithos.server.command.asker import Asker, LocalServers
+from lithos.server.command.declaring import Invocation
 from lithos.stores.lock import is_owned, read_owner
 
-READY_WAIT = 600.0
 #: A server that starts says its address within a moment, another query is over by then.
 OWNER_WAIT = 10.0
 #: Rows of a list that are asked for at once.
 PAGE = 200
 NO_NOTES = "or start a server there first."
-
-
-@frozen
-class Here:
-    """The server inside this process, asked as an `OwnerClient` is."""
-
-    server: Any
-
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        answer: Mapping[str, Any] | None = await self.server.tools.call(tool, arguments)
-        return answer
-
-    async def health(self) -> Mapping[str, Any]:
-        _, body = await self.server.get(ServerState).report()
-        answer: Mapping[str, Any] = body
-        return answer
-
-    async def accesses(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
-        entries = await self.server.get(AccessLog).entries(
-            agent=query.get("agent_id"),
-            doc=query.get("doc_id"),
-            after=parse_time(query["after"]) if "after" in query else None,
-            limit=query["limit"],
-        )
-        from lithos.services.tasks.agents import with_titles  # loaded with the server
-
-        return {"entries": with_titles(entries, self.server.get(Catalogue))}
-
-
-#: The backend of a query: the running server over HTTP, or one in this process.
-Asker = OwnerClient | Here
 
 
 def asking(command: Callable[[Session, Asker], Awaitable[int]]) -> Callable[[Session], int]:
@@ -71,15 +36,15 @@ async def _run(session: Session, command: Callable[[Session, Asker], Awaitable[i
     if owner is not None:
         return await command(session, owner)
     session.require_notes(NO_NOTES)
-    from lithos.app import running_server  # not before it is needed: its libraries load slowly
+    async with local_servers(session.invocation).ask(session.config) as here:
+        return await command(session, here)
 
-    config = attrs.evolve(
-        session.config, server=attrs.evolve(session.config.server, watch_files=False)
-    )  # a question does not stay long enough to watch
-    async with running_server(config) as server:
-        with trio.move_on_after(READY_WAIT):
-            await server.searchable()
-        return await command(session, Here(server))
+
+def local_servers(invocation: Invocation) -> LocalServers:
+    """Servers in this process, for a command that needs one of its own."""
+    if invocation.local is None:
+        raise CommandFailed("This command needs a server of its own, and this program starts none.")
+    return invocation.local
 
 
 def person() -> str:
@@ -110,17 +75,19 @@ async def require_owner(session: Session, why: str) -> OwnerClient:
     """The running server; `why` says what it is needed for."""
     owner = await find_owner(session)
     if owner is None:
-        data = session.config.storage.data_dir
-        raise CommandFailed(f"No server owns {data} now, and {why}. Start it with: {how_to_serve(session)}")
+        raise CommandFailed(_none_owns(session, why))
     return owner
+
+
+def _none_owns(session: Session, why: str) -> str:
+    data = session.config.storage.data_dir
+    return f"No server owns {data} now, and {why}. Start it with: {how_to_serve(session)}"
 
 
 def how_to_serve(session: Session) -> str:
     """The command that starts a server here."""
     storage = session.config.storage
     if session.vaults:
-        from lithos.cli.connecting.target import find_options  # loads what only a message needs
-
         return shlex.join(("lithos", *find_options(session), "serve", "-t", "http"))
     vault = "" if storage.vault is None else f"--vault {storage.vault} "
     return f"lithos -d {storage.data_dir} {vault}serve -t http"

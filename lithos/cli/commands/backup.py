@@ -14,13 +14,13 @@ from typing import Any
 import attrs
 import trio
 
-from lithos.app import running_server
 from lithos.app.backup import Restored, back_up, back_up_to_tar, restore
 from lithos.app.export import export_objects
 from lithos.app.maintenance import ReindexResult, reindex
-from lithos.cli.commands.maintenance import counted, progress_bars
+from lithos.cli.commands.asking import local_servers
 from lithos.cli.failures import explained_failures
 from lithos.cli.output import print_json, print_line, tell, warn
+from lithos.cli.progress import counted, progress_bars
 from lithos.cli.session import CommandFailed, Session, check_places, load_session, refusing
 from lithos.config.vaults import NamedVault
 from lithos.core.findings import name_some
@@ -67,7 +67,7 @@ def run_backup(session: Session) -> int:
 
 def _about(session: Session, vault: NamedVault) -> Session:
     """The session of one vault, whose folder must be there. Raises `CommandFailed`."""
-    trouble = check_places(vault.loaded.config.storage, "backup")
+    trouble = check_places(vault.loaded.config.storage)
     if trouble is not None:
         raise CommandFailed(trouble, exit_code=2)
     return session.about(vault)
@@ -139,7 +139,8 @@ def run_restore(session: Session) -> int:
             restored = restore(session.config, source, force=force, told=told)
         with progress_bars(session, "notes") as progress:
             config = load_session(session.invocation).config  # the backup may have brought another
-            indexed = trio.run(partial(reindex, config, running_server, clear=False, progress=progress))
+            run = local_servers(session.invocation).run
+            indexed = trio.run(partial(reindex, config, run, clear=False, progress=progress))
     _tell_restored(session, restored, indexed)
     return 1 if indexed.failures else 0
 

@@ -12,12 +12,11 @@ import trio
 from attrs import evolve
 
 from lithos.actors.blocking import Threads
-from lithos.app import running_server
 from lithos.app.doctor import examine_all, make_patient
 from lithos.app.maintenance import owned
-from lithos.cli.commands.maintenance import progress_bars
-from lithos.cli.options import Invocation
+from lithos.cli.commands.asking import local_servers
 from lithos.cli.output import agrees, print_line, tell, warn
+from lithos.cli.progress import progress_bars
 from lithos.cli.session import Session, check_places, find_vaults, read_log_settings, start_logging
 from lithos.config.load import LoadedConfig, LogSettings, load_config
 from lithos.config.sources import ConfigError
@@ -26,6 +25,7 @@ from lithos.core.findings import SEVERITIES, CheckResult, worst
 from lithos.core.note_issues import Amendment, plan_amendments
 from lithos.kernel.parts import utc_now
 from lithos.notes.opening import open_notes, style_of
+from lithos.server.command.declaring import Invocation
 from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.validation import (
     Fixing,
@@ -57,7 +57,7 @@ def run_doctor(invocation: Invocation) -> int:
     for vault in meant:
         if not invocation.as_json:
             print_line(f"{vault.name}: {vault.root}")
-        code = max(code, _examine(invocation, _patient_of(vault, vaults, elsewhere), vault.name))
+        code = max(code, _examine(invocation, _patient_of(invocation, vault, vaults, elsewhere), vault.name))
     return code
 
 
@@ -86,20 +86,22 @@ def _load_patient(invocation: Invocation, known: Sequence[str]) -> Patient:
         overrides={"storage.vault": invocation.typed["vault"]} if "vault" in invocation.typed else {},
         report=problems.extend,
     )
-    return _patient(loaded, [*dict.fromkeys((*known, *problems))])
+    return _patient(loaded, [*dict.fromkeys((*known, *problems))], invocation)
 
 
-def _patient_of(vault: NamedVault, vaults: Vaults, elsewhere: dict[str, tuple[str, str]]) -> Patient:
+def _patient_of(
+    invocation: Invocation, vault: NamedVault, vaults: Vaults, elsewhere: dict[str, tuple[str, str]]
+) -> Patient:
     problems = list(vault.problems)
     try:
         check_vault_roots([(each.name, each.root, each.data_dir) for each in vaults.configured])
     except VaultsOverlap as overlap:
         problems.append(str(overlap).removesuffix("."))
-    return evolve(_patient(vault.loaded, problems), vault=vault.name, elsewhere=elsewhere)
+    return evolve(_patient(vault.loaded, problems, invocation), vault=vault.name, elsewhere=elsewhere)
 
 
-def _patient(loaded: LoadedConfig, problems: list[str]) -> Patient:
-    places = check_places(loaded.config.storage, "doctor")
+def _patient(loaded: LoadedConfig, problems: list[str], invocation: Invocation) -> Patient:
+    places = check_places(loaded.config.storage)
     problems += [places.removesuffix(".")] if places else []
     logs = LogSettings(level="error")
     try:
@@ -107,7 +109,7 @@ def _patient(loaded: LoadedConfig, problems: list[str]) -> Patient:
     except ConfigError as error:
         problems += error.problems
     start_logging([loaded.config], logs)
-    return make_patient(loaded.config, running_server, problems, loaded.warnings)
+    return make_patient(loaded.config, local_servers(invocation).run, problems, loaded.warnings)
 
 
 #: Entries of a group that are listed.

@@ -13,14 +13,13 @@ import trio
 from attrs import asdict, filters, frozen
 
 from lithos import __version__
-from lithos.app import running_server
 from lithos.app.evaluation import asking
 from lithos.app.evaluation.asking import DEFAULT_K, AskingFailed, Evaluation, Judged, Named, Note, Progress
 from lithos.app.evaluation.check import cited_questions
 from lithos.app.evaluation.rehearsal import rehearse
-from lithos.cli.commands.asking import NO_NOTES, find_owner
-from lithos.cli.commands.maintenance import counted
+from lithos.cli.commands.asking import NO_NOTES, find_owner, local_servers
 from lithos.cli.output import tell, warn
+from lithos.cli.progress import counted
 from lithos.cli.session import CommandFailed, Session
 from lithos.core.evaluation.baseline import (
     LARGEST_BASELINE,
@@ -227,7 +226,7 @@ async def _ask(session: Session, questions: tuple[Question, ...], told: Progress
     if owner is not None:
         return await run(owner)
     session.require_notes(NO_NOTES)
-    return await rehearse(session.config, running_server, run)
+    return await rehearse(session.config, local_servers(session.invocation).run, run)
 
 
 def _target_of(name: str) -> Path:

@@ -16,7 +16,6 @@ import trio
 from attrs import evolve
 
 from lithos import __version__
-from lithos.actors.attaching.attaching import Attaching
 from lithos.actors.blocking import Threads
 from lithos.actors.opening import Opening
 from lithos.app import Server, running_server
@@ -26,7 +25,8 @@ from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
 from lithos.config.vaults import NamedVault
 from lithos.front.server.ports import FrontSettings
-from lithos.services.keyring import TokenRing
+from lithos.kernel.parts import Parts
+from lithos.server.command.serving import Announced, Backlog
 from lithos.services.notes.resources import Library
 from lithos.stores.lock import OwnerLock
 
@@ -60,22 +60,21 @@ async def _show_start(session: Session, server: Server) -> None:
         return
     if not opening.complete.is_set():
         await _show_opening(session, server)
-    await _show_attachments(session, server)
+    await _show_backlog(session, server)
 
 
-async def _show_attachments(session: Session, server: Server) -> None:
+async def _show_backlog(session: Session, server: Parts) -> None:
     """Draw how many of the files beside the notes have been read, while there are many."""
-    attaching = server.get(Attaching)
-    if not attaching.is_enabled:
+    backlog = server.find(Backlog)
+    if backlog is None or not await backlog.known():
         return
-    await attaching.surveyed.wait()
-    total = attaching.backlog().waiting
+    total = backlog.waiting
     if total < MANY_FILES:
         return
-    from lithos.cli.commands.maintenance import progress_bars  # loads what a server has no use for
+    from lithos.cli.progress import progress_bars  # loads what a server has no use for
 
     with progress_bars(session, "files") as progress:
-        while progress is not None and (waiting := attaching.backlog().waiting):
+        while progress is not None and (waiting := backlog.waiting):
             total = max(total, waiting)
             progress("attachments", total - waiting, total)
             await trio.sleep(PROGRESS)
@@ -83,7 +82,7 @@ async def _show_attachments(session: Session, server: Server) -> None:
 
 async def _show_opening(session: Session, server: Server) -> None:
     opening = server.get(Opening)
-    from lithos.cli.commands.maintenance import progress_bars  # loads what a server has no use for
+    from lithos.cli.progress import progress_bars  # loads what a server has no use for
 
     with progress_bars(session, "notes") as progress:
         while progress is not None and (status := opening.status()) is not None:
@@ -183,8 +182,9 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         announce(session, text, url=url, bound=bound)
         if (public := config.server.public_url) is not None:
             announce(session, f"Clients elsewhere are let in by OAuth at {public}/mcp", public_url=public)
-        if (tokens := server.get(TokenRing).announcement) is not None:
-            announce(session, tokens)
+        said = server.find(Announced)
+        if said is not None and said.announcement is not None:
+            announce(session, said.announcement)
 
 
 async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -> None:

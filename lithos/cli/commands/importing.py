@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -14,9 +15,9 @@ import attrs
 import trio
 from attrs import field, frozen
 
-from lithos.cli.commands.asking import READY_WAIT, find_owner, owner_now
-from lithos.cli.commands.maintenance import counted
+from lithos.cli.commands.asking import find_owner, local_servers, owner_now
 from lithos.cli.output import tell
+from lithos.cli.progress import counted
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
 from lithos.core.errors import LithosError, first_of
@@ -103,6 +104,8 @@ def _describe_rows(report: Report) -> Iterator[str]:
             yield f"  and {more:,} more"
 
 
+#: Seconds for all to be searchable before the command ends.
+READY_WAIT: Final = 600.0
 #: Seconds for a batch, above the deadline of a single write.
 STEP_TIMEOUT: Final = 300.0
 
@@ -242,7 +245,7 @@ async def _writer(session: Session, options: Options) -> AsyncIterator[Writer]:
             raise CommandFailed("The server that owns the data directory has just stopped. Retry.", 4)
         yield RemoteWriter(owner)
         return
-    from lithos.app import running_server  # not before it is needed: its libraries load slowly
+    from lithos.search.whole_index import WholeIndex  # loads what a server is made of
 
     config = attrs.evolve(
         session.config,
@@ -255,9 +258,10 @@ async def _writer(session: Session, options: Options) -> AsyncIterator[Writer]:
         if options.dry_run and storage.vault is None and not storage.notes_folder.is_dir():
             # A look makes no data directory.
             config = attrs.evolve(config, storage=attrs.evolve(storage, data_dir=Path(folder)))
-        async with running_server(config, switch_interval=SWITCH_INTERVAL) as server:
+        async with local_servers(session.invocation).run(config) as server:
+            sys.setswitchinterval(SWITCH_INTERVAL)
             with acting_as(COMMAND):
                 yield server.get(Importing)
             if not options.dry_run:
                 with trio.move_on_after(READY_WAIT):
-                    await server.searchable()
+                    await server.get(WholeIndex).complete()

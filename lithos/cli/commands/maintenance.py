@@ -1,4 +1,4 @@
-"""Maintenance commands on the data directory, without a server, and their progress bars (terminals only).
+"""Maintenance commands on the data directory, without a server.
 
 Also `lithos reconcile --accept-vanished`: the operator confirms that vanished files were deleted on purpose;
 and `--forget-questions`, which has the memory of questions forget.
@@ -7,15 +7,12 @@ and `--forget-questions`, which has the memory of questions forget.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import trio
-from tqdm import tqdm
 
-from lithos.app import running_server
 from lithos.app.maintenance import (
     accept_vanished,
     extract_entities,
@@ -23,44 +20,20 @@ from lithos.app.maintenance import (
     reconcile,
     reindex,
 )
-from lithos.cli.commands.asking import owner_now
+from lithos.cli.commands.asking import local_servers, owner_now
 from lithos.cli.output import print_line, tell, warn
+from lithos.cli.progress import progress_bars
 from lithos.cli.session import CommandFailed, Session
 from lithos.core.learning.questions import QuestionFilter
-from lithos.services.upkeep.reconcile_indices import SCOPES, Progress
-
-
-@contextmanager
-def progress_bars(session: Session, unit: str) -> Iterator[Progress | None]:
-    """A progress callback that draws one bar per name; None with `--json` or without a terminal."""
-    if session.as_json or not sys.stderr.isatty():
-        yield None
-        return
-    bars: dict[str, tqdm[Any]] = {}
-
-    def show(name: str, done: int, total: int) -> None:
-        if name not in bars:
-            bars[name] = tqdm(desc=name, total=total, unit=unit, file=sys.stderr, leave=False)
-        bars[name].update(done - bars[name].n)
-
-    try:
-        yield show
-    finally:
-        for bar in bars.values():
-            bar.close()
-
-
-@contextmanager
-def counted(session: Session, name: str, unit: str) -> Iterator[Callable[[int, int], None]]:
-    """The same for one bar: a callback that takes what is done, and of how much (0: not known)."""
-    with progress_bars(session, unit) as progress:
-        yield (lambda done, total: None) if progress is None else partial(progress, name)
+from lithos.services.upkeep.reconcile_indices import SCOPES
 
 
 def _accept_vanished(session: Session) -> int:
     """List the files and give them up; 0. Raises `CommandFailed` when a server does not take it."""
     dry_run = session.typed.get("dry_run", False)
-    result = trio.run(partial(accept_vanished, session.config, running_server, dry_run=dry_run))
+    result = trio.run(
+        partial(accept_vanished, session.config, local_servers(session.invocation).run, dry_run=dry_run)
+    )
     summary = _summary(len(result.paths), dry_run=dry_run, is_taken=result.is_taken)
     document = {"dry_run": dry_run, "vanished": list(result.paths), "accepted": result.is_taken}
     tell(session, document, [*(f"  {path}" for path in result.paths), summary])
@@ -123,7 +96,8 @@ def run_reindex(session: Session) -> int:
     session.require_notes(_WAY_OUT)
     clear = session.typed.get("clear", False)
     with progress_bars(session, "notes") as progress:
-        result = trio.run(partial(reindex, session.config, running_server, clear=clear, progress=progress))
+        run = local_servers(session.invocation).run
+        result = trio.run(partial(reindex, session.config, run, clear=clear, progress=progress))
     skipped = [{"path": path, "reason": reason} for path, reason in result.skipped.items()]
     errors = [f"{path}: {reason}" for path, reason in result.skipped.items()] + list(result.failures)
     document = {
@@ -202,7 +176,7 @@ def run_extract(session: Session) -> int:
         work = partial(
             extract_entities,
             session.config,
-            running_server,
+            local_servers(session.invocation).run,
             dry_run=dry_run,
             force=force,
             progress=progress,

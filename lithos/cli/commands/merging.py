@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from lithos.cli.commands.asking import Asker, ask_pages, ask_tool, asking, person
-from lithos.cli.options import Invocation
+from lithos.cli.commands.asking import ask_pages, ask_tool, asking, person
 from lithos.cli.output import print_json, print_line, tell, warn
 from lithos.cli.session import CommandFailed, Session
 from lithos.cli.streams import make_printable
 from lithos.core.history.file_merge import FileMerge, merge_files
 from lithos.core.history.marking import MARKER_SIZE, Markers
+from lithos.server.command.asker import Asker
+from lithos.server.command.declaring import Invocation
 from lithos.stores import open_regular, replace_file
 
 #: Git stops at more than 128 instead of leaving a conflict whose file lacks one side.

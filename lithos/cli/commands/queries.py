@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import trio
 
-from lithos.cli.commands.asking import Asker, ask_rows, ask_tool, asking, person
+from lithos.cli.commands.asking import ask_rows, ask_tool, asking, person
 from lithos.cli.output import list_pairs, tell
 from lithos.cli.session import CommandFailed, Session
 from lithos.cli.streams import make_printable
 from lithos.core.principals import CLI_AGENT
 from lithos.core.times import parse_time
+from lithos.server.command.asker import Asker
 
 #: Tasks whose findings are asked for, each with a call of its own, and how many calls run at once.
 MOST_TASKS: Final = 200

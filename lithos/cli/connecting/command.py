@@ -22,12 +22,13 @@ from lithos.cli.connecting.clients import (
 )
 from lithos.cli.connecting.files import DEFAULT_NAME, CannotUse, read_config
 from lithos.cli.connecting.formats import CannotEdit, Entry, HasComments
-from lithos.cli.connecting.target import TOKEN_VARIABLE, Link, Target, find_options, find_program, find_target
+from lithos.cli.connecting.target import TOKEN_VARIABLE, Link, Target, find_target
 from lithos.cli.connecting.writing import Outcome, Place, Refused, change_entry, wanted_entry
 from lithos.cli.hooks.payload import host_name
 from lithos.cli.output import agrees, print_json, tell
 from lithos.cli.plugin.writing import ForeignFolder, write_plugin
 from lithos.cli.session import CommandFailed, Session, refusing
+from lithos.cli.starting import find_options, find_program
 
 State = Literal["connected", "another server", "off", "not connected", "no file", "unreadable"]
 

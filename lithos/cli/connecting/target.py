@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
@@ -15,9 +13,10 @@ from urllib.parse import urlsplit
 from attrs import frozen
 
 from lithos.cli.session import Session
+from lithos.cli.starting import find_options, find_program
 from lithos.config.catalogue import Config
 from lithos.stores.lock import read_owner
-from lithos.stores.tokens import TokensUnreadable, read_tokens
+from lithos.stores.oauth.token_files import asks_for_tokens
 
 TOKEN_VARIABLE: Final = "LITHOS_AUTH_TOKEN"  # noqa: S105 - its name
 Transport = Literal["http", "stdio"]
@@ -135,47 +134,7 @@ def _wants_token(config: Config) -> bool:
     """Whether requests over HTTP need a token: that of the configuration, or a named one."""
     if config.server.auth_token is not None:
         return True
-    try:
-        return read_tokens(config.storage.data_dir / ".lithos") is not None
-    except TokensUnreadable:
-        return True
-
-
-def find_options(session: Session) -> tuple[str, ...]:
-    """The global options that lead to this data directory from wherever the program is started.
-
-    Where vaults have names: those that lead to the ones that are meant.
-    """
-    if session.vaults:
-        return tuple(_names_of(session))
-    storage = session.config.storage
-    options = ["--data-dir", str(storage.data_dir.absolute())]
-    if storage.vault is not None:
-        options += ["--vault", str(storage.vault)]
-    if session.invocation.config is not None:
-        options += ["--config", str(session.invocation.config.absolute())]
-    return tuple(options)
-
-
-def _names_of(session: Session) -> Iterator[str]:
-    named = session.named
-    if named.is_typed:
-        for vault in named.configured:
-            yield from ("--vault", f"{vault.name}={vault.root}")
-    # A file that was found by itself is given, since elsewhere there may be another one.
-    config = session.invocation.config or named.source
-    if config is not None:
-        yield from ("--config", str(config.absolute()))
-    if not named.is_typed:
-        for name in named.chosen:
-            yield from ("--vault", name)
-
-
-def find_program() -> tuple[str, ...]:
-    """How another program starts this one, wherever it is started from."""
-    beside = Path(sys.executable).with_name("lithos")
-    found = str(beside) if beside.exists() else shutil.which("lithos")
-    return (found,) if found else (sys.executable, "-m", "lithos")
+    return asks_for_tokens(config.storage.data_dir / ".lithos")
 
 
 def _list(value: object) -> list[Any]:

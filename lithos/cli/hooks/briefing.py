@@ -57,7 +57,7 @@ def concern_of(folder: Path) -> str:
 
 
 if TYPE_CHECKING:
-    from lithos.cli.options import Invocation
+    from lithos.server.command.declaring import Invocation
 
 #: `source` of a session that goes on without what it was told: the conversation was cut.
 _FORGOT: Final = ("compact", "clear")

@@ -23,7 +23,7 @@ from lithos.cli.hooks.payload import Payload, agent_of, folder_of, name_of, read
 from lithos.cli.hooks.silence import DEADLINE, FAILURES, print_text, printable
 
 if TYPE_CHECKING:
-    from lithos.cli.options import Invocation
+    from lithos.server.command.declaring import Invocation
 
 #: Bytes that are read of a file or stdin; more is not a checkpoint.
 LARGEST_FILE: Final = 1_000_000

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from lithos.cli.hooks.silence import NothingToTell
 
 if TYPE_CHECKING:
-    from lithos.cli.options import Invocation
+    from lithos.server.command.declaring import Invocation
 
 #: Bytes of an answer: the text, and what is told of each of its notes.
 _LARGEST_ANSWER: Final = 1_000_000

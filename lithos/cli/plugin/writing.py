@@ -16,7 +16,7 @@ from string import Template
 from typing import Any, Final
 
 from lithos import __version__
-from lithos.cli.options import Invocation
+from lithos.server.command.declaring import Invocation
 
 SKILL: Final = "lithos"
 #: How tools are named, but for those of clients that know other names.

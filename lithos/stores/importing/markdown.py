@@ -28,8 +28,9 @@ from lithos.stores import open_regular
 from lithos.stores.importing.logseq import LogseqGraph
 from lithos.stores.importing.reading import read_moment
 from lithos.stores.notes.lookup import list_attachments
-from lithos.stores.notes.tree import find_own_notes, is_text, walk_notes
+from lithos.stores.notes.tree import is_text, walk_notes
 from lithos.stores.notes.vault_settings import read_ignored
+from lithos.stores.own_notes import find_own_notes
 
 #: Bytes of a file that is read.
 LARGEST_FILE: Final = 8 * 1024 * 1024

@@ -11,8 +11,6 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Final
 
 from attrs import define, field
 
@@ -20,33 +18,6 @@ from lithos.core.notes.ignored import Ignored
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.vault")
-
-FOLDER: Final = ".obsidian"
-
-
-def find_own_notes(folder: Path) -> str | None:
-    """What shows that somebody keeps notes in a folder: settings of Obsidian, or Markdown files; else None.
-
-    Files are looked for right in it, and in the folders right in it.
-    """
-    if (folder / FOLDER).is_dir():
-        return FOLDER
-    try:
-        with os.scandir(folder) as entries:
-            shown = sorted(
-                (each for each in entries if not each.name.startswith(".")), key=lambda each: each.name
-            )
-        for entry in shown:
-            if entry.is_dir(follow_symlinks=False):
-                inside = next((name for name in sorted(os.listdir(entry.path)) if name.endswith(".md")), None)
-                if inside is not None:
-                    return f"{entry.name}/{inside}"
-            elif entry.name.endswith(".md"):
-                return entry.name
-    except OSError:
-        return None  # who opens it says why it cannot be read
-    return None
-
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 #: The folder is gone, closed to us, or something else by now: what is in it is not there.

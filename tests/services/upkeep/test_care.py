@@ -13,8 +13,8 @@ import pytest
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.indexing.indexer import VectorIndexer
 from lithos.actors.recording.catching_up import CatchingUp
-from lithos.cli.commands.asking import Here
 from lithos.cli.commands.queries import care
+from lithos.cli.here import Here
 from lithos.cli.options import parse_arguments
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from attrs import frozen
 
-from lithos.cli.commands.asking import Here
 from lithos.cli.commands.queries import worth
+from lithos.cli.here import Here
 from lithos.cli.options import parse_arguments
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config

@@ -10,8 +10,8 @@ import pytest
 
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import find_note
-from lithos.stores.notes.tree import find_own_notes
 from lithos.stores.notes.vault_settings import LARGEST, VaultSettings, read_ignored
+from lithos.stores.own_notes import find_own_notes
 
 
 def settle(vault: Path, name: str, content: object) -> None:

@@ -1,0 +1,60 @@
+"""The commands of tokens and logins."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lithos.server.command.declaring import Command, flag, number, take
+
+#: `core.principals.TOKEN_RIGHTS`.
+RIGHTS = ("metrics", "read", "write", "admin")
+#: Days that a token may live.
+LONGEST_LIFE = 36_500
+days = number(
+    "_days",
+    float,
+    lambda days: 0 < days <= LONGEST_LIFE,
+    f"give more than 0 days and at most {LONGEST_LIFE:,}",
+)
+
+COMMANDS: Final = (
+    Command("token", "create, list and revoke tokens: who may use the server, and what they may do",
+        "lithos.cli.commands.tokens:run_token", chosen="action", parts=(
+            Command("create", "make a token and print it, once", takes=(
+                take("name NAME", "what to call it: letters, digits and . _ - @"),
+                take("--agent ID", "whoever has it acts as this agent and as no other"),
+                take("--rights", "what it may do (default: write)", choices=RIGHTS),
+                take("--expires DAYS", "how long it lives (default: for ever)", days),
+                take("--write GLOB", "patterns of the notes that it may change at once, such as plans/ or "
+                    "'**/*.md' (default: all; none with --propose alone)", nargs="+", action="extend"),
+                take("--propose GLOB", "patterns of the notes where its changes wait for a person",
+                    nargs="+", action="extend"),
+                flag("--add", "let the token of this name, which is known already, into the vaults that "
+                    "--vault names; no new one is made"),
+                ), description="Make a token and print it, once. Of several vaults it is let into those that "
+                "--vault names (default: the default vault; '*': all, later ones too), and into no other.",
+            ),
+            Command("list", "names, rights, agents and ends; never the tokens themselves"),
+            Command("revoke", "end a token; a running server ends its streams within 2 seconds", takes=(
+                take("name NAME", "its name"),
+            )),
+            Command("off", "ask for no named token any more, once all are revoked"),
+            Command("client", "clients elsewhere that are known without registering", chosen="client_action",
+                parts=(
+                    Command("add", "make one known, and print its client id", takes=(
+                        take("name NAME", "what to call it"),
+                        take("--redirect URI", "where it is answered; may be repeated", action="append",
+                            required=True),
+                    )),
+                    Command("list", "all that are known, those that registered too"),
+                    Command("remove", "forget one", takes=(take("client ID", "its client id"),)),
+                ),
+            ),
+        ),
+        place=290, takes_several=True, folder="spared",
+    ),
+    Command("login", "print a link that logs you in to the console of a server at a public address, once",
+        "lithos.cli.commands.tokens:run_login",
+        place=300,
+    ),
+)  # fmt: skip

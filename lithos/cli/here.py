@@ -1,0 +1,77 @@
+"""Servers in the process of a command that finds none running.
+
+What a server is made of is imported when one is started: that loads slowly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from lithos.config.catalogue import Config
+from lithos.core.times import parse_time
+from lithos.server.command.asker import LocalServers
+
+if TYPE_CHECKING:
+    from lithos.app import Server
+    from lithos.kernel.parts import Parts
+
+READY_WAIT: Final = 600.0
+
+
+@attrs.frozen
+class Here:
+    """The server inside this process, asked as an `OwnerClient` is."""
+
+    server: Server
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        answer: Mapping[str, Any] | None = await self.server.tools.call(tool, arguments)
+        return answer
+
+    async def health(self) -> Mapping[str, Any]:
+        from lithos.services.state import ServerState
+
+        _, body = await self.server.get(ServerState).report()
+        answer: Mapping[str, Any] = body
+        return answer
+
+    async def accesses(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
+        from lithos.catalogue.catalogue import Catalogue
+        from lithos.services.tasks.agents import AccessLog, with_titles
+
+        entries = await self.server.get(AccessLog).entries(
+            agent=query.get("agent_id"),
+            doc=query.get("doc_id"),
+            after=parse_time(query["after"]) if "after" in query else None,
+            limit=query["limit"],
+        )
+        return {"entries": with_titles(entries, self.server.get(Catalogue))}
+
+
+def run_here(config: Config) -> AbstractAsyncContextManager[Parts]:
+    """Run a server for the block."""
+    from lithos.app import running_server
+
+    return running_server(config)
+
+
+@asynccontextmanager
+async def ask_here(config: Config) -> AsyncIterator[Here]:
+    """Run a server for the block, to be asked once its notes are searchable."""
+    import trio
+
+    from lithos.app import running_server
+
+    # A question does not stay long enough to watch.
+    unwatched = attrs.evolve(config, server=attrs.evolve(config.server, watch_files=False))
+    async with running_server(unwatched) as server:
+        with trio.move_on_after(READY_WAIT):
+            await server.searchable()
+        yield Here(server)
+
+
+LOCAL: Final = LocalServers(run_here, ask_here)

@@ -1,0 +1,19 @@
+"""The command of imports."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lithos.server.command.declaring import DRY_RUN, Command, flag, take
+
+COMMANDS: Final = (
+    Command("import", "bring notes of another program in; the source stays as it is",
+        "lithos.cli.commands.importing:run_import", (
+        take("source SOURCE", "a file or folder; its kind is recognised"),
+        take("--from KIND", "its kind; an unknown one lists them all", dest="kind"),
+        take("--into FOLDER", "folder below the notes (default: the top)"),
+        take("--agent NAME", "who imports, for events and history (default: import)"),
+        flag("--recreate", "also what was imported before and deleted here"),
+        DRY_RUN,
+    ), place=270),
+)  # fmt: skip

@@ -1,0 +1,28 @@
+"""The command of proposals."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lithos.server.command.declaring import Command, flag, take
+
+#: `core.proposals.STATUSES`: importing that takes long. `tests/cli/test_options.py` compares.
+STATUSES = ("pending", "approved", "rejected", "expired", "withdrawn")
+
+COMMANDS: Final = (
+    Command("proposals", "list, show, approve and reject what agents propose",
+        "lithos.cli.commands.proposals:run_proposals", (
+        take("action", "list (default), show, approve or reject", nargs="?"),
+        take("ids ID", "which proposals", nargs="*"),
+        take("--status", "which are listed (default: pending)", choices=STATUSES),
+        take("--agent NAME", "list those of this agent"),
+        take("--reason TEXT", "why they are rejected; the agent hears it"),
+        take("--seal TEXT", "approve only what was shown with this seal"),
+        flag("--yes", "approve without asking"),
+        take("--by NAME", "who decides (default: your user name)"),
+        ),
+        "Without an action what waits is listed. show prints what would change, with signs that cannot be "
+        "seen by their names; approve prints the same, and asks. Exit 1 when something stayed undecided.",
+        place=130,
+    ),
+)  # fmt: skip

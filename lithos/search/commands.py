@@ -1,0 +1,19 @@
+"""The commands of searching."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from lithos.server.command.declaring import Command, flag, take
+
+_MODE: Final[dict[str, Any]] = {"action": "store_const", "dest": "mode", "alone": True}
+
+COMMANDS: Final = (
+    Command("search", "search the notes", "lithos.cli.commands.queries:run_search", (
+        take("query QUERY", "what to look for"),
+        flag("--fulltext", "by words", const="fulltext", **_MODE),
+        flag("--semantic", "by meaning", const="semantic", **_MODE),
+        flag("--hybrid", "by both (default)", const="hybrid", **_MODE),
+        take("-n --limit", "most results (default: 5)", int),
+    ), place=20),
+)  # fmt: skip

@@ -1,0 +1,40 @@
+"""Whom a command asks: the running server, or one in its own process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from attrs import frozen
+
+from lithos.config.catalogue import Config
+from lithos.kernel.running import RunServer
+
+
+class Asker(Protocol):
+    """A server as a command asks it."""
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], /) -> Mapping[str, Any] | None:
+        """The structured answer of a tool, also a refusal."""
+
+    async def health(self) -> Mapping[str, Any]:
+        """The state of each component."""
+
+    async def accesses(self, query: Mapping[str, Any], /) -> Mapping[str, Any]:
+        """The audit trail: who read what."""
+
+
+class AskHere(Protocol):
+    """Starts a server to be asked, and stops it at the end of the block."""
+
+    def __call__(self, config: Config, /) -> AbstractAsyncContextManager[Asker]:
+        """The server once its notes are searchable. Raises as `RunServer`."""
+
+
+@frozen
+class LocalServers:
+    """Servers in the process of a command."""
+
+    run: RunServer
+    ask: AskHere

@@ -1,0 +1,33 @@
+"""Folders in which somebody keeps notes that Lithos does not serve yet."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+FOLDER: Final = ".obsidian"
+
+
+def find_own_notes(folder: Path) -> str | None:
+    """What shows that somebody keeps notes in a folder: settings of Obsidian, or Markdown files; else None.
+
+    Files are looked for right in it, and in the folders right in it.
+    """
+    if (folder / FOLDER).is_dir():
+        return FOLDER
+    try:
+        with os.scandir(folder) as entries:
+            shown = sorted(
+                (each for each in entries if not each.name.startswith(".")), key=lambda each: each.name
+            )
+        for entry in shown:
+            if entry.is_dir(follow_symlinks=False):
+                inside = next((name for name in sorted(os.listdir(entry.path)) if name.endswith(".md")), None)
+                if inside is not None:
+                    return f"{entry.name}/{inside}"
+            elif entry.name.endswith(".md"):
+                return entry.name
+    except OSError:
+        return None  # who opens it says why it cannot be read
+    return None

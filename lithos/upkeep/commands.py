@@ -1,0 +1,122 @@
+"""The commands of checks, repairs, numbers, copies, and of who read what."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final
+
+from lithos.server.command.declaring import DRY_RUN, Command, count, flag, moment, number, take
+
+#: `services.upkeep.reconcile_indices.SCOPES` and `core.evaluation.questions.MODES`: importing these takes
+#: long. `tests/cli/test_options.py` compares.
+SCOPES = ("indices", "graph", "provenance_projection")
+TEST_MODES = ("hybrid", "fulltext", "semantic", "graph", "retrieve")
+#: Of the questions that `reconcile --forget-questions` forgets.
+_WHICH: Final = "which questions --forget-questions forgets, all conditions together"
+rank = number("_rank", int, lambda rank: 1 <= rank <= 50)
+
+COMMANDS: Final = (
+    Command("stats", "print numbers about the notes and their indexes",
+        "lithos.cli.commands.queries:run_stats", place=50),
+    Command("inspect", "look at the state of the server, its agents, tasks or one note",
+        "lithos.cli.commands.queries:run_inspect",
+        chosen="subject", parts=(
+            Command("health", "components and their state; exit 1 when degraded"),
+            Command("agents", "agents that were here"),
+            Command("tasks", "open tasks with claims, findings and blockers, newest first", takes=(
+                flag("--all", "closed ones too", dest="closed"),
+            )),
+            Command("doc", "one note; exit 1 when there is none", takes=(
+                take("document ID-PATH-or-TITLE", "note id, path below knowledge/, or title"),
+                flag("--content", "print the text as well"),
+            )),
+        ),
+        place=60,
+    ),
+    Command("audit", "tell who read which note", "lithos.cli.commands.queries:run_audit", (
+        take("-a --agent ID", "only what this agent read"),
+        take("-s --since TIME", "only what is later than this time (ISO 8601)"),
+        take("-n --limit N", "most rows (default: 50)", count),
+        take("--doc ID", "only reads of this note"),
+    ), place=70),
+    Command("care", "tell which notes want care, and why; changes nothing",
+        "lithos.cli.commands.queries:run_care", (
+        flag("--open-tasks", "open a task for each group, unless it has one"),
+        flag("--all", "list up to 200 rows of each group", dest="everything"),
+        take("--by NAME", "who opens the tasks (default: your user name)"),
+    ), place=80),
+    Command("worth", "count what agents asked, read, cited and took over from each other, by day",
+        "lithos.cli.commands.queries:run_worth", (
+        take("--days N", "how many days, today with them (default: 7)", count),
+    ), place=90),
+    Command("reindex", "bring the search indexes in line with the notes",
+        "lithos.cli.commands.maintenance:run_reindex", (
+        flag("--clear", "begin with empty indexes (default: no)", action=argparse.BooleanOptionalAction),
+        flag("--force", "the same as --clear", dest="clear"),
+    ), place=180),
+    Command("reconcile", "repair what is derived from the notes; the notes stay as they are",
+        "lithos.cli.commands.maintenance:run_reconcile", (
+        take("-s --scope", "what to repair, each by itself (default: all)", choices=("all", *SCOPES)),
+        flag("--accept-vanished",
+            "drop the notes whose files have vanished, also from a running server; nothing else"),
+        flag("--forget-questions",
+            "forget questions that notes were cited for, also in a running server; nothing else"),
+        take("--note ID", "that this note was cited for", under=_WHICH),
+        take("--agent ID", "that this agent was the first to ask", under=_WHICH),
+        take("--since TIME", "asked last at or after this time (ISO 8601)", moment, under=_WHICH),
+        take("--until TIME", "asked last at or before this time (ISO 8601)", moment, under=_WHICH),
+        DRY_RUN,
+        flag("--json-output", "the same as --json", dest="as_json"),
+    ), place=190),
+    Command("extract-entities", "find the names in all notes, by which they are filtered and found",
+        "lithos.cli.commands.maintenance:run_extract", (
+        DRY_RUN,
+        flag("--force", "also replace entities that a person chose; needs lcma.write_entities"),
+    ), place=200),
+    Command("validate", "look for mistakes in the note files; nothing is changed without --fix",
+        "lithos.cli.commands.checks:run_validate", (
+        take("--fix",
+            "write missing titles and authors; with `ids` also missing ids, and new ones for duplicates",
+            nargs="?", const=True, choices=("ids",)),
+        flag("--no-fix", "only look (default)", action="store_false", dest="fix"),
+        flag("--yes", "do not ask before --fix changes files"),
+        flag("--all", "list infos and all entries", dest="everything"),
+        flag("--strict", "exit 1 also when warnings remain"),
+    ), place=210),
+    Command("evaluate", "ask the questions of a file and check that the right notes are found",
+        "lithos.cli.commands.evaluating:run_evaluate", (
+        take("file FILE", "YAML, or JSON lines, of questions and expected notes"),
+        take("--mode", "how to search, whatever the questions say (default: what each says, else hybrid)",
+            choices=TEST_MODES),
+        take("--k N", "cut of hit@k and recall@k, 1 to 50 (default: 5)", rank),
+        take("--save PATH", "write a baseline: the ranks of this run; replaces an older one"),
+        take("--against PATH", "compare with this baseline; exit 1 when one is worse"),
+        flag("--from-receipts",
+            "write FILE, which must not exist, from what agents asked and cited; nothing is asked"),
+        ),
+        "Ask the questions of a file and check that the right notes are found: a running server over HTTP, "
+        "else a copy of the files, which stay as they are. Exit 1 when a test fails or is worse than the "
+        "baseline. A server is asked as the agent `evaluate`: mode retrieve leaves receipts and statistics "
+        "there, as every retrieval does.",
+        place=220,
+    ),
+    Command("doctor", "check the whole installation and say what to do; exit 1 when something is wrong",
+        "lithos.cli.commands.checks:run_doctor",
+        needs_session=False,  # it tells what is wrong in a configuration, too
+        place=230, takes_several=True,
+    ),
+    Command("backup", "copy everything that cannot be rebuilt, also while a server runs",
+        "lithos.cli.commands.backup:run_backup", (take("directory DIR", "where to; empty or absent"),),
+        place=240, takes_several=True, folder="spared",
+    ),
+    Command("restore", "put a verified backup in the place of the data directory",
+        "lithos.cli.commands.backup:run_restore", (
+        take("source DIR-or-TAR", "what `lithos backup` or `export` made"),
+        flag("--force", "also where there is content; it is moved aside, not deleted"),
+    ), place=250, folder="made"),
+    Command("export", "write notes, agents, tasks, claims, findings and edges as JSON lines",
+        "lithos.cli.commands.backup:run_export", (
+        take("file FILE", "a new file; - for stdout (default for jsonl)", nargs="?"),
+        take("--format", "tar: a backup in one archive (default: jsonl)", choices=("jsonl", "tar")),
+    ), place=260),
+)  # fmt: skip

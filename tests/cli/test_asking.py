@@ -1,0 +1,30 @@
+"""Whom a command asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from lithos.cli.commands.queries import run_stats
+from lithos.cli.here import LOCAL
+from lithos.cli.options import parse_arguments
+from lithos.cli.session import CommandFailed, load_session
+
+
+def test_commands_without_local_servers_want_a_running_one(tmp_path: Path) -> None:
+    (tmp_path / "knowledge").mkdir()
+    session = load_session(parse_arguments(["-d", str(tmp_path), "stats"]))
+    with pytest.raises(CommandFailed, match=r"No server owns .* Start it with: lithos -d .* serve -t http"):
+        run_stats(session)
+
+
+def test_commands_ask_a_local_server_where_none_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "knowledge").mkdir()
+    (tmp_path / "knowledge" / "one.md").write_text("# One\n")
+    session = load_session(evolve(parse_arguments(["-d", str(tmp_path), "--json", "stats"]), local=LOCAL))
+    assert run_stats(session) == 0
+    assert '"documents": 1' in capsys.readouterr().out

@@ -1,0 +1,66 @@
+"""What `lithos serve` shows of capabilities that a server may lack."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pytest
+import trio
+from attrs import define
+
+from lithos.app.capabilities import makers
+from lithos.cli.commands import hosting
+from lithos.cli.options import parse_arguments
+from lithos.cli.session import Session
+from lithos.config.catalogue import Config
+from lithos.kernel.parts import Parts, made_by
+from lithos.server.command.serving import Announced, Backlog
+
+SESSION = Session(parse_arguments(["serve"]), Config())
+
+
+@define
+class Reading:
+    """A backlog that gets shorter whenever it is looked at."""
+
+    left: int
+    is_on: bool = True
+
+    @property
+    def waiting(self) -> int:
+        self.left -= 1
+        return self.left
+
+    async def known(self) -> bool:
+        return self.is_on
+
+
+@pytest.mark.parametrize(
+    ("reading", "shown"),
+    [
+        (None, []),
+        (Reading(40, is_on=False), []),
+        (Reading(3), []),
+        (Reading(hosting.MANY_FILES + 1), [(done, 20) for done in range(1, 20)]),
+    ],
+    ids=["absent", "off", "few", "many"],
+)
+def test_serve_draws_the_backlog_while_it_is_long(
+    reading: Reading | None, shown: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[tuple[int, int]] = []
+
+    @contextmanager
+    def draw(*_: object):  # type: ignore[no-untyped-def]
+        yield lambda name, done, total: drawn.append((done, total))
+
+    monkeypatch.setattr("lithos.cli.progress.progress_bars", draw)
+    monkeypatch.setattr(hosting, "PROGRESS", 0)
+    parts = Parts((), {} if reading is None else {Backlog: reading})
+    trio.run(hosting._show_backlog, SESSION, parts)
+    assert drawn == shown
+
+
+def test_capabilities_fill_the_ports_of_serve() -> None:
+    made = {made_by(maker) for maker in makers()}
+    assert {Announced, Backlog} <= made
