@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from lithos.access.settings import AgentsConfig
 from lithos.config.catalogue import Config
 from lithos.core.oauth.requests import RESOURCE_PATHS
 from lithos.core.scopes import WriteScopes, check_globs, scopes_of_agents
 from lithos.kernel.capability import Capability
 from lithos.kernel.parts import Clock
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.keyring import TokenRing
 from lithos.services.oauth.authorization import AuthorizationServer
 
@@ -14,18 +17,18 @@ from lithos.services.oauth.authorization import AuthorizationServer
 def make_keyring(config: Config, clock: Clock) -> TokenRing:
     """Make the ring of accepted tokens; the front has it follow their file."""
     return TokenRing(
-        config.storage.data_dir / ".lithos",
+        config.of(StorageConfig).data_dir / ".lithos",
         clock,
-        config.server.auth_token,
-        asks_always=config.server.public_url is not None,
+        config.of(ServerConfig).auth_token,
+        asks_always=config.of(ServerConfig).public_url is not None,
     )
 
 
 def make_scopes(config: Config, keyring: TokenRing) -> WriteScopes:
     """Make the rules of who may write where."""
     return WriteScopes(
-        check_globs(config.storage.protected),
-        scopes_of_agents(config.agents),
+        check_globs(config.of(StorageConfig).protected),
+        scopes_of_agents(config.of(AgentsConfig).agents),
         of_token=keyring.scope_of,
     )
 
@@ -35,7 +38,7 @@ def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> Auth
 
     None without `server.public_url`, and with somebody else's issuer, whose tokens the ring then takes.
     """
-    address, oauth = config.server.public_url, config.server.oauth
+    address, oauth = config.of(ServerConfig).public_url, config.of(ServerConfig).oauth
     if address is None:
         return None
     if oauth.issuer is not None:
@@ -45,7 +48,7 @@ def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> Auth
         audience = own if oauth.audience is None else (oauth.audience,)
         keyring.foreign = ForeignTokens(oauth.issuer, audience, oauth.rights_claim, oauth.rights, clock)
         return None
-    return AuthorizationServer(address, config.storage.data_dir / ".lithos", keyring, clock)
+    return AuthorizationServer(address, config.of(StorageConfig).data_dir / ".lithos", keyring, clock)
 
 
 ACCESS = Capability(name="access", makers=(make_keyring, make_scopes, make_authorization))

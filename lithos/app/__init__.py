@@ -46,6 +46,8 @@ from lithos.core.events import REINDEX_COMPLETE, Event, EventDraft
 from lithos.core.principals import SCAN_AGENT
 from lithos.core.times import format_time
 from lithos.kernel.parts import Clock, Parts
+from lithos.notes.settings import IndexConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.keyring import TokenRing
 from lithos.services.state import ServerState
 from lithos.stores.history.reading import HistoryReading
@@ -71,7 +73,13 @@ class Server(Parts):
         models: Models | None = None,
     ) -> None:
         """`keyring` is that of a vault among several, which outlives this server of it; so do `models`."""
-        given = {Clock: clock, Models: models or Models(), **_by_class(config), **_by_class(stores)}
+        given: dict[Any, object] = {
+            Clock: clock,
+            Models: models or Models(),
+            Config: config,
+            **config.by_class,
+            **_by_class(stores),
+        }
         # What the history reads is opened as its store.
         given[HistoryReading] = given[HistoryStore] = stores.history
         if keyring is not None:
@@ -91,7 +99,7 @@ class Server(Parts):
         `private`: the address is for those commands alone.
         """
         token = self.get(TokenRing).own_token
-        now, public_url = format_time(utc_now()), self.get(Config).server.public_url
+        now, public_url = format_time(utc_now()), self.get(ServerConfig).public_url
         self.get(OwnerLock).publish(
             OwnerRecord(os.getpid(), socket.gethostname(), url, now, token, private, public_url)
         )
@@ -250,7 +258,7 @@ async def _open(
         if (part := server.find(each.kind)) is not None:
             background.start_soon(each.run, part)
     background.start_soon(_catch_up, server)
-    if server.get(Config).index.rebuild_on_start:
+    if server.get(IndexConfig).rebuild_on_start:
         background.start_soon(server.complete_reindex)
     opening.seconds = time.perf_counter() - began
     log.info(

@@ -17,8 +17,8 @@ from lithos import __version__
 from lithos.app.stores import utc_now
 from lithos.app.vault import make_lock, open_notes
 from lithos.config.catalogue import Config
-from lithos.config.sections import StorageConfig
 from lithos.core.times import format_time
+from lithos.kernel.settings import StorageConfig
 from lithos.stores import PRIVATE_FOLDER, backup
 from lithos.stores.backup import PRIVATE, VAULT, BackupIndex, BackupRefused, FoundLinks, SavedFile, Told
 from lithos.stores.history.store import HISTORY
@@ -43,9 +43,10 @@ def back_up(config: Config, target: Path, *, told: Told = _ignore) -> BackupInde
     It holds everything acknowledged before it began. Raises `BackupRefused`, `OSError`, `CorruptDatabase`;
     what was copied by then has no `backup.json`.
     """
-    data, vault = config.storage.data_dir, config.storage.vault
-    notes = config.storage.notes_folder
-    _check_target(config.storage, target)
+    storage = config.of(StorageConfig)
+    data, vault = storage.data_dir, storage.vault
+    notes = storage.notes_folder
+    _check_target(storage, target)
     started = utc_now()
     target.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     is_live = is_owned(data / PRIVATE / "lock")
@@ -55,14 +56,14 @@ def back_up(config: Config, target: Path, *, told: Told = _ignore) -> BackupInde
         if copied is not None:
             saved[f"{PRIVATE}/{name}"] = copied
     prefix = VAULT if vault is not None else notes.relative_to(data).as_posix()
-    sources = {f"{prefix}/{path}": notes / path for path in _list_notes(config.storage)}
+    sources = {f"{prefix}/{path}": notes / path for path in _list_notes(storage)}
     sources |= {path: data / path for path in _list_state(data)}
     for number, (path, source) in enumerate(sources.items(), start=1):
         copied = backup.copy_file(source, target / path)
         if copied is not None:
             saved[path] = copied
         told(number, len(sources))
-    links = backup.find_links(notes) if vault is None else _links_of_vault(config.storage, saved)
+    links = backup.find_links(notes) if vault is None else _links_of_vault(storage, saved)
     index = BackupIndex(
         format=backup.FORMAT,
         version=__version__,
@@ -170,7 +171,8 @@ def restore(config: Config, source: Path, *, force: bool = False, told: Told = _
     `BackupRefused`, `OSError`. With a vault the notes go there, which must be empty or absent; without one
     a backup of a vault is refused.
     """
-    data, vault = config.storage.data_dir, config.storage.vault
+    storage = config.of(StorageConfig)
+    data, vault = storage.data_dir, storage.vault
     with _as_directory(source) as directory:
         index = backup.read_index(directory)
         _check_vault(vault, data, index)
@@ -180,7 +182,7 @@ def restore(config: Config, source: Path, *, force: bool = False, told: Told = _
             _require_empty(data)
         if vault is not None:
             vault.mkdir(parents=True, exist_ok=True)
-        lock = make_lock(config.storage)
+        lock = make_lock(storage)
         lock.acquire(format_time(utc_now()))
         try:
             backup.finish_restore(data)  # an earlier one may have been killed

@@ -21,6 +21,8 @@ from lithos.core.findings import DOCTOR, CheckResult, Finding, check, fail, ok, 
 from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachable
 from lithos.front.server.access import AccessPolicy, open_bind_warning
 from lithos.front.server.sockets import CannotListen, PortInUse, open_listeners
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.upkeep.checks import Ownership, Patient, has_data, look_aside
 from lithos.services.upkeep.checks_storage import are_asked_for
 from lithos.services.upkeep.inspection import examine
@@ -35,7 +37,7 @@ _ANSWER_WAIT: Final = 5.0
 
 async def look_at_owner(config: Config) -> Ownership:
     """Who owns it now; one that starts gets a moment to say its address. Raises `OSError`."""
-    lock = config.storage.data_dir / ".lithos" / "lock"
+    lock = config.of(StorageConfig).data_dir / ".lithos" / "lock"
     deadline = trio.current_time() + _ADDRESS_WAIT
     while True:
         is_live = await look_aside(lambda: is_owned(lock))
@@ -49,7 +51,7 @@ async def look_at_owner(config: Config) -> Ownership:
 async def check_owner(patient: Patient) -> AsyncIterator[Finding]:
     """Whether the owner, if there is one, answers and is well."""
     patient.owner = await look_at_owner(patient.config)
-    for each in await _ask_owner(patient.owner, patient.config.server.auth_token):
+    for each in await _ask_owner(patient.owner, patient.config.of(ServerConfig).auth_token):
         yield each
 
 
@@ -110,7 +112,7 @@ def _ailments(health: Mapping[str, Any]) -> list[Finding]:
 @check("port", DOCTOR, place=70)
 async def check_port(patient: Patient) -> AsyncIterator[Finding]:
     """Whether the configured port is free, or taken by the owner itself."""
-    server, owner = patient.config.server, patient.owner
+    server, owner = patient.config.of(ServerConfig), patient.owner
     host, port = server.host, server.port
     if port == 0:
         yield ok("Any free port will do (server.port 0).")
@@ -145,7 +147,7 @@ def _public_url(patient: Patient) -> str | None:
     """The one that is configured, else that of the server that runs."""
     record = patient.owner.record
     running = record.public_url if patient.is_live and record is not None else None
-    return patient.config.server.public_url or running
+    return patient.config.of(ServerConfig).public_url or running
 
 
 @check("public address", DOCTOR, place=80, when=lambda each: has_data(each) and bool(_public_url(each)))
@@ -171,8 +173,10 @@ def make_patient(config: Config, problems: Sequence[str] = (), warnings: Sequenc
     """An installation as it is seen from outside."""
 
     def remarks() -> list[str]:
-        opening = open_bind_warning(AccessPolicy(config.server.host, config.server.auth_token))
-        is_open = opening is not None and not are_asked_for(config.storage.data_dir / ".lithos")
+        opening = open_bind_warning(
+            AccessPolicy(config.of(ServerConfig).host, config.of(ServerConfig).auth_token)
+        )
+        is_open = opening is not None and not are_asked_for(config.of(StorageConfig).data_dir / ".lithos")
         return [opening] if opening is not None and is_open else []
 
     return Patient(

@@ -14,7 +14,7 @@ from lithos.actors.front_signals import FrontSignals
 from lithos.app import Server
 from lithos.app.capabilities import background
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.catalogue import Config
+from lithos.events.settings import EventsConfig
 from lithos.front.console import sessions as feed
 from lithos.front.console.sessions import Sessions
 from lithos.front.events import sse as events
@@ -24,6 +24,7 @@ from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import FrontSettings
 from lithos.front.server.serve import serve_http
 from lithos.metrics import Metrics
+from lithos.server.settings import ServerConfig
 from lithos.services.importing.importing import Importing
 from lithos.services.keyring import TokenRing
 from lithos.services.notes.resources import Library
@@ -83,7 +84,7 @@ async def front_parts(
     """What serves a server; what that needs is started in `nursery`."""
     sessions: Sessions | None = None
     make_console: Callable[[], Console] | None = None
-    config = server.get(Config).events
+    config = server.get(EventsConfig)
     sse = _subscribers(server, "sse", "SSE", config.max_sse_clients)
     websockets = _subscribers(server, "ws", "WebSocket", config.max_ws_clients)
     stream = events.SseEndpoint(server.get(EventStreams), sse)
@@ -97,7 +98,7 @@ async def front_parts(
     if keyring_runs:
         await nursery.start(server.get(TokenRing).run)
     if settings.console:
-        sessions = Sessions(server.clock, server.get(Config).server.console_agent, server.get(TokenRing))
+        sessions = Sessions(server.clock, server.get(ServerConfig).console_agent, server.get(TokenRing))
         calm = events.SseEndpoint(server.get(EventStreams), sse, pause=feed.PAUSE, capacity=feed.CAPACITY)
         apps[feed.PATH] = feed.ConsoleFeed(calm, sessions, rejected)
         for each in background(of_front=True):
@@ -134,7 +135,7 @@ def _make_oauth(
     """The addresses for clients elsewhere; none without `server.public_url`."""
     if settings.public_url is None:
         return {}
-    issuer = server.get(Config).server.oauth.issuer or settings.public_url
+    issuer = server.get(ServerConfig).oauth.issuer or settings.public_url
     resource = resource_apps(settings.public_url, issuer)
     authorization = server.find(AuthorizationServer)
     if authorization is None:  # somebody else's

@@ -13,6 +13,9 @@ from lithos.actors.blocking import Threads
 from lithos.app.vault import make_lock, open_notes, style_of
 from lithos.config.catalogue import Config
 from lithos.core.times import format_time, from_nanoseconds
+from lithos.history.settings import HistoryConfig
+from lithos.kernel.settings import StorageConfig
+from lithos.notes.settings import IndexConfig
 from lithos.stores import PRIVATE_FOLDER, sync_folder
 from lithos.stores.backup import finish_restore
 from lithos.stores.coordination.store import CoordinationStore
@@ -61,21 +64,22 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
 
     A failure gives the lock up. Raises `AlreadyOwned`, `CorruptDatabase` (coordination.db) and `OSError`.
     """
-    data = config.storage.data_dir
-    private, vault = data / ".lithos", config.storage.vault
-    made = (private, config.storage.notes_folder) if vault is None else (private,)
+    storage = config.of(StorageConfig)
+    data = storage.data_dir
+    private, vault = data / ".lithos", storage.vault
+    made = (private, storage.notes_folder) if vault is None else (private,)
     fresh = {above for folder in made for above in _missing(folder)}
     private.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     now = utc_now()
     if lock is None:
-        lock = make_lock(config.storage)
+        lock = make_lock(storage)
         lock.acquire(format_time(now))
     undo = ExitStack()
     undo.callback(lock.release)
     kept = undo.enter_context
     with undo:
         finish_restore(data)
-        files = kept(closing(open_notes(config.storage)))
+        files = kept(closing(open_notes(storage)))
         files.create_root()
         _sync_names({data, *(folder.parent for folder in fresh)})
         displaced = Displaced(private / DISPLACED)
@@ -85,13 +89,13 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
         edges = kept(closing(EdgeStore.open(private / "edges.db", now)))
         stats = kept(closing(StatsStore.open(private / "stats.db", now)))
         history = None
-        if config.history.enabled:
+        if config.of(HistoryConfig).enabled:
             history = kept(closing(HistoryStore.open(private / HISTORY, now)))
         manifest = kept(closing(Manifest.open(private / "manifest.db", now)))
-        style = style_of(config.storage)
+        style = style_of(storage)
         # What the indexes hold was read by the rules of the time. They go first: a crash may come in between.
         is_read_otherwise = manifest.reading != style.reading and not manifest.is_new
-        if is_read_otherwise or config.index.rebuild_on_start:
+        if is_read_otherwise or config.of(IndexConfig).rebuild_on_start:
             _drop_indexes(data)
         manifest.read_by(style.reading)
         fulltext = kept(closing(FulltextIndex.open(data / ".tantivy")))

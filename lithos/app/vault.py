@@ -7,9 +7,9 @@ from datetime import datetime
 from attrs import evolve
 
 from lithos.config.catalogue import Config
-from lithos.config.sections import StorageConfig
 from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.style import PLAIN, VaultStyle
+from lithos.kernel.settings import StorageConfig
 from lithos.services.upkeep.validation import Survey, survey_notes
 from lithos.stores.lock import OwnerLock, lock_of
 from lithos.stores.notes.files import EXCHANGED, NoteFiles
@@ -40,5 +40,5 @@ def make_lock(storage: StorageConfig) -> OwnerLock:
 
 def survey_of(config: Config, now: datetime) -> Survey:
     """What a server's scan finds at a time. Blocks. Raises `FileNotFoundError` without a folder of notes."""
-    storage = config.storage
+    storage = config.of(StorageConfig)
     return survey_notes(storage.data_dir, open_notes(storage), now, style_of(storage))

@@ -10,16 +10,18 @@ from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.writer import Writer
-from lithos.config.catalogue import Config
+from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Clock
+from lithos.kernel.settings import StorageConfig
 from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.attachments.searching import AttachmentSearch
 from lithos.stores.notes.files import NoteFiles
 
 
 def make_attaching(
-    config: Config,
+    attachments: AttachmentsConfig,
+    storage: StorageConfig,
     files: NoteFiles,
     semantic: SemanticBackend,
     sizes: ChunkSizes,
@@ -39,7 +41,7 @@ def make_attaching(
 
     attaching = Attaching(
         files,
-        config.storage.data_dir / ".lithos",
+        storage.data_dir / ".lithos",
         semantic,
         sizes,
         captions,
@@ -47,7 +49,7 @@ def make_attaching(
         is_told=lambda: watcher.is_told,
         notes_first=notes_first,
         changes=lambda: writer.mailbox.stats.handled,
-        is_enabled=config.reads_attachments,
+        is_enabled=reads_attachments(attachments, storage),
     )
     watcher.on_noticed = attaching.notice
     return attaching

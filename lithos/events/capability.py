@@ -11,18 +11,20 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.settled_clock import SettledClock
 from lithos.catalogue.note_records import NoteRecords
-from lithos.config.sections import CoordinationConfig, EventsConfig, ProposalsConfig
 from lithos.core.events import Event
 from lithos.core.tasks.model import ClaimTimes
+from lithos.events.settings import EventsConfig
 from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Clock
 from lithos.metrics import Metrics
+from lithos.proposals.settings import ProposalsConfig
 from lithos.services.tasks.agents import AccessLog, Agents, Cursors
 from lithos.services.tasks.event_stream import Activity, EventStreams
 from lithos.services.tasks.requests import Requests
 from lithos.services.tasks.retention import Upkeep
 from lithos.services.tasks.timeline import Timelines
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.tasks.settings import CoordinationConfig
 
 
 def make_broadcaster(events: EventsConfig) -> Broadcaster:

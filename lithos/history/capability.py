@@ -11,8 +11,8 @@ from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.recording import Recorder
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import HistoryConfig
 from lithos.core.history.versions import VersionLimits
+from lithos.history.settings import HistoryConfig
 from lithos.kernel.capability import Background, Capability
 from lithos.services.notes.conflict_copies import ConflictCopies
 from lithos.services.notes.history import NoteHistory

@@ -10,9 +10,9 @@ from lithos.actors.remembering.actor import Memory
 from lithos.actors.settled_clock import SettledClock
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.lineage import Lineage
-from lithos.config.sections import LcmaConfig
 from lithos.kernel.capability import Background, Capability
 from lithos.kernel.parts import Clock
+from lithos.memory.settings import LcmaConfig
 from lithos.services.context.context import Context
 from lithos.services.enrich.drain import Drain
 from lithos.services.enrich.entities import EntityExtraction

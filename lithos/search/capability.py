@@ -11,8 +11,9 @@ from lithos.actors.indexing.models import Models
 from lithos.actors.indexing.ports import ChunkSizes, FulltextPort, VectorPort
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import SearchConfig, StorageConfig
 from lithos.kernel.capability import Capability
+from lithos.kernel.settings import StorageConfig
+from lithos.search.settings import SearchConfig
 from lithos.services.notes.edges import Edges
 from lithos.services.search.asked import Asked
 from lithos.services.search.duplicates import Duplicates

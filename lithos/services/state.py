@@ -29,10 +29,10 @@ from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.publisher import Publisher
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import StorageConfig
 from lithos.core.findings import HEALTH, check, checks_of
 from lithos.core.times import format_optional, format_time
 from lithos.kernel.parts import Clock
+from lithos.kernel.settings import StorageConfig
 from lithos.metrics import Metrics, Sample
 from lithos.services.keyring import TokenRing
 from lithos.services.retrieve.feedback import Learning

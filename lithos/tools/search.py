@@ -11,8 +11,8 @@ from typing import Any, Final
 from attrs import evolve
 
 from lithos.actors.opening import Opening
+from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.catalogue.first_looks import FirstLooks
-from lithos.config.catalogue import Config
 from lithos.core.attachments.parts import Part
 from lithos.core.context.briefing import Item
 from lithos.core.context.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, AboutNote, LeftOut, one_line
@@ -20,6 +20,9 @@ from lithos.core.errors import InvalidInput
 from lithos.core.text.snippet import cut, truncate
 from lithos.core.times import format_optional, format_time
 from lithos.kernel.parts import Parts
+from lithos.kernel.settings import StorageConfig
+from lithos.search.settings import SearchConfig, room_of_rows
+from lithos.server.settings import ServerConfig
 from lithos.services.attachments.searching import (
     ATTACHMENT,
     BESIDE,
@@ -92,7 +95,7 @@ class SearchTool:
 
     async def answer(self, using: Parts) -> Answer:
         kinds = KINDS if self.kinds is None else read_kinds(self.kinds)
-        request = self.request(using.get(Config).room_of_rows(self.limit))
+        request = self.request(room_of_rows(using.get(ServerConfig), self.limit))
         if NOTE not in kinds:
             return await self._search_attachments(using, request)
         beside: Sequence[AttachmentHit] = ()
@@ -116,7 +119,7 @@ class SearchTool:
 
     def _first_looks(self, using: Parts, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Rows for places that are left, of notes known by title and first lines until they are indexed."""
-        left = max(1, min(self.limit, using.get(Config).search.max_results)) - len(rows)
+        left = max(1, min(self.limit, using.get(SearchConfig).max_results)) - len(rows)
         is_filtered = self.tags or self.author or self.entities or self.offset
         is_of_words = self.mode in ("hybrid", "fulltext")
         if using.get(Opening).complete.is_set() or is_filtered or left < 1 or not is_of_words:
@@ -133,12 +136,16 @@ class SearchTool:
     async def _search_attachments(self, using: Parts, request: SearchRequest) -> Answer:
         """Rows of attachments alone."""
         check_choice("mode", self.mode, MODES)
-        limit = max(1, min(request.limit, using.get(Config).search.max_results))
+        limit = max(1, min(request.limit, using.get(SearchConfig).max_results))
         hits = await using.get(AttachmentSearch).search(
             self.attachment_query(using, request, limit, offset=request.offset)
         )
         result: dict[str, object] = {"results": [hit_row(using, hit, hit.score) for hit in hits]}
-        return result if using.get(Config).reads_attachments else result | {"message": ATTACHMENTS_OFF}
+        return (
+            result
+            if reads_attachments(using.get(AttachmentsConfig), using.get(StorageConfig))
+            else result | {"message": ATTACHMENTS_OFF}
+        )
 
     def attachment_query(
         self, using: Parts, request: SearchRequest, limit: int, offset: int = 0
@@ -272,7 +279,7 @@ class ContextTool:
         )
 
     async def answer(self, using: Parts) -> Answer:
-        if using.get(Config).answers_compactly:
+        if using.get(ServerConfig).answers_compactly:
             told = using.get(Proposals).told()
             return await using.get(Context).brief_whole(
                 self.request(is_compact=True), told, explains=self.explain, has_cursor=self.has_cursor

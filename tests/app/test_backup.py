@@ -26,7 +26,7 @@ from lithos.app.export import export_objects
 from lithos.app.stores import utc_now
 from lithos.cli import main
 from lithos.config.catalogue import Config
-from lithos.config.sections import StorageConfig
+from lithos.kernel.settings import StorageConfig
 from lithos.stores.backup import BackupRefused
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.lock import AlreadyOwned, OwnerLock

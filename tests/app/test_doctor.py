@@ -26,9 +26,10 @@ from lithos.actors.watching.listening import Probe
 from lithos.app.doctor import make_patient
 from lithos.app.stores import utc_now
 from lithos.config.catalogue import Config
-from lithos.config.sections import ServerConfig, StorageConfig
 from lithos.core.findings import DOCTOR, checks_of
 from lithos.core.learning.memory import NodeStats
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.upkeep import checks_storage
 from lithos.services.upkeep.checks import run_check
 from lithos.services.upkeep.checks_notes import check_vault_files

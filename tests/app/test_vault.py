@@ -28,7 +28,9 @@ from lithos.app.doctor import examine_all, make_patient
 from lithos.app.vault import open_notes
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
-from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig
+from lithos.kernel.settings import StorageConfig
+from lithos.search.settings import SearchConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.state import ServerState
 from lithos.services.upkeep.validation import validate_notes
 from lithos.stores.backup import BackupRefused

@@ -19,6 +19,8 @@ from lithos.core.evaluation.questions import LONGEST_QUESTION, MOST_NAMES, Quest
 from lithos.core.findings import Finding, fail, name_some, ok, warn
 from lithos.core.learning.questions import RememberedQuestion
 from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachable
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.upkeep.checks import look_aside
 from lithos.services.upkeep.stored_questions import list_questions
@@ -36,7 +38,7 @@ def cited_questions(config: Config) -> list[tuple[Question, str]]:
     Works beside a running server. Raises `FileNotFoundError` without a folder of notes, and what `snapshot`
     raises.
     """
-    data = config.storage.data_dir
+    data = config.of(StorageConfig).data_dir
     stats: Path = data / ".lithos" / "stats.db"
     remembered = list_questions(stats, _MOST_READ, is_live=is_owned(data / ".lithos" / "lock"))
     if not remembered:
@@ -89,14 +91,14 @@ def find_tests(data: Path) -> bool:
 
 async def check_knowledge(config: Config, owner: OwnerRecord | None, *, is_live: bool) -> list[Finding]:
     """How many of the tests pass: asked of the running server, or of a copy of the files."""
-    path = config.storage.data_dir / TESTS
+    path = config.of(StorageConfig).data_dir / TESTS
     try:
         questions = await look_aside(lambda: load_questions(path))
     except UnusableTests as error:
         return [fail(f"The knowledge tests cannot be run. {error}", "Correct the file, or take it away.")]
     if is_live and (owner is None or owner.url is None):
         return [warn("The knowledge tests were not run.", "See the check of the owner.")]
-    if not config.storage.notes_folder.is_dir():
+    if not config.of(StorageConfig).notes_folder.is_dir():
         return [warn("The knowledge tests were not run.", "See the check of the notes.")]
     try:
         with trio.move_on_after(BOUND):
@@ -114,7 +116,7 @@ async def check_knowledge(config: Config, owner: OwnerRecord | None, *, is_live:
 
 async def _ask(config: Config, owner: OwnerRecord | None, questions: tuple[Question, ...]) -> Evaluation:
     if owner is not None and owner.url is not None:
-        client = OwnerClient(owner.url, owner.token or config.server.auth_token, _ANSWER_WAIT)
+        client = OwnerClient(owner.url, owner.token or config.of(ServerConfig).auth_token, _ANSWER_WAIT)
         return await evaluate(client, questions)
     return await rehearse(config, lambda tools: evaluate(tools, questions))
 

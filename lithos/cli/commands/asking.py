@@ -18,6 +18,8 @@ from lithos.cli.session import CommandFailed, Session
 from lithos.core.principals import CLI_AGENT
 from lithos.core.times import parse_time
 from lithos.front.bridge.client import TIMEOUT, OwnerClient
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.state import ServerState
 from lithos.services.tasks.agents import AccessLog
 from lithos.stores.lock import is_owned, read_owner
@@ -73,8 +75,8 @@ async def _run(session: Session, command: Callable[[Session, Asker], Awaitable[i
     session.require_notes(NO_NOTES)
     from lithos.app import running_server  # not before it is needed: its libraries load slowly
 
-    config = attrs.evolve(
-        session.config, server=attrs.evolve(session.config.server, watch_files=False)
+    config = session.config.replace(
+        attrs.evolve(session.config.of(ServerConfig), watch_files=False)
     )  # a question does not stay long enough to watch
     async with running_server(config) as server:
         with trio.move_on_after(READY_WAIT):
@@ -110,14 +112,14 @@ async def require_owner(session: Session, why: str) -> OwnerClient:
     """The running server; `why` says what it is needed for."""
     owner = await find_owner(session)
     if owner is None:
-        data = session.config.storage.data_dir
+        data = session.config.of(StorageConfig).data_dir
         raise CommandFailed(f"No server owns {data} now, and {why}. Start it with: {how_to_serve(session)}")
     return owner
 
 
 def how_to_serve(session: Session) -> str:
     """The command that starts a server here."""
-    storage = session.config.storage
+    storage = session.config.of(StorageConfig)
     if session.vaults:
         from lithos.cli.connecting.target import find_options  # loads what only a message needs
 
@@ -132,7 +134,7 @@ def owner_now(session: Session, timeout: float = TIMEOUT) -> OwnerClient | None:
     owner = read_owner(lock) if is_owned(lock) else None
     if owner is None or owner.url is None:
         return None
-    return OwnerClient(owner.url, owner.token or session.config.server.auth_token, timeout)
+    return OwnerClient(owner.url, owner.token or session.config.of(ServerConfig).auth_token, timeout)
 
 
 def accept(answer: Mapping[str, Any] | None) -> Mapping[str, Any]:

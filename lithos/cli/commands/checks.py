@@ -24,6 +24,7 @@ from lithos.config.load import LoadedConfig, LogSettings, load_config
 from lithos.config.sources import ConfigError
 from lithos.config.vaults import NamedVault, Vaults
 from lithos.core.findings import SEVERITIES, Amendment, CheckResult, plan_amendments, worst
+from lithos.kernel.settings import StorageConfig
 from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.validation import (
     Fixing,
@@ -96,7 +97,7 @@ def _patient_of(vault: NamedVault, vaults: Vaults, elsewhere: dict[str, tuple[st
 
 
 def _patient(loaded: LoadedConfig, problems: list[str]) -> Patient:
-    places = check_places(loaded.config.storage, "doctor")
+    places = check_places(loaded.config.of(StorageConfig), "doctor")
     problems += [places.removesuffix(".")] if places else []
     logs = LogSettings(level="error")
     try:
@@ -117,7 +118,7 @@ def run_validate(session: Session) -> int:
     Also 1 when a file could not be written or nobody allowed what was planned. Raises what
     `explained_failures` explains.
     """
-    storage, typed = session.config.storage, session.typed
+    storage, typed = session.config.of(StorageConfig), session.typed
     session.require_notes("or put the folder back.")
     files = open_notes(storage)
     wanted = typed.get("fix", False)
@@ -169,13 +170,13 @@ def _code(left: Validation, session: Session) -> int:
 
 def _look(session: Session, files: NoteFiles, progress: Progress | None) -> Validation:
     """Validate what a server's scan finds: ids of files that name none, and who has those of several."""
-    style, survey = style_of(session.config.storage), survey_of(session.config, utc_now())
+    style, survey = style_of(session.config.of(StorageConfig)), survey_of(session.config, utc_now())
     return validate_notes(files, progress, survey.nameless, style, survey.doubled, survey.copies)
 
 
 async def _owning(session: Session, work: Callable[[Progress | None], T]) -> T:
     """Do the work in a thread, as the owner of the data directory. Raises `AlreadyOwned`."""
-    async with owned(session.config.storage):
+    async with owned(session.config.of(StorageConfig)):
         with progress_bars(session, "files") as progress:
             return await Threads().run(partial(work, progress))
 

@@ -26,6 +26,8 @@ from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
 from lithos.config.vaults import NamedVault
 from lithos.front.server.ports import FrontSettings
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.keyring import TokenRing
 from lithos.services.notes.resources import Library
 from lithos.stores.lock import OwnerLock
@@ -109,7 +111,8 @@ async def host_vaults(session: Session, shutdown: trio.Event, ready: trio.Event)
     from lithos.app.vaults import Vaults, serve_vaults  # which a server of one has no use for
 
     config = session.config
-    if config.server.public_url is not None:
+    served = config.of(ServerConfig)
+    if served.public_url is not None:
         raise CommandFailed(
             "server.public_url cannot be set beside several vaults: clients elsewhere are let into one vault "
             "alone. Serve that vault by a server of its own, or leave server.public_url out.",
@@ -117,17 +120,15 @@ async def host_vaults(session: Session, shutdown: trio.Event, ready: trio.Event)
         )
     names = ", ".join(vault.name for vault in session.vaults)
     announce(session, f"Initializing Lithos with the vaults {names}...")
-    is_stdio = config.server.transport == "stdio"
+    is_stdio = served.transport == "stdio"
     named = {
         vault.name: evolve(vault.loaded, sources=_own_sources(vault, session.vaults))
         for vault in session.vaults
     }
     default = session.default_vault or next(iter(named))
     vaults = Vaults(named, default, asks_always=is_stdio)
-    host, port = ("127.0.0.1", 0) if is_stdio else (config.server.host, config.server.port)
-    settings = front_settings(
-        config, host, port, config.server.auth_token, console=not is_stdio, private=is_stdio
-    )
+    host, port = ("127.0.0.1", 0) if is_stdio else (served.host, served.port)
+    settings = front_settings(config, host, port, served.auth_token, console=not is_stdio, private=is_stdio)
     ready.set()
     async with trio.open_nursery() as nursery:
         bound = await nursery.start(partial(serve_vaults, vaults, settings, shutdown, url_of))
@@ -165,13 +166,13 @@ async def _serve_all_on_stdio(session: Session, vaults: Vaults, shutdown: trio.E
 
 async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -> None:
     config = session.config
-    if config.server.transport == "stdio":
+    listens = config.of(ServerConfig)
+    if listens.transport == "stdio":
         await _serve_stdio(session, server, shutdown)
         return
     async with trio.open_nursery() as nursery:
         told: dict[str, Any] = {"sources": session.sources, "warnings": session.warnings}
-        told["public_url"] = config.server.public_url
-        listens = config.server
+        told["public_url"] = listens.public_url
         settings = front_settings(config, listens.host, listens.port, listens.auth_token, **told)
         front = partial(serve_front, settings, server, shutdown)
         host, port = await nursery.start(front)
@@ -181,7 +182,7 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         if bound != urlsplit(url).netloc:
             text += f", bound to {bound} (every interface)"
         announce(session, text, url=url, bound=bound)
-        if (public := config.server.public_url) is not None:
+        if (public := listens.public_url) is not None:
             announce(session, f"Clients elsewhere are let in by OAuth at {public}/mcp", public_url=public)
         if (tokens := server.get(TokenRing).announcement) is not None:
             announce(session, tokens)
@@ -204,7 +205,7 @@ async def _serve_loopback(
     session: Session, server: Server, shutdown: trio.Event, nursery: trio.Nursery
 ) -> None:
     """Listen in `nursery` until `shutdown`, with a token that only readers of the lock know."""
-    token = session.config.server.auth_token
+    token = session.config.of(ServerConfig).auth_token
     settings = front_settings(session.config, "127.0.0.1", 0, token, console=False, private=True)
     front = partial(serve_front, settings, server, shutdown)
     host, port = await nursery.start(front)
@@ -215,15 +216,16 @@ def front_settings(
     config: Config, host: str, port: int, token: str | None, *, console: bool = True, **more: Any
 ) -> FrontSettings:
     """How the front listens, by the configuration and `more`; `console` False leaves the console out."""
+    served = config.of(ServerConfig)
     return FrontSettings(
         host=host,
         port=port,
         version=__version__,
-        max_body_bytes=8 * config.storage.max_content_size_bytes + MIB,
+        max_body_bytes=8 * config.of(StorageConfig).max_content_size_bytes + MIB,
         auth_token=token,
-        allowed_hosts=config.server.allowed_hosts,
-        allowed_origins=config.server.allowed_origins,
-        console=console and config.server.console,
+        allowed_hosts=served.allowed_hosts,
+        allowed_origins=served.allowed_origins,
+        console=console and served.console,
         **more,
     )
 

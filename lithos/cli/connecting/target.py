@@ -16,6 +16,8 @@ from attrs import frozen
 
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.stores.lock import read_owner
 from lithos.stores.tokens import TokensUnreadable, read_tokens
 
@@ -112,9 +114,9 @@ class Link:
 def find_target(session: Session) -> Target:
     """The server of this configuration."""
     config = session.config
-    data = config.storage.data_dir.absolute()
-    host = config.server.host if config.server.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
-    url = f"http://{f'[{host}]' if ':' in host else host}:{config.server.port or 8765}"
+    data, server = config.of(StorageConfig).data_dir.absolute(), config.of(ServerConfig)
+    host = server.host if server.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
+    url = f"http://{f'[{host}]' if ':' in host else host}:{server.port or 8765}"
     owner = read_owner(data / ".lithos" / "lock")
     if owner is not None and not owner.private and owner.url is not None:
         url = owner.url.removesuffix(session.prefix)
@@ -133,10 +135,10 @@ def find_target(session: Session) -> Target:
 
 def _wants_token(config: Config) -> bool:
     """Whether requests over HTTP need a token: that of the configuration, or a named one."""
-    if config.server.auth_token is not None:
+    if config.of(ServerConfig).auth_token is not None:
         return True
     try:
-        return read_tokens(config.storage.data_dir / ".lithos") is not None
+        return read_tokens(config.of(StorageConfig).data_dir / ".lithos") is not None
     except TokensUnreadable:
         return True
 
@@ -148,7 +150,7 @@ def find_options(session: Session) -> tuple[str, ...]:
     """
     if session.vaults:
         return tuple(_names_of(session))
-    storage = session.config.storage
+    storage = session.config.of(StorageConfig)
     options = ["--data-dir", str(storage.data_dir.absolute())]
     if storage.vault is not None:
         options += ["--vault", str(storage.vault)]

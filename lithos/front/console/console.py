@@ -18,7 +18,6 @@ from werkzeug.routing import PathConverter
 from lithos.actors.blocking import Threads
 from lithos.actors.opening import Opening
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.catalogue import Config
 from lithos.core.errors import LithosError
 from lithos.core.learning.memory import Receipt
 from lithos.core.limits import Newest
@@ -30,6 +29,7 @@ from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import FrontSettings, SharedToolBox, ToolBox, VaultLink
 from lithos.kernel.parts import Parts
 from lithos.metrics import Metrics
+from lithos.server.settings import ServerConfig
 from lithos.services.notes.proposals import Proposals
 from lithos.services.oauth.authorization import AuthorizationServer
 from lithos.services.retrieve.questions import PRIVATE
@@ -113,7 +113,7 @@ class Console:
         self.settings = settings
         self.sessions = sessions
         self.wrong_tokens = wrong_tokens
-        self.own_agent = parts.get(Config).server.console_agent
+        self.own_agent = parts.get(ServerConfig).console_agent
         #: Told the reason of each refusal for want of a session or a right.
         self.rejected = partial(parts.get(Metrics).count, "http_rejected")
         #: Templates, their filters and globals.

@@ -15,7 +15,6 @@ import trio
 from lithos.actors.blocking import Threads
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.config.sections import StorageConfig
 from lithos.core.learning.questions import (
     SHARE_KEPT,
     EmbedQuestions,
@@ -26,6 +25,7 @@ from lithos.core.learning.questions import (
     share_kept,
     sketch_of,
 )
+from lithos.kernel.settings import StorageConfig
 from lithos.services.enrich.feed import survive
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.feedback import Learning

@@ -18,13 +18,13 @@ import trio
 from attrs import define, field
 
 from lithos.actors.coordinating.reading import JournalThread
-from lithos.config.sections import LcmaConfig
 from lithos.core.learning.memory import (
     ForgetJobs,
     ForgetNotes,
     ForgetReceipts,
 )
 from lithos.core.tasks.model import Task
+from lithos.memory.settings import LcmaConfig
 from lithos.services.enrich.drain import Drain
 from lithos.services.enrich.feed import survive
 from lithos.services.enrich.projection import IncompleteScan

@@ -18,7 +18,6 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.settled_clock import SettledClock
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import EventsConfig
 from lithos.core.proposals import TidyProposals
 from lithos.core.tasks.commands import (
     DropAgents,
@@ -31,6 +30,7 @@ from lithos.core.tasks.commands import (
     UpkeepStep,
 )
 from lithos.core.tasks.model import Agent, size_of
+from lithos.events.settings import EventsConfig
 from lithos.services.enrich.feed import survive
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.telemetry import get_logger

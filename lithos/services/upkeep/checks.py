@@ -19,6 +19,8 @@ from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.catalogue import Config
 from lithos.core.findings import Check, CheckResult, Finding, Issue, fail, ok, warn
+from lithos.kernel.settings import StorageConfig
+from lithos.search.settings import SearchConfig
 from lithos.services.enrich.projection import Projection
 from lithos.services.upkeep.validation import Survey
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, load_embedder
@@ -85,7 +87,7 @@ class Patient:
     @property
     def data(self) -> Path:
         """The data directory."""
-        return self.config.storage.data_dir
+        return self.config.of(StorageConfig).data_dir
 
     @property
     def private(self) -> Path:
@@ -123,7 +125,7 @@ class Patient:
     @property
     def sizes(self) -> ChunkSizes:
         """How notes are cut for the indexes."""
-        return ChunkSizes(self.config.search.chunk_size)
+        return ChunkSizes(self.config.of(SearchConfig).chunk_size)
 
     def loaded(self, name: str) -> Embedder:
         """The model that was loaded before; a model is never loaded twice, nor downloaded."""

@@ -13,6 +13,8 @@ from typing import Any, Final
 from lithos.config.catalogue import OLDER_NAMES
 from lithos.core.findings import DOCTOR, SYSTEM, Finding, check, fail, name_some, ok, warn
 from lithos.core.times import format_time, to_microseconds
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.upkeep.checks import Patient, has_data, look_aside
 from lithos.stores.importing.upstream import unknown_columns
 from lithos.stores.lock import has_locks
@@ -79,7 +81,7 @@ def check_upstream(patient: Patient) -> Iterator[Finding]:
         f"lost or rewritten, and columns that this server does not know stay.{found} Its indexes (.chroma, "
         "graph.pickle) are not read and not deleted."
     )
-    if patient.config.server.write_outcomes == "envelope":
+    if patient.config.of(ServerConfig).write_outcomes == "envelope":
         yield ok(
             "Clients that were written for it may expect other answers to writes: set server.write_outcomes "
             f"to status for them ({PAGE}); see what carries over from upstream there."
@@ -196,7 +198,7 @@ _DATABASES: Final[Mapping[str, str]] = {
 @check("data directory", DOCTOR, SYSTEM, place=20)
 def check_data_directory(patient: Patient) -> Iterator[Finding]:
     """Whether files can be written, locked and renamed wherever Lithos does so; a vault is only asked."""
-    data, storage, lockless = patient.data, patient.config.storage, list[Path]()
+    data, storage, lockless = patient.data, patient.config.of(StorageConfig), list[Path]()
     notes, vault = storage.notes_folder, storage.vault
     if not data.is_dir():
         yield _missing_data_directory(data)

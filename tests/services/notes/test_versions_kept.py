@@ -20,8 +20,8 @@ from lithos.actors.writing.messages import RestoreNote
 from lithos.actors.writing.writer import Writer
 from lithos.app.stores import utc_now
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import HistoryConfig
 from lithos.core.history.versions import VersionRow
+from lithos.history.settings import HistoryConfig
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.state import ServerState
 from lithos.stores.history.store import HistoryFailed, HistoryStore

@@ -24,7 +24,8 @@ from lithos.actors.writing.writer import Writer
 from lithos.app.maintenance import GivenUp, accept_vanished
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
-from lithos.config.sections import IndexConfig, StorageConfig
+from lithos.kernel.settings import StorageConfig
+from lithos.notes.settings import IndexConfig
 from lithos.services.state import ServerState
 from lithos.stores.orders import VanishedFiles
 from tests.actors.watched import UUID, note

@@ -9,9 +9,9 @@ import pytest
 
 from lithos.app.doctor import examine_all, make_patient
 from lithos.config.catalogue import Config
-from lithos.config.sections import StorageConfig
 from lithos.core import findings
 from lithos.core.findings import DOCTOR, HEALTH, RECONCILE, SYSTEM, VALIDATE, Finding, check, checks_of, warn
+from lithos.kernel.settings import StorageConfig
 from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.inspection import shared_inspection
 from tests.servers import serving

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from lithos.access.settings import AgentsConfig
 from lithos.actors.writing.catching_up import CatchingUp
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import HistoryConfig
 from lithos.core.errors import (
     DocNotFound,
     Duplicate,
@@ -22,6 +22,7 @@ from lithos.core.errors import (
     VersionConflict,
 )
 from lithos.core.principals import Principal
+from lithos.history.settings import HistoryConfig
 from lithos.services.vaults import move_plans
 from lithos.services.vaults.moving import VaultMoving
 from lithos.stores.history.store import HistoryStore
@@ -146,7 +147,7 @@ async def test_a_refusal_changes_nothing(tmp_path: Path, why: str) -> None:
 async def test_scopes_of_both_vaults_count(tmp_path: Path) -> None:
     """behaviour 297: who may not change a path at once in either vault moves nothing."""
     agents = {AGENT: {"write": ["in/"], "propose": ["maybe/"]}}
-    async with vaults(tmp_path, agents=agents) as pair:
+    async with vaults(tmp_path, agents=AgentsConfig(agents=agents)) as pair:
         inside = await pair.here.create("Inside", path="in/")
         outside = await pair.here.create("Outside", path="out/")
         before = pair.state()
