@@ -21,7 +21,6 @@ from lithos.actors.writing.messages import (
     PatchNote,
     WriteNote,
 )
-from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import Duplicate, InvalidInput, PathCollision, SlugCollision
 from lithos.core.history.section_edit import OPERATIONS, SectionEdit
@@ -31,7 +30,6 @@ from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
 from lithos.core.notes.owned_keys import check_keys
 from lithos.core.times import parse_end
 from lithos.kernel.parts import Parts
-from lithos.kernel.settings import StorageConfig
 from lithos.server.settings import ServerConfig
 from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.attachments.searching import ATTACHMENT, NOTE
@@ -500,11 +498,7 @@ class ListTool:
         room = max(0, max(1, self.limit) - len(notes["items"]))
         items = [file_row(using, file) for file in files[first : first + room]]
         answer = {"items": [*notes["items"], *items], "total": notes["total"] + len(files)}
-        return (
-            answer
-            if reads_attachments(using.get(AttachmentsConfig), using.get(StorageConfig))
-            else answer | {"message": ATTACHMENTS_OFF}
-        )
+        return answer if using.get(AttachmentReading).is_enabled else answer | {"message": ATTACHMENTS_OFF}
 
     async def _list_notes(self, using: Parts) -> dict[str, Any]:
         page = await using.get(Knowledge).list_notes(

@@ -11,7 +11,6 @@ from typing import Any, Final
 from attrs import evolve
 
 from lithos.actors.opening import Opening
-from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.catalogue.first_looks import FirstLooks
 from lithos.core.attachments.parts import Part
 from lithos.core.context.briefing import Item
@@ -20,9 +19,9 @@ from lithos.core.errors import InvalidInput
 from lithos.core.text.snippet import cut, truncate
 from lithos.core.times import format_optional, format_time
 from lithos.kernel.parts import Parts
-from lithos.kernel.settings import StorageConfig
 from lithos.search.settings import SearchConfig, room_of_rows
 from lithos.server.settings import ServerConfig
+from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.attachments.searching import (
     ATTACHMENT,
     BESIDE,
@@ -141,11 +140,7 @@ class SearchTool:
             self.attachment_query(using, request, limit, offset=request.offset)
         )
         result: dict[str, object] = {"results": [hit_row(using, hit, hit.score) for hit in hits]}
-        return (
-            result
-            if reads_attachments(using.get(AttachmentsConfig), using.get(StorageConfig))
-            else result | {"message": ATTACHMENTS_OFF}
-        )
+        return result if using.get(AttachmentReading).is_enabled else result | {"message": ATTACHMENTS_OFF}
 
     def attachment_query(
         self, using: Parts, request: SearchRequest, limit: int, offset: int = 0

@@ -13,11 +13,9 @@ from quart import Blueprint, Response, redirect
 from quart.wrappers.response import ResponseBody
 
 from lithos.actors.attaching.attaching import Attaching
-from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.core.attachments.kinds import kind_of
 from lithos.core.errors import LithosError
 from lithos.front.console.console import Console, Refused, given, given_offset
-from lithos.kernel.settings import StorageConfig
 from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.notes.browsing import VaultFiles
 from lithos.stores.notes.lookup import Attachment
@@ -148,9 +146,7 @@ class AttachmentPages:
             total=len(files),
             limit=SHOWN,
             offset=offset,
-            is_on=reads_attachments(
-                self._console.parts.get(AttachmentsConfig), self._console.parts.get(StorageConfig)
-            ),
+            is_on=self._console.parts.get(AttachmentReading).is_enabled,
             backlog=self._console.parts.get(Attaching).backlog(),
         )
 
