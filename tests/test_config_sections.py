@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from attrs import field, frozen
 
+from lithos.app.capabilities import CAPABILITIES
 from lithos.config.catalogue import DECLARED, Config
 from lithos.config.sections import PACKAGE
 from lithos.kernel.settings import StorageConfig
@@ -45,9 +46,13 @@ def test_sections_have_places_and_names_of_their_own() -> None:
     """Equal places would leave their order to the file system."""
     for values in ([each.place for each in DECLARED], [each.name for each in DECLARED]):
         assert len(set(values)) == len(DECLARED) > 0
-    assert {each.kind.__module__.split(".")[1] for each in DECLARED} == {
-        path.parent.name for path in PACKAGE.glob("*/settings.py")
-    }
+
+
+def test_sections_are_of_listed_capabilities() -> None:
+    """A settings module elsewhere would be a section that no list of the app names."""
+    owners = {each.kind.__module__.split(".")[1] for each in DECLARED}
+    assert owners == {path.parent.name for path in PACKAGE.glob("*/settings.py")}
+    assert owners - {each.name for each in CAPABILITIES} == {"kernel", "server"}
 
 
 def test_declared_keys_belong_to_their_section() -> None:

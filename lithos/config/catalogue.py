@@ -15,7 +15,7 @@ from lithos.config.sections import find_sections
 
 S = TypeVar("S")
 
-#: What the owners of settings declare, in the order in which people read it.
+#: The sections that all packages declare, in the order of their places.
 DECLARED: Final = find_sections()
 
 #: Older names that are still read, and the settings they stand for.
@@ -46,12 +46,12 @@ class Config:
         self.__attrs_init__(MappingProxyType(known))
 
     def of(self, kind: type[S]) -> S:
-        """The values of a section."""
+        """Return the values of the section of this class."""
         section: S = self.by_class[kind]
         return section
 
     def replace(self, *sections: attrs.AttrsInstance) -> Config:
-        """The configuration with other values of these sections."""
+        """Return the configuration with other values of these sections."""
         return Config(*{**self.by_class, **{type(each): each for each in sections}}.values())
 
 

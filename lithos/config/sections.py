@@ -9,51 +9,53 @@ from typing import Any, Final
 
 from attrs import frozen
 
-PACKAGE: Final = Path(__file__).parents[1]
+import lithos
+
+PACKAGE: Final = Path(lithos.__path__[0])
 
 
 @frozen
 class Section:
-    """One section: a class of frozen values whose fields are made by `setting`.
+    """One section: `kind` is an attrs class whose fields are made by `setting`.
 
-    All keys are whole, such as `events.enabled`. The keys of a section without a name have no dot.
+    All keys are given in full, such as `events.enabled`. The keys of a section without a name have no dot.
     """
 
     name: str
     kind: type[Any]
-    #: Where it stands among all sections; lowest first.
+    #: The position among all sections in every list; the lowest is first.
     place: int
-    #: Whether a process that serves several vaults has it once.
+    #: Whether all vaults of one process have the values of the default vault.
     is_shared: bool = False
     #: Older names that are still read, and the settings they stand for.
     older: Mapping[str, str] = {}
     #: Short environment variables, weaker than the long ones, and the settings they stand for.
     short: Mapping[str, str] = {}
-    #: Settings that it once had, each with the reason. The key of a section stands for all its settings.
+    #: Retired settings, each with the reason. The key of a section stands for all its settings.
     retired: Mapping[str, str] = {}
     #: Environment variables that were short for retired settings, each with the reason.
     retired_short: Mapping[str, str] = {}
 
     @property
     def prefix(self) -> str:
-        """What the keys of its settings begin with."""
+        """The beginning of the key of each setting."""
         return f"{self.name}." if self.name else ""
 
 
 def find_sections() -> tuple[Section, ...]:
-    """Return the `SETTINGS` of every package that has them, in the order of their places.
+    """Return the `SETTINGS` of every package that has a `settings.py`, in the order of their places.
 
-    A command reads its configuration in a tenth of the time that importing the capabilities takes, so that
-    this looks at nothing of a package but `settings.py`.
+    A package that is missing declares nothing. No `capability.py` is imported: all of them together take
+    more than a second, and every command reads the configuration first.
     """
     return tuple(sorted(_declared(), key=lambda section: section.place))
 
 
 def _declared() -> Iterator[Section]:
     for path in PACKAGE.glob("*/settings.py"):
-        name = f"{PACKAGE.name}.{path.parent.name}"
+        name = f"lithos.{path.parent.name}"
         try:
             yield from import_module(f"{name}.settings").SETTINGS
-        except ModuleNotFoundError as error:
+        except ImportError as error:
             if error.name not in (name, f"{name}.settings"):
                 raise
