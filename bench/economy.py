@@ -47,9 +47,9 @@ from bench.rankings import called, mean
 from bench.report import print_report
 from bench.vaults import Vaults
 from lithos.app import Server
-from lithos.config.sections import ServerConfig
 from lithos.core.principals import OWNER
 from lithos.core.text.analysis import fold, words
+from lithos.server.settings import ServerConfig
 
 Answers: TypeAlias = Literal["full", "compact"]
 #: By call (or limit of characters) and figure.

@@ -15,7 +15,10 @@ from attrs import frozen
 from bench.judged import Collection
 from lithos.app import Server, running_server
 from lithos.config.catalogue import Config
-from lithos.config.sections import LcmaConfig, SearchConfig, ServerConfig, StorageConfig
+from lithos.kernel.settings import StorageConfig
+from lithos.memory.settings import LcmaConfig
+from lithos.search.settings import SearchConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.state import ServerState
 
 #: The enrich worker would write entities into the notes some minutes after the start, in the middle of a

@@ -19,7 +19,9 @@ from attrs import define
 
 from lithos.app import Server, running_server
 from lithos.config.catalogue import Config
-from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig
+from lithos.kernel.settings import StorageConfig
+from lithos.search.settings import SearchConfig
+from lithos.server.settings import ServerConfig
 
 _NOW: Final = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 _UUID: Final = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")

@@ -10,7 +10,7 @@ import attrs
 
 from docs.tables import as_code, make_table
 from lithos.cli.options import make_parser
-from lithos.config.catalogue import OLDER_NAMES, SETTINGS, SHORT_VARIABLES, Config, Setting
+from lithos.config.catalogue import DECLARED, OLDER_NAMES, SETTINGS, SHORT_VARIABLES, Setting
 from lithos.config.retired import RETIRED
 from lithos.metrics import _COUNTERS, _HISTOGRAMS, GAUGES
 
@@ -68,7 +68,7 @@ def render_settings() -> str:
     parts = [
         _SETTINGS_INTRODUCTION,
     ]
-    for section, purpose in (*_list_sections(Config, ""), ("", "Beside the sections, at the top.")):
+    for section, purpose in _list_declared():
         rows = [_setting_row(each) for key, each in SETTINGS.items() if key.rpartition(".")[0] == section]
         parts += [f"## {section or 'agents'}\n", f"{purpose}\n"]
         parts.append(make_table(("Key", "Default", "Takes", "Meaning", "Environment"), rows))
@@ -117,14 +117,21 @@ _VAULT_ROWS: Final = (
 )
 
 
+def _list_declared() -> Iterator[tuple[str, str]]:
+    """(dotted name, what it says of itself) of every section."""
+    for section in DECLARED:
+        if section.name:
+            yield from _list_sections(section.kind, section.name)
+        else:
+            yield "", "Beside the sections, at the top."
+
+
 def _list_sections(section: type[Any], name: str) -> Iterator[tuple[str, str]]:
-    """(dotted name, first line of the docstring) of every section."""
-    if name:
-        yield name, (section.__doc__ or "").partition("\n")[0]
+    yield name, (section.__doc__ or "").partition("\n")[0]
     attrs.resolve_types(section)
     for attribute in attrs.fields(section):
         if attribute.type is not None and attrs.has(attribute.type):
-            yield from _list_sections(attribute.type, f"{name}.{attribute.name}".lstrip("."))
+            yield from _list_sections(attribute.type, f"{name}.{attribute.name}")
 
 
 def _setting_row(setting: Setting) -> tuple[str, ...]:

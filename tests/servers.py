@@ -25,11 +25,12 @@ from lithos.actors.writing.writer import Writer
 from lithos.app import Server, running_server
 from lithos.catalogue.note_reading import examine
 from lithos.config.catalogue import Config
-from lithos.config.sections import ServerConfig, StorageConfig
 from lithos.core.events import REINDEX_COMPLETE
 from lithos.core.principals import OWNER
 from lithos.front.server.ports import compact_json
 from lithos.kernel.parts import utc_now
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.stores.indexes.embedder import Embedder, load_embedder
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import find_note

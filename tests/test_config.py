@@ -11,13 +11,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lithos.access.settings import AgentsConfig
 from lithos.config.catalogue import SECTIONS, SETTINGS, Config, as_public_dict
 from lithos.config.load import LoadedConfig, LogSettings, load_config, load_log_settings
 from lithos.config.retired import RETIRED
 from lithos.config.rules import PATTERNS
-from lithos.config.sections import ServerConfig
 from lithos.config.sources import ConfigError
 from lithos.core.scopes import Scope, check_typed, scopes_of_agents
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
+from lithos.tasks.settings import CoordinationConfig
 
 SECRET = "s3cr3t-pass-w0rd"
 
@@ -45,7 +48,7 @@ def test_nothing_given_means_the_defaults(tmp_path: Path) -> None:
     loaded = load_config(data_dir=tmp_path, environment={})
     assert loaded.source is None
     assert loaded.warnings == ()
-    assert loaded.config.storage.data_dir == tmp_path
+    assert loaded.config.of(StorageConfig).data_dir == tmp_path
     assert as_public_dict(loaded.config)["server"] == as_public_dict(Config())["server"]
 
 
@@ -54,11 +57,11 @@ def test_each_source_beats_the_one_before(tmp_path: Path) -> None:
     text = "server:\n  port: 1001\n"
     short = {"LITHOS_PORT": "1002"}
     long = {**short, "LITHOS_SERVER__PORT": "1003"}
-    assert load(tmp_path).config.server.port == 8765
-    assert load(tmp_path, text).config.server.port == 1001
-    assert load(tmp_path, text, env=short).config.server.port == 1002
-    assert load(tmp_path, text, env=long).config.server.port == 1003
-    assert load(tmp_path, text, env=long, typed={"server.port": 1004}).config.server.port == 1004
+    assert load(tmp_path).config.of(ServerConfig).port == 8765
+    assert load(tmp_path, text).config.of(ServerConfig).port == 1001
+    assert load(tmp_path, text, env=short).config.of(ServerConfig).port == 1002
+    assert load(tmp_path, text, env=long).config.of(ServerConfig).port == 1003
+    assert load(tmp_path, text, env=long, typed={"server.port": 1004}).config.of(ServerConfig).port == 1004
 
 
 def test_a_port_that_is_no_port_is_refused_by_name(tmp_path: Path) -> None:
@@ -109,11 +112,13 @@ def test_a_value_of_wrong_type_or_range_is_refused(tmp_path: Path) -> None:
 def test_switches_in_the_environment_are_words_and_lists_are_json_or_commas(tmp_path: Path) -> None:
     words = dict.fromkeys(("1", "true", "YES", "on"), True) | dict.fromkeys(("0", "False", "no"), False)
     for text, value in words.items():
-        assert load(tmp_path, env={"LITHOS_SERVER__CONSOLE": text}).config.server.console is value, text
+        assert (
+            load(tmp_path, env={"LITHOS_SERVER__CONSOLE": text}).config.of(ServerConfig).console is value
+        ), text
     hosts = "LITHOS_SERVER__ALLOWED_HOSTS"
     for text in ('["a.example", "b.example:80"]', "a.example, b.example:80,"):
         loaded = load(tmp_path, env={hosts: text})
-        assert loaded.config.server.allowed_hosts == ("a.example", "b.example:80")
+        assert loaded.config.of(ServerConfig).allowed_hosts == ("a.example", "b.example:80")
     assert "allowed_hosts" in refusal(tmp_path, env={hosts: "[a, b"})
 
 
@@ -143,21 +148,21 @@ def test_short_names_reach_their_settings(tmp_path: Path) -> None:
             "PATH": "/bin",
         }
     ).config
-    assert config.storage.data_dir == tmp_path
-    server = config.server
+    assert config.of(StorageConfig).data_dir == tmp_path
+    server = config.of(ServerConfig)
     assert (server.host, server.transport, server.auth_token) == ("0.0.0.0", "http", SECRET)
 
 
 def test_a_variable_set_to_nothing_is_not_set(tmp_path: Path) -> None:
     env = {"LITHOS_AUTH_TOKEN": "", "LITHOS_PORT": " ", "LITHOS_SERVER__ALLOWED_HOSTS": ""}
     loaded = load(tmp_path, f"server: {{auth_token: {SECRET}, port: 9001}}", env=env)
-    assert (loaded.config.server.auth_token, loaded.config.server.port) == (SECRET, 9001)
+    assert (loaded.config.of(ServerConfig).auth_token, loaded.config.of(ServerConfig).port) == (SECRET, 9001)
 
 
 def test_typed_options_may_be_text(tmp_path: Path) -> None:
     typed = {"server.port": "9002", "server.watch_files": False, "storage.data_dir": tmp_path}
     config = load(tmp_path, typed=typed).config
-    assert (config.server.port, config.server.watch_files) == (9002, False)
+    assert (config.of(ServerConfig).port, config.of(ServerConfig).watch_files) == (9002, False)
     assert "the command line" in refusal(tmp_path, typed={"server.port": "x"})
 
 
@@ -214,15 +219,18 @@ def test_older_names_are_read_and_yield_to_the_new_ones(tmp_path: Path) -> None:
     text = "storage: {knowledge_dir: notes}\ncoordination: {claim_ttl_minutes: 30}\n"
     loaded = load(tmp_path, text)
     assert loaded.warnings == ()
-    assert loaded.config.storage.knowledge_subdir == "notes"
-    assert loaded.config.coordination.claim_default_ttl_minutes == 30
+    assert loaded.config.of(StorageConfig).knowledge_subdir == "notes"
+    assert loaded.config.of(CoordinationConfig).claim_default_ttl_minutes == 30
     both = "storage: {knowledge_subdir: new, knowledge_dir: old}"
-    assert load(tmp_path, both).config.storage.knowledge_subdir == "new"
+    assert load(tmp_path, both).config.of(StorageConfig).knowledge_subdir == "new"
     env = {"LITHOS_STORAGE__KNOWLEDGE_DIR": "old", "LITHOS_COORDINATION__CLAIM_TTL_MINUTES": "20"}
     config = load(tmp_path, both, env=env).config
-    assert (config.storage.knowledge_subdir, config.coordination.claim_default_ttl_minutes) == ("old", 20)
+    assert (
+        config.of(StorageConfig).knowledge_subdir,
+        config.of(CoordinationConfig).claim_default_ttl_minutes,
+    ) == ("old", 20)
     env["LITHOS_STORAGE__KNOWLEDGE_SUBDIR"] = "newest"
-    assert load(tmp_path, both, env=env).config.storage.knowledge_subdir == "newest"
+    assert load(tmp_path, both, env=env).config.of(StorageConfig).knowledge_subdir == "newest"
 
 
 def test_the_file_in_the_data_directory_is_found(tmp_path: Path) -> None:
@@ -233,16 +241,16 @@ def test_the_file_in_the_data_directory_is_found(tmp_path: Path) -> None:
         load_config(environment={"LITHOS_DATA_DIR": "/no", "LITHOS_STORAGE__DATA_DIR": str(tmp_path)}),
     ):
         assert found.source == tmp_path / "config.yaml"
-        assert found.config.server.port == 9003
-        assert found.config.storage.data_dir == tmp_path
+        assert found.config.of(ServerConfig).port == 9003
+        assert found.config.of(StorageConfig).data_dir == tmp_path
         assert "storage.data_dir" in found.warnings[0]
 
 
 def test_a_named_file_may_set_the_data_directory_and_replaces_the_found_one(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("server: {port: 9003}")
     loaded = load(tmp_path, f"storage: {{data_dir: {tmp_path / 'other'}}}", env={"LITHOS_DATA_DIR": ""})
-    assert loaded.config.storage.data_dir == tmp_path / "other"
-    assert loaded.config.server.port == 8765
+    assert loaded.config.of(StorageConfig).data_dir == tmp_path / "other"
+    assert loaded.config.of(ServerConfig).port == 8765
     assert loaded.warnings == ()
 
 
@@ -289,7 +297,7 @@ def test_values_made_in_code_are_checked_too() -> None:
 
 def test_secrets_are_never_shown(tmp_path: Path) -> None:
     config = load(tmp_path, f"server: {{auth_token: '{SECRET}'}}").config
-    assert config.server.auth_token == SECRET
+    assert config.of(ServerConfig).auth_token == SECRET
     public = as_public_dict(config)
     assert SECRET not in repr(config) + str(public)
     assert public["server"]["auth_token"] == "(hidden)"
@@ -368,11 +376,11 @@ def test_agents_and_protected_notes_are_patterns(tmp_path: Path) -> None:
         "storage: {protected: [law/, '**/*.secret.md']}"
     )
     config = load(tmp_path, text).config
-    assert config.agents == {"claude": {"write": ("notes/",), "propose": ("**",)}}
-    assert config.storage.protected == ("law/", "**/*.secret.md")
+    assert config.of(AgentsConfig).agents == {"claude": {"write": ("notes/",), "propose": ("**",)}}
+    assert config.of(StorageConfig).protected == ("law/", "**/*.secret.md")
     from_text = load(tmp_path, env={"LITHOS_AGENTS": '{"a": {"propose": ["x/"]}}'}).config
-    assert from_text.agents == {"a": {"propose": ("x/",)}}
-    assert scopes_of_agents(config.agents)["claude"] == Scope(("notes/",), ("**",))
+    assert from_text.of(AgentsConfig).agents == {"a": {"propose": ("x/",)}}
+    assert scopes_of_agents(config.of(AgentsConfig).agents)["claude"] == Scope(("notes/",), ("**",))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from lithos.config.load import load_config
 from lithos.config.sources import MOST_PROBLEMS, MOST_UNKNOWN, ConfigError
 from lithos.config.vaults import load_vaults
 from lithos.config.yaml_file import LARGEST_FILE
+from lithos.server.settings import ServerConfig
 from tests.e2e.process import clean_environment
 
 
@@ -84,7 +85,7 @@ def test_key_given_twice_is_refused_with_both_lines(tmp_path: Path, text: str, t
 def test_keys_merged_from_other_mappings_are_no_doubles(tmp_path: Path) -> None:
     path = tmp_path / "lithos.yaml"
     path.write_text("x: &x {port: 1}\ny: &y {host: h}\nserver:\n  <<: *x\n  <<: *y\n  port: 2\n")
-    server = load_config(config_path=path, environment={}).config.server
+    server = load_config(config_path=path, environment={}).config.of(ServerConfig)
     assert (server.host, server.port) == ("h", 2)
 
 

@@ -11,7 +11,8 @@ import pytest
 from lithos.cli.options import parse_arguments
 from lithos.cli.session import check_places
 from lithos.config.load import load_config
-from lithos.config.sections import StorageConfig
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 
 
 def state_of(vault: Path, home: Path) -> Path:
@@ -28,19 +29,21 @@ def vault(tmp_path: Path) -> Path:
 
 def test_the_state_of_a_vault_goes_to_the_data_home(tmp_path: Path, vault: Path) -> None:
     environment = {"XDG_DATA_HOME": str(tmp_path / "share"), "LITHOS_VAULT": str(vault)}
-    storage = load_config(environment=environment).config.storage
+    storage = load_config(environment=environment).config.of(StorageConfig)
     assert (storage.vault, storage.notes_folder) == (vault, vault)
     assert storage.data_dir == state_of(vault, tmp_path / "share")
     problems: list[str] = []
     usable = load_config(environment=environment, report=problems.extend)
-    assert (usable.config.storage, problems) == (storage, [])
+    assert (usable.config.of(StorageConfig), problems) == (storage, [])
 
 
 def test_a_data_directory_that_is_given_holds_the_state(tmp_path: Path, vault: Path) -> None:
     environment = {"LITHOS_VAULT": str(vault)}
-    assert load_config(data_dir=tmp_path, environment=environment).config.storage.data_dir == tmp_path
+    assert (
+        load_config(data_dir=tmp_path, environment=environment).config.of(StorageConfig).data_dir == tmp_path
+    )
     (tmp_path / "config.yaml").write_text(f"storage: {{vault: {vault}}}\n")
-    found = load_config(data_dir=tmp_path, environment={}).config.storage
+    found = load_config(data_dir=tmp_path, environment={}).config.of(StorageConfig)
     assert (found.vault, found.data_dir) == (vault, tmp_path)
 
 
@@ -50,15 +53,15 @@ def test_the_configuration_of_a_vault_is_in_its_data_directory(tmp_path: Path, v
     (state / "config.yaml").write_text("server: {port: 9000}\n")
     environment = {"XDG_DATA_HOME": str(tmp_path)}
     loaded = load_config(environment=environment, overrides={"storage.vault": vault})
-    assert loaded.config.server.port == 9000
-    assert loaded.config.storage.data_dir == state
+    assert loaded.config.of(ServerConfig).port == 9000
+    assert loaded.config.of(StorageConfig).data_dir == state
 
 
 def test_a_config_file_may_name_the_vault(tmp_path: Path, vault: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(f"storage: {{vault: {vault}}}\n")
     environment = {"XDG_DATA_HOME": str(tmp_path / "share")}
-    storage = load_config(config_path=path, environment=environment).config.storage
+    storage = load_config(config_path=path, environment=environment).config.of(StorageConfig)
     assert storage.data_dir == state_of(vault, tmp_path / "share")
 
 
@@ -68,7 +71,7 @@ def test_a_relative_data_home_is_ignored_and_a_relative_vault_is_made_absolute(
     monkeypatch.chdir(vault.parent)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     environment = {"XDG_DATA_HOME": "share", "LITHOS_VAULT": "notes"}
-    storage = load_config(environment=environment).config.storage
+    storage = load_config(environment=environment).config.of(StorageConfig)
     assert storage.vault == vault
     assert storage.data_dir == state_of(vault, tmp_path / "home" / ".local" / "share")
 

@@ -11,6 +11,9 @@ import pytest
 from lithos.config.load import load_config, state_of_vault
 from lithos.config.sources import ConfigError
 from lithos.config.vaults import Vaults, load_vaults
+from lithos.history.settings import HistoryConfig
+from lithos.search.settings import SearchConfig
+from lithos.server.settings import ServerConfig
 
 
 @pytest.fixture(autouse=True)
@@ -95,8 +98,8 @@ def test_a_vault_of_the_command_line_has_the_settings_of_its_name(place: Path) -
         "false}}\n  home: {path: ../roots/notes}\n"
     )
     (work,) = load("work=../roots/work", config=config).configured
-    assert work.loaded.config.history.enabled is False
-    assert (work.loaded.config.search.max_results, work.data_dir) == (7, place / "d")
+    assert work.loaded.config.of(HistoryConfig).enabled is False
+    assert (work.loaded.config.of(SearchConfig).max_results, work.data_dir) == (7, place / "d")
     (elsewhere,) = load(f"work={place}", config=config).configured
     assert elsewhere.data_dir == state_of_vault(place, {})
 
@@ -108,8 +111,15 @@ def test_the_own_sections_are_the_strongest(place: Path) -> None:
     )
     environment = {"LITHOS_SEARCH__MAX_RESULTS": "8", "LITHOS_VAULT": "/x", "LITHOS_DATA_DIR": "/y"}
     work, home = load(config=config, environment=environment).configured
-    assert (work.loaded.config.search.max_results, home.loaded.config.search.max_results) == (9, 8)
-    assert work.loaded.config.search.chunk_size == home.loaded.config.search.chunk_size == 300
+    assert (
+        work.loaded.config.of(SearchConfig).max_results,
+        home.loaded.config.of(SearchConfig).max_results,
+    ) == (9, 8)
+    assert (
+        work.loaded.config.of(SearchConfig).chunk_size
+        == home.loaded.config.of(SearchConfig).chunk_size
+        == 300
+    )
     assert home.root == place / "roots" / "notes"
     assert work.loaded.sources["search.max_results"] == f"file {config} (vaults.work)"
 
@@ -123,14 +133,14 @@ def test_each_reads_its_own_file_where_no_file_names_the_vaults(place: Path) -> 
         (state / "config.yaml").write_text(text)
     typed = ("work=../roots/work", "home=../roots/notes")
     work, home = load(*typed, environment=environment).configured
-    assert [each.loaded.config.search.max_results for each in (work, home)] == [11, 12]
+    assert [each.loaded.config.of(SearchConfig).max_results for each in (work, home)] == [11, 12]
     # There is one port.
-    assert work.loaded.config.server == home.loaded.config.server
-    assert work.loaded.config.server.port == 9011
+    assert work.loaded.config.of(ServerConfig) == home.loaded.config.of(ServerConfig)
+    assert work.loaded.config.of(ServerConfig).port == 9011
     assert any("server.port" in each and "is ignored" in each for each in home.loaded.warnings)
     assert any("no effect" in each for each in work.loaded.warnings)
     given = load(*typed, environment=environment, config=written("events: {}\n")).configured
-    assert given[0].loaded.config.search.max_results == 50
+    assert given[0].loaded.config.of(SearchConfig).max_results == 50
 
 
 def test_server_and_retired_settings_of_a_vault_are_ignored_with_a_warning() -> None:
@@ -139,7 +149,7 @@ def test_server_and_retired_settings_of_a_vault_are_ignored_with_a_warning() -> 
         "telemetry: {enabled: true}}\n"
     )
     (work,) = load(config=config, overrides={"server.host": "::1"}).configured
-    server = work.loaded.config.server
+    server = work.loaded.config.of(ServerConfig)
     assert (server.port, server.host) == (9000, "::1")
     assert [each.split()[0] for each in work.loaded.warnings] == [
         "vaults.work.server.port", "telemetry",
@@ -208,4 +218,4 @@ def test_a_lenient_look_keeps_what_is_wrong_by_vault() -> None:
     config = written("vaults:\n  a: {path: x, search: {max_results: -1}}\n  b: {path: y}\n")
     a, b = load(config=config, is_lenient=True).configured
     assert "search.max_results" in a.problems[0]
-    assert (b.problems, a.loaded.config.search.max_results) == ((), 50)
+    assert (b.problems, a.loaded.config.of(SearchConfig).max_results) == ((), 50)

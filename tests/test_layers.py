@@ -44,6 +44,8 @@ MOST_MODULES = 15
 def room_of(module: str) -> str | None:
     """`lithos.core.text` -> `core`; the package itself has no room."""
     parts = module.split(".")
+    if len(parts) > 2 and parts[2] == "settings":  # of any capability: its part of the configuration
+        return "config"
     return parts[1] if len(parts) > 1 else None
 
 

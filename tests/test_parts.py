@@ -11,9 +11,10 @@ from attrs import field, frozen
 from lithos.app.capabilities import CAPABILITIES, makers, stores_of
 from lithos.app.stores import close_stores, open_stores
 from lithos.config.catalogue import Config
-from lithos.config.sections import HistoryConfig, StorageConfig
 from lithos.core.findings import CHECK_MODULES, load_checks
+from lithos.history.settings import HistoryConfig
 from lithos.kernel.parts import Parts, made_by, needs_of
+from lithos.kernel.settings import StorageConfig
 from lithos.stores.history.store import HistoryStore
 
 

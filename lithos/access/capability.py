@@ -8,8 +8,10 @@ from lithos.core.scopes import ScopeOfToken
 from lithos.kernel.capability import Capability, Pages
 from lithos.kernel.parts import Clock
 from lithos.kernel.running import OwnToken
+from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Component, Health
 from lithos.server.command.serving import Announced
+from lithos.server.settings import ServerConfig
 from lithos.services.admitting import Keyring
 from lithos.services.keyring import TokenRing
 from lithos.services.oauth.authorization import AuthorizationServer
@@ -18,10 +20,10 @@ from lithos.services.oauth.authorization import AuthorizationServer
 def make_keyring(config: Config, clock: Clock) -> TokenRing:
     """Make the ring of accepted tokens; the front has it follow their file."""
     return TokenRing(
-        config.storage.data_dir / ".lithos",
+        config.of(StorageConfig).data_dir / ".lithos",
         clock,
-        config.server.auth_token,
-        asks_always=config.server.public_url is not None,
+        config.of(ServerConfig).auth_token,
+        asks_always=config.of(ServerConfig).public_url is not None,
     )
 
 
@@ -50,7 +52,7 @@ def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> Auth
 
     None without `server.public_url`, and with somebody else's issuer, whose tokens the ring then takes.
     """
-    address, oauth = config.server.public_url, config.server.oauth
+    address, oauth = config.of(ServerConfig).public_url, config.of(ServerConfig).oauth
     if address is None:
         return None
     if oauth.issuer is not None:
@@ -60,7 +62,7 @@ def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> Auth
         audience = own if oauth.audience is None else (oauth.audience,)
         keyring.foreign = ForeignTokens(oauth.issuer, audience, oauth.rights_claim, oauth.rights, clock)
         return None
-    return AuthorizationServer(address, config.storage.data_dir / ".lithos", keyring, clock)
+    return AuthorizationServer(address, config.of(StorageConfig).data_dir / ".lithos", keyring, clock)
 
 
 def look_at_tokens(keyring: TokenRing) -> Component | None:

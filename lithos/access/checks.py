@@ -18,6 +18,7 @@ from lithos.core.findings import (
     warn,
 )
 from lithos.front.server.access import AccessPolicy, open_bind_warning
+from lithos.server.settings import ServerConfig
 from lithos.stores.tokens import LOCK, TOKENS, TokensUnreadable, read_tokens
 
 
@@ -32,7 +33,7 @@ def are_asked_for(private: Path) -> bool:
 @check("open", CONFIGURATION, place=1, when=lambda each: each.is_outside)
 def check_open(patient: Installation) -> Iterator[Finding]:
     """Whether everybody who reaches the server may use it."""
-    server = patient.config.server
+    server = patient.config.of(ServerConfig)
     opening = open_bind_warning(AccessPolicy(server.host, server.auth_token))
     if opening is not None and not are_asked_for(patient.private):
         yield warn(opening, "")

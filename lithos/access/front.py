@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lithos.config.sections import ServerConfig
 from lithos.front.front import Front
 from lithos.front.oauth.endpoints import OAuthEndpoints, resource_apps
 from lithos.metrics import Metrics
+from lithos.server.settings import ServerConfig
 from lithos.services.keyring import TokenRing
 from lithos.services.oauth.authorization import AuthorizationServer
 

@@ -44,7 +44,9 @@ from lithos.core.times import format_time
 from lithos.kernel.capability import Capabilities
 from lithos.kernel.parts import Clock, Parts, utc_now
 from lithos.kernel.running import OwnToken
+from lithos.notes.settings import IndexConfig
 from lithos.search.whole_index import WholeIndex
+from lithos.server.settings import ServerConfig
 from lithos.stores.lock import OwnerLock, OwnerRecord
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.files import NoteFiles
@@ -88,7 +90,7 @@ class Server(Parts):
         """
         own = self.find(OwnToken)
         token = None if own is None else own.own_token
-        now, public_url = format_time(utc_now()), self.get(Config).server.public_url
+        now, public_url = format_time(utc_now()), self.get(ServerConfig).public_url
         self.get(OwnerLock).publish(
             OwnerRecord(os.getpid(), socket.gethostname(), url, now, token, private, public_url)
         )
@@ -228,7 +230,7 @@ async def _open(
         if (part := server.find(each.kind)) is not None:
             background.start_soon(each.run, part)
     background.start_soon(_catch_up, server)
-    if server.get(Config).index.rebuild_on_start:
+    if server.get(IndexConfig).rebuild_on_start:
         background.start_soon(server.complete_reindex)
     opening.seconds = time.perf_counter() - began
     log.info(

@@ -15,9 +15,9 @@ from attrs import frozen
 
 from lithos import __version__
 from lithos.config.catalogue import Config
-from lithos.config.sections import StorageConfig
 from lithos.core.times import format_time
 from lithos.kernel.parts import utc_now
+from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import make_lock, open_notes
 from lithos.stores import PRIVATE_FOLDER, TOKEN_FILES, backup
 from lithos.stores.backup import PRIVATE, VAULT, BackupIndex, BackupRefused, FoundLinks, SavedFile, Told
@@ -42,9 +42,9 @@ def back_up(config: Config, target: Path, *, told: Told = _ignore) -> BackupInde
     It holds everything acknowledged before it began. Raises `BackupRefused`, `OSError`, `CorruptDatabase`;
     what was copied by then has no `backup.json`.
     """
-    data, vault = config.storage.data_dir, config.storage.vault
-    notes = config.storage.notes_folder
-    _check_target(config.storage, target)
+    data, vault = config.of(StorageConfig).data_dir, config.of(StorageConfig).vault
+    notes = config.of(StorageConfig).notes_folder
+    _check_target(config.of(StorageConfig), target)
     started = utc_now()
     target.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     is_live = is_owned(data / PRIVATE / "lock")
@@ -54,14 +54,14 @@ def back_up(config: Config, target: Path, *, told: Told = _ignore) -> BackupInde
         if copied is not None:
             saved[f"{PRIVATE}/{name}"] = copied
     prefix = VAULT if vault is not None else notes.relative_to(data).as_posix()
-    sources = {f"{prefix}/{path}": notes / path for path in _list_notes(config.storage)}
+    sources = {f"{prefix}/{path}": notes / path for path in _list_notes(config.of(StorageConfig))}
     sources |= {path: data / path for path in _list_state(data)}
     for number, (path, source) in enumerate(sources.items(), start=1):
         copied = backup.copy_file(source, target / path)
         if copied is not None:
             saved[path] = copied
         told(number, len(sources))
-    links = backup.find_links(notes) if vault is None else _links_of_vault(config.storage, saved)
+    links = backup.find_links(notes) if vault is None else _links_of_vault(config.of(StorageConfig), saved)
     index = BackupIndex(
         format=backup.FORMAT,
         version=__version__,
@@ -168,7 +168,7 @@ def restore(config: Config, source: Path, *, force: bool = False, told: Told = _
     `BackupRefused`, `OSError`. With a vault the notes go there, which must be empty or absent; without one
     a backup of a vault is refused.
     """
-    data, vault = config.storage.data_dir, config.storage.vault
+    data, vault = config.of(StorageConfig).data_dir, config.of(StorageConfig).vault
     with _as_directory(source) as directory:
         index = backup.read_index(directory)
         _check_vault(vault, data, index)
@@ -178,7 +178,7 @@ def restore(config: Config, source: Path, *, force: bool = False, told: Told = _
             _require_empty(data)
         if vault is not None:
             vault.mkdir(parents=True, exist_ok=True)
-        lock = make_lock(config.storage)
+        lock = make_lock(config.of(StorageConfig))
         lock.acquire(format_time(utc_now()))
         try:
             backup.finish_restore(data)  # an earlier one may have been killed

@@ -18,6 +18,8 @@ from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachab
 from lithos.front.server.sockets import CannotListen, PortInUse, open_listeners
 from lithos.kernel.parts import utc_now
 from lithos.kernel.running import RunServer
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.upkeep.checks import Ownership, Patient, look_aside
 from lithos.services.upkeep.inspection import examine
 from lithos.stores.indexes.embedder import load_embedder
@@ -32,7 +34,7 @@ _ANSWER_WAIT: Final = 5.0
 
 async def look_at_owner(config: Config) -> Ownership:
     """Who owns it now; one that starts gets a moment to say its address. Raises `OSError`."""
-    lock = config.storage.data_dir / ".lithos" / "lock"
+    lock = config.of(StorageConfig).data_dir / ".lithos" / "lock"
     deadline = trio.current_time() + _ADDRESS_WAIT
     while True:
         is_live = await look_aside(lambda: is_owned(lock))
@@ -46,7 +48,7 @@ async def look_at_owner(config: Config) -> Ownership:
 async def check_owner(patient: Patient) -> AsyncIterator[Finding]:
     """Whether the owner, if there is one, answers and is well."""
     patient.owner = await look_at_owner(patient.config)
-    for each in await _ask_owner(patient.owner, patient.config.server.auth_token):
+    for each in await _ask_owner(patient.owner, patient.config.of(ServerConfig).auth_token):
         yield each
 
 
@@ -107,7 +109,7 @@ def _ailments(health: Mapping[str, Any]) -> list[Finding]:
 @check("port", DOCTOR, place=70)
 async def check_port(patient: Patient) -> AsyncIterator[Finding]:
     """Whether the configured port is free, or taken by the owner itself."""
-    server, owner = patient.config.server, patient.owner
+    server, owner = patient.config.of(ServerConfig), patient.owner
     host, port = server.host, server.port
     if port == 0:
         yield ok("Any free port will do (server.port 0).")

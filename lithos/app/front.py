@@ -13,13 +13,13 @@ from attrs import frozen
 from lithos.actors.front_signals import FrontSignals
 from lithos.app import Server
 from lithos.app.capabilities import background, fronts, pages
-from lithos.config.sections import ServerConfig
 from lithos.front.console.sessions import Sessions
 from lithos.front.front import Front
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import FrontSettings
 from lithos.front.server.serve import serve_http
 from lithos.metrics import Metrics
+from lithos.server.settings import ServerConfig
 from lithos.services.admitting import Keyring, OneToken
 from lithos.services.notes.resources import Library
 from lithos.services.state import Gauges, ServerState

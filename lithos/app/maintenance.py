@@ -23,15 +23,18 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import scan_folder
 from lithos.config.catalogue import Config
-from lithos.config.sections import StorageConfig
 from lithos.core.errors import LithosError, StorageFailed
 from lithos.core.learning.questions import QuestionFilter
 from lithos.core.plan import VanishRule
 from lithos.core.times import format_time
 from lithos.kernel.parts import Parts, utc_now
 from lithos.kernel.running import RunServer
+from lithos.kernel.settings import StorageConfig
+from lithos.memory.settings import LcmaConfig
 from lithos.notes.opening import make_lock, open_notes, style_of
+from lithos.notes.settings import IndexConfig
 from lithos.search.whole_index import WholeIndex
+from lithos.server.settings import ServerConfig
 from lithos.services.enrich.entities import EntityExtraction, Extraction
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.state import ServerState
@@ -72,8 +75,8 @@ async def accept_vanished(config: Config, run_server: RunServer, *, dry_run: boo
     Raises what `run_server` raises.
     """
     blocking = Threads()
-    files = VanishedFiles(config.storage.data_dir / ".lithos")
-    lock = config.storage.data_dir / ".lithos" / "lock"
+    files = VanishedFiles(config.of(StorageConfig).data_dir / ".lithos")
+    lock = config.of(StorageConfig).data_dir / ".lithos" / "lock"
     is_live = await blocking.run(lambda: is_owned(lock))
     paths = await blocking.run(lambda: _list_kept(config, files) if is_live else _list_vanished(config))
     if dry_run or not paths:
@@ -94,7 +97,7 @@ async def accept_vanished(config: Config, run_server: RunServer, *, dry_run: boo
 
 async def _start_once(config: Config, run_server: RunServer) -> None:
     """Start a server once: it takes the approval, publishes the deletions and updates the indexes."""
-    unwatched = attrs.evolve(config, server=attrs.evolve(config.server, watch_files=False))
+    unwatched = config.replace(attrs.evolve(config.of(ServerConfig), watch_files=False))
     async with run_server(unwatched) as server:
         with trio.move_on_after(INDEX_BOUND):
             await server.get(WholeIndex).complete()
@@ -112,13 +115,13 @@ async def _is_taken(is_waiting: Callable[[], bool]) -> bool:
 
 def _list_kept(config: Config, vanished: VanishedFiles) -> tuple[str, ...]:
     """What the running server keeps and is still not there."""
-    files = open_notes(config.storage)
+    files = open_notes(config.of(StorageConfig))
     return tuple(path for path in sorted(vanished.kept()) if not is_there(files, path))
 
 
 def _list_vanished(config: Config) -> tuple[str, ...]:
     """What was indexed last and is nowhere now."""
-    storage = config.storage
+    storage = config.of(StorageConfig)
     private = storage.data_dir / ".lithos"
     style = style_of(storage)
     catalogue = Catalogue(NoteRecords(read_note_rows(private, is_live=False)), style)
@@ -179,7 +182,7 @@ async def reconcile(
 
     Raises `AlreadyOwned` unless `dry_run`, and `FileNotFoundError` without a folder of notes.
     """
-    async with nullcontext() if dry_run else owned(config.storage):
+    async with nullcontext() if dry_run else owned(config.of(StorageConfig)):
         survey = await Threads().run(partial(_survey, config))
         patient = Patient(config=config, clock=utc_now, load=load_embedder, survey=survey)
         return await reconcile_scopes(patient, scopes, dry_run=dry_run, progress=progress)
@@ -204,7 +207,7 @@ async def reindex(
     Raises `AlreadyOwned`.
     """
     if clear:
-        config = attrs.evolve(config, index=attrs.evolve(config.index, rebuild_on_start=True))
+        config = config.replace(attrs.evolve(config.of(IndexConfig), rebuild_on_start=True))
     async with run_server(config) as server:
         async with trio.open_nursery() as nursery:
             if progress is not None:
@@ -250,7 +253,7 @@ class Forgotten:
 
 async def forget_questions(config: Config, wanted: QuestionFilter, *, dry_run: bool) -> Forgotten:
     """Forget remembered questions, or have the running server do it; a missing database stays missing."""
-    data, blocking = config.storage.data_dir, Threads()
+    data, blocking = config.of(StorageConfig).data_dir, Threads()
     path, orders = data / ".lithos" / "stats.db", ForgetOrders(data / ".lithos")
     if not data.is_dir():
         raise FileNotFoundError(2, "There is no data directory", str(data))
@@ -261,7 +264,7 @@ async def forget_questions(config: Config, wanted: QuestionFilter, *, dry_run: b
             return Forgotten(number, is_taken=False)
         name = await blocking.run(lambda: orders.leave(wanted))
         return Forgotten(number, await _is_taken(lambda: orders.is_waiting(name)))
-    async with owned(config.storage):
+    async with owned(config.of(StorageConfig)):
         number = await blocking.run(lambda: forget_stored_questions(path, wanted, utc_now()))
     return Forgotten(number, is_taken=True)
 
@@ -281,7 +284,7 @@ async def extract_entities(
     if dry_run:
         survey = await Threads().run(partial(_survey, config))
         texts = NoteTexts(survey.files, survey.catalogue)
-        patch = _refuse if config.lcma.write_entities else None
+        patch = _refuse if config.of(LcmaConfig).write_entities else None
         looking = EntityExtraction(survey.catalogue, texts, patch=patch)
         ids = [entry.note.id for entry in survey.catalogue]
         return await _extract(looking, ids, True, force, progress)

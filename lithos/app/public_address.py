@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 
 from lithos.app.reaching import check_public_url
 from lithos.core.findings import DOCTOR, Finding, Installation, check, has_data
+from lithos.server.settings import ServerConfig
 
 
 def _public_url(patient: Installation) -> str | None:
     """The one that is configured, else that of the server that runs."""
     record = patient.owner.record
     running = record.public_url if patient.is_live and record is not None else None
-    return patient.config.server.public_url or running
+    return patient.config.of(ServerConfig).public_url or running
 
 
 @check("public address", DOCTOR, place=80, when=lambda each: has_data(each) and bool(_public_url(each)))

@@ -13,6 +13,7 @@ from lithos.app.capabilities import stores_of
 from lithos.config.catalogue import Config
 from lithos.core.times import format_time
 from lithos.kernel.parts import Parts, made_by, utc_now
+from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import make_lock
 from lithos.stores import PRIVATE_FOLDER
 from lithos.stores.backup import finish_restore
@@ -26,7 +27,7 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
 
     A failure gives the lock up. Raises `AlreadyOwned`, `CorruptDatabase` (coordination.db) and `OSError`.
     """
-    storage = config.storage
+    storage = config.of(StorageConfig)
     data = storage.data_dir
     private = data / ".lithos"
     made = (private, storage.notes_folder) if storage.vault is None else (private,)

@@ -51,7 +51,9 @@ from lithos.front.server.serve import listen
 from lithos.front.server.sockets import open_listeners
 from lithos.front.server.vault_routes import Door, NoKeyring, VaultRoutes
 from lithos.kernel.parts import utc_now
+from lithos.kernel.settings import StorageConfig
 from lithos.metrics import labelled
+from lithos.server.settings import ServerConfig
 from lithos.services.keyring import TokenRing
 from lithos.services.state import Gauges, ServerState
 from lithos.services.vault_tokens import spread_tokens
@@ -152,8 +154,10 @@ class Vaults:
         self._models = Models()
         self.hosted: dict[str, HostedVault] = {}  # bounded: the vaults of the configuration
         for name, loaded in named.items():
-            private = loaded.config.storage.data_dir / ".lithos"
-            ring = TokenRing(private, utc_now, loaded.config.server.auth_token, asks_always=asks_always)
+            private = loaded.config.of(StorageConfig).data_dir / ".lithos"
+            ring = TokenRing(
+                private, utc_now, loaded.config.of(ServerConfig).auth_token, asks_always=asks_always
+            )
             self.hosted[name] = HostedVault(loaded, Vault(name, ring), Door(ring))
         self.set = VaultSet({name: each.vault for name, each in self.hosted.items()}, default)
         self.ring = JointRing(self.set)
@@ -172,7 +176,7 @@ class Vaults:
     @property
     def privates(self) -> list[Path]:
         """The folders of what Lithos keeps of each vault."""
-        return [each.config.storage.data_dir / ".lithos" for each in self.hosted.values()]
+        return [each.config.of(StorageConfig).data_dir / ".lithos" for each in self.hosted.values()]
 
     async def run_rings(self, nursery: trio.Nursery) -> None:
         """Read the tokens of all vaults, and follow their files in `nursery`.
@@ -204,7 +208,7 @@ class Vaults:
                 await shutdown.wait()
 
     async def _serve(self, each: HostedVault, port: Port) -> None:
-        storage, shutdown = each.config.storage, port.shutdown
+        storage, shutdown = each.config.of(StorageConfig), port.shutdown
         if storage.vault is not None and not await self._working.run(storage.vault.is_dir):
             raise FileNotFoundError(2, "There is no folder", str(storage.vault))
         async with (

@@ -10,11 +10,13 @@ from lithos.actors.opening import Opening
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.writer import Writer
 from lithos.attachments.backlog import AttachmentBacklog
+from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.attachments.state import look_at_attachments
 from lithos.config.catalogue import Config
 from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock, Parts
+from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Health
 from lithos.server.command.serving import Backlog
 from lithos.services.attachments.reading import AttachmentReading
@@ -46,7 +48,7 @@ def make_attaching(
 
     attaching = Attaching(
         files,
-        config.storage.data_dir / ".lithos",
+        config.of(StorageConfig).data_dir / ".lithos",
         semantic,
         sizes,
         captions,
@@ -54,7 +56,7 @@ def make_attaching(
         is_told=lambda: watcher.is_told,
         notes_first=notes_first,
         changes=lambda: writer.mailbox.stats.handled,
-        is_enabled=config.reads_attachments,
+        is_enabled=reads_attachments(config.of(AttachmentsConfig), config.of(StorageConfig)),
     )
     watcher.on_noticed = attaching.notice
     return attaching

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.util import find_spec
 
+from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.core.attachments.kinds import kind_of
 from lithos.core.findings import DOCTOR, Finding, Installation, check, has_data, ok, warn
+from lithos.kernel.settings import StorageConfig
 from lithos.stores.attachments.survey import survey_attachments
 
 
-@check("attachments", DOCTOR, place=130, when=lambda each: has_data(each) and each.config.reads_attachments)
+@check(
+    "attachments",
+    DOCTOR,
+    place=130,
+    when=lambda each: (
+        has_data(each) and reads_attachments(each.config.of(AttachmentsConfig), each.config.of(StorageConfig))
+    ),
+)
 def check_attachments(patient: Installation) -> Iterator[Finding]:
     """Whether the PDF files of the folder can be read, and how they could be."""
     found = survey_attachments(patient.survey.files)

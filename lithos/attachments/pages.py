@@ -9,11 +9,12 @@ from attrs import frozen
 from quart import Blueprint, Response
 
 from lithos.actors.attaching.attaching import Attaching
-from lithos.config.catalogue import Config
+from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.core.attachments.kinds import kind_of
 from lithos.core.errors import LithosError
 from lithos.front.console.console import Console, Refused, given, given_offset
 from lithos.front.console.pages.files import LONGEST_PATH
+from lithos.kernel.settings import StorageConfig
 from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.notes.knowledge import ReadNote
 
@@ -57,7 +58,9 @@ class AttachmentPages:
             total=len(files),
             limit=SHOWN,
             offset=offset,
-            is_on=self._console.parts.get(Config).reads_attachments,
+            is_on=reads_attachments(
+                self._console.parts.get(AttachmentsConfig), self._console.parts.get(StorageConfig)
+            ),
             backlog=self._console.parts.get(Attaching).backlog(),
         )
 

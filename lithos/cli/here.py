@@ -14,6 +14,7 @@ import attrs
 from lithos.config.catalogue import Config
 from lithos.core.times import parse_time
 from lithos.server.command.asker import LocalServers
+from lithos.server.settings import ServerConfig
 
 if TYPE_CHECKING:
     from lithos.app import Server
@@ -67,7 +68,7 @@ async def ask_here(config: Config) -> AsyncIterator[Here]:
     from lithos.app import running_server
 
     # A question does not stay long enough to watch.
-    unwatched = attrs.evolve(config, server=attrs.evolve(config.server, watch_files=False))
+    unwatched = config.replace(attrs.evolve(config.of(ServerConfig), watch_files=False))
     async with running_server(unwatched) as server:
         with trio.move_on_after(READY_WAIT):
             await server.searchable()

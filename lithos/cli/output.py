@@ -12,6 +12,7 @@ from lithos.cli.session import CommandFailed, Session
 from lithos.cli.streams import make_printable
 from lithos.config.load import logs_json
 from lithos.server.command.declaring import Invocation
+from lithos.server.settings import ServerConfig
 from lithos.telemetry import ensure_logging, get_logger
 
 
@@ -80,7 +81,7 @@ def log_bugs() -> None:
 def announce(session: Session, text: str, **fields: str) -> None:
     """A line for the person who started the server; stdout belongs to the protocol on stdio."""
     try:
-        if session.config.server.transport == "stdio":
+        if session.config.of(ServerConfig).transport == "stdio":
             print(text, file=sys.stderr, flush=True)
         elif session.as_json:
             if fields:

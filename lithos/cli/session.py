@@ -14,10 +14,11 @@ from attrs import evolve, frozen
 from lithos.cli.streams import LossyStream
 from lithos.config.catalogue import Config
 from lithos.config.load import LoadedConfig, LogSettings, load_config, load_log_settings
-from lithos.config.sections import StorageConfig
 from lithos.config.sources import ConfigError
 from lithos.config.vaults import NamedVault, Vaults, load_vaults
+from lithos.kernel.settings import StorageConfig
 from lithos.server.command.declaring import Invocation
+from lithos.server.settings import ServerConfig
 from lithos.stores.lock import is_owned, read_owner
 from lithos.stores.notes.vault_roots import VaultsOverlap, check_vault_roots
 from lithos.stores.own_notes import find_own_notes
@@ -95,7 +96,7 @@ class Session:
     @property
     def private(self) -> Path:
         """The folder of what Lithos keeps beside the notes."""
-        return self.config.storage.data_dir / ".lithos"
+        return self.config.of(StorageConfig).data_dir / ".lithos"
 
     @property
     def public_url(self) -> str | None:
@@ -104,8 +105,8 @@ class Session:
         It is that of the whole server, also where it serves several vaults.
         """
         lock = self.private / "lock"
-        if self.config.server.public_url is not None or not is_owned(lock):
-            return self.config.server.public_url
+        if self.config.of(ServerConfig).public_url is not None or not is_owned(lock):
+            return self.config.of(ServerConfig).public_url
         owner = read_owner(lock)
         address = None if owner is None else owner.public_url
         return None if address is None else address.removesuffix(self.prefix)
@@ -117,7 +118,7 @@ class Session:
 
     def require_notes(self, way_out: str) -> None:
         """Raises `CommandFailed` unless the folder of the notes is there; `way_out` ends the message."""
-        storage = self.config.storage
+        storage = self.config.of(StorageConfig)
         if storage.notes_folder.is_dir():
             return
         if storage.vault is not None:
@@ -168,7 +169,7 @@ def load_session(invocation: Invocation) -> Session:
         raise CommandFailed(str(error), exit_code=2) from error
     folder = invocation.declared.folder
     looks = folder == "needed" or (folder != "unused" and not session.vaults)
-    trouble = check_places(session.config.storage, makes_folder=folder == "made") if looks else None
+    trouble = check_places(session.config.of(StorageConfig), makes_folder=folder == "made") if looks else None
     if trouble is not None:
         raise CommandFailed(trouble, exit_code=2)
     if invocation.command == "serve":
@@ -237,5 +238,5 @@ def read_log_settings(level: str) -> LogSettings:
 
 def start_logging(configs: Iterable[Config], logs: LogSettings) -> None:
     """Log on stderr from now on, without the secrets of these configurations."""
-    secrets = [token for each in configs if (token := each.server.auth_token)]
+    secrets = [token for each in configs if (token := each.of(ServerConfig).auth_token)]
     configure_logging(logs.level, logs.format, sys.stderr, secrets=secrets)

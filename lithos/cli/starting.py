@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lithos.cli.session import Session
+from lithos.kernel.settings import StorageConfig
 
 
 def find_program() -> tuple[str, ...]:
@@ -24,7 +25,7 @@ def find_options(session: Session) -> tuple[str, ...]:
     """
     if session.vaults:
         return tuple(_names_of(session))
-    storage = session.config.storage
+    storage = session.config.of(StorageConfig)
     options = ["--data-dir", str(storage.data_dir.absolute())]
     if storage.vault is not None:
         options += ["--vault", str(storage.vault)]

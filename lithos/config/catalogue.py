@@ -5,87 +5,54 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Final, Literal, Union, get_args, get_origin
+from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 import attrs
-from attrs import field, frozen
+from attrs import frozen
 
-from lithos.config.rules import AGENT_SCOPES, Rule, setting
-from lithos.config.sections import (
-    AttachmentsConfig,
-    CareConfig,
-    CoordinationConfig,
-    EventsConfig,
-    HistoryConfig,
-    IndexConfig,
-    LcmaConfig,
-    ProposalsConfig,
-    SearchConfig,
-    ServerConfig,
-    StorageConfig,
-)
+from lithos.config.rules import Rule
+from lithos.config.sections import find_sections
+
+S = TypeVar("S")
+
+#: The sections that all packages declare, in the order of their places.
+DECLARED: Final = find_sections()
 
 #: Older names that are still read, and the settings they stand for.
-OLDER_NAMES: Final[Mapping[str, str]] = MappingProxyType({
-    "storage.knowledge_dir": "storage.knowledge_subdir",
-    "coordination.claim_ttl_minutes": "coordination.claim_default_ttl_minutes",
-})  # fmt: skip
+OLDER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {old: new for section in DECLARED for old, new in section.older.items()}
+)
 
 #: Short environment variables, weaker than the long ones.
-SHORT_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({
-    "LITHOS_DATA_DIR": "storage.data_dir",
-    "LITHOS_VAULT": "storage.vault",
-    "LITHOS_HOST": "server.host",
-    "LITHOS_PORT": "server.port",
-    "LITHOS_TRANSPORT": "server.transport",
-    "LITHOS_AUTH_TOKEN": "server.auth_token",
-})  # fmt: skip
+SHORT_VARIABLES: Final[Mapping[str, str]] = MappingProxyType(
+    {name: key for section in DECLARED for name, key in section.short.items()}
+)
 
 HIDDEN: Final = "(hidden)"
 
 
-#: Characters of JSON of a row of a compact search on average, and the rows that it always has room for.
-ROOM_OF_ROW: Final = 348
-LEAST_ROWS: Final = 10
-
-
-@frozen(kw_only=True)
+@frozen(init=False)
 class Config:
-    """The whole configuration; `Config()` is the defaults."""
+    """The whole configuration, one value of each section; `Config()` is the defaults."""
 
-    server: ServerConfig = field(factory=ServerConfig)
-    storage: StorageConfig = field(factory=StorageConfig)
-    search: SearchConfig = field(factory=SearchConfig)
-    index: IndexConfig = field(factory=IndexConfig)
-    coordination: CoordinationConfig = field(factory=CoordinationConfig)
-    proposals: ProposalsConfig = field(factory=ProposalsConfig)
-    care: CareConfig = field(factory=CareConfig)
-    attachments: AttachmentsConfig = field(factory=AttachmentsConfig)
-    events: EventsConfig = field(factory=EventsConfig)
-    history: HistoryConfig = field(factory=HistoryConfig)
-    lcma: LcmaConfig = field(factory=LcmaConfig)
-    agents: Mapping[str, Mapping[str, tuple[str, ...]]] = setting(
-        MappingProxyType({}),
-        "What agents may change that have no token with patterns of its own, by the name they give: `write`, "
-        "and `propose` for what waits for a person.",
-        AGENT_SCOPES,
-    )
+    by_class: Mapping[type[Any], Any]
 
-    @property
-    def answers_compactly(self) -> bool:
-        """Whether answers leave out what is empty, a default or an explanation."""
-        server = self.server
-        return server.answers == "compact" and server.tools != "full" and server.write_outcomes != "status"
+    def __init__(self, *sections: attrs.AttrsInstance, **named: attrs.AttrsInstance) -> None:
+        """`sections` and `named` are values of sections; all others are the defaults."""
+        given = {type(each): each for each in (*sections, *named.values())}
+        known = {each.kind: given.pop(each.kind, None) or each.kind() for each in DECLARED}
+        if given:
+            raise TypeError(f"No capability declares the section {next(iter(given)).__name__}.")
+        self.__attrs_init__(MappingProxyType(known))
 
-    def room_of_rows(self, limit: int) -> int:
-        """Characters of JSON of the rows of a compact search; 0: no limit."""
-        return ROOM_OF_ROW * max(LEAST_ROWS, limit) if self.answers_compactly else 0
+    def of(self, kind: type[S]) -> S:
+        """Return the values of the section of this class."""
+        section: S = self.by_class[kind]
+        return section
 
-    @property
-    def reads_attachments(self) -> bool:
-        """Whether files beside the notes are found and read."""
-        enabled = self.attachments.enabled
-        return self.storage.vault is not None if enabled is None else enabled
+    def replace(self, *sections: attrs.AttrsInstance) -> Config:
+        """Return the configuration with other values of these sections."""
+        return Config(*{**self.by_class, **{type(each): each for each in sections}}.values())
 
 
 @frozen(kw_only=True)
@@ -125,7 +92,7 @@ def _describe_kind(kind: Any) -> str:
     return "true or false" if kind is bool else "a text"
 
 
-def _list_settings(section: type[Any], prefix: str = "") -> Iterator[Setting]:
+def _list_settings(section: type[Any], prefix: str) -> Iterator[Setting]:
     attrs.resolve_types(section)
     for attribute in attrs.fields(section):
         key = prefix + attribute.name
@@ -144,7 +111,7 @@ def _list_settings(section: type[Any], prefix: str = "") -> Iterator[Setting]:
 
 #: Every setting by its key, in the order of the sections.
 SETTINGS: Final[Mapping[str, Setting]] = MappingProxyType(
-    {setting.key: setting for setting in _list_settings(Config)}
+    {setting.key: setting for each in DECLARED for setting in _list_settings(each.kind, each.prefix)}
 )
 
 #: Every section, nested ones with their dots.
@@ -156,13 +123,21 @@ def hide_userinfo(text: str) -> str:
     return re.sub(r"//[^/@\s]*@", "//", text)
 
 
-def as_public_dict(section: Any, prefix: str = "") -> dict[str, Any]:
+def as_public_dict(config: Config) -> dict[str, Any]:
     """The configuration as JSON-compatible values; a secret that is set reads `(hidden)`."""
+    shown: dict[str, Any] = {}
+    for section in DECLARED:
+        values = _as_public(config.of(section.kind), section.prefix)
+        shown |= {section.name: values} if section.name else values
+    return shown
+
+
+def _as_public(section: Any, prefix: str) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     for name in (attribute.name for attribute in attrs.fields(type(section))):
         value = getattr(section, name)
         if attrs.has(type(value)):
-            shown[name] = as_public_dict(value, f"{prefix}{name}.")
+            shown[name] = _as_public(value, f"{prefix}{name}.")
         elif SETTINGS[prefix + name].secret:
             shown[name] = None if value is None else HIDDEN
         else:

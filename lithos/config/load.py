@@ -14,8 +14,9 @@ from typing import Any, Final, TypeVar
 import attrs
 from attrs import field, frozen
 
-from lithos.config.catalogue import SETTINGS, Config, Setting, hide_userinfo
+from lithos.config.catalogue import DECLARED, SETTINGS, Config, Setting, hide_userinfo
 from lithos.config.rules import Disagreement
+from lithos.config.sections import Section
 from lithos.config.sources import (
     ConfigError,
     Given,
@@ -26,6 +27,7 @@ from lithos.config.sources import (
     structure_value,
 )
 from lithos.config.yaml_file import LONGEST_SHOWN, shorten
+from lithos.kernel.settings import StorageConfig
 
 T = TypeVar("T", bound=attrs.AttrsInstance)
 
@@ -153,13 +155,13 @@ def _with_state_of_vault(
     `found_in` is the data directory whose `config.yaml` was read, which then is the one.
     """
     config = _build(chosen)
-    storage = config.storage
+    storage = config.of(StorageConfig)
     if storage.vault is None:
         return config
     vault, place = storage.vault.absolute(), storage.data_dir
     if "storage.data_dir" not in chosen:
         place = _place_state(vault, environment) if found_in is None else found_in
-    return attrs.evolve(config, storage=attrs.evolve(storage, vault=vault, data_dir=place))
+    return config.replace(attrs.evolve(storage, vault=vault, data_dir=place))
 
 
 def _place_state(vault: Path, environment: Mapping[str, str]) -> Path:
@@ -249,11 +251,19 @@ def _build(chosen: Mapping[str, Given]) -> Config:
             branch = branch.setdefault(section, {})
         branch[name] = each.value
     try:
-        return _construct(Config, tree)
+        return Config(*(_construct(each.kind, _branch(each, tree)) for each in DECLARED))
     except Disagreement as error:
         named = {key: chosen[key].source if key in chosen else "the defaults" for key in error.keys}
         sources = ", ".join(f"{key} is from {source}" for key, source in named.items())
         raise ConfigError(f"{error} ({sources})") from None
+
+
+def _branch(section: Section, tree: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part of a tree that is of a section; of one without a name, what else is at the top."""
+    if section.name:
+        part: Mapping[str, Any] = tree.get(section.name, {})
+        return part
+    return {each.name: tree[each.name] for each in attrs.fields(section.kind) if each.name in tree}
 
 
 def _construct(section: type[T], tree: Mapping[str, Any]) -> T:

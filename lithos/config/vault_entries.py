@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 from attrs import frozen
 
-from lithos.config.catalogue import SECTIONS, SETTINGS
+from lithos.config.catalogue import DECLARED, SECTIONS, SETTINGS
 from lithos.config.load import refuse
 from lithos.config.retired import drop_retired
 from lithos.config.sources import MOST_UNKNOWN, ConfigError, Given, flatten, guess
@@ -22,8 +22,8 @@ from lithos.config.yaml_file import shorten
 
 #: Settings that say which folders are served, which of a named vault nothing but its own entry says.
 PLACES: Final = ("storage.vault", "storage.data_dir")
-#: Sections that the process has once.
-SHARED: Final = ("server",)
+#: Sections that the process has once, and their classes.
+SHARED: Final = {each.name: each.kind for each in DECLARED if each.is_shared}
 #: The name of a vault.
 NAME: Final = re.compile(r"[a-z0-9-]{1,32}")
 _NAMED: Final = re.compile(r"([a-z0-9-]{1,32})=(.*)", re.DOTALL)

@@ -36,6 +36,7 @@ from lithos.config.vault_entries import (
     split_typed,
     with_own,
 )
+from lithos.kernel.settings import StorageConfig
 
 #: Stands for every vault, where a command takes several.
 EVERY: Final = "*"
@@ -53,12 +54,12 @@ class NamedVault:
     @property
     def root(self) -> Path:
         """The folder of its notes, absolute."""
-        return self.loaded.config.storage.notes_folder
+        return self.loaded.config.of(StorageConfig).notes_folder
 
     @property
     def data_dir(self) -> Path:
         """Its data directory, absolute."""
-        return self.loaded.config.storage.data_dir
+        return self.loaded.config.of(StorageConfig).data_dir
 
 
 @frozen(kw_only=True)
@@ -292,7 +293,7 @@ def _shared(loaded: LoadedConfig, shared: LoadedConfig) -> LoadedConfig:
     sources = {key: source for key, source in loaded.sources.items() if not is_shared(key)}
     return attrs.evolve(
         loaded,
-        config=attrs.evolve(loaded.config, **{name: getattr(shared.config, name) for name in SHARED}),
+        config=loaded.config.replace(*(shared.config.of(kind) for kind in SHARED.values())),
         warnings=(*loaded.warnings, *map(is_shared_warning, differing)),
         sources={**sources, **{key: each for key, each in shared.sources.items() if is_shared(key)}},
     )

@@ -11,9 +11,9 @@ from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.settled_clock import SettledClock
-from lithos.config.sections import EventsConfig
 from lithos.core.events import Event
 from lithos.core.journal.ports import Along
+from lithos.events.settings import EventsConfig
 from lithos.events.state import count_agents, look_at_journal, measure_journal, measure_kept_events
 from lithos.kernel.capability import Background, Capability, Store
 from lithos.kernel.parts import Clock

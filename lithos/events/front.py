@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.config.sections import EventsConfig
+from lithos.events.settings import EventsConfig
 from lithos.front.console import sessions as feed
 from lithos.front.events.frames import Subscribers
 from lithos.front.events.sse import PATH, SseEndpoint

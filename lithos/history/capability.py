@@ -12,8 +12,8 @@ from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.ports import VersionRecorder, VersionStore
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import HistoryConfig
 from lithos.core.history.versions import VersionLimits
+from lithos.history.settings import HistoryConfig
 from lithos.history.state import look_at_history, measure_history
 from lithos.kernel.capability import Background, Capability, Pages, Store
 from lithos.kernel.state import Gauge, Health

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from lithos.config.catalogue import OLDER_NAMES
 from lithos.core.findings import DOCTOR, Finding, Installation, check, ok, warn
+from lithos.server.settings import ServerConfig
 from lithos.stores.importing.upstream import unknown_columns
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 
@@ -62,7 +63,7 @@ def check_upstream(patient: Installation) -> Iterator[Finding]:
         f"lost or rewritten, and columns that this server does not know stay.{found} Its indexes (.chroma, "
         "graph.pickle) are not read and not deleted."
     )
-    if patient.config.server.write_outcomes == "envelope":
+    if patient.config.of(ServerConfig).write_outcomes == "envelope":
         yield ok(
             "Clients that were written for it may expect other answers to writes: set server.write_outcomes "
             f"to status for them ({PAGE}); see what carries over from upstream there."

@@ -10,10 +10,10 @@ from lithos.actors.remembering.actor import Memory
 from lithos.actors.settled_clock import SettledClock
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.lineage import Lineage
-from lithos.config.sections import LcmaConfig
 from lithos.kernel.capability import Background, Capability, Link, Pages, Store
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Gauge, Health, Observed
+from lithos.memory.settings import LcmaConfig
 from lithos.memory.state import look_at_memory, measure_queue
 from lithos.services.context.context import Context
 from lithos.services.enrich.drain import Drain

@@ -7,6 +7,7 @@ from functools import partial
 
 from attrs import evolve
 
+from lithos.access.settings import AgentsConfig
 from lithos.actors.blocking import NoteThreads, Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
@@ -27,11 +28,11 @@ from lithos.catalogue.first_looks import FirstLooks
 from lithos.catalogue.lineage import Lineage
 from lithos.catalogue.note_records import NoteRecords
 from lithos.config.catalogue import Config
-from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
 from lithos.core.journal.ports import Along, KnownNotes
 from lithos.core.scopes import ScopeOfToken, WriteScopes, check_globs, scopes_of_agents
 from lithos.kernel.capability import Background, Capability, Link, Pages, Store
 from lithos.kernel.parts import Clock, Parts
+from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Gauge, Health, Observed
 from lithos.metrics import Metrics
 from lithos.notes.opening import (
@@ -43,6 +44,7 @@ from lithos.notes.opening import (
     style_of,
 )
 from lithos.notes.scanning import ScannedRows, kept_versions
+from lithos.notes.settings import IndexConfig
 from lithos.notes.state import (
     count_notes,
     look_at_folder,
@@ -51,6 +53,7 @@ from lithos.notes.state import (
     measure_links,
     measure_notes,
 )
+from lithos.server.settings import ServerConfig
 from lithos.services.notes.browsing import Browsing, VaultFiles
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.moving import Moving
@@ -124,7 +127,9 @@ def known_notes(catalogue: Catalogue) -> KnownNotes:
 
 def make_scopes(config: Config, of_token: ScopeOfToken | None) -> WriteScopes:
     """Make the rules of who may write where."""
-    scopes = WriteScopes(check_globs(config.storage.protected), scopes_of_agents(config.agents))
+    scopes = WriteScopes(
+        check_globs(config.of(StorageConfig).protected), scopes_of_agents(config.of(AgentsConfig).agents)
+    )
     return scopes if of_token is None else evolve(scopes, of_token=of_token)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from attrs import evolve
 
-from lithos.config.sections import StorageConfig
 from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.times import from_nanoseconds
+from lithos.kernel.settings import StorageConfig
 from lithos.stores.lock import OwnerLock, lock_of
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.displaced import DISPLACED, CopyMerges, Displaced, Moves

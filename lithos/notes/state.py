@@ -11,8 +11,8 @@ from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import StorageConfig
 from lithos.kernel.parts import Clock
+from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import CHECK_DEADLINE, OK, Component, Number
 from lithos.metrics import Sample
 

@@ -12,12 +12,12 @@ from lithos.actors.coordinating.proposals import ProposalBoard
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.writing.ports import ChangeGate
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import ProposalsConfig
 from lithos.core.proposals import MOST_REASONS, PendingProposals, TidyProposals
 from lithos.kernel.capability import Background, Capability, Link, Pages, Retention, Waiting
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Gauge, Health
 from lithos.proposals.keeping import Proposing
+from lithos.proposals.settings import ProposalsConfig
 from lithos.proposals.state import count_proposals, look_at_proposals, measure_proposals
 from lithos.services.context.context import WaitingKeys
 from lithos.services.notes.proposals import Proposals

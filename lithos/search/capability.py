@@ -14,11 +14,12 @@ from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening
 from lithos.actors.writing.ports import NoteIndex
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import SearchConfig, StorageConfig
 from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.capability import Capability, Link, Pages, Store
+from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Gauge, Health, Observed
 from lithos.search.opening import open_fulltext
+from lithos.search.settings import SearchConfig
 from lithos.search.state import (
     count_index,
     look_at_index,

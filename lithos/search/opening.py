@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.config.sections import IndexConfig, StorageConfig
+from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import style_of
+from lithos.notes.settings import IndexConfig
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import remove_index
 from lithos.stores.manifest import Manifest

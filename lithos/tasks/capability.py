@@ -7,7 +7,6 @@ from typing import Final
 
 from lithos.actors.coordinating.messages import make_id
 from lithos.actors.coordinating.task_board import TaskBoard
-from lithos.config.sections import CoordinationConfig
 from lithos.core.tasks.commands import DropClaims
 from lithos.core.tasks.model import ClaimTimes
 from lithos.kernel.capability import Capability, Link, Pages, Retention
@@ -20,6 +19,7 @@ from lithos.services.tasks.impact import Impact
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.coordination.task_tables import TASK_TABLES
 from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.settings import CoordinationConfig
 from lithos.tasks.state import count_tasks, look_at_coordination, measure_claims
 from lithos.tools.resources.tasks import TaskResources
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.config.catalogue import Config
 from lithos.core.attachments.kinds import kind_of
 from lithos.core.times import format_time, from_nanoseconds
+from lithos.kernel.settings import StorageConfig
 from lithos.services.attachments.reading import AttachmentRead, AttachmentReading, image_content
 from lithos.services.attachments.searching import AttachmentSearch
 from lithos.services.search.others import OtherHit
@@ -50,7 +52,7 @@ class AttachmentHits:
     """Places of attachments as hits beside those of notes: `OtherHits`."""
 
     def __init__(self, config: Config, search: AttachmentSearch, reading: AttachmentReading) -> None:
-        self.is_enabled = config.reads_attachments
+        self.is_enabled = reads_attachments(config.of(AttachmentsConfig), config.of(StorageConfig))
         self.has_any = search.has_any
         self.search = search.search
         self.beside = search.beside

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from lithos.config.catalogue import Config
 from lithos.core.errors import InvalidInput
 from lithos.core.times import format_time
 from lithos.kernel.parts import Parts
+from lithos.server.settings import ServerConfig
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.search.search import Search, SearchRequest
 from lithos.services.writing.cut_reads import CutReads
@@ -64,7 +64,7 @@ class ConnectorFetchTool:
         note_id, _, start = self.id.partition(_ON)
         if start and not (start.isascii() and start.isdigit() and len(start) < 10):
             raise InvalidInput("What is behind # in id must be a number, as the text before said.")
-        limit = using.get(Config).server.answer_limit
+        limit = using.get(ServerConfig).answer_limit
         room = min(limit // 2, MOST_FETCHED) if limit else MOST_FETCHED
         found = await using.get(Knowledge).read(
             note_id=note_id, path=None, max_length=room, agent_id=self.agent_id, offset=int(start or 0)
@@ -100,5 +100,5 @@ def in_words(warnings: Any) -> str:
 
 def page_of(using: Parts, note_id: str) -> str:
     """The note's page in the console, as a client elsewhere can open it."""
-    server = using.get(Config).server
+    server = using.get(ServerConfig)
     return f"{server.public_url or f'http://{server.host}:{server.port}'}/console/notes/{note_id}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lithos.config.catalogue import Config
 from lithos.core.context.briefing import Item
 from lithos.core.context.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, AboutNote, LeftOut, one_line
 from lithos.kernel.parts import Parts
+from lithos.server.settings import ServerConfig
 from lithos.services.context.context import SECTIONS, Context, ContextAnswer, ContextRequest, WaitingKeys
 from lithos.services.search.others import OtherHit
 from lithos.services.writing.kinds import ATTACHMENT, read_kinds
@@ -72,7 +72,7 @@ class ContextTool:
     async def answer(self, using: Parts) -> Answer:
         waiting = using.find(WaitingKeys)
         told = {} if waiting is None else waiting.told()
-        if using.get(Config).answers_compactly:
+        if using.get(ServerConfig).answers_compactly:
             return await using.get(Context).brief_whole(
                 self.request(is_compact=True), told, explains=self.explain, has_cursor=self.has_cursor
             )

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.catalogue import Config
 from lithos.core.errors import InvalidInput
 from lithos.core.learning.edges import (
     RESOLUTIONS,
@@ -23,6 +22,8 @@ from lithos.core.learning.questions import RememberedQuestion
 from lithos.core.learning.salience import salience_of, usage_of
 from lithos.core.times import format_optional
 from lithos.kernel.parts import Parts
+from lithos.search.settings import room_of_rows
+from lithos.server.settings import ServerConfig
 from lithos.services.notes.edges import Edges
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.questions import PRIVATE
@@ -239,7 +240,7 @@ class RetrieveTool:
         others = using.find(OtherHits)
         beside = await self._beside(using, others)
         limit = max(1, self.limit)
-        request = self.request(using.get(Config).room_of_rows(limit))
+        request = self.request(room_of_rows(using.get(ServerConfig), limit))
         answer = await using.get(Retrieve).retrieve(request)
         now = using.clock()
         hits = [each.hit for each in answer.results]

@@ -21,8 +21,8 @@ from lithos.actors.writing.messages import (
     PatchNote,
     WriteNote,
 )
+from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.catalogue import Config
 from lithos.core.errors import Duplicate, InvalidInput, PathCollision, SlugCollision
 from lithos.core.history.section_edit import OPERATIONS, SectionEdit
 from lithos.core.history.section_edit import REPLACE as REPLACE_SECTION
@@ -31,6 +31,8 @@ from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
 from lithos.core.notes.owned_keys import check_keys
 from lithos.core.times import parse_end
 from lithos.kernel.parts import Parts
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.notes.knowledge import Knowledge, ListRequest
 from lithos.services.notes.moving import Moving
 from lithos.services.writing.cut_reads import CutReads
@@ -421,7 +423,7 @@ class ReadTool:
             as_of=read_time("as_of", self.as_of),
         )
         row = read_row(found)
-        if self.max_length and not using.get(Config).server.is_plain:
+        if self.max_length and not using.get(ServerConfig).is_plain:
             room = max(self.max_length - len(found.content), LEAST_LISTED)
             cut_lists(row, ("outline", "links"), room)
         await warn(using, [(found.entry.note.id, row)])
@@ -445,7 +447,7 @@ class DeleteTool:
         outcome = await using.get(Knowledge).write(as_command(DeleteNote, self, source=source_of(self.undo)))
         if outcome.status == PROPOSED:
             return row_of(outcome)
-        if not linked.total or using.get(Config).server.is_plain:
+        if not linked.total or using.get(ServerConfig).is_plain:
             return {"success": True}
         # Only now its last version is kept for certain.
         linked = evolve(linked, way_back=await using.get(EarlierVersions).way_back(self.id))
@@ -501,7 +503,11 @@ class ListTool:
             since = read_time("since", self.since)
             items, total = others.list_rows(self.path_prefix, self.title_contains, since, first, room)
         answer = {"items": [*notes["items"], *items], "total": notes["total"] + total}
-        return answer if using.get(Config).reads_attachments else answer | {"message": ATTACHMENTS_OFF}
+        return (
+            answer
+            if reads_attachments(using.get(AttachmentsConfig), using.get(StorageConfig))
+            else answer | {"message": ATTACHMENTS_OFF}
+        )
 
     async def _list_notes(self, using: Parts) -> dict[str, Any]:
         page = await using.get(Knowledge).list_notes(

@@ -9,11 +9,12 @@ from attrs import evolve
 
 from lithos.actors.opening import Opening
 from lithos.catalogue.first_looks import FirstLooks
-from lithos.config.catalogue import Config
 from lithos.core.errors import InvalidInput
 from lithos.core.text.snippet import cut, truncate
 from lithos.core.times import format_optional, format_time
 from lithos.kernel.parts import Parts
+from lithos.search.settings import SearchConfig, room_of_rows
+from lithos.server.settings import ServerConfig
 from lithos.services.search.cache import CacheAnswer, CacheLookup, CacheRequest
 from lithos.services.search.others import (
     BESIDE,
@@ -77,7 +78,7 @@ class SearchTool:
 
     async def answer(self, using: Parts) -> Answer:
         kinds = KINDS if self.kinds is None else read_kinds(self.kinds)
-        request = self.request(using.get(Config).room_of_rows(self.limit))
+        request = self.request(room_of_rows(using.get(ServerConfig), self.limit))
         others = using.find(OtherHits)
         if NOTE not in kinds:
             return await self._search_others(using, others, request)
@@ -102,7 +103,7 @@ class SearchTool:
 
     def _first_looks(self, using: Parts, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Rows for places that are left, of notes known by title and first lines until they are indexed."""
-        left = max(1, min(self.limit, using.get(Config).search.max_results)) - len(rows)
+        left = max(1, min(self.limit, using.get(SearchConfig).max_results)) - len(rows)
         is_filtered = self.tags or self.author or self.entities or self.offset
         is_of_words = self.mode in ("hybrid", "fulltext")
         if using.get(Opening).complete.is_set() or is_filtered or left < 1 or not is_of_words:
@@ -119,7 +120,7 @@ class SearchTool:
     async def _search_others(self, using: Parts, others: OtherHits | None, request: SearchRequest) -> Answer:
         """Rows of other files alone."""
         check_choice("mode", self.mode, MODES)
-        limit = max(1, min(request.limit, using.get(Config).search.max_results))
+        limit = max(1, min(request.limit, using.get(SearchConfig).max_results))
         if others is None:
             return {"results": [], "message": ATTACHMENTS_OFF}
         hits = await others.search(self.other_query(using, request, limit, offset=request.offset))

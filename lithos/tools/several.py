@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from lithos.config.catalogue import Config
 from lithos.core.errors import InvalidInput, LithosError
 from lithos.core.notes.matching import most_written, tag_key
 from lithos.kernel.parts import Parts
+from lithos.search.settings import SearchConfig, room_of_rows
+from lithos.server.settings import ServerConfig
 from lithos.services.search.others import BESIDE, OtherHit, OtherHits, mix_rows, standings_of
 from lithos.services.search.search import SearchRequest
 from lithos.services.tasks.coordination import Coordination, Page, TaskFilter
@@ -51,7 +52,7 @@ def _read(asked: Sequence[Asked], name: str, arguments: Arguments) -> Any:
 
 
 def _room(asked: Sequence[Asked], limit: int) -> int:
-    return asked[0].services.get(Config).room_of_rows(limit)
+    return room_of_rows(asked[0].services.get(ServerConfig), limit)
 
 
 async def _warned(services: Parts, rows: Sequence[tuple[str, dict[str, Any]]], name: str) -> None:
@@ -64,7 +65,7 @@ async def search(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     kinds = KINDS if given.kinds is None else read_kinds(given.kinds)
     services = _services(asked)
     request = given.request(_room(asked, given.limit))
-    limit = max(1, min(given.limit, asked[0].services.get(Config).search.max_results))
+    limit = max(1, min(given.limit, asked[0].services.get(SearchConfig).max_results))
     hits: list[tuple[str, OtherHit]] = []
     if ATTACHMENT in kinds:
         most = BESIDE if NOTE in kinds else given.offset + limit
@@ -146,7 +147,7 @@ async def retrieve(asked: Sequence[Asked], arguments: Arguments) -> Answer:
 async def context(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     """One briefing over all."""
     given: ContextTool = _read(asked, "lithos_context", arguments)
-    request, is_compact = given.request(), asked[0].services.get(Config).answers_compactly
+    request, is_compact = given.request(), asked[0].services.get(ServerConfig).answers_compactly
     if is_compact:
         request = evolve(request, budget=max(1, int(request.budget * TEXT_SHARE)))
     joint = await JointContext(_services(asked)).brief(request)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from lithos.config.catalogue import Config
 from lithos.core.errors import InvalidInput
 from lithos.core.journal.agents import Agent
 from lithos.core.tasks.commands import (
@@ -23,6 +22,7 @@ from lithos.core.tasks.commands import (
 from lithos.core.tasks.model import TASK_STATUSES, TASK_TYPES, WORK
 from lithos.core.times import format_time
 from lithos.kernel.parts import Parts
+from lithos.server.settings import ServerConfig
 from lithos.services.state import ServerState
 from lithos.services.tasks.agents import Agents
 from lithos.services.tasks.coordination import Coordination, TaskFilter, Waiting
@@ -158,7 +158,7 @@ class TaskCreateTool:
 
 
 def _is_plain(using: Parts) -> bool:
-    return using.get(Config).server.is_plain
+    return using.get(ServerConfig).is_plain
 
 
 async def made_task(using: Parts, task_id: str) -> Answer:

@@ -11,6 +11,7 @@ from lithos.config.catalogue import Config
 from lithos.core.findings import CARE, OVERVIEW
 from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock
+from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Gauge, Health
 from lithos.metrics import Metrics
 from lithos.services.state import Gauges, GaugeThread, ServerState
@@ -30,7 +31,7 @@ MOST_OF_OVERVIEW: Final = 10
 
 def make_patient(config: Config, clock: Clock, live: Live, files: NoteFiles, catalogue: Catalogue) -> Patient:
     """Make what checks look at."""
-    survey = Survey(config.storage.data_dir, files, catalogue, is_live=True)
+    survey = Survey(config.of(StorageConfig).data_dir, files, catalogue, is_live=True)
     return Patient(config=config, clock=clock, live=live, survey=survey)
 
 

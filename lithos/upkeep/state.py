@@ -7,7 +7,7 @@ from shutil import disk_usage
 
 from lithos import __version__
 from lithos.actors.opening import Opening
-from lithos.config.sections import StorageConfig
+from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import OK, Component
 from lithos.metrics import Sample
 from lithos.services.state import GaugeThread

@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 
 from lithos.config.catalogue import Config
+from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import open_notes, style_of
 from lithos.services.upkeep.validation import Survey, survey_notes
 
 
 def survey_of(config: Config, now: datetime) -> Survey:
     """What a server's scan finds at a time. Blocks. Raises `FileNotFoundError` without a folder of notes."""
-    storage = config.storage
+    storage = config.of(StorageConfig)
     return survey_notes(storage.data_dir, open_notes(storage), now, style_of(storage))

@@ -25,8 +25,8 @@ from lithos.app.backup import back_up, back_up_to_tar, restore
 from lithos.app.export import export_objects
 from lithos.cli import main
 from lithos.config.catalogue import Config
-from lithos.config.sections import StorageConfig
 from lithos.kernel.parts import utc_now
+from lithos.kernel.settings import StorageConfig
 from lithos.stores.backup import BackupRefused
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.lock import AlreadyOwned, OwnerLock

@@ -12,7 +12,8 @@ import trio.testing
 
 from lithos.app import running_server
 from lithos.config.catalogue import Config
-from lithos.config.sections import ServerConfig, StorageConfig
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.stores.lock import AlreadyOwned, OwnerLock
 from tests.servers import serving
 

@@ -25,11 +25,12 @@ import lithos.app.doctor
 from lithos.actors.watching.listening import Probe
 from lithos.app.doctor import make_patient
 from lithos.config.catalogue import Config
-from lithos.config.sections import ServerConfig, StorageConfig
 from lithos.core.findings import DOCTOR, checks_of
 from lithos.core.learning.memory import NodeStats
 from lithos.imports.checks import check_upstream
 from lithos.kernel.parts import utc_now
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.upkeep import checks_storage
 from lithos.services.upkeep.checks import run_check
 from lithos.services.upkeep.checks_notes import check_vault_files

@@ -15,7 +15,8 @@ import lithos.app.maintenance
 from lithos.app.maintenance import owned, reconcile
 from lithos.catalogue.note_graph import NoteGraph, Resolved
 from lithos.config.catalogue import Config
-from lithos.config.sections import SearchConfig, StorageConfig
+from lithos.kernel.settings import StorageConfig
+from lithos.search.settings import SearchConfig
 from lithos.services.upkeep.reconcile_indices import SCOPES
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.fulltext_schema import remove_index
@@ -48,7 +49,7 @@ async def make_data(data: Path) -> Config:
 
 async def run(config: Config, *scopes: str, dry_run: bool = False) -> list[dict[str, Any]]:
     """The envelopes; a dry run must leave every byte and every time as it was."""
-    data = config.storage.data_dir
+    data = config.of(StorageConfig).data_dir
     before = (snapshot(data), tree(data))
     results = await reconcile(config, scopes or SCOPES, dry_run=dry_run)
     if dry_run:
@@ -65,7 +66,7 @@ def reasons(envelope: dict[str, Any]) -> list[str]:
 
 
 def projected(config: Config) -> list[tuple[Any, ...]]:
-    connection = apsw.Connection(str(config.storage.data_dir / ".lithos" / "edges.db"))
+    connection = apsw.Connection(str(config.of(StorageConfig).data_dir / ".lithos" / "edges.db"))
     sql = "SELECT from_id,to_id,weight FROM edges WHERE provenance_type='frontmatter'"
     return connection.execute(sql).fetchall()
 
@@ -205,7 +206,9 @@ async def test_scopes_are_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 async def test_what_cannot_be_repaired_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = await make_data(tmp_path)
-    config = Config(storage=config.storage, search=SearchConfig(embedding_model=str(tmp_path / "no model")))
+    config = Config(
+        storage=config.of(StorageConfig), search=SearchConfig(embedding_model=str(tmp_path / "no model"))
+    )
     monkeypatch.setattr(lithos.app.maintenance, "load_embedder", load_embedder)
     assert (await run(config, "indices"))[0]["status"] == "noop"
     shutil.rmtree(tmp_path / ".usearch")

@@ -17,7 +17,7 @@ import pytest
 from lithos.app.backup import back_up, restore
 from lithos.app.stores import close_stores, open_stores
 from lithos.config.catalogue import Config
-from lithos.config.sections import StorageConfig
+from lithos.kernel.settings import StorageConfig
 
 pytestmark = pytest.mark.slow
 #: What a restore does to names.

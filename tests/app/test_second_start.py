@@ -17,7 +17,9 @@ from lithos.app import Server, running_server
 from lithos.catalogue import scan
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
-from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig
+from lithos.kernel.settings import StorageConfig
+from lithos.search.settings import SearchConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.resources import Library
 from lithos.stores.notes.files import NoteFiles

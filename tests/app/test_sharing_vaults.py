@@ -19,7 +19,9 @@ from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.app.vaults import Vaults, serve_vaults
 from lithos.config.catalogue import Config
 from lithos.config.load import LoadedConfig
-from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig
+from lithos.kernel.settings import StorageConfig
+from lithos.search.settings import SearchConfig
+from lithos.server.settings import ServerConfig
 from lithos.telemetry import configure_logging
 from tests.front.running import SETTINGS
 from tests.servers import load_once

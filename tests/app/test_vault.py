@@ -27,8 +27,10 @@ from lithos.app.backup import back_up, restore
 from lithos.app.doctor import examine_all, make_patient
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
-from lithos.config.sections import SearchConfig, ServerConfig, StorageConfig
+from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import open_notes
+from lithos.search.settings import SearchConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.state import ServerState
 from lithos.services.upkeep.validation import validate_notes
 from lithos.stores.backup import BackupRefused

@@ -26,6 +26,7 @@ from lithos.config.load import state_of_vault
 from lithos.front.bridge.client import OwnerClient
 from lithos.front.bridge.link import OwnerLink
 from lithos.front.bridge.messages import Request
+from lithos.kernel.settings import StorageConfig
 from lithos.stores.lock import OwnerRecord, encode_owner
 from lithos.stores.tokens import digest_of, read_tokens
 
@@ -70,10 +71,10 @@ def test_the_option_may_stand_at_every_level() -> None:
 
 def test_a_command_is_about_the_default_vault_or_the_one_that_is_named(place: Path) -> None:
     session = session_of("-c", "c.yaml", "stats")
-    assert (session.default_vault, session.config.storage.vault) == ("work", place / "w")
+    assert (session.default_vault, session.config.of(StorageConfig).vault) == ("work", place / "w")
     assert [vault.name for vault in session.vaults] == ["work", "home"]
     home = session_of("-c", "c.yaml", "--vault", "home", "stats")
-    assert (home.default_vault, home.config.storage.vault) == ("home", place / "h")
+    assert (home.default_vault, home.config.of(StorageConfig).vault) == ("home", place / "h")
     assert [vault.name for vault in home.vaults] == ["home"]
     by_folder = session_of("-c", "c.yaml", "--vault", "./h", "stats")
     assert by_folder.default_vault == "home"

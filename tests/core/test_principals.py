@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from lithos.config.sections import ServerConfig
 from lithos.core.errors import InvalidInput
 from lithos.core.principals import PERSON_AGENT, RESERVED, UNKNOWN_AGENT, check_agent, is_reserved
+from lithos.server.settings import ServerConfig
 
 PACKAGE = Path(__file__).parents[2] / "lithos"
 #: What names an actor: keyword, parameter, key of a call's arguments, constant.

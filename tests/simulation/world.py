@@ -19,8 +19,10 @@ from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.app import Server, running_server
 from lithos.app.stores import close_stores
 from lithos.config.catalogue import Config
-from lithos.config.sections import IndexConfig, ServerConfig, StorageConfig
 from lithos.core.errors import StorageFailed
+from lithos.kernel.settings import StorageConfig
+from lithos.notes.settings import IndexConfig
+from lithos.server.settings import ServerConfig
 from lithos.stores.on_disk import Stores
 from tests.simulation.agents import Agent
 from tests.simulation.checking import PATIENCE, settle, stop

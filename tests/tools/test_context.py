@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import lithos.services.context.context
-from lithos.config.sections import LcmaConfig
+from lithos.memory.settings import LcmaConfig
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.feedback import Learning
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving

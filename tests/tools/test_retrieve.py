@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.config.sections import LcmaConfig, SearchConfig
 from lithos.core.learning.memory import Receipt
+from lithos.memory.settings import LcmaConfig
+from lithos.search.settings import SearchConfig
 from lithos.services.retrieve.feedback import Learning
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.tools.contract.arguments import ArgumentFault

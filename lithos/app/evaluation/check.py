@@ -18,6 +18,8 @@ from lithos.core.findings import DOCTOR, Finding, check, fail, name_some, ok, wa
 from lithos.core.learning.questions import RememberedQuestion
 from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachable
 from lithos.kernel.parts import utc_now
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.retrieve.questions import PRIVATE
 from lithos.services.upkeep.checks import Patient, look_aside
 from lithos.services.upkeep.stored_questions import list_questions
@@ -36,7 +38,7 @@ def cited_questions(config: Config) -> list[tuple[Question, str]]:
     Works beside a running server. Raises `FileNotFoundError` without a folder of notes, and what `snapshot`
     raises.
     """
-    data = config.storage.data_dir
+    data = config.of(StorageConfig).data_dir
     stats: Path = data / ".lithos" / "stats.db"
     remembered = list_questions(stats, _MOST_READ, is_live=is_owned(data / ".lithos" / "lock"))
     if not remembered:
@@ -90,14 +92,14 @@ def find_tests(data: Path) -> bool:
 async def _check_knowledge(patient: Patient) -> list[Finding]:
     """How many of the tests pass: asked of the running server, or of a copy of the files."""
     config, owner, is_live = patient.config, patient.owner.record, patient.is_live
-    path = config.storage.data_dir / TESTS
+    path = config.of(StorageConfig).data_dir / TESTS
     try:
         questions = await look_aside(lambda: load_questions(path))
     except UnusableTests as error:
         return [fail(f"The knowledge tests cannot be run. {error}", "Correct the file, or take it away.")]
     if is_live and (owner is None or owner.url is None):
         return [warn("The knowledge tests were not run.", "See the check of the owner.")]
-    if not config.storage.notes_folder.is_dir():
+    if not config.of(StorageConfig).notes_folder.is_dir():
         return [warn("The knowledge tests were not run.", "See the check of the notes.")]
     try:
         with trio.move_on_after(BOUND):
@@ -115,7 +117,9 @@ async def _check_knowledge(patient: Patient) -> list[Finding]:
 
 async def _ask(patient: Patient, owner: OwnerRecord | None, questions: tuple[Question, ...]) -> Evaluation:
     if owner is not None and owner.url is not None:
-        client = OwnerClient(owner.url, owner.token or patient.config.server.auth_token, _ANSWER_WAIT)
+        client = OwnerClient(
+            owner.url, owner.token or patient.config.of(ServerConfig).auth_token, _ANSWER_WAIT
+        )
         return await evaluate(client, questions)
     assert patient.run_server is not None
     return await rehearse(patient.config, patient.run_server, lambda tools: evaluate(tools, questions))

@@ -21,10 +21,13 @@ import trio
 
 from lithos.app.evaluation.asking import AskingFailed, Evaluation
 from lithos.config.catalogue import Config
+from lithos.history.settings import HistoryConfig
 from lithos.kernel.parts import Parts
 from lithos.kernel.running import RunServer
+from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import open_notes
 from lithos.search.whole_index import WholeIndex
+from lithos.server.settings import ServerConfig
 from lithos.services.upkeep.checks import look_aside
 from lithos.stores.backup import copy_database, find_links, make_links
 from lithos.tools.contract.registry import Tools
@@ -77,7 +80,7 @@ def copy_for_reading(config: Config, folder: Path, stop: threading.Event) -> Con
 
     Once nobody waits any more, `stop` ends it.
     """
-    storage = config.storage
+    storage = config.of(StorageConfig)
     data = folder / "data"
     is_vault = storage.vault is not None
     notes = folder / "vault" if is_vault else data / storage.knowledge_subdir
@@ -88,18 +91,17 @@ def copy_for_reading(config: Config, folder: Path, stop: threading.Event) -> Con
     for name in _INDEXES:
         with suppress(FileNotFoundError):  # there may be none yet
             shutil.copytree(storage.data_dir / name, data / name, symlinks=True)
-    return attrs.evolve(
-        config,
-        server=attrs.evolve(config.server, watch_files=False, max_answer_chars=0),
-        storage=attrs.evolve(storage, data_dir=data, vault=notes if is_vault else None),
-        history=attrs.evolve(config.history, enabled=False),
+    return config.replace(
+        attrs.evolve(config.of(ServerConfig), watch_files=False, max_answer_chars=0),
+        attrs.evolve(storage, data_dir=data, vault=notes if is_vault else None),
+        attrs.evolve(config.of(HistoryConfig), enabled=False),
     )
 
 
 def _copy_notes(config: Config, target: Path, stop: threading.Event) -> None:
     """The note files under their own names, and the links through which they are reached."""
-    root = os.path.realpath(config.storage.notes_folder)
-    for file in open_notes(config.storage).list_notes():
+    root = os.path.realpath(config.of(StorageConfig).notes_folder)
+    for file in open_notes(config.of(StorageConfig)).list_notes():
         source = f"{root}/{file.path}"
         if stop.is_set():
             return

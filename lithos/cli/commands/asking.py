@@ -15,8 +15,10 @@ from lithos.cli.session import CommandFailed, Session
 from lithos.cli.starting import find_options
 from lithos.core.principals import CLI_AGENT
 from lithos.front.bridge.client import TIMEOUT, OwnerClient
+from lithos.kernel.settings import StorageConfig
 from lithos.server.command.asker import Asker, LocalServers
 from lithos.server.command.declaring import Invocation
+from lithos.server.settings import ServerConfig
 from lithos.stores.lock import is_owned, read_owner
 
 #: A server that starts says its address within a moment, another query is over by then.
@@ -80,13 +82,13 @@ async def require_owner(session: Session, why: str) -> OwnerClient:
 
 
 def _none_owns(session: Session, why: str) -> str:
-    data = session.config.storage.data_dir
+    data = session.config.of(StorageConfig).data_dir
     return f"No server owns {data} now, and {why}. Start it with: {how_to_serve(session)}"
 
 
 def how_to_serve(session: Session) -> str:
     """The command that starts a server here."""
-    storage = session.config.storage
+    storage = session.config.of(StorageConfig)
     if session.vaults:
         return shlex.join(("lithos", *find_options(session), "serve", "-t", "http"))
     vault = "" if storage.vault is None else f"--vault {storage.vault} "
@@ -99,7 +101,7 @@ def owner_now(session: Session, timeout: float = TIMEOUT) -> OwnerClient | None:
     owner = read_owner(lock) if is_owned(lock) else None
     if owner is None or owner.url is None:
         return None
-    return OwnerClient(owner.url, owner.token or session.config.server.auth_token, timeout)
+    return OwnerClient(owner.url, owner.token or session.config.of(ServerConfig).auth_token, timeout)
 
 
 def accept(answer: Mapping[str, Any] | None) -> Mapping[str, Any]:

@@ -24,6 +24,7 @@ from lithos.cli.progress import counted, progress_bars
 from lithos.cli.session import CommandFailed, Session, check_places, load_session, refusing
 from lithos.config.vaults import NamedVault
 from lithos.core.findings import name_some
+from lithos.kernel.settings import StorageConfig
 from lithos.stores.backup import BackupIndex, BackupRefused
 
 #: The name of a file that stands for stdout.
@@ -67,7 +68,7 @@ def run_backup(session: Session) -> int:
 
 def _about(session: Session, vault: NamedVault) -> Session:
     """The session of one vault, whose folder must be there. Raises `CommandFailed`."""
-    trouble = check_places(vault.loaded.config.storage)
+    trouble = check_places(vault.loaded.config.of(StorageConfig))
     if trouble is not None:
         raise CommandFailed(trouble, exit_code=2)
     return session.about(vault)
@@ -162,7 +163,11 @@ def _tell_backup(session: Session, target: Path, index: BackupIndex, vault: str 
 
 
 def _tell_restored(session: Session, restored: Restored, indexed: ReindexResult) -> None:
-    data, vault, index = session.config.storage.data_dir, session.config.storage.vault, restored.index
+    data, vault, index = (
+        session.config.of(StorageConfig).data_dir,
+        session.config.of(StorageConfig).vault,
+        restored.index,
+    )
     lines = [f"Restored {index.counts['notes']} notes, {index.counts['files']} files to {data}"]
     if vault is not None:
         lines.append(f"The notes are in {vault}")

@@ -24,6 +24,7 @@ from lithos.config.vaults import NamedVault, Vaults
 from lithos.core.findings import SEVERITIES, CheckResult, worst
 from lithos.core.note_issues import Amendment, plan_amendments
 from lithos.kernel.parts import utc_now
+from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import open_notes, style_of
 from lithos.server.command.declaring import Invocation
 from lithos.services.upkeep.checks import Patient
@@ -101,7 +102,7 @@ def _patient_of(
 
 
 def _patient(loaded: LoadedConfig, problems: list[str], invocation: Invocation) -> Patient:
-    places = check_places(loaded.config.storage)
+    places = check_places(loaded.config.of(StorageConfig))
     problems += [places.removesuffix(".")] if places else []
     logs = LogSettings(level="error")
     try:
@@ -122,7 +123,7 @@ def run_validate(session: Session) -> int:
     Also 1 when a file could not be written or nobody allowed what was planned. Raises what
     `explained_failures` explains.
     """
-    storage, typed = session.config.storage, session.typed
+    storage, typed = session.config.of(StorageConfig), session.typed
     session.require_notes("or put the folder back.")
     files = open_notes(storage)
     wanted = typed.get("fix", False)
@@ -174,13 +175,13 @@ def _code(left: Validation, session: Session) -> int:
 
 def _look(session: Session, files: NoteFiles, progress: Progress | None) -> Validation:
     """Validate what a server's scan finds: ids of files that name none, and who has those of several."""
-    style, survey = style_of(session.config.storage), survey_of(session.config, utc_now())
+    style, survey = style_of(session.config.of(StorageConfig)), survey_of(session.config, utc_now())
     return validate_notes(files, progress, survey.nameless, style, survey.doubled, survey.copies)
 
 
 async def _owning(session: Session, work: Callable[[Progress | None], T]) -> T:
     """Do the work in a thread, as the owner of the data directory. Raises `AlreadyOwned`."""
-    async with owned(session.config.storage):
+    async with owned(session.config.of(StorageConfig)):
         with progress_bars(session, "files") as progress:
             return await Threads().run(partial(work, progress))
 

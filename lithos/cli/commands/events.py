@@ -21,6 +21,7 @@ from trio_websocket import (
 from lithos.cli.output import print_json
 from lithos.cli.session import CommandFailed, Session
 from lithos.front.events.frames import event_record, resync_record
+from lithos.server.settings import ServerConfig
 from lithos.services.tasks.event_stream import PAGE, EventFilter, Resync, parse_position
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.lock import OwnerRecord, is_owned, read_owner
@@ -96,7 +97,7 @@ class Feed:
     ) -> WebSocketConnection:
         names = ("types", "tags", "since", "subscriber")
         query = urlencode({name: value for name in names if (value := getattr(self, name))})
-        token = owner.token or self.session.config.server.auth_token
+        token = owner.token or self.session.config.of(ServerConfig).auth_token
         headers = [(b"authorization", f"Bearer {token}".encode())] if token else []
         address = urlsplit(owner.url or "")
         path = f"{address.path.rstrip('/')}{PATH}?{query}"

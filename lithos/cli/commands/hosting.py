@@ -26,7 +26,9 @@ from lithos.config.catalogue import Config
 from lithos.config.vaults import NamedVault
 from lithos.front.server.ports import FrontSettings
 from lithos.kernel.parts import Parts
+from lithos.kernel.settings import StorageConfig
 from lithos.server.command.serving import Announced, Backlog
+from lithos.server.settings import ServerConfig
 from lithos.services.notes.resources import Library
 from lithos.stores.lock import OwnerLock
 
@@ -108,7 +110,7 @@ async def host_vaults(session: Session, shutdown: trio.Event, ready: trio.Event)
     from lithos.app.vaults import Vaults, serve_vaults  # which a server of one has no use for
 
     config = session.config
-    if config.server.public_url is not None:
+    if config.of(ServerConfig).public_url is not None:
         raise CommandFailed(
             "server.public_url cannot be set beside several vaults: clients elsewhere are let into one vault "
             "alone. Serve that vault by a server of its own, or leave server.public_url out.",
@@ -116,16 +118,18 @@ async def host_vaults(session: Session, shutdown: trio.Event, ready: trio.Event)
         )
     names = ", ".join(vault.name for vault in session.vaults)
     announce(session, f"Initializing Lithos with the vaults {names}...")
-    is_stdio = config.server.transport == "stdio"
+    is_stdio = config.of(ServerConfig).transport == "stdio"
     named = {
         vault.name: evolve(vault.loaded, sources=_own_sources(vault, session.vaults))
         for vault in session.vaults
     }
     default = session.default_vault or next(iter(named))
     vaults = Vaults(named, default, asks_always=is_stdio)
-    host, port = ("127.0.0.1", 0) if is_stdio else (config.server.host, config.server.port)
+    host, port = (
+        ("127.0.0.1", 0) if is_stdio else (config.of(ServerConfig).host, config.of(ServerConfig).port)
+    )
     settings = front_settings(
-        config, host, port, config.server.auth_token, console=not is_stdio, private=is_stdio
+        config, host, port, config.of(ServerConfig).auth_token, console=not is_stdio, private=is_stdio
     )
     ready.set()
     async with trio.open_nursery() as nursery:
@@ -164,13 +168,13 @@ async def _serve_all_on_stdio(session: Session, vaults: Vaults, shutdown: trio.E
 
 async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -> None:
     config = session.config
-    if config.server.transport == "stdio":
+    if config.of(ServerConfig).transport == "stdio":
         await _serve_stdio(session, server, shutdown)
         return
     async with trio.open_nursery() as nursery:
         told: dict[str, Any] = {"sources": session.sources, "warnings": session.warnings}
-        told["public_url"] = config.server.public_url
-        listens = config.server
+        told["public_url"] = config.of(ServerConfig).public_url
+        listens = config.of(ServerConfig)
         settings = front_settings(config, listens.host, listens.port, listens.auth_token, **told)
         front = partial(serve_front, settings, server, shutdown)
         host, port = await nursery.start(front)
@@ -180,7 +184,7 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         if bound != urlsplit(url).netloc:
             text += f", bound to {bound} (every interface)"
         announce(session, text, url=url, bound=bound)
-        if (public := config.server.public_url) is not None:
+        if (public := config.of(ServerConfig).public_url) is not None:
             announce(session, f"Clients elsewhere are let in by OAuth at {public}/mcp", public_url=public)
         said = server.find(Announced)
         if said is not None and said.announcement is not None:
@@ -204,7 +208,7 @@ async def _serve_loopback(
     session: Session, server: Server, shutdown: trio.Event, nursery: trio.Nursery
 ) -> None:
     """Listen in `nursery` until `shutdown`, with a token that only readers of the lock know."""
-    token = session.config.server.auth_token
+    token = session.config.of(ServerConfig).auth_token
     settings = front_settings(session.config, "127.0.0.1", 0, token, console=False, private=True)
     front = partial(serve_front, settings, server, shutdown)
     host, port = await nursery.start(front)
@@ -219,11 +223,11 @@ def front_settings(
         host=host,
         port=port,
         version=__version__,
-        max_body_bytes=8 * config.storage.max_content_size_bytes + MIB,
+        max_body_bytes=8 * config.of(StorageConfig).max_content_size_bytes + MIB,
         auth_token=token,
-        allowed_hosts=config.server.allowed_hosts,
-        allowed_origins=config.server.allowed_origins,
-        console=console and config.server.console,
+        allowed_hosts=config.of(ServerConfig).allowed_hosts,
+        allowed_origins=config.of(ServerConfig).allowed_origins,
+        console=console and config.of(ServerConfig).console,
         **more,
     )
 

@@ -25,6 +25,9 @@ from lithos.core.importing import ImportRefused, Record, RowBatch, Source
 from lithos.core.journal.carrying import Carried, KeptRow
 from lithos.core.principals import COMMAND, IMPORT_AGENT, acting_as
 from lithos.front.bridge.client import OwnerClient
+from lithos.kernel.settings import StorageConfig
+from lithos.search.settings import SearchConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.importing import records, run
 from lithos.services.importing.dead_links import DeadLink
 from lithos.services.importing.importing import Importing
@@ -168,7 +171,7 @@ def run_import(session: Session) -> int:
     typed = session.typed
     path = Path(typed["source"])
     _refuse_own(path, session.config)
-    source = _find_source(path, typed.get("kind"), session.config.storage.max_content_size_bytes)
+    source = _find_source(path, typed.get("kind"), session.config.of(StorageConfig).max_content_size_bytes)
     options = Options(
         kind=source.kind,
         agent=str(typed.get("agent", IMPORT_AGENT)).strip(),
@@ -206,7 +209,7 @@ def _find_source(path: Path, kind: str | None, most: int) -> Source:
 def _refuse_own(path: Path, config: Config) -> None:
     """Refuse a source that is inside of the data directory or the notes, or has them inside."""
     real = os.path.realpath(path)
-    for own in (config.storage.data_dir, config.storage.notes_folder):
+    for own in (config.of(StorageConfig).data_dir, config.of(StorageConfig).notes_folder):
         target = os.path.realpath(own)
         if _is_within(real, target):
             raise CommandFailed(
@@ -247,17 +250,15 @@ async def _writer(session: Session, options: Options) -> AsyncIterator[Writer]:
         return
     from lithos.search.whole_index import WholeIndex  # loads what a server is made of
 
-    config = attrs.evolve(
-        session.config,
-        server=attrs.evolve(session.config.server, watch_files=False),
-        # The accurate tier takes a tenth of a second of all cores for a note; the next server does it.
-        search=attrs.evolve(session.config.search, tier="static"),
+    config = session.config.replace(
+        attrs.evolve(session.config.of(ServerConfig), watch_files=False),
+        attrs.evolve(session.config.of(SearchConfig), tier="static"),
     )
-    storage = config.storage
+    storage = config.of(StorageConfig)
     with tempfile.TemporaryDirectory(prefix="lithos-import-") as folder:
         if options.dry_run and storage.vault is None and not storage.notes_folder.is_dir():
             # A look makes no data directory.
-            config = attrs.evolve(config, storage=attrs.evolve(storage, data_dir=Path(folder)))
+            config = config.replace(attrs.evolve(storage, data_dir=Path(folder)))
         async with local_servers(session.invocation).run(config) as server:
             sys.setswitchinterval(SWITCH_INTERVAL)
             with acting_as(COMMAND):

@@ -25,6 +25,7 @@ from lithos.cli.output import print_line, tell, warn
 from lithos.cli.progress import progress_bars
 from lithos.cli.session import CommandFailed, Session
 from lithos.core.learning.questions import QuestionFilter
+from lithos.memory.settings import LcmaConfig
 from lithos.services.upkeep.reconcile_indices import SCOPES
 
 
@@ -167,7 +168,7 @@ def run_extract(session: Session) -> int:
     """Find the entities of all notes; 1 when some could not be. Raises `CommandFailed`."""
     session.require_notes(_WAY_OUT)
     dry_run, force = session.typed.get("dry_run", False), session.typed.get("force", False)
-    if force and not session.config.lcma.write_entities:
+    if force and not session.config.of(LcmaConfig).write_entities:
         raise CommandFailed(
             "--force replaces entities that people wrote into their notes, and nothing is written into notes "
             "while lcma.write_entities is false. Set it to true, or leave --force out."

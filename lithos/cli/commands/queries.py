@@ -13,6 +13,7 @@ from lithos.cli.session import CommandFailed, Session
 from lithos.cli.streams import make_printable
 from lithos.core.principals import CLI_AGENT
 from lithos.core.times import parse_time
+from lithos.kernel.settings import StorageConfig
 from lithos.server.command.asker import Asker
 
 #: Tasks whose findings are asked for, each with a call of its own, and how many calls run at once.
@@ -68,7 +69,7 @@ def shorten(text: str, most: int) -> str:
 async def stats(session: Session, asker: Asker) -> int:
     """Print numbers; 0."""
     answer = await ask_tool(asker, "lithos_stats", {})
-    data = str(session.config.storage.data_dir)
+    data = str(session.config.of(StorageConfig).data_dir)
     pairs = {name: answer[key] for name, key in _STATISTICS.items()} if not session.as_json else {}
     lines = list_pairs("Lithos Statistics", {**pairs, "Data directory": data})
     tell(session, {**answer, "data_dir": data}, lines)

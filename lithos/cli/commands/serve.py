@@ -20,6 +20,8 @@ from lithos.cli.output import announce
 from lithos.cli.session import CommandFailed, Session
 from lithos.cli.streams import PARENT, STOPPING
 from lithos.core.times import format_time
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.stores.lock import (
     AlreadyOwned,
     OwnerLock,
@@ -56,7 +58,7 @@ async def _serve(session: Session, signals: Sequence[int]) -> None:
         running = trio.CancelScope()
         await nursery.start(_watch_signals, shutdown, ready, running)
         if not signals:
-            if session.config.server.transport == "stdio":
+            if session.config.of(ServerConfig).transport == "stdio":
                 nursery.start_soon(_watch_parent, shutdown)
             with running:
                 await _own_or_bridge(session, shutdown, ready)
@@ -65,7 +67,7 @@ async def _serve(session: Session, signals: Sequence[int]) -> None:
 
 async def _own_or_bridge(session: Session, shutdown: trio.Event, ready: trio.Event) -> None:
     """Raises `AlreadyOwned` where only an owner can serve."""
-    is_stdio = session.config.server.transport == "stdio"
+    is_stdio = session.config.of(ServerConfig).transport == "stdio"
     # One vault on stdio is passed on to whoever serves it, as one without a name is.
     if session.vaults and not (is_stdio and len(session.vaults) == 1):
         if is_stdio:
@@ -80,11 +82,11 @@ async def _own_or_bridge(session: Session, shutdown: trio.Event, ready: trio.Eve
     except VaultOwned:
         raise  # with another data directory, so there is nothing to bridge to
     except AlreadyOwned:
-        if session.config.server.transport != "stdio" or not await _is_within_reach(lock.path):
+        if session.config.of(ServerConfig).transport != "stdio" or not await _is_within_reach(lock.path):
             raise
-        vault = session.config.storage.vault
+        vault = session.config.of(StorageConfig).vault
         if vault is not None and await Threads().run(partial(serves_other, vault)):
-            data = session.config.storage.data_dir
+            data = session.config.of(StorageConfig).data_dir
             raise CommandFailed(
                 f"The server that owns {data} does not serve {vault}. Stop it first, or "
                 "name another --data-dir for this vault.",
@@ -137,7 +139,7 @@ async def _bridge(session: Session, shutdown: trio.Event) -> None:
 
     gc.freeze()
     gc.enable()
-    path, token = session.private / "lock", session.config.server.auth_token
+    path, token = session.private / "lock", session.config.of(ServerConfig).auth_token
 
     seen: OwnerRecord | None = None
 
@@ -172,7 +174,7 @@ def _take(lock: OwnerLock) -> None:
 
 
 def _make_lock(session: Session) -> OwnerLock:
-    storage = session.config.storage
+    storage = session.config.of(StorageConfig)
     return lock_of(storage.data_dir, storage.vault, needs_locks=storage.lock)
 
 

@@ -26,6 +26,7 @@ from lithos.cli.hooks.checkpoint import (
 )
 from lithos.cli.output import tell
 from lithos.cli.session import CommandFailed, Session, refusing
+from lithos.kernel.settings import StorageConfig
 from lithos.stores.told import SessionBusy, ToldSession, sessions_folder, told_session
 
 #: Seconds to wait for another briefing of the same session.
@@ -56,7 +57,7 @@ def _told(session: Session) -> Iterator[ToldSession | None]:
     if name is None:
         yield None
         return
-    data = session.config.storage.data_dir
+    data = session.config.of(StorageConfig).data_dir
     with (
         refusing(SessionBusy, ValueError),
         told_session(sessions_folder(os.environ), data, name, _SESSION_WAIT) as told,

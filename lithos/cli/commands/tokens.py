@@ -23,6 +23,7 @@ from lithos.core.oauth.redirects import check_redirects
 from lithos.core.principals import Rights
 from lithos.core.scopes import Scope, check_typed, make_scope
 from lithos.core.times import format_time
+from lithos.server.settings import ServerConfig
 from lithos.services.vault_tokens import find_tokens, insert_token, open_all, revoke_token
 from lithos.stores.oauth.clients import MOST_CLIENTS, ClientsFull, ClientStore
 from lithos.stores.oauth.login_links import LoginLinks
@@ -74,7 +75,10 @@ def _create(session: Session) -> int:
     if token.scope is not None:
         _hint(session, _limits_of(token.scope))
     _hint(session, "Clients send it as a header: Authorization: Bearer TOKEN")
-    if session.config.server.auth_token is None and len(read_tokens(_first(session, chosen)) or ()) == 1:
+    if (
+        session.config.of(ServerConfig).auth_token is None
+        and len(read_tokens(_first(session, chosen)) or ()) == 1
+    ):
         these = "any of these vaults" if session.vaults else "this server"
         _hint(session, f"From now on nobody uses {these} without a token, but this user's commands.")
     return 0
@@ -255,7 +259,7 @@ def _off(session: Session) -> int:
     else:
         TokenStore(session.private).stop_asking()
     tell(session, {"required": False}, "Named tokens are not asked for any more.")
-    if session.config.server.auth_token is None:
+    if session.config.of(ServerConfig).auth_token is None:
         _hint(session, "Everyone who can reach this server can now read and change all notes.")
     return 0
 

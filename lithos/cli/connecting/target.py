@@ -15,6 +15,8 @@ from attrs import frozen
 from lithos.cli.session import Session
 from lithos.cli.starting import find_options, find_program
 from lithos.config.catalogue import Config
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.stores.lock import read_owner
 from lithos.stores.oauth.token_files import asks_for_tokens
 
@@ -111,9 +113,10 @@ class Link:
 def find_target(session: Session) -> Target:
     """The server of this configuration."""
     config = session.config
-    data = config.storage.data_dir.absolute()
-    host = config.server.host if config.server.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
-    url = f"http://{f'[{host}]' if ':' in host else host}:{config.server.port or 8765}"
+    data = config.of(StorageConfig).data_dir.absolute()
+    server = config.of(ServerConfig)
+    host = server.host if server.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
+    url = f"http://{f'[{host}]' if ':' in host else host}:{server.port or 8765}"
     owner = read_owner(data / ".lithos" / "lock")
     if owner is not None and not owner.private and owner.url is not None:
         url = owner.url.removesuffix(session.prefix)
@@ -132,9 +135,9 @@ def find_target(session: Session) -> Target:
 
 def _wants_token(config: Config) -> bool:
     """Whether requests over HTTP need a token: that of the configuration, or a named one."""
-    if config.server.auth_token is not None:
+    if config.of(ServerConfig).auth_token is not None:
         return True
-    return asks_for_tokens(config.storage.data_dir / ".lithos")
+    return asks_for_tokens(config.of(StorageConfig).data_dir / ".lithos")
 
 
 def _list(value: object) -> list[Any]:

@@ -20,6 +20,7 @@ import attrs
 import trio
 from attrs import define
 
+from lithos.access.settings import AgentsConfig
 from lithos.app import Server, running_server
 from lithos.app.front import serve_front
 from lithos.cli.commands.events import Feed, Record
@@ -29,6 +30,7 @@ from lithos.cli.output import print_json, print_line
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config
 from lithos.front.bridge.client import OwnerClient
+from lithos.kernel.settings import StorageConfig
 
 #: What a copy of a vault goes without: version control, and what programs keep for themselves.
 _HIDDEN = shutil.ignore_patterns(".*")
@@ -73,7 +75,7 @@ _NEXT = (
 def run_demo(session: Session) -> int:
     """Play the demo, or serve the scripted day; the folder is gone afterwards."""
     data = Path(tempfile.mkdtemp(prefix="lithos-demo-"))
-    config = attrs.evolve(session.config, storage=attrs.evolve(session.config.storage, data_dir=data))
+    config = session.config.replace(attrs.evolve(session.config.of(StorageConfig), data_dir=data))
     stays = session.typed.get("stay", False)
     try:
         trio.run(_stay if stays else _play, attrs.evolve(session, config=config))
@@ -96,12 +98,12 @@ async def _play(session: Session) -> None:
 async def _stay(session: Session) -> None:
     """Play the scripted day, then serve it until the process is interrupted or terminated."""
     is_asked_for = bool(session.named.chosen) or not session.vaults  # a configured vault is not played with
-    vault = session.config.storage.vault if is_asked_for else None
-    folder = session.config.storage.data_dir / "knowledge"
+    vault = session.config.of(StorageConfig).vault if is_asked_for else None
+    folder = session.config.of(StorageConfig).data_dir / "knowledge"
     if vault is not None:
         await trio.to_thread.run_sync(partial(shutil.copytree, vault, folder, ignore=_HIDDEN))
-    storage = attrs.evolve(session.config.storage, vault=None)
-    config, clock = attrs.evolve(session.config, storage=storage, agents=SCOPES), DayClock()
+    storage = attrs.evolve(session.config.of(StorageConfig), vault=None)
+    config, clock = session.config.replace(storage, AgentsConfig(agents=SCOPES)), DayClock()
     _tell(session, "Playing a day of eight agents ...")
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with _serving(config, session.typed.get("port", 0), clock=clock) as (server, url):

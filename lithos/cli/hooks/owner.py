@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from lithos.cli.hooks.silence import NothingToTell
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 
 if TYPE_CHECKING:
     from lithos.server.command.declaring import Invocation
@@ -123,7 +125,7 @@ def _load_configured(invocation: Invocation) -> tuple[Path, str | None]:
             loaded = load_config(config_path=invocation.config, environment=os.environ, overrides=typed)
     except ConfigError as error:
         raise NothingToTell(str(error)) from error
-    return loaded.config.storage.data_dir, loaded.config.server.auth_token
+    return loaded.config.of(StorageConfig).data_dir, loaded.config.of(ServerConfig).auth_token
 
 
 def _read_owner(data: Path) -> tuple[str, str | None]:

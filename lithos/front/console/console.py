@@ -18,7 +18,6 @@ from werkzeug.routing import PathConverter
 
 from lithos.actors.blocking import Threads
 from lithos.actors.opening import Opening
-from lithos.config.sections import ServerConfig
 from lithos.core.errors import LithosError
 from lithos.core.limits import Newest
 from lithos.core.principals import ANYONE, RIGHTS, Principal, Rights
@@ -30,6 +29,7 @@ from lithos.front.server.ports import FrontSettings, SharedToolBox, ToolBox, Vau
 from lithos.kernel.capability import Pages
 from lithos.kernel.parts import Parts
 from lithos.metrics import Metrics
+from lithos.server.settings import ServerConfig
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 from lithos.tools.contract.arguments import ArgumentFault

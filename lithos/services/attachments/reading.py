@@ -56,6 +56,11 @@ class AttachmentReading:
     _files: NoteFiles
     _looking: Blocking = field(factory=Threads)
 
+    @property
+    def is_enabled(self) -> bool:
+        """Whether files beside the notes are found and read (`attachments.enabled`)."""
+        return self._attaching.is_enabled
+
     def find(self, note_id: str | None, path: str | None) -> AttachedFile | None:
         """The file with an id, at a path, or with a name in any folder as wiki-links have it."""
         files = self._attaching.files
@@ -148,7 +153,7 @@ class AttachmentReading:
         return await self._looking.run(look)
 
     def _missing(self, name: str) -> str:
-        if not self._attaching.is_enabled:
+        if not self.is_enabled:
             return (
                 f"{name[:200]} is no note, and other files are not read here: attachments.enabled is off. "
                 "Set it and restart the server."
@@ -192,7 +197,7 @@ class AttachmentReading:
 
     def embedded(self, targets: Iterable[str], most: int = 20) -> list[AttachedFile]:
         """The files with text that link targets of a note lead to, by name, each once."""
-        if not self._attaching.is_enabled:
+        if not self.is_enabled:
             return []
         files = self._attaching.files
         paths = {path for target in targets for path in self._attaching.named(target)}

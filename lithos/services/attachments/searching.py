@@ -20,12 +20,12 @@ from lithos.actors.indexing.ports import Asked, VectorQueries
 from lithos.actors.indexing.semantic import SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
-from lithos.config.sections import SearchConfig
 from lithos.core.attachments.kinds import asks_for_image, kind_of
 from lithos.core.errors import SearchBackendFailed
 from lithos.core.learning.match import TENTH, WEAK, Judged, judge
 from lithos.core.text.query import QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.core.text.snippet import WINDOW, Terms, find_passage
+from lithos.search.settings import SearchConfig
 from lithos.services.search.hybrid import LEG_NOTES, LONGEST_QUERY, Hybrid
 from lithos.services.search.least import judged_part
 from lithos.services.search.others import OtherHit, OtherQuery

@@ -16,7 +16,6 @@ from lithos.actors.blocking import Threads
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.actors.surviving import survive
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.config.sections import StorageConfig
 from lithos.core.learning.questions import (
     SHARE_KEPT,
     EmbedQuestions,
@@ -27,6 +26,7 @@ from lithos.core.learning.questions import (
     share_kept,
     sketch_of,
 )
+from lithos.kernel.settings import StorageConfig
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.questions import QuestionMemory, name_embedder

@@ -19,13 +19,13 @@ from attrs import define, field
 
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.surviving import survive
-from lithos.config.sections import LcmaConfig
 from lithos.core.learning.memory import (
     ForgetJobs,
     ForgetNotes,
     ForgetReceipts,
 )
 from lithos.core.tasks.model import Task
+from lithos.memory.settings import LcmaConfig
 from lithos.services.enrich.drain import Drain
 from lithos.services.enrich.projection import IncompleteScan
 from lithos.services.retrieve.feedback import Learning

@@ -25,7 +25,6 @@ from lithos.actors.opening import Opening
 from lithos.actors.remembering.actor import Memory
 from lithos.actors.writing.messages import ImportNote
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.config.sections import StorageConfig
 from lithos.core.errors import InvalidInput, LithosError, PathCollision, VersionConflict
 from lithos.core.importing import Record, RowBatch
 from lithos.core.journal.carrying import Carried
@@ -38,6 +37,7 @@ from lithos.core.principals import IMPORT_AGENT, check_agent
 from lithos.core.text.analysis import name_key
 from lithos.core.times import EPOCH
 from lithos.kernel.parts import Clock
+from lithos.kernel.settings import StorageConfig
 from lithos.services.importing.dead_links import PAGE, DeadLink, LinksOfImport
 from lithos.services.importing.records import (
     CHANGED_HERE,

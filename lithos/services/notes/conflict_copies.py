@@ -23,7 +23,6 @@ from lithos.actors.writing.outside_changes import CopyKeeping, CopyRemoval, Outs
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.kinship import MOST_VERSIONS
-from lithos.config.sections import StorageConfig
 from lithos.core.errors import (
     DocNotFound,
     HistoryDisabled,
@@ -57,6 +56,7 @@ from lithos.core.notes.document import parse_document
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import COMMAND, MERGE_AGENT, acting_as
 from lithos.kernel.parts import Clock
+from lithos.kernel.settings import StorageConfig
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import LoadedNote, NoteTexts
 from lithos.stores.history.store import HistoryStore

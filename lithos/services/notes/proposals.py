@@ -31,7 +31,6 @@ from lithos.actors.writing.messages import (
 from lithos.actors.writing.write_rules import check_content
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.relinking import relinked_by
-from lithos.config.sections import StorageConfig
 from lithos.core.errors import (
     Forbidden,
     InvalidInput,
@@ -61,6 +60,7 @@ from lithos.core.proposals import (
     Status,
 )
 from lithos.kernel.parts import Clock
+from lithos.kernel.settings import StorageConfig
 from lithos.services.notes.history import HistoryRequest, NoteHistory
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.merging import merge_files

@@ -17,7 +17,6 @@ from attrs import define, field, frozen
 
 from lithos.actors.indexing.indexer import Visibility
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.config.sections import LcmaConfig, SearchConfig
 from lithos.core.errors import InvalidInput, LcmaDisabled, LithosError
 from lithos.core.learning.match import WEAK
 from lithos.core.learning.memory import (
@@ -31,7 +30,9 @@ from lithos.core.learning.memory import (
 )
 from lithos.core.text.snippet import Terms
 from lithos.kernel.parts import Clock
+from lithos.memory.settings import LcmaConfig
 from lithos.metrics import Metrics
+from lithos.search.settings import SearchConfig
 from lithos.services.notes.texts import Snippets
 from lithos.services.retrieve.candidates import Chosen, Selection
 from lithos.services.retrieve.evidence import EvidencePipeline

@@ -13,7 +13,6 @@ from typing import Final
 from attrs import define, field, frozen
 
 from lithos.actors.indexing.semantic import SemanticUnavailable
-from lithos.config.sections import SearchConfig
 from lithos.core.errors import SearchBackendFailed
 from lithos.core.learning.arranging import highest_named, keep_places, lift_named, sink_bare
 from lithos.core.learning.lead import Covered
@@ -49,6 +48,7 @@ from lithos.core.learning.ranking import (
 )
 from lithos.core.text.query import begin_last, plain_words
 from lithos.core.text.snippet import Terms
+from lithos.search.settings import SearchConfig
 from lithos.services.search.ports import MeaningPort, NearestPort, NotesPort, WordsPort
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit

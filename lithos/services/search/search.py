@@ -15,7 +15,6 @@ from lithos.actors.indexing.indexer import Visibility
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.actors.opening import Opening, wait_telling
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.config.sections import SearchConfig
 from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.core.journal.agents import SEARCH_RESULT, AuditRow
 from lithos.core.learning.match import CANDIDATES, TENTH, WEAK, Judged, Strength, judge
@@ -24,6 +23,7 @@ from lithos.core.text.chunk import ChunkSizes
 from lithos.core.text.query import Node, QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.core.text.snippet import Terms
 from lithos.kernel.parts import Clock
+from lithos.search.settings import SearchConfig
 from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.search.asked import Asked
 from lithos.services.search.explaining import Explained, Explainer, Explanation, meaning_alone, words_alone

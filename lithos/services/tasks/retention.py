@@ -18,7 +18,6 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.settled_clock import SettledClock
 from lithos.actors.surviving import survive
-from lithos.config.sections import EventsConfig
 from lithos.core.commands import BoardCommand
 from lithos.core.journal.agents import Agent, size_of
 from lithos.core.journal.ports import KnownNotes
@@ -31,6 +30,7 @@ from lithos.core.journal.retention import (
     KeepTime,
     UpkeepStep,
 )
+from lithos.events.settings import EventsConfig
 from lithos.kernel.capability import Retention
 from lithos.stores.coordination.old_rows import OldRows
 from lithos.stores.coordination.store import CoordinationStore

@@ -23,7 +23,6 @@ from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.lineage import Lineage
-from lithos.config.sections import CareConfig
 from lithos.core.findings import Group, Issue, Named, Report, checks_of, load_checks
 from lithos.core.notes.model import WarningKind
 from lithos.core.tasks.commands import CreateTask
@@ -32,6 +31,7 @@ from lithos.services.notes.texts import NoteTexts
 from lithos.services.tasks.coordination import Coordination, TaskFilter
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.notes.files import NoteFiles
+from lithos.upkeep.settings import CareConfig
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -21,6 +21,8 @@ from lithos.config.catalogue import Config
 from lithos.core.findings import Check, CheckResult, Finding, Issue, fail, ok, warn
 from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.running import RunServer
+from lithos.kernel.settings import StorageConfig
+from lithos.search.settings import SearchConfig
 from lithos.services.enrich.projection import Projection
 from lithos.services.upkeep.validation import Survey
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, load_embedder
@@ -89,7 +91,7 @@ class Patient:
     @property
     def data(self) -> Path:
         """The data directory."""
-        return self.config.storage.data_dir
+        return self.config.of(StorageConfig).data_dir
 
     @property
     def private(self) -> Path:
@@ -132,7 +134,7 @@ class Patient:
     @property
     def sizes(self) -> ChunkSizes:
         """How notes are cut for the indexes."""
-        return ChunkSizes(self.config.search.chunk_size)
+        return ChunkSizes(self.config.of(SearchConfig).chunk_size)
 
     def loaded(self, name: str) -> Embedder:
         """The model that was loaded before; a model is never loaded twice, nor downloaded."""

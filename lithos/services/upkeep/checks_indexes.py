@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from lithos.core.findings import DOCTOR, SYSTEM, Finding, check, fail, has_data, ok, warn
+from lithos.search.settings import SearchConfig
 from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.reconcile import reconcile
 from lithos.services.upkeep.reconcile_indices import GRAPH, INDICES, PROVENANCE, Action, find_index_faults
@@ -32,8 +33,8 @@ _FOLDERS: Final = {"fulltext": ".tantivy", "vectors": ".usearch"}
 @check("embedder", DOCTOR, place=180)
 def check_embedder(patient: Patient) -> Iterator[Finding]:
     """Whether the models load. Nothing is downloaded."""
-    yield _try_embedder(patient, patient.config.search.embedding_model)
-    yield _try_accurate(patient.config.search.tier)
+    yield _try_embedder(patient, patient.config.of(SearchConfig).embedding_model)
+    yield _try_accurate(patient.config.of(SearchConfig).tier)
 
 
 def _try_embedder(patient: Patient, model: str) -> Finding:

@@ -28,6 +28,9 @@ from lithos.core.findings import (
     warn,
 )
 from lithos.core.times import format_time
+from lithos.kernel.settings import StorageConfig
+from lithos.notes.settings import IndexConfig
+from lithos.server.settings import ServerConfig
 from lithos.services.upkeep.checks import NotLookedAt, Patient, look_aside
 from lithos.stores.notes.displaced import DISPLACED, Displaced
 from lithos.stores.notes.files import NoteFiles
@@ -47,12 +50,12 @@ class _Aside:
 async def check_watching(patient: Patient) -> AsyncIterator[Finding]:
     """Whether a dot-named file is noticed; in a vault, where nothing is made, its file system says it."""
     config = patient.config
-    folder, mode = config.storage.notes_folder, config.index.watch_mode
+    folder, mode = config.of(StorageConfig).notes_folder, config.of(IndexConfig).watch_mode
     if not folder.is_dir():
         raise NotLookedAt("there is no folder of notes")
-    if not config.server.watch_files:
+    if not config.of(ServerConfig).watch_files:
         yield ok("Switched off (server.watch_files); outside edits are seen at the next start.")
-    elif config.storage.vault is not None:
+    elif config.of(StorageConfig).vault is not None:
         yield _vault_watching(folder, mode, await look_aside(lambda: remote_file_system(str(folder))))
     elif mode == "poll":
         yield ok("The folder is compared every second (index.watch_mode poll).")
@@ -115,7 +118,7 @@ _LOCAL: Final = (
 @check("protection", DOCTOR, SYSTEM, place=120, when=lambda each: has_data(each) and not is_vault(each))
 def check_protection(patient: Patient) -> Iterator[Finding]:
     """Try out, with dot-named files that are removed, what keeps an agent and an editor from overwriting."""
-    notes = patient.config.storage.notes_folder
+    notes = patient.config.of(StorageConfig).notes_folder
     if not notes.is_dir():
         yield ok("There are no notes yet.")
         return
@@ -142,14 +145,14 @@ def check_protection(patient: Patient) -> Iterator[Finding]:
 
 def is_vault(patient: Patient) -> bool:
     """Whether the notes are a folder of somebody else."""
-    return patient.config.storage.vault is not None
+    return patient.config.of(StorageConfig).vault is not None
 
 
 @check("vault files", DOCTOR, SYSTEM, place=120, when=lambda each: has_data(each) and is_vault(each))
 def check_vault_files(patient: Patient) -> Iterator[Finding]:
     """What writes of agents do to the files of people, told without trying anything out there."""
     try:
-        is_near = patient.config.storage.notes_folder.stat().st_dev == patient.private.stat().st_dev
+        is_near = patient.config.of(StorageConfig).notes_folder.stat().st_dev == patient.private.stat().st_dev
     except OSError as failure:
         yield warn(
             f"It cannot be told: {failure.strerror or failure}.", "See the check of the data directory."
@@ -203,7 +206,7 @@ def check_displaced(patient: Patient) -> Iterator[Finding]:
 @check("notes", DOCTOR, SYSTEM, place=110, when=has_data)
 async def check_notes(patient: Patient) -> AsyncIterator[Finding]:
     """Whether the folder is there; reads the notes for the other checks."""
-    storage = patient.config.storage
+    storage = patient.config.of(StorageConfig)
     if not await look_aside(storage.notes_folder.is_dir):
         yield _missing_notes(patient.data, storage.notes_folder, storage.vault)
         if patient.live is None:

@@ -23,6 +23,7 @@ from lithos.core.findings import (
     warn,
 )
 from lithos.core.times import format_time, to_microseconds
+from lithos.kernel.settings import StorageConfig
 from lithos.services.upkeep.checks import Patient, look_aside
 from lithos.stores.lock import has_locks
 from lithos.stores.migrations import CURRENT
@@ -78,7 +79,7 @@ _DATABASES: Final[Mapping[str, str]] = {
 @check("data directory", DOCTOR, SYSTEM, place=20)
 def check_data_directory(patient: Patient) -> Iterator[Finding]:
     """Whether files can be written, locked and renamed wherever Lithos does so; a vault is only asked."""
-    data, storage, lockless = patient.data, patient.config.storage, list[Path]()
+    data, storage, lockless = patient.data, patient.config.of(StorageConfig), list[Path]()
     notes, vault = storage.notes_folder, storage.vault
     if not data.is_dir():
         yield _missing_data_directory(data)

@@ -18,6 +18,7 @@ from lithos.actors.indexing.ports import FulltextPort, VectorPort
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.kit import supervise
 from lithos.core.plan import plan_index
+from lithos.search.settings import SearchConfig
 from lithos.services.upkeep.checks import Patient
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable
 from lithos.stores.indexes.fulltext import FulltextIndex
@@ -120,7 +121,7 @@ def find_index_faults(patient: Patient, load: Callable[[str], Embedder]) -> tupl
     entries = list(survey.catalogue)
     fulltext = inspect_fulltext(survey.data / ".tantivy")
     try:
-        identity = load(patient.config.search.embedding_model).identity
+        identity = load(patient.config.of(SearchConfig).embedding_model).identity
     except EmbedderUnavailable:
         identity = None  # whose vectors there are cannot be told, but of which notes
     vectors = inspect_vectors(survey.data / ".usearch", identity)
@@ -184,7 +185,7 @@ async def _mend_indexes(patient: Patient, progress: Progress | None) -> str | No
 
 
 async def _run_indexers(patient: Patient, fulltext: FulltextIndex, progress: Progress | None) -> str | None:
-    survey, sizes, model = patient.survey, patient.sizes, patient.config.search.embedding_model
+    survey, sizes, model = patient.survey, patient.sizes, patient.config.of(SearchConfig).embedding_model
     embedding, directory = Threads(), survey.data / ".usearch"
     semantic = SemanticBackend(VectorPort(sizes), embedding, patient.load, directory, model)
     catalogue, files = survey.catalogue, survey.files

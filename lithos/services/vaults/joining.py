@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from attrs import evolve
 
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.config.catalogue import Config
 from lithos.core.learning.joining import Scale, even_out
 from lithos.core.learning.ranking import order_by_score
 from lithos.kernel.parts import Parts
+from lithos.search.settings import SearchConfig
 from lithos.services.search.hybrid import HybridRanking
 from lithos.services.search.search import Search
 
@@ -19,7 +19,7 @@ def on_one_scale(
     rankings: Mapping[str, HybridRanking], vaults: Mapping[str, Parts]
 ) -> dict[str, HybridRanking]:
     """Return the rankings, by vault, with scores that compare; a single one as it is."""
-    if len(rankings) < 2 or any(vaults[name].get(Config).search.fusion == "rrf" for name in rankings):
+    if len(rankings) < 2 or any(vaults[name].get(SearchConfig).fusion == "rrf" for name in rankings):
         return dict(rankings)  # reciprocal ranks compare as they are
     factors = even_out({name: ranking.terms.total for name, ranking in rankings.items()})
     scales = {name: _scale(ranking, vaults[name], factors[name]) for name, ranking in rankings.items()}

@@ -15,11 +15,11 @@ from attrs import define, evolve, field, frozen
 from lithos.actors.blocking import slices
 from lithos.actors.indexing.indexer import Visibility
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.catalogue import Config
 from lithos.core.errors import InvalidInput, LithosError, SearchBackendFailed
 from lithos.core.learning.joining import interleave
 from lithos.kernel.parts import Parts
 from lithos.metrics import Metrics
+from lithos.search.settings import SearchConfig
 from lithos.services.retrieve.retrieve import Drawn, Result, Retrieve, RetrieveAnswer, RetrieveRequest
 from lithos.services.retrieve.scouts import DEADLINE, PASSED
 from lithos.services.search.hybrid import LEG_NOTES, LEG_SHARE, NOTHING_RANKED, HybridRanking
@@ -82,7 +82,7 @@ class JointRetrieve:
 
     async def retrieve(self, request: RetrieveRequest) -> JointRetrieved:
         """The top-ranked notes of all vaults. Raises what `Retrieve.retrieve` does if every vault refuses."""
-        settings = next(iter(self.vaults.values())).get(Config).search
+        settings = next(iter(self.vaults.values())).get(SearchConfig)
         most = settings.max_results if request.most is None else request.most
         limit = max(1, min(request.limit, most))
         rankings = await self.rank(evolve(request, limit=limit))

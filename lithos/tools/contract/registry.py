@@ -15,11 +15,11 @@ from typing import Any, Final
 from attrs import evolve, field, fields, frozen
 
 from lithos.actors.opening import Opening
-from lithos.config.catalogue import Config
 from lithos.core.errors import Forbidden, LithosError, SearchBackendFailed
 from lithos.core.principals import COMMAND, OWNER, Principal, Rights, acting_as, check_agent
 from lithos.kernel.parts import Parts
 from lithos.metrics import Metrics
+from lithos.server.settings import ServerConfig
 from lithos.tools.contract.admission import Admission
 from lithos.tools.contract.arguments import CALLERS, ArgumentFault, ToolSpec, UnknownTool, one_form
 from lithos.tools.contract.compacting import compact, compact_refusal, drop_plain_totals
@@ -206,7 +206,7 @@ class Tools:
 
         Until the start is complete, what is read of notes says so, and writes wait for its first pass.
         """
-        server = using.get(Config).server
+        server = using.get(ServerConfig)
         self._notes = using.get(NotePorts)
         self._opening = using.get(Opening)
         self._using = using
@@ -220,10 +220,10 @@ class Tools:
         self._listed = self._specs(shown)
         #: What is listed besides to clients that came by OAuth.
         self._for_connectors = () if server.tools == CONNECTOR else self._specs((CONNECTOR,))
-        self._outcome_status = using.get(Config).server.is_plain
+        self._outcome_status = using.get(ServerConfig).is_plain
         #: Characters of JSON of an answer, 0 for no limit.
         self._max_answer_chars = server.answer_limit
-        self._is_compact = using.get(Config).answers_compactly
+        self._is_compact = using.get(ServerConfig).answers_compactly
         self._meter = ToolMeter(using.get(Metrics))
         begin_tools(using.get(Metrics), tools, has_connectors=has_connectors)
         self._admission = Admission()
@@ -233,7 +233,7 @@ class Tools:
         return ActingTools(self, principal)
 
     def _specs(self, profiles: Sequence[str]) -> tuple[tuple[Tool, ToolSpec], ...]:
-        is_short = self._using.get(Config).server.tools != PROFILES[-1]
+        is_short = self._using.get(ServerConfig).tools != PROFILES[-1]
         return tuple(
             (tool, tool.spec(is_short=is_short))
             for tool in self._by_name.values()
@@ -325,7 +325,7 @@ class Tools:
         Clients that were written for upstream's Lithos mean the filter by it; all others mean the caller.
         """
         name, agent = tool.reader.agent_filter, arguments.get(_FILTER)
-        if not self._using.get(Config).server.is_plain or name is None or _said(agent) is None:
+        if not self._using.get(ServerConfig).is_plain or name is None or _said(agent) is None:
             return arguments
         if _said(arguments.get(name)) is not None:
             return arguments

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from lithos.config.sections import HistoryConfig
+from lithos.history.settings import HistoryConfig
 from tests.front.console.injections import HOSTILE
 from tests.front.console.pages import Element
 from tests.front.console.visiting import visiting

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attrs import evolve
-
 from lithos.cli.commands.hosting import front_settings
 from lithos.config.catalogue import Config
-from lithos.config.sections import ServerConfig
 from lithos.front.console.frame import HEADERS
+from lithos.server.settings import ServerConfig
 from tests.front.console.visiting import browser, form_of, visiting
 
 TOKEN = "a-token-of-tests"
@@ -110,4 +108,4 @@ async def test_a_form_of_many_fields_is_not_parsed(tmp_path: Path) -> None:
 def test_the_console_can_be_switched_off() -> None:
     config = Config(server=ServerConfig(console=False))
     assert not front_settings(config, "127.0.0.1", 0, None).console
-    assert front_settings(evolve(config, server=ServerConfig()), "127.0.0.1", 0, None).console
+    assert front_settings(config.replace(ServerConfig()), "127.0.0.1", 0, None).console

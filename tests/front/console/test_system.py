@@ -10,10 +10,10 @@ import pytest
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.config.catalogue import SETTINGS, Config
 from lithos.config.load import load_config
-from lithos.config.sections import ServerConfig
 from lithos.front.console.formats import HEIGHT, WIDTH, commands, make_chart, round_up, sparkline
 from lithos.front.console.pages import system
 from lithos.front.console.pages.system import charts, configured
+from lithos.server.settings import ServerConfig
 from lithos.services.upkeep.samples import Sample
 from tests.front.console.pages import Element
 from tests.front.console.visiting import visiting

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lithos.access.settings import AgentsConfig
 from lithos.core.principals import PERSON_AGENT, RESERVED
 from lithos.front.console.wording import OWN_AGENTS, agent_name, in_words, with_times, worded
 from tests.front.console.visiting import form_of, visiting
@@ -67,7 +68,7 @@ TYPED = re.compile(r"[a-z]+\.[a-z_.]+|lithos_[a-z_]+")
 async def test_pages_show_no_raw_names(tmp_path: Path) -> None:
     """Warnings, versions, edges, events, settings and agents of every kind that had one."""
     scopes = {"bot": {"write": ["projects/*"], "propose": ["*"]}}
-    async with visiting(tmp_path, agents=scopes) as person:
+    async with visiting(tmp_path, agents=AgentsConfig(agents=scopes)) as person:
         lithos = person.lithos
         one = await lithos.create("Plan", "one\n\ntwo\n\nthree\n\nfour", agent="ann")
         other = await lithos.create("Old plan", "one", agent="ann", derived_from_ids=[one])

@@ -8,7 +8,6 @@ import httpx2
 import pytest
 
 from lithos.config.rules import Disagreement
-from lithos.config.sections import ServerConfig
 from lithos.front.server.access import (
     OAUTH_ADDRESSES,
     RESOURCE_ADDRESSES,
@@ -17,6 +16,7 @@ from lithos.front.server.access import (
     RequestHead,
     decide,
 )
+from lithos.server.settings import ServerConfig
 from lithos.services.admitting import OneToken
 from lithos.services.oauth.authorization import AuthorizationServer
 from lithos.services.state import Gauges

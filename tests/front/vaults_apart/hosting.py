@@ -27,9 +27,10 @@ from lithos.app.front import serve_front
 from lithos.app.vaults import Vaults, serve_vaults
 from lithos.config.catalogue import Config
 from lithos.config.load import LoadedConfig
-from lithos.config.sections import ServerConfig, StorageConfig
 from lithos.core.principals import Rights
 from lithos.kernel.parts import utc_now
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
 from lithos.stores.tokens import Token, TokenStore, digest_of
 from tests.front.running import SETTINGS, STOP_BOUND, rpc, tokens_known_soon
 from tests.servers import load_once

@@ -15,7 +15,7 @@ from typing import Any
 import trio
 
 from lithos.actors.attaching.attaching import Attaching
-from lithos.config.sections import AttachmentsConfig
+from lithos.attachments.settings import AttachmentsConfig
 from tests.actors.attaching.pdf_files import pdf
 from tests.servers import Lithos, serving
 

@@ -13,13 +13,13 @@ import pytest
 import trio
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import LcmaConfig
 from lithos.core.errors import StorageFailed
 from lithos.core.learning.memory import (
     ClaimJobs,
     Enqueue,
     EnrichTrigger,
 )
+from lithos.memory.settings import LcmaConfig
 from lithos.services.enrich.drain import Drain
 from lithos.services.enrich.worker import Enrichment
 from lithos.services.retrieve.feedback import Learning

@@ -11,9 +11,9 @@ import pytest
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import LcmaConfig
 from lithos.core.learning.memory import ForgetNotes, RecordEntities
 from lithos.core.text.entities import MARKER
+from lithos.memory.settings import LcmaConfig
 from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.worker import Enrichment
 from lithos.services.retrieve.feedback import Learning

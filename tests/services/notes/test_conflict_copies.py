@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import StorageConfig
+from lithos.kernel.settings import StorageConfig
 from tests.servers import Lithos, put_note, refusal, serving, until
 
 BODY = "One.\n\nTwo.\n\nThree.\n\nFour.\n\nFive.\n"

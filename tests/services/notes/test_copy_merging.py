@@ -12,8 +12,8 @@ import pytest
 import trio
 
 from lithos.actors.recording.catching_up import CatchingUp
-from lithos.config.sections import HistoryConfig
 from lithos.core.principals import COMMAND
+from lithos.history.settings import HistoryConfig
 from lithos.services.notes.conflict_copies import ConflictCopies
 from lithos.stores.history.store import HistoryStore
 from lithos.stores.notes.displaced import CopyMerges

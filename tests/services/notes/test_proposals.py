@@ -19,7 +19,6 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import ShuttingDown
 from lithos.actors.writing.messages import MoveNote
 from lithos.actors.writing.writer import Writer
-from lithos.config.sections import HistoryConfig
 from lithos.core import proposals as rules
 from lithos.core.errors import VersionConflict
 from lithos.core.principals import COMMAND, OWNER, Principal
@@ -34,6 +33,7 @@ from lithos.core.proposals import (
     TidyProposals,
 )
 from lithos.core.scopes import Scope, WriteScopes
+from lithos.history.settings import HistoryConfig
 from lithos.services.notes.moving import Moving
 from lithos.services.notes.proposals import Proposals
 from lithos.services.state import Gauges, ServerState

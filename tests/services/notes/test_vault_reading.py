@@ -9,10 +9,11 @@ import trio
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
-from lithos.config.sections import IndexConfig, StorageConfig
 from lithos.core.findings import DOCTOR, checks_of
 from lithos.core.notes import document
+from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import style_of
+from lithos.notes.settings import IndexConfig
 from lithos.services.state import ServerState
 from lithos.services.upkeep import checks_care  # noqa: F401 - it registers checks
 from lithos.services.upkeep.checks import Patient, run_check

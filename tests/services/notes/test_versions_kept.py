@@ -19,8 +19,8 @@ from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.messages import RestoreNote
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import HistoryConfig
 from lithos.core.history.versions import VersionRow
+from lithos.history.settings import HistoryConfig
 from lithos.kernel.parts import utc_now
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.state import ServerState

@@ -25,7 +25,8 @@ from lithos.app import running_server
 from lithos.app.maintenance import GivenUp, accept_vanished
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
-from lithos.config.sections import IndexConfig, StorageConfig
+from lithos.kernel.settings import StorageConfig
+from lithos.notes.settings import IndexConfig
 from lithos.notes.state import look_at_watcher
 from lithos.services.state import ServerState
 from lithos.stores.orders import VanishedFiles

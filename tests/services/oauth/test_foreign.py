@@ -19,8 +19,8 @@ import trio.testing
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from lithos.config.sections import OauthConfig
 from lithos.core.principals import Principal
+from lithos.server.settings import OauthConfig
 from lithos.services.keyring import TokenRing
 from lithos.services.oauth.authorization import AuthorizationServer
 from lithos.services.oauth.foreign import EVERY, ForeignTokens

@@ -11,9 +11,9 @@ import trio
 
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import LcmaConfig
 from lithos.core.errors import StorageFailed
 from lithos.core.learning.memory import FinalNode, Receipt, RecordRetrieval
+from lithos.memory.settings import LcmaConfig
 from lithos.services.retrieve.feedback import Feedback, Learning
 from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.sqlite import DatabaseFailed

@@ -12,9 +12,10 @@ import pytest
 import trio
 
 from lithos.actors.indexing.semantic import SemanticBackend
-from lithos.config.sections import LcmaConfig, SearchConfig
 from lithos.core.errors import StorageFailed
 from lithos.core.learning.questions import LoadQuestions
+from lithos.memory.settings import LcmaConfig
+from lithos.search.settings import SearchConfig
 from lithos.services.enrich.questions import QuestionUpkeep
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.search import Search

@@ -11,8 +11,8 @@ import pytest
 import trio
 
 import lithos.services.enrich.worker
-from lithos.config.sections import LcmaConfig
 from lithos.core.learning.memory import Enqueue, EnrichTrigger, FinishJobs, ForgetReceipts
+from lithos.memory.settings import LcmaConfig
 from lithos.services.enrich.worker import Retention
 from lithos.services.retrieve.feedback import Learning
 from tests.actors.memories import Desk, retrieval

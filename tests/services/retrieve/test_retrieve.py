@@ -11,13 +11,14 @@ import trio
 
 from lithos.actors.blocking import Inline
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.config.sections import LcmaConfig, SearchConfig
 from lithos.core.errors import InvalidInput, LcmaDisabled, StorageFailed
 from lithos.core.learning.memory import NodeStats, RecordRetrieval, SurfacedConflict
 from lithos.core.learning.questions import RememberedQuestion
 from lithos.core.learning.ranking import Candidate
 from lithos.core.learning.salience import salience_of
+from lithos.memory.settings import LcmaConfig
 from lithos.metrics import Metrics
+from lithos.search.settings import SearchConfig
 from lithos.services.notes.texts import Snippets
 from lithos.services.retrieve.evidence import EvidencePipeline
 from lithos.services.retrieve.retrieve import (

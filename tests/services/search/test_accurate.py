@@ -16,8 +16,8 @@ import trio
 
 import lithos.actors.indexing.accurate
 from lithos.actors.indexing.semantic import SemanticBackend
-from lithos.config.sections import SearchConfig
 from lithos.core.learning.ranking import blend
+from lithos.search.settings import SearchConfig
 from lithos.services.state import Gauges, ServerState
 from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.embedder import EmbedderIdentity, EmbedderUnavailable, Matrix

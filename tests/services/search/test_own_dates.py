@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.config.catalogue import Config
+from lithos.kernel.settings import StorageConfig
 from lithos.services.search.search import Search, SearchRequest
 from lithos.stores.indexes import fulltext_schema
 from tests.servers import Lithos, put_note, serving
@@ -68,7 +68,7 @@ async def test_index_of_the_format_before_is_made_again_at_the_start(tmp_path: P
     """behaviour 415: an index that has no own dates is replaced, not searched."""
     put_note(tmp_path, "a.md", "---\ndate: 2023-05-08\n---\n\n# Standup\n\nAnna fixed the lift.\n")
     async with serving(tmp_path) as lithos:
-        directory = lithos.server.get(Config).storage.data_dir
+        directory = lithos.server.get(StorageConfig).data_dir
     (marker,) = directory.rglob(fulltext_schema.MARKER)
     fulltext_schema.write_marker(marker.parent, "L4")
     async with serving(tmp_path) as lithos:

@@ -12,8 +12,8 @@ import trio
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import IndexConfig
 from lithos.core.events import REINDEX_COMPLETE
+from lithos.notes.settings import IndexConfig
 from tests.servers import Lithos, serving
 
 

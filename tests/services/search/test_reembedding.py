@@ -16,8 +16,8 @@ import trio
 
 from lithos.actors.indexing.ports import EmbeddedNotes, VectorPort
 from lithos.actors.indexing.semantic import SemanticBackend
-from lithos.config.sections import SearchConfig
 from lithos.core.text.chunk import ChunkSizes
+from lithos.search.settings import SearchConfig
 from lithos.services.search.search import Search, SearchRequest
 from lithos.services.state import ServerState
 from lithos.stores.indexes.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable, Matrix

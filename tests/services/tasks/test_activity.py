@@ -9,7 +9,7 @@ import pytest
 
 import lithos.services.tasks.event_stream as activity_module
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.config.sections import EventsConfig
+from lithos.events.settings import EventsConfig
 from lithos.services.tasks.event_stream import Activity, Wanted
 from lithos.services.tasks.holdings import Claims
 from tests.servers import Lithos, serving

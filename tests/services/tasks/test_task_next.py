@@ -9,9 +9,9 @@ import trio
 
 from lithos.actors.coordinating.coordinator import LAZY_DELAY, Coordinator
 from lithos.actors.coordinating.messages import Flush
-from lithos.config.sections import CoordinationConfig
 from lithos.core.events import Event
 from lithos.services.tasks.event_stream import EventFilter, EventStreams
+from lithos.tasks.settings import CoordinationConfig
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 from tests.tools.task_calls import RECORD, call, create, gate, link
 

@@ -14,11 +14,11 @@ from attrs import frozen
 
 from lithos.actors.coordinating.messages import AppendEvents, Flush, MoveCursor, RegisterAgent
 from lithos.app.capabilities import make_retentions
-from lithos.config.sections import EventsConfig
 from lithos.core.events import EventDraft
 from lithos.core.journal.agents import READ, SEARCH_RESULT, AuditRow
 from lithos.core.principals import ENRICH_AGENT
 from lithos.core.tasks.commands import ClaimAspect, CreateTask, PostFinding
+from lithos.events.settings import EventsConfig
 from lithos.services.tasks import retention as module
 from lithos.services.tasks.agents import Cursors
 from lithos.services.tasks.retention import Upkeep

@@ -18,9 +18,9 @@ from lithos.cli.here import Here
 from lithos.cli.options import parse_arguments
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config
-from lithos.config.sections import CareConfig
 from lithos.core.findings import CARE, checks_of
 from lithos.core.principals import COMMAND
+from lithos.upkeep.settings import CareConfig
 from tests.core.text.test_likeness import ON_PUMPS, PUMP
 from tests.servers import Clock, Lithos, put_note, serving
 

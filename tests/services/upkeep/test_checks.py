@@ -9,7 +9,6 @@ import pytest
 
 from lithos.app.doctor import examine_all, make_patient
 from lithos.config.catalogue import Config
-from lithos.config.sections import StorageConfig
 from lithos.core import findings
 from lithos.core.findings import (
     DOCTOR,
@@ -22,6 +21,7 @@ from lithos.core.findings import (
     load_checks,
     warn,
 )
+from lithos.kernel.settings import StorageConfig
 from lithos.services.upkeep.checks import Patient
 from lithos.services.upkeep.inspection import shared_inspection
 from tests.servers import serving

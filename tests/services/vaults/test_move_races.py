@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.config.sections import HistoryConfig
 from lithos.core.errors import (
     DocNotFound,
     Duplicate,
     StorageFailed,
     VersionConflict,
 )
+from lithos.history.settings import HistoryConfig
 from lithos.services.vaults.moving import VaultMoving
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import Move, Put, Remove

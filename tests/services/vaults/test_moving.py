@@ -9,7 +9,6 @@ import pytest
 
 from lithos.actors.recording.catching_up import CatchingUp
 from lithos.catalogue.catalogue import Catalogue
-from lithos.config.sections import HistoryConfig
 from lithos.core.errors import (
     DocNotFound,
     Duplicate,
@@ -22,6 +21,7 @@ from lithos.core.errors import (
     VersionConflict,
 )
 from lithos.core.principals import Principal
+from lithos.history.settings import HistoryConfig
 from lithos.services.vaults import move_plans
 from lithos.services.vaults.moving import VaultMoving
 from lithos.stores.history.store import HistoryStore

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lithos.config.sections import LcmaConfig
 from lithos.core.errors import InvalidInput, LcmaDisabled
 from lithos.kernel.parts import Parts
+from lithos.memory.settings import LcmaConfig
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.services.search.search import SearchRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lithos.actors.indexing.semantic import SemanticBackend
-from lithos.config.sections import SearchConfig
+from lithos.search.settings import SearchConfig
 from tests.servers import MISSING_ID, Lithos, refusal, serving
 
 

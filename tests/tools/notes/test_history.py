@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lithos.config.sections import HistoryConfig
 from lithos.core.history.differences import LONGEST_DIFF
+from lithos.history.settings import HistoryConfig
 from lithos.services.notes.history import NoteHistory
 from lithos.stores.history.store import HistoryStore
 from lithos.tools.contract.arguments import ArgumentFault

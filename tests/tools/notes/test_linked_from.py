@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.config.sections import HistoryConfig
+from lithos.history.settings import HistoryConfig
 from tests.servers import Lithos, serving
 
 LINKS = [f"Links {number:02}" for number in range(25)]

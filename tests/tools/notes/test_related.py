@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lithos.config.sections import LcmaConfig
+from lithos.memory.settings import LcmaConfig
 from lithos.services.notes.edges import Edges
 from tests.servers import MISSING_ID, Lithos, put_note, refusal, serving
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.config.sections import SearchConfig
+from lithos.search.settings import SearchConfig
 from tests.servers import Clock, Lithos, put_note, refusal, serving
 
 MODES = ("fulltext", "semantic", "hybrid")

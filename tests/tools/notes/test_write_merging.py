@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.config.sections import HistoryConfig
+from lithos.history.settings import HistoryConfig
 from tests.servers import Lithos, refusal, serving
 
 TEXT = "first\n\nsecond\n\nthird"

@@ -9,7 +9,7 @@ from unicodedata import normalize
 
 import pytest
 
-from lithos.config.sections import CoordinationConfig
+from lithos.tasks.settings import CoordinationConfig
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 from tests.tools.task_calls import call, create, record
 

@@ -1,0 +1,30 @@
+"""The settings of files beside the notes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+from lithos.config.rules import setting
+from lithos.config.sections import Section
+from lithos.kernel.settings import StorageConfig
+
+
+@frozen(kw_only=True)
+class AttachmentsConfig:
+    """What lies beside the notes."""
+
+    enabled: bool | None = setting(
+        None,
+        "Whether PDF files, canvases, drawings, texts and images of the notes folder are found and read; "
+        "null: with a vault.",
+    )
+
+
+def reads_attachments(attachments: AttachmentsConfig, storage: StorageConfig) -> bool:
+    """Whether files beside the notes are found and read."""
+    return storage.vault is not None if attachments.enabled is None else attachments.enabled
+
+
+SETTINGS: Final = (Section("attachments", AttachmentsConfig, place=80),)

@@ -1,0 +1,88 @@
+"""The settings of where notes and databases are, which the loader of all others needs."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from typing import Final, Literal
+
+from attrs import frozen
+
+from lithos.config.rules import NAMES, PATTERNS, Rule, setting, whole
+from lithos.config.sections import Section
+
+DIRECTORY = Rule("the path of a directory", lambda path: "\0" not in str(path))
+
+
+def _is_inner_folder(text: str) -> bool:
+    parts = PurePosixPath(text).parts
+    return bool(parts) and "\0" not in text and not any(part[0] in "./" for part in parts)
+
+
+INNER_FOLDER = Rule(
+    "a folder inside the data directory: no leading /, no .., no folder that starts with a dot",
+    _is_inner_folder,
+)
+
+
+@frozen(kw_only=True)
+class StorageConfig:
+    """Where notes and databases are."""
+
+    data_dir: Path = setting(Path("data"), "Directory that holds everything Lithos stores.", DIRECTORY)
+    knowledge_subdir: str = setting(
+        "knowledge", "Folder of the notes inside the data directory.", INNER_FOLDER
+    )
+    max_content_size_bytes: int = setting(
+        1_000_000, "Largest content of one note, in bytes of UTF-8.", whole(1, 1_000_000_000)
+    )
+    vault: Path | None = setting(
+        None,
+        "Folder of Markdown files, served where it lies; nothing but notes is written there.",
+        DIRECTORY,
+    )
+    lock: bool = setting(
+        True, "Whether to refuse a file system without locks, where a second server could not be kept out."
+    )
+    ignore: tuple[str, ...] | None = setting(
+        None,
+        "Patterns of files that are not notes, from the notes folder on; null: with a vault the templates "
+        "that the settings of Obsidian and its plugins name.",
+        NAMES,
+    )
+    protected: tuple[str, ...] = setting(
+        (), "Patterns of notes that only persons change, whatever an agent's token allows.", PATTERNS
+    )
+    conflict_copies: Literal["ask", "merge", "ignore"] = setting(
+        "ask",
+        "What becomes of the copies that programs which synchronise folders leave of a conflict: `ask` shows "
+        "them until a person merges them, `merge` merges at once those that nobody has to decide and whose "
+        "names no person gives, to `ignore` is to take them for notes.",
+    )
+
+    @property
+    def notes_folder(self) -> Path:
+        """The folder of the notes."""
+        return self.data_dir / self.knowledge_subdir if self.vault is None else self.vault
+
+
+_STYLE: Final = (
+    "notes of storage.vault are left as their owner writes them, notes of a data directory are managed"
+)
+
+SETTINGS: Final = (
+    Section(
+        "storage",
+        StorageConfig,
+        place=20,
+        older={"storage.knowledge_dir": "storage.knowledge_subdir"},
+        short={"LITHOS_DATA_DIR": "storage.data_dir", "LITHOS_VAULT": "storage.vault"},
+        retired={
+            "storage.broken_frontmatter": _STYLE,
+            "storage.file_names": _STYLE,
+            "storage.frontmatter": _STYLE,
+            "storage.inline_tags": _STYLE,
+            "storage.title_from": _STYLE,
+            "storage.titles": _STYLE,
+        },
+    ),
+)

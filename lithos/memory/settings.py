@@ -1,0 +1,78 @@
+"""The settings of retrieval that learns (specification: memory, sections 1 and 7)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+from lithos.config.rules import POSITIVE, number, setting, whole
+from lithos.config.sections import Section
+
+
+@frozen(kw_only=True)
+class LcmaConfig:
+    """Retrieval that learns, and the enrich worker."""
+
+    enabled: bool = setting(True, "Offer `lithos_retrieve` and run the enrich worker.")
+    enrich_drain_interval_minutes: float = setting(
+        5.0, "Minutes between two runs of the enrich worker.", POSITIVE
+    )
+    sweep_startup_delay_minutes: float = setting(
+        10.0, "Minutes from the start to the first sweep.", number(0)
+    )
+    sweep_interval_hours: float = setting(24.0, "Hours between two sweeps.", POSITIVE)
+    questions_kept: int = setting(
+        100_000,
+        "Questions that notes were cited for and that are remembered, the newest; 0 remembers none.",
+        whole(0, 1_000_000),
+    )
+    receipts_kept: int = setting(
+        100_000,
+        "Newest receipts of retrievals that are kept; those of open and lately closed tasks stay longer; "
+        "0 keeps all.",
+        whole(0),
+    )
+    write_entities: bool = setting(
+        False,
+        "Write the entities that were found into the frontmatter of the notes, as new versions of them; else "
+        "they are kept beside the notes, in `stats.db`.",
+    )
+
+
+_RANKING: Final = "`lithos_retrieve` ranks by hybrid search and what notes were cited for"
+_SALIENCE: Final = "salience follows from the counters of a note"
+
+SETTINGS: Final = (
+    Section(
+        "lcma",
+        LcmaConfig,
+        place=110,
+        retired={
+            "lcma.coactivation_days": "notes retrieved together are not counted any more",
+            "lcma.decay_inactive_days": _SALIENCE,
+            "lcma.entity_max_per_doc": "a note has at most 50 entities",
+            "lcma.llm": "a worker proposes edges now, see examples/infer_edges.py",
+            "lcma.max_enrich_attempts": "a job of the enrich worker is tried three times",
+            "lcma.note_type_priors": _RANKING,
+            "lcma.ranking": _RANKING,
+            "lcma.rerank_note_type_weight": _RANKING,
+            "lcma.rerank_salience_weight": _RANKING,
+            "lcma.rerank_usage_weight": _RANKING,
+            "lcma.rerank_weights": _RANKING,
+            "lcma.salience_cited_boost": _SALIENCE,
+            "lcma.salience_consolidation_boost": _SALIENCE,
+            "lcma.salience_decay_daily_cap": _SALIENCE,
+            "lcma.salience_decay_per_day": _SALIENCE,
+            "lcma.salience_floor": _SALIENCE,
+            "lcma.salience_ignored_penalty": _SALIENCE,
+            "lcma.salience_misleading_penalty": _SALIENCE,
+            "lcma.temperature_default": "the temperature of a retrieval is 0.5 and changes nothing",
+            "lcma.usage_freq_norm_k": _SALIENCE,
+            "lcma.usage_freq_weight": _SALIENCE,
+            "lcma.usage_recency_halflife_days": _SALIENCE,
+            "lcma.usage_recency_weight": _SALIENCE,
+            "lcma.wm_eviction_days": "no working memory of tasks is kept any more",
+        },
+    ),
+)

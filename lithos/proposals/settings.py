@@ -1,0 +1,20 @@
+"""The settings of changes that wait for a person."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+from lithos.config.rules import setting, whole
+from lithos.config.sections import Section
+
+
+@frozen(kw_only=True)
+class ProposalsConfig:
+    """Changes that wait for a person."""
+
+    days: int = setting(30, "Days until a proposal that nobody looked at expires.", whole(1, 3_650))
+
+
+SETTINGS: Final = (Section("proposals", ProposalsConfig, place=60),)

@@ -1,0 +1,174 @@
+"""The settings of how the server is reached and what it offers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, Literal
+
+from attrs import field, frozen
+
+from lithos.config.rules import NAMES, NOT_BLANK, Disagreement, Rule, setting, whole
+from lithos.config.sections import Section
+
+#: Characters of JSON of a tool's answer, unless configured.
+MAX_ANSWER_CHARS: Final = 40_000
+
+#: Less has no room for the keys of an answer.
+ANSWER_LIMIT = Rule("0 or a whole number of at least 4000", lambda n: n == 0 or n >= 4_000)
+AGENT_NAME = Rule(
+    "a name of at most 200 characters that is not blank", lambda text: bool(text.strip()) and len(text) <= 200
+)
+HOST = Rule("a host name or address without spaces", lambda text: bool(re.fullmatch(r"\S+", text)))
+TOKEN = Rule(
+    "a text of visible ASCII characters without spaces (in YAML put it in quotes)",
+    lambda text: bool(re.fullmatch(r"[\x21-\x7e]+", text)),
+)
+WEB_ADDRESS = Rule(
+    "an address that starts with http:// or https://",
+    lambda text: bool(re.fullmatch(r"https?://[^\s/]\S*", text)),
+)
+RIGHTS_MAP = Rule(
+    "a map of at most 100 values to read, write or admin",
+    lambda given: len(given) <= 100 and set(given.values()) <= {"read", "write", "admin"},
+)
+#: The address at which others see the server: no path, so that what it tells of itself is at its root.
+PUBLIC_ADDRESS = Rule(
+    "an address as https://notes.example.org, without a path (http only for 127.0.0.1, [::1] and localhost)",
+    lambda text: bool(
+        re.fullmatch(
+            r"(?:https://[a-z0-9-]+(?:\.[a-z0-9-]+)*|http://(?:127\.0\.0\.1|\[::1\]|localhost))(?::[0-9]{1,5})?",
+            text,
+        )
+    ),
+)
+
+
+def without_slash(address: str | None) -> str | None:
+    """A converter: an address as it stands in front of a path, its host in small letters."""
+    return None if address is None else address.strip().removesuffix("/").lower()
+
+
+#: What values of the claim allow, unless it is said otherwise.
+OAUTH_RIGHTS: Final[Mapping[str, str]] = MappingProxyType(
+    {"read": "read", "write": "write", "admin": "admin"}
+)
+
+
+@frozen(kw_only=True)
+class OauthConfig:
+    """Somebody else's authorization server; the server's own without `issuer`."""
+
+    issuer: str | None = setting(
+        None, "Issuer whose access tokens (JWT) let clients elsewhere in.", WEB_ADDRESS
+    )
+    audience: str | None = setting(
+        None, "What its tokens must be for; null: the address of this server.", NOT_BLANK
+    )
+    rights_claim: str = setting("scope", "Claim that says what a token allows.", NOT_BLANK)
+    rights: Mapping[str, str] = setting(OAUTH_RIGHTS, "Rights by the values of that claim.", RIGHTS_MAP)
+
+
+@frozen(kw_only=True)
+class ServerConfig:
+    """How the server is reached and what it offers."""
+
+    transport: Literal["stdio", "sse", "http"] = setting(
+        "stdio", "How MCP clients connect; sse and http are one server."
+    )
+    host: str = setting("127.0.0.1", "Address that the HTTP port is bound to.", HOST)
+    port: int = setting(8765, "Port of the HTTP server; 0 takes a free one.", whole(0, 65535))
+    watch_files: bool = setting(True, "Notice notes that other programs change.")
+    tools: Literal["core", "standard", "full", "connector"] = setting(
+        "standard", "Which tools are listed to clients; `connector`: `search` and `fetch` alone."
+    )
+    legacy_tools: bool = setting(False, "Also offer the tools of earlier versions.")
+    write_outcomes: Literal["envelope", "status"] = setting(
+        "envelope", "Whether a refused write has status `error` or its own code as status."
+    )
+    answers: Literal["compact", "full"] = setting(
+        "compact",
+        "`compact`: answers leave out what says nothing; `full`: every key, for programs that need it.",
+    )
+    max_answer_chars: int = setting(
+        MAX_ANSWER_CHARS,
+        "Most characters of JSON of an answer, 0: no limit; none by default with `write_outcomes: status`.",
+        ANSWER_LIMIT,
+    )
+    auth_token: str | None = setting(None, "Bearer token that every request must carry.", TOKEN, secret=True)
+    allowed_hosts: tuple[str, ...] = setting(
+        (), "Further host names under which the server answers; `*` is any.", NAMES
+    )
+    allowed_origins: tuple[str, ...] = setting(
+        (), "Further web origins whose pages may call the server; `*` is any.", NAMES
+    )
+
+    public_url: str | None = setting(
+        None,
+        "Address at which clients elsewhere see this server; they are let in by OAuth then, and everybody "
+        "needs a token.",
+        PUBLIC_ADDRESS,
+        convert=without_slash,
+    )
+    oauth: OauthConfig = field(factory=OauthConfig)
+
+    console: bool = setting(True, "Serve the web console at `/console/` (HTTP transports only).")
+    console_agent: str = setting(
+        "person",
+        "Agent name of changes made in the console, unless its user chooses another or has a token that is "
+        "bound to an agent.",
+        AGENT_NAME,
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if self.oauth.issuer is not None and self.public_url is None:
+            raise Disagreement(
+                "server.oauth.issuer is set but server.public_url is not; give the address that its tokens "
+                "are for, or take the issuer out",
+                "server.oauth.issuer",
+                "server.public_url",
+            )
+        if self.public_url is not None and self.oauth.issuer is None and not self.console:
+            raise Disagreement(
+                "server.public_url is set but server.console is false; people allow clients there, so switch "
+                "it on, or take the address out",
+                "server.public_url",
+                "server.console",
+            )
+
+    @property
+    def answer_limit(self) -> int:
+        """The most characters of an answer, 0 for no limit; clients of `status` expect whole lists."""
+        is_default = self.max_answer_chars == MAX_ANSWER_CHARS
+        return 0 if is_default and self.is_plain else self.max_answer_chars
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether clients know no more than upstream's: deletions answer `success` alone, reads all links."""
+        return self.write_outcomes == "status"
+
+    @property
+    def answers_compactly(self) -> bool:
+        """Whether answers leave out what is empty, a default or an explanation."""
+        return self.answers == "compact" and self.tools != "full" and self.write_outcomes != "status"
+
+
+_SCRAPE: Final = "metrics are no longer exported; have your collector scrape `/metrics`"
+
+SETTINGS: Final = (
+    Section(
+        "server",
+        ServerConfig,
+        place=10,
+        is_shared=True,
+        short={
+            "LITHOS_HOST": "server.host",
+            "LITHOS_PORT": "server.port",
+            "LITHOS_TRANSPORT": "server.transport",
+            "LITHOS_AUTH_TOKEN": "server.auth_token",
+        },
+        retired={"telemetry": _SCRAPE},
+        retired_short={"LITHOS_ENVIRONMENT": _SCRAPE, "LITHOS_OTEL_ENABLED": _SCRAPE},
+    ),
+)

@@ -1,0 +1,40 @@
+"""The settings of claims on tasks."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+from lithos.config.rules import number, setting, whole
+from lithos.config.sections import Section
+
+
+@frozen(kw_only=True)
+class CoordinationConfig:
+    """Claims on tasks; a claim's time is clamped to the maximum, never refused."""
+
+    claim_default_ttl_minutes: int = setting(
+        60, "Minutes a claim holds when none are asked for.", whole(1, 525_600)
+    )
+    claim_max_ttl_minutes: int = setting(480, "Most minutes a claim can be asked for.", whole(1, 525_600))
+    strict: bool = setting(
+        False,
+        "Refuse to claim a blocked task, and to complete one that only others have claims on.",
+    )
+    max_attempts: int = setting(
+        3, "Failed attempts (`lithos_task_release` with `failed`) after which a task fails.", whole(1, 1_000)
+    )
+    retry_minutes: float = setting(
+        1, "Minutes until a failed task is tried again; doubled with each attempt.", number(0.1, 1_440)
+    )
+
+
+SETTINGS: Final = (
+    Section(
+        "coordination",
+        CoordinationConfig,
+        place=50,
+        older={"coordination.claim_ttl_minutes": "coordination.claim_default_ttl_minutes"},
+    ),
+)

@@ -1,0 +1,25 @@
+"""The settings of the care of notes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+from lithos.config.rules import setting, whole
+from lithos.config.sections import Section
+
+
+@frozen(kw_only=True)
+class CareConfig:
+    """What in the notes wants care."""
+
+    days: int = setting(
+        180,
+        "Days without a change, a read or a citation after which a note counts as not used; reads are known "
+        "for `events.audit_days`.",
+        whole(1, 36_500),
+    )
+
+
+SETTINGS: Final = (Section("care", CareConfig, place=70),)

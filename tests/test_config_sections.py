@@ -1,0 +1,82 @@
+"""Sections of the configuration: each capability declares its own, and one that is left out has none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from attrs import field, frozen
+
+from lithos.app.capabilities import CAPABILITIES
+from lithos.config.catalogue import DECLARED, Config
+from lithos.config.sections import PACKAGE
+from lithos.kernel.settings import StorageConfig
+from lithos.search.settings import SearchConfig
+
+WITHOUT_ATTACHMENTS = """
+import sys
+from pathlib import Path
+
+sys.modules["lithos.attachments"] = None
+from lithos.config.catalogue import SETTINGS, SECTIONS
+from lithos.config.load import load_config
+
+file = Path(sys.argv[1])
+file.write_text("attachments: {enabled: true}\\nsearch: {max_results: 7}\\n")
+loaded = load_config(config_path=file, environment={"LITHOS_ATTACHMENTS__ENABLED": "yes"})
+assert "attachments" not in SECTIONS and "search.max_results" in SETTINGS
+print("\\n".join(loaded.warnings))
+"""
+
+
+def test_capability_left_out_takes_its_section_along(tmp_path: Path) -> None:
+    """Its keys are unknown ones: named at the start, and ignored."""
+    file = tmp_path / "config.yaml"
+    command = [sys.executable, "-c", WITHOUT_ATTACHMENTS, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        f"attachments in file {file} is no setting and is ignored",
+        "environment variable LITHOS_ATTACHMENTS__ENABLED is no setting and is ignored",
+    ]
+
+
+def test_sections_have_places_and_names_of_their_own() -> None:
+    """Equal places would leave their order to the file system."""
+    for values in ([each.place for each in DECLARED], [each.name for each in DECLARED]):
+        assert len(set(values)) == len(DECLARED) > 0
+
+
+def test_sections_are_of_listed_capabilities() -> None:
+    """A settings module elsewhere would be a section that no list of the app names."""
+    owners = {each.kind.__module__.split(".")[1] for each in DECLARED}
+    assert owners == {path.parent.name for path in PACKAGE.glob("*/settings.py")}
+    assert owners - {each.name for each in CAPABILITIES} == {"kernel", "server"}
+
+
+def test_declared_keys_belong_to_their_section() -> None:
+    """Older names, short variables and retired keys go with the section that they are about."""
+    for section in DECLARED:
+        keys = [*section.older, *section.older.values(), *section.short.values(), *section.retired]
+        assert [key for key in keys if not key.startswith(section.prefix)] in ([], ["telemetry"])
+
+
+def test_other_sections_keep_their_values_when_one_is_replaced() -> None:
+    """`of` finds a section by its class, however it was given."""
+    config = Config(StorageConfig(knowledge_subdir="mine"), search=SearchConfig(max_results=7))
+    changed = config.replace(SearchConfig(max_results=8))
+    assert (config.of(SearchConfig).max_results, changed.of(SearchConfig).max_results) == (7, 8)
+    assert changed.of(StorageConfig).knowledge_subdir == "mine"
+    assert changed.replace(config.of(SearchConfig)) == config != changed
+
+
+def test_undeclared_section_is_refused() -> None:
+    """Else a misspelt one would be lost."""
+
+    @frozen
+    class OtherConfig:
+        size: int = field(default=1)
+
+    with pytest.raises(TypeError, match="OtherConfig"):
+        Config(other=OtherConfig())
