@@ -34,7 +34,7 @@ from lithos.actors.writing.keeper import Keeper
 from lithos.app import capabilities
 from lithos.app.capabilities import makers
 from lithos.app.start import Start
-from lithos.app.stores import by_class, close_stores, open_stores
+from lithos.app.stores import close_stores, open_stores
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.first_looks import FirstLooks
 from lithos.catalogue.scan import ScanResult
@@ -72,7 +72,7 @@ class Server(Parts):
             Clock: clock,
             Models: models or Models(),
             Config: config,
-            **by_class(config),
+            **config.by_class,
         }
         parts |= {Stores: stores, OwnerLock: stores.lock, **stores.opened}
         parts[Capabilities] = Capabilities(capabilities.CAPABILITIES)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, get_type_hints
-
-import attrs
+from typing import Any
 
 from lithos.app.capabilities import stores_of
 from lithos.config.catalogue import Config
@@ -48,7 +46,7 @@ def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:
 def _open(config: Config, occasion: Occasion, undo: ExitStack) -> Mapping[Any, Any]:
     """The stores by class; `undo` closes them."""
     declared, opened = stores_of(), dict[Any, Any]()
-    given = {Config: config, Occasion: occasion, **by_class(config)}
+    given = {Config: config, Occasion: occasion, **config.by_class}
     parts, is_migrated = Parts((each.open for each in declared), given), False
     for each in declared:
         if each.place >= 0 and not is_migrated:
@@ -60,12 +58,6 @@ def _open(config: Config, occasion: Occasion, undo: ExitStack) -> Mapping[Any, A
         if hasattr(store, "close"):
             undo.enter_context(closing(store))
     return opened
-
-
-def by_class(holder: Any) -> dict[Any, object]:
-    """The values of the fields of something, by the class that each field promises."""
-    kinds = get_type_hints(type(holder))
-    return {kinds[each.name]: getattr(holder, each.name) for each in attrs.fields(type(holder))}
 
 
 def _missing(folder: Path) -> list[Path]:

@@ -111,7 +111,7 @@ def functions_of_core() -> Iterator[tuple[str, Any, Any]]:
                 continue
             if inspect.isfunction(value):
                 yield f"{stem}.{name}", None, value
-            elif inspect.isclass(value):
+            elif inspect.isclass(value) and not getattr(value, "_is_protocol", False):
                 kinds = (types.FunctionType, classmethod, staticmethod)
                 methods = {key: each for key, each in vars(value).items() if isinstance(each, kinds)}
                 yield from (

@@ -17,7 +17,6 @@ from lithos.core.principals import CLI_AGENT
 from lithos.front.bridge.client import TIMEOUT, OwnerClient
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.asker import Asker, LocalServers
-from lithos.server.command.declaring import Invocation
 from lithos.server.settings import ServerConfig
 from lithos.stores.lock import is_owned, read_owner
 
@@ -38,15 +37,16 @@ async def _run(session: Session, command: Callable[[Session, Asker], Awaitable[i
     if owner is not None:
         return await command(session, owner)
     session.require_notes(NO_NOTES)
-    async with local_servers(session.invocation).ask(session.config) as here:
+    async with local_servers(session).ask(session.config) as here:
         return await command(session, here)
 
 
-def local_servers(invocation: Invocation) -> LocalServers:
-    """Servers in this process, for a command that needs one of its own."""
-    if invocation.local is None:
-        raise CommandFailed("This command needs a server of its own, and this program starts none.")
-    return invocation.local
+def local_servers(session: Session) -> LocalServers:
+    """Servers in this process, for a command that found none running."""
+    local: LocalServers | None = session.invocation.local
+    if local is None:
+        raise CommandFailed(_none_owns(session, "this program starts none of its own"))
+    return local
 
 
 def person() -> str:

@@ -140,7 +140,7 @@ def run_restore(session: Session) -> int:
             restored = restore(session.config, source, force=force, told=told)
         with progress_bars(session, "notes") as progress:
             config = load_session(session.invocation).config  # the backup may have brought another
-            run = local_servers(session.invocation).run
+            run = local_servers(session).run
             indexed = trio.run(partial(reindex, config, run, clear=False, progress=progress))
     _tell_restored(session, restored, indexed)
     return 1 if indexed.failures else 0

@@ -14,16 +14,23 @@ from attrs import evolve
 from lithos.actors.blocking import Threads
 from lithos.app.doctor import examine_all, make_patient
 from lithos.app.maintenance import owned
-from lithos.cli.commands.asking import local_servers
 from lithos.cli.output import agrees, print_line, tell, warn
 from lithos.cli.progress import progress_bars
-from lithos.cli.session import Session, check_places, find_vaults, read_log_settings, start_logging
+from lithos.cli.session import (
+    CommandFailed,
+    Session,
+    check_places,
+    find_vaults,
+    read_log_settings,
+    start_logging,
+)
 from lithos.config.load import LoadedConfig, LogSettings, load_config
 from lithos.config.sources import ConfigError
 from lithos.config.vaults import NamedVault, Vaults
 from lithos.core.findings import SEVERITIES, CheckResult, worst
 from lithos.core.note_issues import Amendment, plan_amendments
 from lithos.kernel.parts import utc_now
+from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import open_notes, style_of
 from lithos.server.command.declaring import Invocation
@@ -77,6 +84,12 @@ def _examine(invocation: Invocation, patient: Patient, vault: str | None) -> int
     return 1 if numbers["fail"] else 0
 
 
+def _run_server(invocation: Invocation) -> RunServer:
+    if invocation.local is None:
+        raise CommandFailed("Checks start servers of their own, and this program starts none.")
+    return invocation.local.run
+
+
 def _load_patient(invocation: Invocation, known: Sequence[str]) -> Patient:
     """`known` is what is wrong with how vaults are named."""
     problems = list[str]()
@@ -110,7 +123,7 @@ def _patient(loaded: LoadedConfig, problems: list[str], invocation: Invocation) 
     except ConfigError as error:
         problems += error.problems
     start_logging([loaded.config], logs)
-    return make_patient(loaded.config, local_servers(invocation).run, problems, loaded.warnings)
+    return make_patient(loaded.config, _run_server(invocation), problems, loaded.warnings)
 
 
 #: Entries of a group that are listed.

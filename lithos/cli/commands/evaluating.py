@@ -226,7 +226,7 @@ async def _ask(session: Session, questions: tuple[Question, ...], told: Progress
     if owner is not None:
         return await run(owner)
     session.require_notes(NO_NOTES)
-    return await rehearse(session.config, local_servers(session.invocation).run, run)
+    return await rehearse(session.config, local_servers(session).run, run)
 
 
 def _target_of(name: str) -> Path:

@@ -259,7 +259,7 @@ async def _writer(session: Session, options: Options) -> AsyncIterator[Writer]:
         if options.dry_run and storage.vault is None and not storage.notes_folder.is_dir():
             # A look makes no data directory.
             config = config.replace(attrs.evolve(storage, data_dir=Path(folder)))
-        async with local_servers(session.invocation).run(config) as server:
+        async with local_servers(session).run(config) as server:
             sys.setswitchinterval(SWITCH_INTERVAL)
             with acting_as(COMMAND):
                 yield server.get(Importing)

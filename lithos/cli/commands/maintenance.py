@@ -32,9 +32,7 @@ from lithos.services.upkeep.reconcile_indices import SCOPES
 def _accept_vanished(session: Session) -> int:
     """List the files and give them up; 0. Raises `CommandFailed` when a server does not take it."""
     dry_run = session.typed.get("dry_run", False)
-    result = trio.run(
-        partial(accept_vanished, session.config, local_servers(session.invocation).run, dry_run=dry_run)
-    )
+    result = trio.run(partial(accept_vanished, session.config, local_servers(session).run, dry_run=dry_run))
     summary = _summary(len(result.paths), dry_run=dry_run, is_taken=result.is_taken)
     document = {"dry_run": dry_run, "vanished": list(result.paths), "accepted": result.is_taken}
     tell(session, document, [*(f"  {path}" for path in result.paths), summary])
@@ -97,7 +95,7 @@ def run_reindex(session: Session) -> int:
     session.require_notes(_WAY_OUT)
     clear = session.typed.get("clear", False)
     with progress_bars(session, "notes") as progress:
-        run = local_servers(session.invocation).run
+        run = local_servers(session).run
         result = trio.run(partial(reindex, session.config, run, clear=clear, progress=progress))
     skipped = [{"path": path, "reason": reason} for path, reason in result.skipped.items()]
     errors = [f"{path}: {reason}" for path, reason in result.skipped.items()] + list(result.failures)
@@ -177,7 +175,7 @@ def run_extract(session: Session) -> int:
         work = partial(
             extract_entities,
             session.config,
-            local_servers(session.invocation).run,
+            local_servers(session).run,
             dry_run=dry_run,
             force=force,
             progress=progress,

@@ -12,10 +12,10 @@ from attrs import frozen
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import LithosError
+from lithos.core.evaluation.worth import Worth
 from lithos.core.findings import Report
 from lithos.core.journal.agents import Agent
 from lithos.core.learning.edges import RESOLUTIONS
-from lithos.core.worth import Worth
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural
 from lithos.front.console.wording import OWN_AGENTS, in_words

@@ -16,10 +16,10 @@ from lithos.actors.coordinating.messages import Flush
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.catalogue.catalogue import Catalogue
+from lithos.core.evaluation.worth import Counts, Tally, Worth, ordered
 from lithos.core.learning.memory import Asked
 from lithos.core.principals import UNKNOWN_AGENT, is_reserved
 from lithos.core.tasks.model import Citation
-from lithos.core.worth import Counts, Tally, Worth, ordered
 from lithos.kernel.parts import Clock
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.shared import Shared

@@ -50,7 +50,6 @@ COUNTED: Final = tuple(each.name for each in attrs.fields(Counts))
 NOTHING: Final = Counts()
 
 
-@frozen
 @define
 class Tally:
     """Counts by day (in UTC) and agent of what is told of, in any order but for `ask`."""
