@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lithos.access.settings import AgentsConfig
 from lithos.actors.recording.catching_up import CatchingUp
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import (
@@ -145,7 +146,7 @@ async def test_a_refusal_changes_nothing(tmp_path: Path, why: str) -> None:
 
 async def test_scopes_of_both_vaults_count(tmp_path: Path) -> None:
     """behaviour 297: who may not change a path at once in either vault moves nothing."""
-    agents = {AGENT: {"write": ["in/"], "propose": ["maybe/"]}}
+    agents = AgentsConfig(agents={AGENT: {"write": ["in/"], "propose": ["maybe/"]}})
     async with vaults(tmp_path, agents=agents) as pair:
         inside = await pair.here.create("Inside", path="in/")
         outside = await pair.here.create("Outside", path="out/")
