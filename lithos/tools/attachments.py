@@ -25,6 +25,11 @@ class AttachmentFiles:
     def __init__(self, reading: AttachmentReading) -> None:
         self._reading = reading
 
+    @property
+    def is_enabled(self) -> bool:
+        """Whether the configuration has them read."""
+        return self._reading.is_enabled
+
     def is_meant(self, file_id: str | None, path: str | None) -> bool:
         """Whether a read is of a file, and not of a note."""
         return self._reading.is_meant(file_id, path)

@@ -21,7 +21,6 @@ from lithos.actors.writing.messages import (
     PatchNote,
     WriteNote,
 )
-from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import Duplicate, InvalidInput, PathCollision, SlugCollision
 from lithos.core.history.section_edit import OPERATIONS, SectionEdit
@@ -31,7 +30,6 @@ from lithos.core.notes.model import ACCESS_SCOPES, NOTE_TYPES, STATUSES
 from lithos.core.notes.owned_keys import check_keys
 from lithos.core.times import parse_end
 from lithos.kernel.parts import Parts
-from lithos.kernel.settings import StorageConfig
 from lithos.server.settings import ServerConfig
 from lithos.services.notes.knowledge import Knowledge, ListRequest
 from lithos.services.notes.moving import Moving
@@ -503,11 +501,8 @@ class ListTool:
             since = read_time("since", self.since)
             items, total = others.list_rows(self.path_prefix, self.title_contains, since, first, room)
         answer = {"items": [*notes["items"], *items], "total": notes["total"] + total}
-        return (
-            answer
-            if reads_attachments(using.get(AttachmentsConfig), using.get(StorageConfig))
-            else answer | {"message": ATTACHMENTS_OFF}
-        )
+        is_on = others is not None and others.is_enabled
+        return answer if is_on else answer | {"message": ATTACHMENTS_OFF}
 
     async def _list_notes(self, using: Parts) -> dict[str, Any]:
         page = await using.get(Knowledge).list_notes(

@@ -86,6 +86,10 @@ class SimilarNotes(Protocol):
 class OtherFiles(Protocol):
     """Files of the vault that are no notes, and are read and listed like these."""
 
+    @property
+    def is_enabled(self) -> bool:
+        """Whether the configuration has them read."""
+
     def is_meant(self, file_id: str | None, path: str | None) -> bool:
         """Whether a read is of a file, and not of a note."""
 
