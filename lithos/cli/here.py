@@ -75,4 +75,9 @@ async def ask_here(config: Config) -> AsyncIterator[Here]:
         yield Here(server)
 
 
-LOCAL: Final = LocalServers(run_here, ask_here)
+def declare_here() -> None:
+    """Load the capabilities with what they declare."""
+    import lithos.app.capabilities  # noqa: F401
+
+
+LOCAL: Final = LocalServers(run_here, ask_here, declare_here)

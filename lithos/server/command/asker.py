@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
@@ -38,3 +38,5 @@ class LocalServers:
 
     run: RunServer
     ask: AskHere
+    #: Loads what the capabilities declare, as the tables of databases that a command reads.
+    declare: Callable[[], None]
