@@ -8,7 +8,6 @@ native code cannot be interrupted. It imports little, so that it starts at once.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 import signal
@@ -84,6 +83,8 @@ def _die_with(parent: int) -> None:
     with suppress(OSError):
         os.setpgid(0, 0)
     if sys.platform == "linux":
+        import ctypes  # noqa: PLC0415 - nothing else here needs it, and the process loads little
+
         system = ctypes.CDLL(None)
         system.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         number = _IOPRIO_SET.get(os.uname().machine)
