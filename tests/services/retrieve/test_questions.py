@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -230,7 +231,9 @@ async def test_a_note_that_no_scout_finds_is_found_by_what_it_was_cited_for(tmp_
 
 def last_asked(lithos: Lithos, note: str) -> str:
     sql = "SELECT last_at FROM question_memory WHERE note_id=?"
-    with sqlite3.connect(lithos.data / ".lithos" / "stats.db") as reader:
+    database = lithos.data / ".lithos" / "stats.db"
+    # Read only: SQLite of this process would drop the locks of the server's own when it closes the file.
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as reader:
         ((moment,),) = reader.execute(sql, (note,)).fetchall()
     return str(moment)
 
