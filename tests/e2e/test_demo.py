@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from tests.browser.conftest import staying
-from tests.e2e.process import run_lithos
+from tests.e2e.process import run_lithos, until
 
 pytestmark = pytest.mark.slow
 
@@ -53,6 +53,8 @@ def test_the_scripted_day_has_something_on_each_page(tmp_path: Path) -> None:
         assert "glossary.sync-conflict-" in copies
         (place,) = re.findall(r'href="/console(/copies/one[^"]+)"', copies)
         assert "both changed it" in client.get(unescape(place)).text
+        # The first page does not wait for the checks of the notes, which it begins.
+        until(lambda: "1 with a conflict copy" in client.get("/").text)
         overview = client.get("/").text
         assert "4 proposals to look at" in overview
         assert "/console/contradictions?" in overview

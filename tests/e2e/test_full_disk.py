@@ -199,9 +199,11 @@ async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) ->
     }  # fmt: skip
     before = await everything(client)
     await trio.to_thread.run_sync(ballast.take)
-    refused = 0
+    refused, done = 0, set[str]()
     for _ in range(3):
         for name, arguments in calls.items():
+            if name in done:  # the server's own tidying gave room back: a second one would collide
+                continue
             answer = await client.call(**arguments)
             if answer.get("status") == "error":
                 refused += 1
@@ -209,11 +211,14 @@ async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) ->
                 assert answer["code"] in ("internal_error", "update_failed", "storage_failed"), (name, answer)
                 assert any(word in told for word in ("space", "disk")), (name, told)
             else:  # an answer is a promise; what one is given for has room within a database
+                done.add(name)
                 before = await everything(client)
             assert await everything(client) == before, name
     assert refused, "there was room"
     await trio.to_thread.run_sync(ballast.free)
     for name, arguments in calls.items():
+        if name in done:
+            continue
         with trio.fail_after(60):
             while (answer := await client.call(**arguments)).get("status") == "error":
                 assert answer["code"] not in ("doc_not_found", "invalid_input"), (name, answer)
