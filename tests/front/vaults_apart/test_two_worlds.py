@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 import trio
 
+from lithos.actors.indexing.indexer import Visibility
 from lithos.config.catalogue import Config
 from tests.front.vaults_apart.hosting import Hosted, body_of, config_of, hosting, let_in, put
 from tests.front.vaults_apart.test_as_alone import Ids, Recording, differences
@@ -120,6 +121,7 @@ async def play(hosted: Hosted, ids: Ids, seed: int, *, changes: bool) -> Recordi
         made["task"] = answer.get("task_id", made["task"])
         for name in ("work", "home"):
             await hosted.server(name).searchable()
+            await hosted.server(name).get(Visibility).reach()  # the gauges tell what an index holds
         path = PATHS[number % len(PATHS)]
         recording.keep(path, await hosted.exchange(path, TOKEN))
     return recording
