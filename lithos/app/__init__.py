@@ -1,4 +1,4 @@
-"""The composition root: stores, then actors, then services, then tools, then the front.
+"""The composition root: the stores of all capabilities, their parts, the start, then the front.
 
 Start and stop are one nursery deep: the actors run in it, the front beside them. Stopping closes
 the memory's mailbox, and the end of mail walks downstream: memory, writer, publisher, indexers,

@@ -72,7 +72,7 @@ async def test_a_late_search_does_not_name_the_note_that_is_being_made(
 
         def search_late(new: NewNote) -> list[Similar]:
             begun.set()
-            indexed.wait()
+            assert indexed.wait(60)
             return search(new)
 
         async def write() -> WriteOutcome:
