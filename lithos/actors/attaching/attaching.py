@@ -27,12 +27,12 @@ from lithos.actors.indexing.ports import EmbeddedNotes
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.core.attachments.kinds import MOST_PARTS, kind_of
 from lithos.core.attachments.parts import Part
+from lithos.core.errors import IndexFailed
 from lithos.core.notes.links import file_key, named_file
 from lithos.core.text.chunk import ChunkSizes, dates_in_words
 from lithos.core.times import from_nanoseconds
 from lithos.stores.attachments.shelf import AttachedFile, Shelf, StoredPart
 from lithos.stores.attachments.survey import look_at, survey_attachments
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorEntry
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import FulltextEntry

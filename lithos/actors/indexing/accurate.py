@@ -27,8 +27,8 @@ from lithos.actors.indexing.ports import EmbeddedNotes, VectorPort, digest_texts
 from lithos.actors.indexing.repair import LOOK_SLICE, load_note
 from lithos.actors.indexing.tiers import STATIC, TIER, QueryEmbedder, TieredNotes
 from lithos.catalogue.catalogue import Catalogue
+from lithos.core.errors import IndexFailed
 from lithos.core.text.chunk import ChunkSizes
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorEntry
 from lithos.stores.indexes.embedder import EmbedderUnavailable, Matrix
 from lithos.stores.indexes.transformer import is_installed

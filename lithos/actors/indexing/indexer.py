@@ -34,7 +34,7 @@ from lithos.actors.indexing.repair import REPAIR_SLICE, Repair
 from lithos.actors.kit import Envelope, Inbox, Mailbox, ShuttingDown, run_batches
 from lithos.actors.writing.ports import PATIENCE
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.stores.indexes import IndexFailed
+from lithos.core.errors import IndexFailed
 from lithos.stores.notes.files import NoteFiles
 from lithos.telemetry import get_logger
 

@@ -31,6 +31,7 @@ from lithos.actors.indexing.messages import Upsert
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_records import KeptEntities
 from lithos.core.context.dates import own_date
+from lithos.core.errors import IndexFailed
 from lithos.core.text.chunk import (
     ChunkSizes,
     dates_in_words,
@@ -39,7 +40,6 @@ from lithos.core.text.chunk import (
 )
 from lithos.core.text.markdown import strip_images
 from lithos.core.text.own_text import has_own_text
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import ABREAST, VectorEntry, VectorHit, VectorQuery
 from lithos.stores.indexes.embedder import Embedder, Matrix
 from lithos.stores.indexes.fulltext import FulltextIndex

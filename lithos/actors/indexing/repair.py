@@ -19,6 +19,7 @@ from lithos.actors.indexing.messages import (
 )
 from lithos.actors.kit import ActorDown, Envelope
 from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import IndexFailed
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.layout import read_layout
 from lithos.core.notes.model import Document
@@ -26,7 +27,6 @@ from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.plan import plan_index
 from lithos.core.times import from_nanoseconds
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import OutsideKnowledge, digest_of
 from lithos.telemetry import get_logger

@@ -28,8 +28,8 @@ from lithos.actors.indexing.coverage import Progress
 from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.ports import Asked, EmbeddedNotes, Searched, VectorPort, VectorQueries
 from lithos.actors.indexing.tiers import STATIC
+from lithos.core.errors import IndexFailed
 from lithos.core.text.chunk import spell_dates
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import Codes, encode_rows
 from lithos.stores.indexes.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable
 from lithos.stores.indexes.vectors import VectorIndex, stored_identity

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from attrs import evolve, frozen
 
 from lithos.actors.indexing.ports import EmbeddedNotes, Wanted, search_all
-from lithos.stores.indexes import IndexFailed
+from lithos.core.errors import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
 from lithos.stores.indexes.embedder import Embedder, Matrix
 from lithos.stores.indexes.vectors import VectorIndex

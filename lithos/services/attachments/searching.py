@@ -21,7 +21,7 @@ from lithos.actors.indexing.semantic import SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
 from lithos.core.attachments.kinds import asks_for_image, kind_of
-from lithos.core.errors import SearchBackendFailed
+from lithos.core.errors import IndexFailed, SearchBackendFailed
 from lithos.core.learning.match import TENTH, WEAK, Judged, judge
 from lithos.core.text.query import QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.core.text.snippet import WINDOW, Terms, find_passage
@@ -31,7 +31,6 @@ from lithos.services.search.least import judged_part
 from lithos.services.search.others import OtherHit, OtherQuery
 from lithos.stores.attachments.shelf import AttachedFile, number_of
 from lithos.stores.coordination.note_rows import NoteRows
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.telemetry import get_logger
 

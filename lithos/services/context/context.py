@@ -24,7 +24,7 @@ from lithos.core.context.parts import AboutNote, LeftOut, TaskPart
 from lithos.core.context.passages import LEAST_TEXT, Source, affordable
 from lithos.core.context.replies import wants_all
 from lithos.core.context.tokens import Count, count_safely, count_with
-from lithos.core.errors import InvalidInput
+from lithos.core.errors import IndexFailed, InvalidInput
 from lithos.core.learning.match import WEAK
 from lithos.core.notes.model import NoteWarning
 from lithos.core.text.chunk import ChunkSizes
@@ -41,7 +41,6 @@ from lithos.services.search.search import Search
 from lithos.services.tasks.coordination import Coordination, TaskSheet
 from lithos.services.writing.kinds import ATTACHMENT, KINDS
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.stores.indexes.tokenizer import load_pieces
 from lithos.telemetry import get_logger

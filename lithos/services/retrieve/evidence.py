@@ -19,7 +19,7 @@ from attrs import define, field, frozen
 from lithos.actors.blocking import Blocking, slices
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.lineage import Lineage
-from lithos.core.errors import LithosError
+from lithos.core.errors import IndexFailed, LithosError
 from lithos.core.learning.questions import CANDIDATE, SUSPECT_SHARE, RememberedQuestion, final_score
 from lithos.core.learning.ranking import Candidate, explain, merge
 from lithos.services.retrieve.candidates import Chosen, Selection
@@ -28,7 +28,6 @@ from lithos.services.retrieve.scout_team import MATCHING, NEAR, Team
 from lithos.services.retrieve.scouts import DEADLINE, Ask, Dispatcher, Report
 from lithos.services.search.hybrid import LEG_NOTES, LEG_SHARE, NOTHING_RANKED, HybridRanking
 from lithos.services.search.search import Search
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.learning.question_matrix import Evidence
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger

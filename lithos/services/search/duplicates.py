@@ -17,12 +17,12 @@ from lithos.actors.blocking import start_call
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.actors.writing.messages import WriteOutcome
 from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import IndexFailed
 from lithos.core.history.versions import body_of
 from lithos.core.text.chunk import ChunkSizes
 from lithos.core.text.likeness import likeness, match_of, word_pairs
 from lithos.services.search.gate import Gate
 from lithos.services.writing.ports import NewNote, Similar
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import OutsideKnowledge
 from lithos.telemetry import get_logger

@@ -11,11 +11,11 @@ from typing import Final
 import attrs
 from attrs import field, frozen
 
+from lithos.core.errors import IndexFailed
 from lithos.core.text.query import Boolean, Boosted, Node, Word, plain_words
 from lithos.core.text.snippet import Terms
 from lithos.services.search.graph_search import Walk
 from lithos.services.search.hybrid import LONGEST_QUERY, Hybrid, HybridRanking
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import HEADINGS_BOOST, TITLE_BOOST, Filters
 

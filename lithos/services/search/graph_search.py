@@ -16,10 +16,10 @@ from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.facets import FacetFilter
 from lithos.catalogue.note_records import KeptEntities
+from lithos.core.errors import IndexFailed
 from lithos.core.learning.ranking import FUSION_K, reciprocal_rank
 from lithos.core.notes.matching import has_all, has_tags
 from lithos.services.notes.relations import clamp_depth
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
 from lithos.stores.indexes.fulltext_schema import Filters
 

@@ -13,7 +13,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from lithos.actors.indexing.semantic import SemanticUnavailable
-from lithos.core.errors import SearchBackendFailed
+from lithos.core.errors import IndexFailed, SearchBackendFailed
 from lithos.core.learning.arranging import highest_named, keep_places, lift_named, sink_bare
 from lithos.core.learning.lead import Covered
 from lithos.core.learning.match import (
@@ -50,7 +50,6 @@ from lithos.core.text.query import begin_last, plain_words
 from lithos.core.text.snippet import Terms
 from lithos.search.settings import SearchConfig
 from lithos.services.search.ports import MeaningPort, NearestPort, NotesPort, WordsPort
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
 from lithos.stores.indexes.fulltext_schema import Filters
 

@@ -15,7 +15,7 @@ from lithos.actors.indexing.indexer import Visibility
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.actors.opening import Opening, wait_telling
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
+from lithos.core.errors import IndexFailed, InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.core.journal.agents import SEARCH_RESULT, AuditRow
 from lithos.core.learning.match import CANDIDATES, TENTH, WEAK, Judged, Strength, judge
 from lithos.core.principals import UNKNOWN_AGENT
@@ -38,7 +38,6 @@ from lithos.services.search.hybrid import (
     backend_failure,
 )
 from lithos.services.search.least import LEAST_OF_MODEL, judged_part, least_similarity
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import Filters

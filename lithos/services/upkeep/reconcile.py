@@ -17,7 +17,7 @@ from lithos.actors.blocking import Threads
 from lithos.actors.remembering.actor import make_edge_id
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_graph import NoteGraph, Resolved
-from lithos.core.errors import leaves_of
+from lithos.core.errors import IndexFailed, leaves_of
 from lithos.core.findings import RECONCILE, Check, check, checks_of
 from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
 from lithos.services.enrich.projection import IncompleteScan, check_complete, desired_edges
@@ -39,7 +39,6 @@ from lithos.services.upkeep.reconcile_indices import (
     repair_indices,
 )
 from lithos.services.upkeep.validation import Survey
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.learning.edges import EdgeStore, LearnedEdges
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 from lithos.telemetry import get_logger

@@ -3,7 +3,3 @@
 The indexing actors change them; searches read them through handles. What they hold can be rebuilt.
 Never here: the truth about a note, or ranking.
 """
-
-from __future__ import annotations
-
-from lithos.core.errors import IndexFailed as IndexFailed

@@ -14,12 +14,13 @@ from typing import Any, Final, Self
 import numpy as np
 from tantivy import Index, IndexWriter, Query, Searcher
 
+from lithos.core.errors import IndexFailed
 from lithos.core.learning.compounds import Compounds, long_words
 from lithos.core.learning.frequencies import bm25_idf
 from lithos.core.learning.lead import Covered, LeadText, lead_coverage
 from lithos.core.text.analysis import FUNCTION_WORDS
 from lithos.core.text.query import Node
-from lithos.stores.indexes import IndexFailed, fulltext_schema
+from lithos.stores.indexes import fulltext_schema
 from lithos.stores.indexes.fulltext_schema import (
     ANALYZER_NAME,
     FORMAT,

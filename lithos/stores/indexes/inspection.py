@@ -10,7 +10,8 @@ from typing import Final, Literal
 import numpy as np
 from attrs import field, frozen
 
-from lithos.stores.indexes import IndexFailed, fulltext_schema, vector_files
+from lithos.core.errors import IndexFailed
+from lithos.stores.indexes import fulltext_schema, vector_files
 from lithos.stores.indexes.embedder import EmbedderIdentity
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import FORMAT

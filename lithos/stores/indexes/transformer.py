@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 import outcome
 
-from lithos.stores.indexes import IndexFailed
+from lithos.core.errors import IndexFailed
 from lithos.stores.indexes.embedder import (
     STORED_DTYPE,
     EmbedderIdentity,

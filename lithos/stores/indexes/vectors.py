@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from lithos.core.errors import IndexFailed
 from lithos.stores import PRIVATE_FOLDER
-from lithos.stores.indexes import IndexFailed, vector_files
+from lithos.stores.indexes import vector_files
 from lithos.stores.indexes.chunk_rows import (
     ABREAST,
     MAX_CHUNKS,

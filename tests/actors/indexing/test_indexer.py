@@ -13,8 +13,8 @@ from lithos.actors.indexing.ports import FulltextPort
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import KeptEntities
+from lithos.core.errors import IndexFailed
 from lithos.core.text.chunk import ChunkSizes
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.notes.files import NoteFiles
 from tests.fakes import FakeIndex, Gate, enter_file, make_entry, make_upsert, served

@@ -19,7 +19,7 @@ from lithos.actors.indexing.ports import (
     EmbeddedNotes,
     VectorQueries,
 )
-from lithos.stores.indexes import IndexFailed
+from lithos.core.errors import IndexFailed
 from lithos.stores.indexes.chunk_rows import VectorHit, VectorQuery
 from tests.fakes import Turns
 

@@ -20,10 +20,9 @@ from lithos.actors.writing.ports import PATIENCE
 from lithos.actors.writing.publisher import Publisher
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_records import NoteRecords
-from lithos.core.errors import StorageFailed
+from lithos.core.errors import IndexFailed, StorageFailed
 from lithos.core.events import NOTE_DELETED, NOTE_UPDATED, EventDraft
 from lithos.core.notes.model import Document
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.manifest import Manifest
 from tests.fakes import START, make_entry, served
 

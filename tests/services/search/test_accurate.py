@@ -16,10 +16,10 @@ import trio
 
 import lithos.actors.indexing.accurate
 from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.core.errors import IndexFailed
 from lithos.core.learning.ranking import blend
 from lithos.search.settings import SearchConfig
 from lithos.services.state import Gauges, ServerState
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.embedder import EmbedderIdentity, EmbedderUnavailable, Matrix
 from lithos.stores.indexes.vectors import VectorIndex
 from tests.servers import Lithos, put_note, serving

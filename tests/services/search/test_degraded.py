@@ -14,9 +14,9 @@ import lithos.actors.indexing.indexer
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.actors.writing.writer import Writer
+from lithos.core.errors import IndexFailed
 from lithos.core.events import NOTE_CREATED
 from lithos.services.state import ServerState
-from lithos.stores.indexes import IndexFailed
 from lithos.stores.indexes.embedder import EmbedderUnavailable, load_embedder
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.vectors import VectorIndex

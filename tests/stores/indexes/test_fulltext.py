@@ -16,8 +16,9 @@ import apsw
 import pytest
 import tantivy
 
+from lithos.core.errors import IndexFailed
 from lithos.core.plan import IndexPlan, plan_index
-from lithos.stores.indexes import IndexFailed, fulltext, fulltext_schema
+from lithos.stores.indexes import fulltext, fulltext_schema
 from lithos.stores.indexes.fulltext import INCOMPLETE, FulltextIndex
 from lithos.stores.indexes.fulltext_schema import FulltextEntry, remove_index
 from tests.stores.fulltext_entries import entry, found

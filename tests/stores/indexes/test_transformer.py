@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import lithos.models
-from lithos.stores.indexes import IndexFailed, transformer
+from lithos.core.errors import IndexFailed
+from lithos.stores.indexes import transformer
 from lithos.stores.indexes.embedder import EmbedderUnavailable
 from lithos.stores.indexes.transformer import (
     DIMS,

@@ -13,7 +13,8 @@ import attrs
 import numpy as np
 import pytest
 
-from lithos.stores.indexes import IndexFailed, vector_files
+from lithos.core.errors import IndexFailed
+from lithos.stores.indexes import vector_files
 from lithos.stores.indexes.chunk_rows import VectorEntry
 from lithos.stores.indexes.vectors import VectorIndex, stored_identity
 from tests.fakes import Killed
