@@ -11,7 +11,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.access.settings import AgentsConfig
 from lithos.config.catalogue import SECTIONS, SETTINGS, Config, as_public_dict
 from lithos.config.load import LoadedConfig, LogSettings, load_config, load_log_settings
 from lithos.config.retired import RETIRED
@@ -19,6 +18,7 @@ from lithos.config.rules import PATTERNS
 from lithos.config.sources import ConfigError
 from lithos.core.scopes import Scope, check_typed, scopes_of_agents
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.settings import AgentsConfig
 from lithos.server.settings import ServerConfig
 from lithos.tasks.settings import CoordinationConfig
 

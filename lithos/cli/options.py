@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from lithos import __version__
-from lithos.cli import own_commands
 from lithos.kernel.declared import declared_in
 from lithos.server.command.declaring import Command, Invocation, Taken, flag, take
 
@@ -54,10 +53,8 @@ _GLOBAL: Final[Sequence[Taken]] = tuple(
 
 
 def find_commands() -> dict[str, Command]:
-    """The commands that capabilities declare, and those of none, in their order."""
-    found = [*own_commands.COMMANDS]
-    for module in declared_in("commands"):
-        found += module.COMMANDS
+    """The commands that packages declare, in their order."""
+    found = [command for module in declared_in("commands") for command in module.COMMANDS]
     return {command.name: command for command in sorted(found, key=lambda command: command.place)}
 
 

@@ -7,7 +7,6 @@ from functools import partial
 
 from attrs import evolve
 
-from lithos.access.settings import AgentsConfig
 from lithos.actors.blocking import NoteThreads, Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
@@ -44,7 +43,7 @@ from lithos.notes.opening import (
     style_of,
 )
 from lithos.notes.scanning import ScannedRows, kept_versions
-from lithos.notes.settings import IndexConfig
+from lithos.notes.settings import AgentsConfig, IndexConfig
 from lithos.notes.state import (
     count_notes,
     look_at_folder,

@@ -1,12 +1,14 @@
-"""The settings of following the files."""
+"""The settings of notes: following their files, and what agents may change."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Literal
 
 from attrs import frozen
 
-from lithos.config.rules import setting, whole
+from lithos.config.rules import Rule, are_patterns, setting, whole
 from lithos.config.sections import Section
 
 
@@ -23,6 +25,35 @@ class IndexConfig:
     )
 
 
+def _are_agent_scopes(given: Mapping[str, Mapping[str, Sequence[str]]]) -> bool:
+    if len(given) > 1_000 or not all(name.strip() and len(name) <= 200 for name in given):
+        return False
+    return all(
+        name in ("write", "propose") and are_patterns(globs)
+        for lists in given.values()
+        for name, globs in lists.items()
+    )
+
+
+AGENT_SCOPES = Rule(
+    "for each of at most 1000 agents `write` and `propose`, each a list of patterns such as plans/ or "
+    "**/*.md",
+    _are_agent_scopes,
+)
+
+
+@frozen(kw_only=True)
+class AgentsConfig:
+    """What agents may change."""
+
+    agents: Mapping[str, Mapping[str, tuple[str, ...]]] = setting(
+        MappingProxyType({}),
+        "What agents may change that have no token with patterns of its own, by the name they give: `write`, "
+        "and `propose` for what waits for a person.",
+        AGENT_SCOPES,
+    )
+
+
 SETTINGS: Final = (
     Section(
         "index",
@@ -32,4 +63,6 @@ SETTINGS: Final = (
             "index.max_vanished_fraction": "more than half of the notes must vanish for all to be kept",
         },
     ),
+    # `agents` is a setting of its own, in no section.
+    Section("", AgentsConfig, place=120),
 )

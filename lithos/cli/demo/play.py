@@ -20,7 +20,6 @@ import attrs
 import trio
 from attrs import define
 
-from lithos.access.settings import AgentsConfig
 from lithos.app import Server, running_server
 from lithos.app.front import serve_front
 from lithos.cli.commands.events import Feed, Record
@@ -31,6 +30,7 @@ from lithos.cli.session import Session
 from lithos.config.catalogue import Config
 from lithos.front.bridge.client import OwnerClient
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.settings import AgentsConfig
 
 #: What a copy of a vault goes without: version control, and what programs keep for themselves.
 _HIDDEN = shutil.ignore_patterns(".*")

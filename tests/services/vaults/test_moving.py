@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lithos.access.settings import AgentsConfig
 from lithos.actors.recording.catching_up import CatchingUp
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import (
@@ -23,6 +22,7 @@ from lithos.core.errors import (
 )
 from lithos.core.principals import Principal
 from lithos.history.settings import HistoryConfig
+from lithos.notes.settings import AgentsConfig
 from lithos.services.vaults import move_plans
 from lithos.services.vaults.moving import VaultMoving
 from lithos.stores.history.store import HistoryStore
