@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
-from pkgutil import walk_packages
 from typing import Any, Final
 
 import attrs
 
-import lithos.tools
 from docs.examples import Example, make_examples, render_example
 from docs.tables import as_code, make_table
 from lithos.app.capabilities import all_tools
@@ -301,8 +298,7 @@ def _render_prompts() -> str:
 
 def list_errors() -> list[type[LithosError]]:
     """One class per meaning of a wire code, by code."""
-    for info in walk_packages(lithos.tools.__path__, "lithos.tools."):
-        import_module(info.name)  # whatever a tool can refuse with is defined now
+    all_tools()  # whatever a tool can refuse with is defined now
     found = [each for each in _descend(LithosError) if "code" in vars(each)]
     return sorted(found, key=lambda each: (each.code, each.__name__))
 

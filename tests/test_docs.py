@@ -26,7 +26,7 @@ from lithos.front.events.frames import sse_frames
 from lithos.metrics import metric_names
 from lithos.tools.search import MODES, SearchTool
 from tests.servers import Clock, Lithos, serving, until
-from tests.test_layers import ROOMS, imports_within, modules
+from tests.test_layers import imports_within, modules
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
@@ -195,10 +195,8 @@ def walks_of(text: str) -> dict[str, str]:
 
 
 def walk_fouls(files: Sequence[str]) -> list[str]:
-    """Files that a walk names twice, and those that stand above the file before them."""
-    floors = [ROOMS.index(name.partition("/")[0]) for name in files]
-    twice = [name for number, name in enumerate(files) if name in files[:number]]
-    return twice + [files[number] for number in range(1, len(files)) if floors[number] > floors[number - 1]]
+    """Files that a walk names twice."""
+    return [name for number, name in enumerate(files) if name in files[:number]]
 
 
 def test_every_file_named_to_contributors_exists() -> None:
@@ -232,17 +230,6 @@ def test_a_walk_goes_down_names_a_file_once_and_follows_what_the_code_joins() ->
     assert {
         name: foul for name, files in walks.items() if (foul := walk_fouls(files) + unjoined(files))
     } == {}
-
-
-def test_the_walks_of_calls_begin_at_the_port_and_end_on_the_ground() -> None:
-    calls = [named_files(walk) for name, walk in walks_of(DEVELOP).items() if "`lithos_" in name]
-    assert len(calls) == 3
-    assert {walk[0] for walk in calls} == {"front/server/serve.py"}
-    assert {walk[-1].partition("/")[0] for walk in calls} == {"core"}
-
-
-def test_a_walk_that_climbs_is_seen() -> None:
-    assert walk_fouls(["tools/notes.py", "actors/kit.py", "services/state.py"]) == ["services/state.py"]
 
 
 def test_the_frame_that_is_shown_is_one_of_the_server() -> None:

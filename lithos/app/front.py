@@ -118,6 +118,6 @@ def _new_console(
     server: Server, settings: FrontSettings, sessions: Sessions, wrong_tokens: WrongTokens
 ) -> Console:
     """The console; its libraries too are loaded only once the server listens."""
-    from lithos.front.console.console import Console  # noqa: PLC0415
+    from lithos.front.console.console import Console
 
     return Console(server, server.tools, settings, sessions, wrong_tokens, pages())

@@ -29,7 +29,7 @@ async def check_public_url(address: str, clock: Callable[[], datetime], *, is_li
     """What a client would find at the public address, from the certificate to the challenge."""
     if not is_live:
         return [warn("This was not looked at: no server runs.", "Start it, and run doctor again.")]
-    import httpx2  # noqa: PLC0415 - only for who has such an address
+    import httpx2
 
     try:
         tls = await trio.to_thread.run_sync(httpx2.create_ssl_context)

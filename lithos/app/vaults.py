@@ -377,16 +377,16 @@ def _root(
 
 
 def _add_console(vaults: Vaults, wrong_tokens: WrongTokens, app: QuartTrio) -> None:
-    from lithos.front.console.several import SeveralConsole  # noqa: PLC0415 - Quart loads late
+    from lithos.front.console.several import SeveralConsole
 
     hosted = vaults.hosted
     SeveralConsole(lambda: list(hosted.values()), __version__, utc_now, wrong_tokens).add_routes(app)
 
 
 def _add_metrics(vaults: Vaults, app: QuartTrio) -> None:
-    from quart import request  # noqa: PLC0415 - Quart loads late
+    from quart import request
 
-    from lithos.front.events.monitoring import add_metrics  # noqa: PLC0415
+    from lithos.front.events.monitoring import add_metrics
 
     async def scrape() -> bytes:
         scope: Any = request.scope

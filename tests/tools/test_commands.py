@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import ast
 from importlib import import_module
-from pathlib import Path
 from typing import get_type_hints
 
 import attrs
 
-import lithos.tools
-
-ROOT = Path(lithos.tools.__file__).parent
+from tests.house import modules
 
 
 def handovers() -> list[tuple[type, type, frozenset[str], str]]:
     """Of each `as_command`: tool, command, values given apart, source of the tool."""
     found = []
-    for path in sorted(ROOT.rglob("*.py")):
-        parts = path.relative_to(ROOT.parents[1]).with_suffix("").parts
-        module = import_module(".".join(part for part in parts if part != "__init__"))
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+    for module_name, text in modules().items():
+        if "as_command(" not in text:
+            continue
+        module = import_module(module_name)
+        tree = ast.parse(text)
         owners = {
             id(method): node for node in tree.body if isinstance(node, ast.ClassDef) for method in node.body
         }

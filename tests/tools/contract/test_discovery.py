@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pkgutil import walk_packages
 
 import pytest
 
-import lithos.tools
 from lithos.app import capabilities
 from lithos.app.capabilities import CAPABILITIES, all_tools, own_tools
 from lithos.tools.contract import declaring
+from tests.house import modules
 
 
 def test_every_declared_tool_is_registered() -> None:
     """A module that no capability names would keep its tools to itself."""
-    for module in walk_packages(lithos.tools.__path__, f"{lithos.tools.__name__}."):
-        import_module(module.name)
+    for module in _with_tools():
+        import_module(module)
     registered = {tool.name for tool in (*all_tools(), *own_tools())}
-    declared = {each for each, tool in declaring._DECLARED.items() if tool.arguments.__module__ in _lithos()}
+    declared = {
+        each for each, tool in declaring._DECLARED.items() if tool.arguments.__module__ in _with_tools()
+    }
     assert registered == declared
 
 
-def _lithos() -> set[str]:
-    return {module.name for module in walk_packages(lithos.tools.__path__, f"{lithos.tools.__name__}.")}
+def _with_tools() -> set[str]:
+    return {module for module, source in modules().items() if "\n@tool(" in source}
 
 
 def test_left_out_capability_takes_its_tools_along(monkeypatch: pytest.MonkeyPatch) -> None:

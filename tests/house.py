@@ -1,0 +1,59 @@
+"""The house as it is in the source: its modules, the package and the role of each."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+PACKAGE: Final = Path(__file__).parents[1] / "lithos"
+#: Within a package a role imports itself and those before it. `rows`, `files` and `index` block.
+ROLES: Final = (
+    "model", "rows", "files", "index", "settings", "actor", "service", "checks", "state", "tools", "front",
+    "pages", "commands", "capability",
+)  # fmt: skip
+
+
+def package_of(module: str) -> str | None:
+    """`lithos.text.chunk` -> `text`; the package itself has none."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else None
+
+
+def role_of(module: str) -> str | None:
+    """The role of a module: the first word of its name, or else that of its folder (`ROLE`)."""
+    word = module.rpartition(".")[2].partition("_")[0]
+    if word in ROLES:
+        return word
+    folder = PACKAGE.joinpath(*module.split(".")[1:-1])
+    return _role_of_folder(PACKAGE.joinpath(*module.split(".")[1:])) or _role_of_folder(folder)
+
+
+@cache
+def _role_of_folder(folder: Path) -> str | None:
+    entrance = folder / "__init__.py"
+    if not entrance.is_file():
+        return None
+    for node in ast.parse(entrance.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ROLE":
+            return str(ast.literal_eval(node.value))
+    return None
+
+
+@cache
+def modules() -> dict[str, str]:
+    """The text of every module by its name."""
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return {_name_of(path): path.read_text(encoding="utf-8") for path in paths}
+
+
+def _name_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+@cache
+def packages() -> frozenset[str]:
+    """The names of the modules that are the entrance of a folder."""
+    return frozenset(_name_of(path) for path in PACKAGE.rglob("__init__.py"))
