@@ -49,7 +49,6 @@ from lithos.front.server.ports import (
 )
 from lithos.front.server.serve import listen
 from lithos.front.server.sockets import open_listeners
-from lithos.front.server.vault_routes import Door, NoKeyring, VaultRoutes
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
 from lithos.metrics import labelled
@@ -57,22 +56,23 @@ from lithos.server.settings import ServerConfig
 from lithos.services.keyring import TokenRing
 from lithos.services.state import Gauges, ServerState
 from lithos.services.vault_tokens import spread_tokens
-from lithos.services.vaults.joint import JointRing, Vault, VaultSet
-from lithos.services.vaults.moving import VaultMoving
 from lithos.stores.database import DatabaseLost
 from lithos.stores.lock import AlreadyOwned
 from lithos.stores.migrations import NewerLayout
 from lithos.stores.sqlite import CorruptDatabase
 from lithos.telemetry import WORKING_FOR, get_logger
-from lithos.tools.contract.vaults import JointTools
-from lithos.tools.several import JOINT
+from lithos.vaults.http.vault_routes import Door, NoKeyring, VaultRoutes
+from lithos.vaults.service.joint import JointRing, Vault, VaultSet
+from lithos.vaults.service.moving import VaultMoving
+from lithos.vaults.tools import JOINT
+from lithos.vaults.tools_dispatch import JointTools
 
 if TYPE_CHECKING:
     from quart_trio import QuartTrio
 
     from lithos.front.console.console import Console
-    from lithos.front.console.visits import VaultState
     from lithos.front.quart_app import RouteModule
+    from lithos.vaults.console.visits import VaultState
 
 log = get_logger("lithos.vaults")
 
@@ -377,7 +377,7 @@ def _root(
 
 
 def _add_console(vaults: Vaults, wrong_tokens: WrongTokens, app: QuartTrio) -> None:
-    from lithos.front.console.several import SeveralConsole
+    from lithos.vaults.console.several import SeveralConsole
 
     hosted = vaults.hosted
     SeveralConsole(lambda: list(hosted.values()), __version__, utc_now, wrong_tokens).add_routes(app)

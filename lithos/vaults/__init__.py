@@ -1,5 +1,5 @@
-"""Several vaults in one process.
+"""Several vaults in one process: asking all, moving notes between them.
 
-`lithos.app` alone may enter.
-Never here: what one vault does by itself.
+`lithos.app` alone uses it.
+Never here: what one vault decides.
 """

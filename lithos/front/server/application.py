@@ -1,6 +1,6 @@
 """What answers the requests to one server: access control, MCP, `/health`, Quart's pages, behind each other.
 
-`serve_http` listens for one; several vaults on one port have one each (`front/server/vault_routes.py`).
+`serve_http` listens for one; several vaults on one port have one each (`vaults/http/vault_routes.py`).
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.learning.joining import Scale, by_rank, even_out, interleave
 from lithos.core.learning.ranking import blend_parts
+from lithos.vaults.model_joining import Scale, by_rank, even_out, interleave
 
 SCORES = st.lists(st.floats(0, 1), max_size=8)
 LEG = st.dictionaries(st.integers(0, 20), st.integers(10, 100).map(lambda value: value / 100), min_size=1)

@@ -15,8 +15,6 @@ from attrs import define, evolve
 
 from lithos.core.principals import Principal, Rights
 from lithos.front.console.console import Console
-from lithos.front.console.several import SeveralConsole
-from lithos.front.console.visits import VaultState
 from lithos.front.server import serve
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.exchanges import Exchanges
@@ -27,6 +25,8 @@ from lithos.services.admitting import Keyring
 from lithos.services.keyring import TokenRing
 from lithos.services.state import ServerState
 from lithos.stores.tokens import Token, TokenStore, digest_of
+from lithos.vaults.console.several import SeveralConsole
+from lithos.vaults.console.visits import VaultState
 from tests.front.console import visiting as visiting_module
 from tests.front.console.prefixing import behind_prefix
 from tests.front.console.visiting import Visitor, browser, visiting

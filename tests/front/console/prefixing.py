@@ -11,7 +11,7 @@ import pytest
 from lithos.front.server import serve
 from lithos.front.server.exchanges import Exchanges
 from lithos.front.server.ports import AsgiApp, Receive, Scope, Send, base_of
-from lithos.front.server.rebasing import rebased
+from lithos.vaults.http.rebasing import rebased
 
 BASE: Final = base_of("work")
 

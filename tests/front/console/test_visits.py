@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from lithos.core.principals import ANYONE, Principal
 from lithos.front.console.sessions import LIFE, MOST_SESSIONS
-from lithos.front.console.visits import Visits
 from lithos.services.admitting import AUTH_TOKEN, OneToken
+from lithos.vaults.console.visits import Visits
 from tests.front.console.hosting import View
 from tests.servers import Clock
 

@@ -10,8 +10,8 @@ from typing import Any
 from attrs import define
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.services.vaults.moving import VaultMove, VaultMoving
 from lithos.stores.history.store import HistoryStore
+from lithos.vaults.service.moving import VaultMove, VaultMoving
 from tests.servers import Lithos, serving
 
 AGENT = "mover"

@@ -19,10 +19,10 @@ from lithos.config.catalogue import Config
 from lithos.core.errors import Duplicate
 from lithos.kernel.parts import utc_now
 from lithos.services.upkeep.checks import Patient
-from lithos.services.vaults.moving import VaultMoving
 from lithos.stores.history.store import HistoryStore
 from lithos.upkeep.surveying import survey_of
 from lithos.vaults.checks import check_elsewhere
+from lithos.vaults.service.moving import VaultMoving
 from tests.fakes import Killed
 from tests.repeats import repeats
 from tests.services.vaults.pairs import AGENT, Pair, history, three_versions, vaults

@@ -23,10 +23,10 @@ from lithos.core.errors import (
 from lithos.core.principals import Principal
 from lithos.history.settings import HistoryConfig
 from lithos.notes.settings import AgentsConfig
-from lithos.services.vaults import move_plans
-from lithos.services.vaults.moving import VaultMoving
 from lithos.stores.history.store import HistoryStore
 from lithos.stores.notes.files import NoteFiles
+from lithos.vaults.service import move_plans
+from lithos.vaults.service.moving import VaultMoving
 from tests.servers import MISSING_ID, serving, take_up
 from tests.services.vaults.pairs import AGENT, events_of, history, three_versions, vaults
 

@@ -13,10 +13,10 @@ from lithos.memory.settings import LcmaConfig
 from lithos.services.retrieve.feedback import Learning
 from lithos.services.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.services.search.search import SearchRequest
-from lithos.services.vaults.retrieving import JointRetrieve, JointRetrieved
-from lithos.services.vaults.searching import JointSearch
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.vaults.service.retrieving import JointRetrieve, JointRetrieved
+from lithos.vaults.service.searching import JointSearch
 from tests.servers import put_note, serving
 from tests.services.vaults.test_searching import QUERIES, make_notes, serving_split
 

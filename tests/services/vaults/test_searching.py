@@ -14,10 +14,10 @@ from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.kernel.parts import Parts
 from lithos.services.search.search import Search, SearchRequest
-from lithos.services.vaults import searching
-from lithos.services.vaults.searching import JointAnswer, JointSearch
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.vaults.service import searching
+from lithos.vaults.service.searching import JointAnswer, JointSearch
 from tests.servers import Lithos, put_note, serving
 
 NAMES = ("work", "home", "project")

@@ -17,13 +17,13 @@ from lithos.core.errors import InvalidInput, LithosError
 from lithos.core.principals import COMMAND, OWNER, Principal
 from lithos.kernel.capability import Holds
 from lithos.kernel.parts import Parts
-from lithos.services.vaults.joint import ALL, Vault, VaultSet, find_named
-from lithos.services.vaults.moving import VaultMoving
 from lithos.tools.contract.arguments import ArgumentFault, ToolSpec
 from lithos.tools.contract.declaring import Answer
 from lithos.tools.contract.fitting import Pictured
 from lithos.tools.contract.registry import ActingTools, Tools, envelope
 from lithos.tools.contract.rows import row_of
+from lithos.vaults.service.joint import ALL, Vault, VaultSet, find_named
+from lithos.vaults.service.moving import VaultMoving
 
 #: The parameter that every tool has besides, and that of a move.
 VAULT: Final = "vault"

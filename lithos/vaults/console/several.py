@@ -38,12 +38,12 @@ from lithos.front.console.pages.login import (
 )
 from lithos.front.console.sessions import COOKIE
 from lithos.front.console.summary import AGE, PATIENCE, Health, attempt, counted, health_of
-from lithos.front.console.visits import Vaults, VaultView, Visit, Visits
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import base_of
 from lithos.services.shared import Shared
 from lithos.services.state import ServerState
 from lithos.services.upkeep.care import Concerns
+from lithos.vaults.console.visits import Vaults, VaultView, Visit, Visits
 
 #: Reached without a login.
 _OPEN_ENDPOINTS: Final = frozenset({"several.static_file", "several.login", "several.log_in"})

@@ -20,7 +20,7 @@ from lithos.kernel.parts import Parts
 from lithos.services.context.context import NOTHING_TOLD, Context, ContextAnswer, ContextRequest, Gathered
 from lithos.services.retrieve.retrieve import RetrieveRequest
 from lithos.services.tasks.coordination import Coordination
-from lithos.services.vaults.retrieving import JointRetrieve
+from lithos.vaults.service.retrieving import JointRetrieve
 
 #: The cursor over several vaults: those of each, as `work:12,home:9`.
 _CURSOR: Final = re.compile(r"[a-z0-9-]{1,32}:[0-9]{1,20}(?:,[a-z0-9-]{1,32}:[0-9]{1,20}){0,999}")

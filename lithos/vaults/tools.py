@@ -19,20 +19,20 @@ from lithos.server.settings import ServerConfig
 from lithos.services.search.others import BESIDE, OtherHit, OtherHits, mix_rows, standings_of
 from lithos.services.search.search import SearchRequest
 from lithos.services.tasks.coordination import Coordination, Page, TaskFilter
-from lithos.services.vaults.briefing import JointContext, split_id
-from lithos.services.vaults.retrieving import JointRetrieve
-from lithos.services.vaults.searching import JointSearch
 from lithos.services.writing.kinds import ATTACHMENT, KINDS, NOTE, read_kinds
 from lithos.tools.context import ContextTool, about_row, item_row, left_out_row, place_row, trouble_row
 from lithos.tools.contract.compacting import Sparing, compact
 from lithos.tools.contract.declaring import Answer
 from lithos.tools.contract.rows import row_of
-from lithos.tools.contract.vaults import VAULT, Asked, Joint
 from lithos.tools.memory import RetrieveTool, retrieve_row
 from lithos.tools.rows.notes import warn
 from lithos.tools.rows.search import search_row
 from lithos.tools.search import SearchTool
 from lithos.tools.tasks import TaskNextTool
+from lithos.vaults.service.briefing import JointContext, split_id
+from lithos.vaults.service.retrieving import JointRetrieve
+from lithos.vaults.service.searching import JointSearch
+from lithos.vaults.tools_dispatch import VAULT, Asked, Joint
 
 Arguments = Mapping[str, Any]
 #: Share of the budget of a compact briefing that its text may take; the rest is for sources and warnings.

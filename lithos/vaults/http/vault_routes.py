@@ -20,9 +20,9 @@ from lithos.front.server.access import find_address, presented_tokens
 from lithos.front.server.application import Application
 from lithos.front.server.gate import Gate, read_head
 from lithos.front.server.ports import AsgiApp, Receive, Scope, Send, answer, base_of
-from lithos.front.server.rebasing import CONSOLE, rebased
 from lithos.services.admitting import Keyring, OneToken
-from lithos.services.vaults.joint import JointPrincipal
+from lithos.vaults.http.rebasing import CONSOLE, rebased
+from lithos.vaults.service.joint import JointPrincipal
 
 _VAULT: Final = re.compile(r"/v/([a-z0-9-]{1,32})(/.*)", re.DOTALL)
 LOGIN: Final = "/console/login"

@@ -28,8 +28,8 @@ from lithos.core.principals import ACTING, Principal
 from lithos.kernel.parts import Parts
 from lithos.services.notes.knowledge import WRITE_DEADLINE, ask_patiently
 from lithos.services.notes.moving import RESUMED
-from lithos.services.vaults.move_plans import VaultMovePlan, VaultMovePlanning
 from lithos.telemetry import get_logger
+from lithos.vaults.service.move_plans import VaultMovePlan, VaultMovePlanning
 
 log = get_logger("lithos.vaults")
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from attrs import evolve
 
 from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.core.learning.joining import Scale, even_out
 from lithos.core.learning.ranking import order_by_score
 from lithos.kernel.parts import Parts
 from lithos.search.settings import SearchConfig
 from lithos.services.search.hybrid import HybridRanking
 from lithos.services.search.search import Search
+from lithos.vaults.model_joining import Scale, even_out
 
 
 def on_one_scale(

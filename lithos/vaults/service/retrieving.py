@@ -16,7 +16,6 @@ from lithos.actors.blocking import slices
 from lithos.actors.indexing.indexer import Visibility
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import InvalidInput, LithosError, SearchBackendFailed
-from lithos.core.learning.joining import interleave
 from lithos.kernel.parts import Parts
 from lithos.metrics import Metrics
 from lithos.search.settings import SearchConfig
@@ -24,7 +23,8 @@ from lithos.services.retrieve.retrieve import Drawn, Result, Retrieve, RetrieveA
 from lithos.services.retrieve.scouts import DEADLINE, PASSED
 from lithos.services.search.hybrid import LEG_NOTES, LEG_SHARE, NOTHING_RANKED, HybridRanking
 from lithos.services.search.search import Search
-from lithos.services.vaults.joining import on_one_scale
+from lithos.vaults.model_joining import interleave
+from lithos.vaults.service.joining import on_one_scale
 
 #: How much more is asked for while too few notes pass the gate.
 _WIDER: Final = 4

@@ -10,11 +10,11 @@ from attrs import evolve, field, frozen
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import InvalidInput, InvalidMode, LithosError
-from lithos.core.learning.joining import by_rank, even_out, interleave
 from lithos.kernel.parts import Parts
 from lithos.services.search.hybrid import backend_failure
 from lithos.services.search.search import Hit, RankedRows, Search, SearchRequest
-from lithos.services.vaults.joining import model_of, on_one_scale
+from lithos.vaults.model_joining import by_rank, even_out, interleave
+from lithos.vaults.service.joining import model_of, on_one_scale
 
 
 @frozen

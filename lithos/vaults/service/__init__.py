@@ -1,0 +1,7 @@
+"""Joint answers, and moves between vaults.
+
+Its own package and those after it use it.
+Never here: ranking within a vault.
+"""
+
+ROLE = "service"
