@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lithos import __version__
-from lithos.cli.plugin import writing
+from lithos.clients.plugin import writing
 
 SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 #: Its part before the slash is the account that publishes; README.md and docker/Dockerfile have the name too.

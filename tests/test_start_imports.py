@@ -13,8 +13,8 @@ BRIDGE = (
 )
 #: What `lithos brief --hook` and `lithos checkpoint --hook` load in all; a client waits (behaviour 244).
 HOOK = (
-    "lithos.cli, lithos.cli.hooks.briefing, lithos.cli.hooks.checkpoint, "
-    "lithos.stores.lock, lithos.stores.told"
+    "lithos.cli, lithos.clients.hooks.briefing, lithos.clients.hooks.checkpoint, "
+    "lithos.stores.lock, lithos.clients.files_session_cursors"
 )
 #: Loading the model that is built in, as nearly every server does.
 EMBEDDER = "lithos.stores.indexes.embedder as e; e.load_embedder(e.BUILTIN)"

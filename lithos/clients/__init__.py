@@ -1,5 +1,5 @@
-"""Programs that agents run in: their configuration, hooks and plugin, and the bridge.
+"""Programs of agents: connecting them, their hooks, plugin and bridge.
 
-`lithos.app` alone may enter.
-Never here: what a server answers.
+`lithos.app` alone uses it.
+Never here: a vault of its own.
 """

@@ -30,7 +30,7 @@ def agent(text: str) -> str:
 
 COMMANDS: Final = (
     Command("brief", "print a briefing of the running server: what its notes say, within a budget",
-        "lithos.cli.commands.sessions:run_brief", (
+        "lithos.clients.commands_sessions:run_brief", (
         take("query QUERY", "what it is about (--hook without: the project's name)", nargs="?"),
         take("--task ID", "the task that it is for"),
         take("--budget N", "most tokens (default: 2000; --hook: 800)", count),
@@ -40,9 +40,9 @@ COMMANDS: Final = (
             "for a client: at most 800 tokens, and without a server nothing and exit 0, in a second"),
         take("--session ID", "never repeat to this session what was printed before"),
         _CLIENT,
-    ), place=30, hook="lithos.cli.hooks.briefing:run_hook"),
+    ), place=30, hook="lithos.clients.hooks.briefing:run_hook"),
     Command("checkpoint", "keep what a session learned as a note of the running server",
-        "lithos.cli.commands.sessions:run_checkpoint", (
+        "lithos.clients.commands_sessions:run_checkpoint", (
         take("file FILE", "the text; - for stdin", nargs="?"),
         take("--text TEXT", "the text, at most 16,000 characters"),
         take("--session ID", "whose note it joins (default: the agent's of today)"),
@@ -53,10 +53,10 @@ COMMANDS: Final = (
         ),
         "Keep a text as a note below checkpoints/: one note for each session, each text once. "
         "Give it with --text, in a FILE, or on stdin.",
-        place=40, hook="lithos.cli.hooks.checkpoint:run_hook",
+        place=40, hook="lithos.clients.hooks.checkpoint:run_hook",
     ),
     Command("connect", "connect a client: print what it needs, or write it into its own configuration",
-        "lithos.cli.connecting.command:run_connect", (
+        "lithos.clients.connect.command:run_connect", (
         # A default that is left out would count as a wrong choice.
         take("client CLIENT", f"one of {', '.join((*CLIENTS, *HOSTED))}", nargs="?",
             choices=(*CLIENTS, *HOSTED), default=None),
@@ -79,7 +79,7 @@ COMMANDS: Final = (
         place=310, folder="spared",
     ),
     Command("skill", "print the skill (SKILL.md) that teaches an agent to use Lithos",
-        "lithos.cli.plugin.writing:run_skill",
+        "lithos.clients.plugin.writing:run_skill",
         needs_session=False,  # the same for every configuration
         place=320,
     ),

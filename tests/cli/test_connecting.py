@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lithos.cli.connecting.clients import CLIENTS, Surroundings
-from lithos.cli.connecting.command import _describe
-from lithos.cli.connecting.formats import OpencodeFormat
-from lithos.cli.connecting.target import Link, Target
+from lithos.clients.connect.clients import CLIENTS, Surroundings
+from lithos.clients.connect.command import _describe
+from lithos.clients.connect.formats import OpencodeFormat
+from lithos.clients.connect.target import Link, Target
 
 HOME, HERE = Path("/home/ann"), Path("/home/ann/work")
 TARGET = Target(("/bin/lithos", "--data-dir", "/n", "serve"), "http://127.0.0.1:8765/mcp", False, Path("/n"))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.cli.connecting.formats import CannotEdit, HasComments, InvalidText, JsonFormat, TomlFormat
+from lithos.clients.connect.formats import CannotEdit, HasComments, InvalidText, JsonFormat, TomlFormat
 
 ENTRY = {"type": "stdio", "command": "/bin/größe", "args": ["-d", "a b"]}
 JSON, TOML = JsonFormat(("mcp", "servers")), TomlFormat(("mcp_servers",))

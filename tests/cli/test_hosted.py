@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lithos.cli.connecting.clients import HOSTED_STEPS
 from lithos.clients.commands import HOSTED
+from lithos.clients.connect.clients import HOSTED_STEPS
 from tests.e2e.process import running_lithos
 from tests.front.oauth.flow import free_port
 

@@ -17,11 +17,11 @@ from trio_websocket import WebSocketRequest, serve_websocket
 from lithos.cli import main
 from lithos.cli.commands.asking import how_to_serve
 from lithos.cli.commands.events import Feed
-from lithos.cli.connecting.target import Link, find_target
-from lithos.cli.hooks.owner import HookOwner, find_hook_owner
 from lithos.cli.hooks.silence import NothingToTell
 from lithos.cli.options import parse_arguments
 from lithos.cli.session import CommandFailed, Session, load_session
+from lithos.clients.connect.target import Link, find_target
+from lithos.clients.hooks.owner import HookOwner, find_hook_owner
 from lithos.config.load import state_of_vault
 from lithos.front.bridge.client import OwnerClient
 from lithos.front.bridge.link import OwnerLink
@@ -245,7 +245,7 @@ def test_a_hook_finds_the_owner_of_its_vault(place: Path, monkeypatch: pytest.Mo
         found.append(data)
         return "http://127.0.0.1:9", None
 
-    monkeypatch.setattr("lithos.cli.hooks.owner._read_owner", look)
+    monkeypatch.setattr("lithos.clients.hooks.owner._read_owner", look)
     (place / "data").mkdir()
     for words in (
         ("-c", "c.yaml"), ("-c", "c.yaml", "--vault", "home"), ("--vault", "x=h"), ("--vault", "h"), (),

@@ -14,7 +14,8 @@ import pytest
 from attrs import frozen
 
 from lithos.cli import main
-from lithos.cli.hooks import briefing, checkpoint, silence
+from lithos.cli.hooks import silence
+from lithos.clients.hooks import briefing, checkpoint
 from tests.e2e.process import LITHOS, START_BOUND, clean_environment
 
 #: Seconds that a hook may take (docs/spec/integration.md §2).

@@ -12,8 +12,8 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from lithos.cli import main
-from lithos.cli.connecting.clients import CLIENTS as KNOWN
 from lithos.clients.commands import CLIENTS
+from lithos.clients.connect.clients import CLIENTS as KNOWN
 from tests.e2e.connecting import servers_of
 
 SECRET = "a-secret-of-ours"

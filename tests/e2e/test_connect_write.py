@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from lithos.cli import main
-from lithos.cli.connecting import command, files, writing
-from lithos.cli.connecting.clients import CLIENTS
+from lithos.clients.connect import command, files, writing
+from lithos.clients.connect.clients import CLIENTS
 from lithos.stores.notes.system_calls import KernelCalls
 from tests.e2e.connecting import (
     FILES,

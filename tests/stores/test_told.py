@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.stores.told import MOST_SESSIONS, SessionBusy, sessions_folder, told_session
+from lithos.clients.files_session_cursors import MOST_SESSIONS, SessionBusy, sessions_folder, told_session
 
 WAIT = 0.0
 

@@ -16,7 +16,7 @@ import pytest
 from lithos import __version__
 from lithos.cli import main
 from lithos.cli.options import parse_arguments
-from lithos.cli.plugin.writing import make_skill, write_plugin
+from lithos.clients.plugin.writing import make_skill, write_plugin
 from tests.release import bundle
 
 #: Events and matchers of the hooks reference that the plugin uses.

@@ -13,8 +13,8 @@ import yaml
 from docs.interface import list_errors
 from lithos.app.capabilities import all_tools
 from lithos.cli import main
-from lithos.cli.hooks.checkpoint import reminder_for
-from lithos.cli.plugin.writing import SKILL, make_skill
+from lithos.clients.hooks.checkpoint import reminder_for
+from lithos.clients.plugin.writing import SKILL, make_skill
 
 ROOT = Path(__file__).parents[3]
 TOOLS = {tool.name: set(tool.reader.schema["properties"]) for tool in all_tools()}

@@ -18,9 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from lithos.cli.hooks.owner import HookOwner, find_hook_owner
-from lithos.cli.hooks.payload import Payload, agent_of, folder_of, name_of, read_payload, repository_of
 from lithos.cli.hooks.silence import DEADLINE, FAILURES, print_text, printable
+from lithos.clients.hooks.owner import HookOwner, find_hook_owner
+from lithos.clients.hooks.payload import Payload, agent_of, folder_of, name_of, read_payload, repository_of
 
 if TYPE_CHECKING:
     from lithos.server.command.declaring import Invocation

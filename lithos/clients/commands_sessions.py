@@ -13,8 +13,11 @@ from typing import Any
 import trio
 
 from lithos.cli.commands.asking import ask_tool, require_owner
-from lithos.cli.hooks.briefing import TOOL, arguments_of, text_of
-from lithos.cli.hooks.checkpoint import (
+from lithos.cli.output import tell
+from lithos.cli.session import CommandFailed, Session, refusing
+from lithos.clients.files_session_cursors import SessionBusy, ToldSession, sessions_folder, told_session
+from lithos.clients.hooks.briefing import TOOL, arguments_of, text_of
+from lithos.clients.hooks.checkpoint import (
     LARGEST_FILE,
     LONGEST_TEXT,
     Checkpoint,
@@ -24,10 +27,7 @@ from lithos.cli.hooks.checkpoint import (
     read_file,
     storing,
 )
-from lithos.cli.output import tell
-from lithos.cli.session import CommandFailed, Session, refusing
 from lithos.kernel.settings import StorageConfig
-from lithos.stores.told import SessionBusy, ToldSession, sessions_folder, told_session
 
 #: Seconds to wait for another briefing of the same session.
 _SESSION_WAIT = 10.0

@@ -14,8 +14,8 @@ from typing import Any, Final, Literal
 
 from attrs import field, frozen
 
-from lithos.cli.connecting.clients import Client, Scope
-from lithos.cli.connecting.files import (
+from lithos.clients.connect.clients import Client, Scope
+from lithos.clients.connect.files import (
     CannotUse,
     ChangedMeanwhile,
     ConfigFile,
@@ -24,8 +24,8 @@ from lithos.cli.connecting.files import (
     read_config,
     replace_config,
 )
-from lithos.cli.connecting.formats import CannotEdit, Entry, HasComments, InvalidText, is_bare
-from lithos.cli.connecting.target import Link, Target, Transport
+from lithos.clients.connect.formats import CannotEdit, Entry, HasComments, InvalidText, is_bare
+from lithos.clients.connect.target import Link, Target, Transport
 
 Action = Literal["connected", "updated", "already connected", "removed", "not connected"]
 #: How deep a backup is compared with what the file has become: the servers under `mcp.servers`.

@@ -16,8 +16,8 @@ from typing import Any, Final, Literal
 
 from attrs import frozen
 
-from lithos.cli.connecting.formats import Entry, Format, JsonFormat, OpencodeFormat, TomlFormat
-from lithos.cli.connecting.target import TOKEN_VARIABLE, Target, Transport
+from lithos.clients.connect.formats import Entry, Format, JsonFormat, OpencodeFormat, TomlFormat
+from lithos.clients.connect.target import TOKEN_VARIABLE, Target, Transport
 
 
 @frozen

@@ -11,7 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from lithos.cli.connecting.clients import (
+from lithos.cli.output import agrees, print_json, tell
+from lithos.cli.session import CommandFailed, Session, refusing
+from lithos.cli.starting import find_options, find_program
+from lithos.clients.connect.clients import (
     CLIENTS,
     HOSTED_STEPS,
     Client,
@@ -20,15 +23,12 @@ from lithos.cli.connecting.clients import (
     Surroundings,
     make_recipes,
 )
-from lithos.cli.connecting.files import DEFAULT_NAME, CannotUse, read_config
-from lithos.cli.connecting.formats import CannotEdit, Entry, HasComments
-from lithos.cli.connecting.target import TOKEN_VARIABLE, Link, Target, find_target
-from lithos.cli.connecting.writing import Outcome, Place, Refused, change_entry, wanted_entry
-from lithos.cli.hooks.payload import host_name
-from lithos.cli.output import agrees, print_json, tell
-from lithos.cli.plugin.writing import ForeignFolder, write_plugin
-from lithos.cli.session import CommandFailed, Session, refusing
-from lithos.cli.starting import find_options, find_program
+from lithos.clients.connect.files import DEFAULT_NAME, CannotUse, read_config
+from lithos.clients.connect.formats import CannotEdit, Entry, HasComments
+from lithos.clients.connect.target import TOKEN_VARIABLE, Link, Target, find_target
+from lithos.clients.connect.writing import Outcome, Place, Refused, change_entry, wanted_entry
+from lithos.clients.hooks.payload import host_name
+from lithos.clients.plugin.writing import ForeignFolder, write_plugin
 
 State = Literal["connected", "another server", "off", "not connected", "no file", "unreadable"]
 

@@ -16,8 +16,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lithos.cli.hooks.owner import HookOwner, find_hook_owner
-from lithos.cli.hooks.payload import agent_of, folder_of, name_of, read_payload, repository_of
 from lithos.cli.hooks.silence import (
     DEADLINE,
     FAILURES,
@@ -27,6 +25,8 @@ from lithos.cli.hooks.silence import (
     print_text,
     printable,
 )
+from lithos.clients.hooks.owner import HookOwner, find_hook_owner
+from lithos.clients.hooks.payload import agent_of, folder_of, name_of, read_payload, repository_of
 
 TOOL: Final = "lithos_context"
 #: Options and the parameters they are.
@@ -65,7 +65,7 @@ _FORGOT: Final = ("compact", "clear")
 
 def run_hook(invocation: Invocation) -> int:
     """Print what is new, and return 0 whatever comes of it."""
-    from lithos.stores.told import SessionBusy
+    from lithos.clients.files_session_cursors import SessionBusy
 
     with suppress(SessionBusy, *FAILURES):
         _brief(invocation)
@@ -84,7 +84,7 @@ def _brief(invocation: Invocation) -> None:
     if session is None:
         _print(_ask(owner, arguments_of(typed, None)), invocation)
         return
-    from lithos.stores.told import sessions_folder, told_session
+    from lithos.clients.files_session_cursors import sessions_folder, told_session
 
     with told_session(sessions_folder(os.environ), data, session, DEADLINE) as told:
         since = None if told_us.source in _FORGOT else told.cursor
