@@ -1,5 +1,5 @@
 """Notes from other programs and from files.
 
-`lithos.app` alone may enter.
+`lithos.app` alone uses it.
 Never here: writes past the writer of notes.
 """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lithos.imports.service.importing import Importing
 from lithos.kernel.capability import Capability
-from lithos.services.importing.importing import Importing
 
 IMPORTS = Capability(
     name="imports",

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from lithos.config.catalogue import OLDER_NAMES
 from lithos.core.findings import DOCTOR, Finding, Installation, check, ok, warn
+from lithos.imports.files.upstream import unknown_columns
 from lithos.server.settings import ServerConfig
-from lithos.stores.importing.upstream import unknown_columns
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 
 #: Files and folders that this server never makes, from the data directory on.

@@ -8,7 +8,7 @@ from lithos.server.command.declaring import DRY_RUN, Command, flag, take
 
 COMMANDS: Final = (
     Command("import", "bring notes of another program in; the source stays as it is",
-        "lithos.cli.commands.importing:run_import", (
+        "lithos.imports.commands_importing:run_import", (
         take("source SOURCE", "a file or folder; its kind is recognised"),
         take("--from KIND", "its kind; an unknown one lists them all", dest="kind"),
         take("--into FOLDER", "folder below the notes (default: the top)"),

@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lithos.front.front import Front
+from lithos.imports.service.importing import Importing
 from lithos.kernel.parts import Parts
-from lithos.services.importing.importing import Importing
 
 if TYPE_CHECKING:
     from quart_trio import QuartTrio
@@ -19,6 +19,6 @@ async def add_to(front: Front) -> None:
 
 
 def _add_routes(parts: Parts, app: QuartTrio) -> None:
-    from lithos.front.events.importing import add_import  # noqa: PLC0415 - Quart loads late
+    from lithos.imports.front_importing import add_import  # noqa: PLC0415 - Quart loads late
 
     add_import(parts.get(Importing), app)

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from lithos.stores.importing import known_kinds
+from lithos.imports.files.kinds import known_kinds
 from tests import upstream
 from tests.e2e.feeds import call_tool
 from tests.e2e.imports import bring, numbers

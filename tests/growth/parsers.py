@@ -23,7 +23,6 @@ from lithos.core.context import blocks, briefing, compact, parts, passages, repl
 from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline
 from lithos.core.evaluation import questions as knowledge_tests
-from lithos.core.formats import chats, conversation, json_items, memory_files, observations
 from lithos.core.history import copy_merge, differences, file_merge, merging, outline, section_edit, versions
 from lithos.core.history import words as changes
 from lithos.core.learning import arranging, compounds, lead
@@ -51,6 +50,7 @@ from lithos.core.text import (
     snippet,
 )
 from lithos.core.text import snippet as truncation
+from lithos.imports.model import chats, conversation, json_items, memory_files, observations
 from lithos.stores import sqlite
 from lithos.stores.indexes import fulltext_schema, linkgraph
 from lithos.stores.indexes.fulltext_schema import Filters

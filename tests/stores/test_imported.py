@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.stores.importing.attachments import NAME, ImportLedger, key_of
+from lithos.imports.files.attachments import NAME, ImportLedger, key_of
 
 
 def test_it_remembers_records(tmp_path: Path) -> None:

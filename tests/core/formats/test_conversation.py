@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.formats.conversation import (
+from lithos.core.text.markdown import code_fences
+from lithos.imports.model.conversation import (
     Conversation,
     Message,
     blocks_of,
@@ -14,7 +15,6 @@ from lithos.core.formats.conversation import (
     parts_of,
     split_blocks,
 )
-from lithos.core.text.markdown import code_fences
 
 
 def test_headings_of_a_message_go_below_its_own_and_code_stays() -> None:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.formats.chats import NoConversation, read_chatgpt, read_claude
-from lithos.core.formats.conversation import Conversation, blocks_of
-from lithos.core.formats.observations import Entity, NoGraphLine, Relation, read_line
+from lithos.imports.model.chats import NoConversation, read_chatgpt, read_claude
+from lithos.imports.model.conversation import Conversation, blocks_of
+from lithos.imports.model.observations import Entity, NoGraphLine, Relation, read_line
 
 SCRAPS = (
     st.none()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lithos.core.formats.json_items import Damaged, read_items, read_json
+from lithos.imports.model.json_items import Damaged, read_items, read_json
 
 
 class Slow(io.BytesIO):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.formats import logseq
-from lithos.core.formats.logseq import (
+from lithos.imports.model import logseq
+from lithos.imports.model.logseq import (
     Settings,
     names_in,
     page_name,

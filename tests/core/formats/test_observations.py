@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.formats.observations import permalink_of, read_observation, read_relation, read_statements
+from lithos.imports.model.observations import permalink_of, read_observation, read_relation, read_statements
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lithos.core.formats.texts import (
+from lithos.imports.model.texts import (
     clean,
     clean_line,
     decode,

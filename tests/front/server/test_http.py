@@ -15,13 +15,13 @@ from quart_trio import QuartTrio
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, RejectConnection, Request, TextMessage
 
-from lithos.front.events import importing
-from lithos.front.events.importing import add_import
 from lithos.front.mcp import http, tool_calls
 from lithos.front.mcp.session import SdkTransports
 from lithos.front.server import gate, ports
 from lithos.front.server.connections import Connections, hypercorn_config
 from lithos.front.server.ports import Receive, Scope, Send
+from lithos.imports import front_importing as importing
+from lithos.imports.front_importing import add_import
 from tests.front.running import Front, read_all, read_until, rpc, running_front
 
 LOCAL = b"Host: localhost\r\n"

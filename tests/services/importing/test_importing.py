@@ -15,22 +15,16 @@ import trio
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import InvalidInput
-from lithos.core.importing import Item, Malformed, Record, RecordEdge
 from lithos.core.learning.edges import EdgeFilter
-from lithos.services.importing import run as run_module
-from lithos.services.importing.importing import Importing, NoImport
-from lithos.services.importing.records import (
-    Options,
-    Outcome,
-    SourceEdge,
-    record_from_json,
-    record_to_json,
-)
-from lithos.services.importing.run import ImportRun, Report
+from lithos.imports.files.attachments import NAME
+from lithos.imports.files.kinds import recognise
+from lithos.imports.files.markdown import MarkdownSource
+from lithos.imports.model.importing import Item, Malformed, Record, RecordEdge
+from lithos.imports.service import run as run_module
+from lithos.imports.service.importing import Importing, NoImport
+from lithos.imports.service.records import Options, Outcome, SourceEdge, record_from_json, record_to_json
+from lithos.imports.service.run import ImportRun, Report
 from lithos.services.notes.edges import Edges
-from lithos.stores.importing import recognise
-from lithos.stores.importing.attachments import NAME
-from lithos.stores.importing.markdown import MarkdownSource
 from tests.fakes import Killed
 from tests.servers import Lithos, put_note, serving
 

@@ -15,11 +15,11 @@ import pytest
 import trio
 
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.core.importing import TABLES, ImportRefused
-from lithos.services.importing.importing import Importing
-from lithos.services.importing.records import Options, batch_from_json, batch_to_json
-from lithos.services.importing.run import ImportRun, Report
-from lithos.stores.importing.upstream import UpstreamSource, read_tables
+from lithos.imports.files.upstream import UpstreamSource, read_tables
+from lithos.imports.model.importing import TABLES, ImportRefused
+from lithos.imports.service.importing import Importing
+from lithos.imports.service.records import Options, batch_from_json, batch_to_json
+from lithos.imports.service.run import ImportRun, Report
 from tests import upstream
 from tests.servers import Lithos, serving
 

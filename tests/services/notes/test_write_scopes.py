@@ -24,13 +24,13 @@ from lithos.actors.writing.writer import Writer
 from lithos.app.capabilities import all_tools, own_tools
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import Forbidden
-from lithos.core.importing import Record
 from lithos.core.principals import ACTING, ANYONE, COMMAND, ENRICH_AGENT, OWNER, Principal, acting_as
 from lithos.core.proposals import PendingProposals
 from lithos.core.scopes import Scope, WriteScopes
+from lithos.imports.model.importing import Record
+from lithos.imports.service.importing import Importing
+from lithos.imports.service.records import Options
 from lithos.services.enrich.entities import EntityExtraction
-from lithos.services.importing.importing import Importing
-from lithos.services.importing.records import Options
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.proposals import Proposals
 from lithos.services.retrieve.feedback import Learning

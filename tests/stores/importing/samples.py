@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from lithos.core.importing import Item, Malformed, Record, Source
-from lithos.stores.importing.basic_memory import BasicMemory
-from lithos.stores.importing.claude_memory import ClaudeMemory
-from lithos.stores.importing.conversations import chatgpt_source, claude_source
-from lithos.stores.importing.server_memory import ServerMemory
+from lithos.imports.files.basic_memory import BasicMemory
+from lithos.imports.files.claude_memory import ClaudeMemory
+from lithos.imports.files.conversations import chatgpt_source, claude_source
+from lithos.imports.files.server_memory import ServerMemory
+from lithos.imports.model.importing import Item, Malformed, Record, Source
 
 DATA: Final = Path(__file__).parents[2] / "data" / "import"
 EXPECTED: Final[Mapping[str, Any]] = json.loads((DATA / "EXPECTED.json").read_text(encoding="utf-8"))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lithos.stores.importing import attachments
-from lithos.stores.importing.attachments import PREFIX, copy_attachment
+from lithos.imports.files import attachments
+from lithos.imports.files.attachments import PREFIX, copy_attachment
 from tests.fakes import Killed
 
 

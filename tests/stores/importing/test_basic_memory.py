@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.stores.importing.basic_memory import BasicMemory
+from lithos.imports.files.basic_memory import BasicMemory
 from tests.servers import serving
 from tests.services.importing.test_importing import bring
 from tests.stores.importing.samples import read, records

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lithos.core.importing import Degraded, ImportRefused, Item, Malformed, Record
-from lithos.stores.importing import jsonl
-from lithos.stores.importing.jsonl import JsonLinesSource, title_of
-from lithos.stores.importing.reading import read_moment
+from lithos.imports.files import jsonl
+from lithos.imports.files.jsonl import JsonLinesSource, title_of
+from lithos.imports.files.reading import read_moment
+from lithos.imports.model.importing import Degraded, ImportRefused, Item, Malformed, Record
 from tests.stores.importing.samples import DATA, measure_peak
 
 

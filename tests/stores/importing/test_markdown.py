@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lithos.core.importing import Attachment, Degraded, ImportRefused, Item, Malformed, Record
-from lithos.stores.importing import UnknownKind, make_source, markdown, recognise
-from lithos.stores.importing.markdown import MarkdownSource
+from lithos.imports.files import markdown
+from lithos.imports.files.kinds import UnknownKind, make_source, recognise
+from lithos.imports.files.markdown import MarkdownSource
+from lithos.imports.model.importing import Attachment, Degraded, ImportRefused, Item, Malformed, Record
 
 SAMPLE = Path(__file__).parents[2] / "data" / "import" / "markdown"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.core.importing import Attachment, Record, RecordEdge
+from lithos.imports.model.importing import Attachment, Record, RecordEdge
 from tests.stores.importing.samples import DATA, SOURCES, read, records, skipped
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lithos.core.importing import Attachment, ImportRefused, Record
+from lithos.imports.model.importing import Attachment, ImportRefused, Record
 from tests.stores.importing.samples import DATA, EXPECTED, SOURCES, read, records, skipped
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from lithos.core.importing import Record, RecordEdge
-from lithos.stores.importing import server_memory
-from lithos.stores.importing.server_memory import ServerMemory
+from lithos.imports.files import server_memory
+from lithos.imports.files.server_memory import ServerMemory
+from lithos.imports.model.importing import Record, RecordEdge
 from tests.stores.importing.samples import DATA, SOURCES, measure_peak, read, records, skipped
 
 

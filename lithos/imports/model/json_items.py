@@ -15,7 +15,7 @@ from typing import IO, Any, Final
 
 from attrs import define, field, frozen
 
-from lithos.core.formats.texts import decode
+from lithos.imports.model.texts import decode
 
 #: Characters of one item, and bytes of a line: more than any conversation has.
 MOST_BYTES: Final = 32 * 1024 * 1024

@@ -17,7 +17,6 @@ import attrs
 from attrs import frozen
 
 from lithos.core.errors import InvalidInput
-from lithos.core.importing import Record
 from lithos.core.notes.document import adopt_document, parse_identified, render_document
 from lithos.core.notes.healing import normalise_note, written_values
 from lithos.core.notes.layout import leading_title, trim_content
@@ -27,6 +26,7 @@ from lithos.core.notes.paths import normalise_url
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.text.markdown import clean_title
+from lithos.imports.model.importing import Record
 
 MARK: Final = "imported_from"
 _OWNED: Final = frozenset(OWNED_KEYS)

@@ -18,11 +18,12 @@ from typing import IO, Any, Final, Protocol
 import trio
 from attrs import asdict, define, field, frozen
 
-from lithos.core.importing import Attachment, Degraded, Item, Malformed, Record, RowBatch, Source
 from lithos.core.journal.carrying import Carried
 from lithos.core.notes.links import FileNames
-from lithos.services.importing.dead_links import DeadLink
-from lithos.services.importing.records import (
+from lithos.imports.files.attachments import copy_attachment
+from lithos.imports.model.importing import Attachment, Degraded, Item, Malformed, Record, RowBatch, Source
+from lithos.imports.service.dead_links import DeadLink
+from lithos.imports.service.records import (
     CHANGED_HERE,
     CREATED,
     DELETED_HERE,
@@ -42,7 +43,6 @@ from lithos.services.importing.records import (
     excess_of,
     size_of,
 )
-from lithos.stores.importing.attachments import copy_attachment
 from lithos.stores.notes.lookup import list_attachments
 
 #: Rows that are listed of each kind; the rest is counted.

@@ -14,14 +14,14 @@ from typing import IO, Final
 import apsw
 from attrs import define, field
 
-from lithos.core.formats.conversation import parts_of
-from lithos.core.formats.json_items import read_json
-from lithos.core.formats.observations import Entity, NoGraphLine, Relation, entity_blocks, read_line
-from lithos.core.formats.texts import digest, relation_type, tags_of
-from lithos.core.importing import MOST_CONTENT, ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.core.notes.links import scan_targets
-from lithos.stores.importing.conversations import CONTINUES
-from lithos.stores.importing.reading import Line, read_head, read_lines
+from lithos.imports.files.conversations import CONTINUES
+from lithos.imports.files.reading import Line, read_head, read_lines
+from lithos.imports.model.conversation import parts_of
+from lithos.imports.model.importing import MOST_CONTENT, ImportRefused, Item, Malformed, Record, RecordEdge
+from lithos.imports.model.json_items import read_json
+from lithos.imports.model.observations import Entity, NoGraphLine, Relation, entity_blocks, read_line
+from lithos.imports.model.texts import digest, relation_type, tags_of
 
 #: Names of the file in a folder.
 _NAMES: Final = ("memory.jsonl", "memory.json")

@@ -21,19 +21,19 @@ from lithos.cli.progress import counted
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
 from lithos.core.errors import LithosError, first_of
-from lithos.core.importing import ImportRefused, Record, RowBatch, Source
 from lithos.core.journal.carrying import Carried, KeptRow
 from lithos.core.principals import COMMAND, IMPORT_AGENT, acting_as
 from lithos.front.bridge.client import OwnerClient
+from lithos.imports.files.kinds import UnknownKind, known_kinds, make_source, recognise
+from lithos.imports.model.importing import ImportRefused, Record, RowBatch, Source
+from lithos.imports.service import records, run
+from lithos.imports.service.dead_links import DeadLink
+from lithos.imports.service.importing import Importing
+from lithos.imports.service.records import Begun, Options, Outcome, SourceEdge
+from lithos.imports.service.run import ImportRun, Report, Told, Writer
 from lithos.kernel.settings import StorageConfig
 from lithos.search.settings import SearchConfig
 from lithos.server.settings import ServerConfig
-from lithos.services.importing import records, run
-from lithos.services.importing.dead_links import DeadLink
-from lithos.services.importing.importing import Importing
-from lithos.services.importing.records import Begun, Options, Outcome, SourceEdge
-from lithos.services.importing.run import ImportRun, Report, Told, Writer
-from lithos.stores.importing import UnknownKind, known_kinds, make_source, recognise
 
 #: Rows printed of each kind.
 SHOWN: Final = 20

@@ -26,7 +26,6 @@ from lithos.actors.remembering.actor import Memory
 from lithos.actors.writing.messages import ImportNote
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput, LithosError, PathCollision, VersionConflict
-from lithos.core.importing import Record, RowBatch
 from lithos.core.journal.carrying import Carried
 from lithos.core.learning.edges import UpsertEdge
 from lithos.core.limits import NAME, check_text
@@ -36,10 +35,10 @@ from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import IMPORT_AGENT, check_agent
 from lithos.core.text.analysis import name_key
 from lithos.core.times import EPOCH
-from lithos.kernel.parts import Clock
-from lithos.kernel.settings import StorageConfig
-from lithos.services.importing.dead_links import PAGE, DeadLink, LinksOfImport
-from lithos.services.importing.records import (
+from lithos.imports.files.attachments import ImportLedger, key_of
+from lithos.imports.model.importing import Record, RowBatch
+from lithos.imports.service.dead_links import PAGE, DeadLink, LinksOfImport
+from lithos.imports.service.records import (
     CHANGED_HERE,
     CREATED,
     DELETED_HERE,
@@ -60,11 +59,12 @@ from lithos.services.importing.records import (
     excess_of,
     own_rows,
 )
-from lithos.services.importing.rendering import Rendered, Target, hash_of, read_mark, render
+from lithos.imports.service.rendering import Rendered, Target, hash_of, read_mark, render
+from lithos.kernel.parts import Clock
+from lithos.kernel.settings import StorageConfig
 from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import NoteTexts
-from lithos.stores.importing.attachments import ImportLedger, key_of
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import digest_of
 

@@ -13,7 +13,10 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.core.formats.memory_files import (
+from lithos.core.notes.links import scan_targets
+from lithos.imports.files.reading import MarkdownFile, read_markdown, walk
+from lithos.imports.model.importing import ImportRefused, Item, Malformed, Record, RecordEdge
+from lithos.imports.model.memory_files import (
     INDEX,
     INSTRUCTIONS,
     Scope,
@@ -22,10 +25,7 @@ from lithos.core.formats.memory_files import (
     title_of,
     visible_path,
 )
-from lithos.core.formats.texts import digest, parse_moment
-from lithos.core.importing import ImportRefused, Item, Malformed, Record, RecordEdge
-from lithos.core.notes.links import scan_targets
-from lithos.stores.importing.reading import MarkdownFile, read_markdown, walk
+from lithos.imports.model.texts import digest, parse_moment
 
 #: The folder of settings and memories, in a project and in a person's home.
 _FOLDER: Final = ".claude"

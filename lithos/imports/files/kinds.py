@@ -10,9 +10,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from lithos.core.importing import MOST_CONTENT, ImportRefused, Source
+from lithos.imports.model.importing import MOST_CONTENT, ImportRefused, Source
 
-#: Kind, module below `lithos.stores.importing`, class or function, whether it is told how long a note may be.
+#: Kind, module of `lithos.imports.files`, class or function, whether it is told how long a note may be.
 KINDS: Final = (
     ("lithos", "upstream", "UpstreamSource", False),
     ("basic-memory", "basic_memory", "BasicMemory", False),
@@ -41,7 +41,7 @@ def make_source(kind: str, most_content: int = MOST_CONTENT) -> Source:
     """
     for name, module, factory, is_told in KINDS:
         if name == kind:
-            make = getattr(import_module(f"lithos.stores.importing.{module}"), factory)
+            make = getattr(import_module(f"lithos.imports.files.{module}"), factory)
             source: Source = make(most_content) if is_told else make()
             return source
     raise UnknownKind(f"There is no kind {kind!r} of sources. Kinds: {', '.join(known_kinds())}.")

@@ -18,16 +18,16 @@ from typing import IO, Any, Final
 
 from attrs import define, evolve, field, frozen
 
-from lithos.core.formats import chats
-from lithos.core.formats.chats import NoConversation
-from lithos.core.formats.conversation import Conversation, blocks_of, parts_of
-from lithos.core.formats.json_items import Damaged, read_items
-from lithos.core.formats.texts import digest
-from lithos.core.importing import MOST_CONTENT, ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.core.notes.links import scan_targets
 from lithos.core.notes.paths import slug_of
 from lithos.core.times import format_optional
-from lithos.stores.importing.reading import read_head
+from lithos.imports.files.reading import read_head
+from lithos.imports.model import chats
+from lithos.imports.model.chats import NoConversation
+from lithos.imports.model.conversation import Conversation, blocks_of, parts_of
+from lithos.imports.model.importing import MOST_CONTENT, ImportRefused, Item, Malformed, Record, RecordEdge
+from lithos.imports.model.json_items import Damaged, read_items
+from lithos.imports.model.texts import digest
 
 #: What a part of a conversation says of the one before it.
 CONTINUES: Final = "continues"

@@ -20,13 +20,13 @@ from urllib.parse import quote
 import yaml
 from attrs import define, evolve, field
 
-from lithos.core.formats.observations import permalink_of, read_statements
-from lithos.core.formats.texts import digest, tags_of
-from lithos.core.importing import Attachment, ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.core.notes.layout import read_layout
 from lithos.core.notes.links import scan_targets
 from lithos.core.text.markdown import mask_code
-from lithos.stores.importing.reading import MarkdownFile, read_head, read_markdown, walk
+from lithos.imports.files.reading import MarkdownFile, read_head, read_markdown, walk
+from lithos.imports.model.importing import Attachment, ImportRefused, Item, Malformed, Record, RecordEdge
+from lithos.imports.model.observations import permalink_of, read_statements
+from lithos.imports.model.texts import digest, tags_of
 
 _SUFFIX: Final = ".md"
 _SCHEME: Final = "memory://"

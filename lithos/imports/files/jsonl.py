@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from lithos.core.importing import Degraded, ImportRefused, Item, Malformed, Record
 from lithos.core.notes.links import scan_links
+from lithos.imports.files.reading import read_lines, read_moment
+from lithos.imports.model.importing import Degraded, ImportRefused, Item, Malformed, Record
 from lithos.stores import NotRegular, open_regular
-from lithos.stores.importing.reading import read_lines, read_moment
 
 #: Bytes of a line; a longer one is skipped without being held in memory.
 LONGEST_LINE: Final = 8 * 1024 * 1024

@@ -15,7 +15,10 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from lithos.core.formats.logseq import (
+from lithos.core.notes.layout import read_layout
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.text.markdown import mask_code
+from lithos.imports.model.logseq import (
     Properties,
     Settings,
     page_name,
@@ -24,10 +27,7 @@ from lithos.core.formats.logseq import (
     read_settings,
     write_day,
 )
-from lithos.core.formats.texts import tags_of
-from lithos.core.notes.layout import read_layout
-from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.text.markdown import mask_code
+from lithos.imports.model.texts import tags_of
 
 #: Bytes of the settings that are read.
 _LARGEST_SETTINGS: Final = 1_000_000

@@ -20,16 +20,16 @@ from typing import Any, Final
 import apsw
 from attrs import evolve
 
-from lithos.core.importing import TABLES, Degraded, ImportRefused, Item, Malformed, RowBatch
 from lithos.core.journal.carrying import ACCESSES, CarriedTable, Column, Database, Row, Value
 from lithos.core.notes.ignored import Ignored
 from lithos.core.tasks.carried import TASK_EDGES, TASKS
 from lithos.core.tasks.model import BLOCKS
 from lithos.core.times import format_time
+from lithos.imports.files.markdown import read_folder
+from lithos.imports.model.importing import TABLES, Degraded, ImportRefused, Item, Malformed, RowBatch
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.coordination.task_tables import dependencies_of
 from lithos.stores.database import read_time
-from lithos.stores.importing.markdown import read_folder
 from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot

@@ -1,0 +1,7 @@
+"""Formats of other programs as values.
+
+Its own package and those after it use it.
+Never here: files, clocks, threads and logs.
+"""
+
+ROLE = "model"
