@@ -28,7 +28,7 @@ STARTS = {
         "httpx2",
         "markdown_it",
         "lithos.app.vaults",
-        "lithos.stores.attachments.worker",
+        "lithos.attachments.files.worker",
     ),
     "lithos.app.vaults": ("asyncio", "httpx2", "markdown_it", "jinja2"),
     EMBEDDER: ("huggingface_hub", "httpx2", "click"),

@@ -1,5 +1,5 @@
 """Files that are no notes: reading, searching and showing them.
 
-`lithos.app` alone may enter.
+`lithos.app` alone uses it.
 Never here: changes of files.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from lithos.actors.attaching.attaching import Attaching
+from lithos.attachments.extraction.actor import Attaching
 
 
 @frozen

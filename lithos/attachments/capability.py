@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from lithos.actors.attaching.attaching import Attaching
-from lithos.actors.attaching.captions import Captions
 from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.writer import Writer
 from lithos.attachments.backlog import AttachmentBacklog
+from lithos.attachments.extraction.actor import Attaching
+from lithos.attachments.extraction.captions import Captions
+from lithos.attachments.service.reading import AttachmentReading
+from lithos.attachments.service.searching import AttachmentSearch
 from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.attachments.state import look_at_attachments
+from lithos.attachments.tools import AttachmentFiles, AttachmentHits
 from lithos.config.catalogue import Config
 from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.capability import Background, Capability, Link, Pages
@@ -19,12 +22,9 @@ from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Health
 from lithos.server.command.serving import Backlog
-from lithos.services.attachments.reading import AttachmentReading
-from lithos.services.attachments.searching import AttachmentSearch
 from lithos.services.search.others import OtherHits
 from lithos.services.writing.ports import OtherFiles
 from lithos.stores.notes.files import NoteFiles
-from lithos.tools.attachments import AttachmentFiles, AttachmentHits
 
 
 def make_attaching(

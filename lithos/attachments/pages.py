@@ -8,14 +8,14 @@ from typing import Any, Final
 from attrs import frozen
 from quart import Blueprint, Response
 
-from lithos.actors.attaching.attaching import Attaching
+from lithos.attachments.extraction.actor import Attaching
+from lithos.attachments.model.kinds import kind_of
+from lithos.attachments.pages_files import LONGEST_PATH
+from lithos.attachments.service.reading import AttachmentReading
 from lithos.attachments.settings import AttachmentsConfig, reads_attachments
-from lithos.core.attachments.kinds import kind_of
 from lithos.core.errors import LithosError
 from lithos.front.console.console import Console, Refused, given, given_offset
-from lithos.front.console.pages.files import LONGEST_PATH
 from lithos.kernel.settings import StorageConfig
-from lithos.services.attachments.reading import AttachmentReading
 from lithos.services.notes.knowledge import ReadNote
 
 #: The entry of the navigation to which the pages of attachments belong.

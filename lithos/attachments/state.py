@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lithos.actors.attaching.attaching import Attaching
+from lithos.attachments.extraction.actor import Attaching
 from lithos.kernel.state import Component
 
 

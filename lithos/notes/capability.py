@@ -249,7 +249,7 @@ NOTES = Capability(
         modules=(
             "lithos.front.console.pages.notes",
             "lithos.front.console.pages.note",
-            "lithos.front.console.pages.files",
+            "lithos.attachments.pages_files",
         ),
         links=(Link(3, "Notes", "/console/notes", "n"),),
         tabs=(Link(1, "Notes", "/console/notes"), Link(3, "Deleted", "/console/notes?view=deleted")),

@@ -16,9 +16,9 @@ from typing import Final
 from attrs import evolve
 from yaml import YAMLError
 
+from lithos.attachments.model import drawing, foreign_json, lz_string, reading
+from lithos.attachments.model.parts import NotExtractable
 from lithos.core import findings, offers, scopes
-from lithos.core.attachments import drawing, foreign_json, lz_string, reading
-from lithos.core.attachments.parts import NotExtractable
 from lithos.core.context import blocks, briefing, compact, parts, passages, replies, shortening, tokens
 from lithos.core.errors import LithosError
 from lithos.core.evaluation import baseline

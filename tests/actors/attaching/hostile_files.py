@@ -10,7 +10,7 @@ import random
 import zlib
 from collections.abc import Callable, Mapping
 
-from lithos.core.attachments.kinds import Kind
+from lithos.attachments.model.kinds import Kind
 from tests.actors.attaching.pdf_files import FONT, content, document, encrypted, join, packed, pdf, stream
 from tests.core.attachments.lz_codes import compress, of_codes
 

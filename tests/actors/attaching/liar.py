@@ -9,9 +9,9 @@ import sys
 import time
 from typing import Any
 
-from lithos.core.attachments.kinds import MOST_TEXT
-from lithos.core.attachments.parts import Part
-from lithos.stores.attachments.lines import LONGEST_LINE, Digest, End, Picture, Request, pack_answer
+from lithos.attachments.files.lines import LONGEST_LINE, Digest, End, Picture, Request, pack_answer
+from lithos.attachments.model.kinds import MOST_TEXT
+from lithos.attachments.model.parts import Part
 
 DIGEST = pack_answer(Digest("ab" * 32))
 

@@ -8,9 +8,9 @@ from tempfile import TemporaryFile
 
 from attrs import frozen
 
-from lithos.actors.attaching.extractor import Extraction, Extractor
-from lithos.core.attachments.kinds import Kind
-from lithos.core.attachments.parts import Part
+from lithos.attachments.extraction.extractor import Extraction, Extractor
+from lithos.attachments.model.kinds import Kind
+from lithos.attachments.model.parts import Part
 
 
 @frozen

@@ -15,10 +15,10 @@ from tempfile import TemporaryFile
 import pytest
 import trio
 
-from lithos.actors.attaching import extractor as module
-from lithos.actors.attaching.extractor import DrawingFailed
-from lithos.core.attachments.kinds import MOST_PARTS, Kind
-from lithos.core.attachments.parts import Part
+from lithos.attachments.extraction import extractor as module
+from lithos.attachments.extraction.extractor import DrawingFailed
+from lithos.attachments.model.kinds import MOST_PARTS, Kind
+from lithos.attachments.model.parts import Part
 from tests.actors.attaching.liar import LIES
 from tests.actors.attaching.pdf_files import content, document, encrypted, join, pdf, stream
 from tests.actors.attaching.reading import draw, read, running
@@ -314,7 +314,7 @@ async def test_many_callers_are_served_one_after_another():
 
 PROGRAM = """
 import os, tempfile, trio
-from lithos.actors.attaching.extractor import Extractor
+from lithos.attachments.extraction.extractor import Extractor
 from tests.actors.attaching.test_extractor import SLOW_THIRD_PAGE
 async def main():
     extractor = Extractor(page_seconds=600, file_seconds=600)
@@ -359,6 +359,6 @@ def test_the_process_loads_little():
         "pypdfium2_raw",
         "PIL",
     }
-    program = f"import sys, lithos.stores.attachments.worker; print(*sorted({unwanted!r} & set(sys.modules)))"
+    program = f"import sys, lithos.attachments.files.worker; print(*sorted({unwanted!r} & set(sys.modules)))"
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert told.stdout.split() == []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.actors.attaching.extractor import DrawingFailed
-from lithos.core.attachments.kinds import Kind
+from lithos.attachments.extraction.extractor import DrawingFailed
+from lithos.attachments.model.kinds import Kind
 from tests.actors.attaching.hostile_files import OTHERS, PDFS, PICTURES, Make
 from tests.actors.attaching.pdf_files import pdf
 from tests.actors.attaching.reading import Read, draw, read, running

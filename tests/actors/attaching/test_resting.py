@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 import trio
 
-from lithos.actors.attaching.attaching import LONGEST_REST, LOOK, Attaching
+from lithos.attachments.extraction.actor import LONGEST_REST, LOOK, Attaching
 
 pytestmark = pytest.mark.autojump
 

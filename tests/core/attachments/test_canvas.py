@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from lithos.core.attachments.parts import NotExtractable, Part
-from lithos.core.attachments.reading import read_canvas
+from lithos.attachments.model.parts import NotExtractable, Part
+from lithos.attachments.model.reading import read_canvas
 
 CANVAS = {
     "nodes": [

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.attachments.drawing import read_drawing
-from lithos.core.attachments.lz_string import BadCompression, TooLarge, decompress
-from lithos.core.attachments.parts import NotExtractable, Part
+from lithos.attachments.model.drawing import read_drawing
+from lithos.attachments.model.lz_string import BadCompression, TooLarge, decompress
+from lithos.attachments.model.parts import NotExtractable, Part
 from tests.core.attachments.lz_codes import compress, of_codes
 
 SCENE = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.attachments.kinds import (
+from lithos.attachments.model.kinds import (
     LARGEST,
     LARGEST_PDF,
     MEDIA,

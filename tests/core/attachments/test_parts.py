@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.attachments.parts import LONGEST_PLACE, Places, clean
+from lithos.attachments.model.parts import LONGEST_PLACE, Places, clean
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.attachments.kinds import MOST_PARTS
-from lithos.core.attachments.parts import NotExtractable
-from lithos.core.attachments.plain import PART_CHARACTERS, PART_LINES, read_text
-from lithos.core.attachments.reading import read_parts
+from lithos.attachments.model.kinds import MOST_PARTS
+from lithos.attachments.model.parts import NotExtractable
+from lithos.attachments.model.plain import PART_CHARACTERS, PART_LINES, read_text
+from lithos.attachments.model.reading import read_parts
 
 
 def told(data: bytes) -> list[tuple[str, str]]:

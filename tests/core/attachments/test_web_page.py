@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.attachments.reading import read_parts
-from lithos.core.attachments.web_page import read_page
+from lithos.attachments.model.reading import read_parts
+from lithos.attachments.model.web_page import read_page
 from tests.core.bounds import cpu_bound
 
 PAGE = b"""<!DOCTYPE html>

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
+from lithos.attachments import pages_files as files
 from lithos.catalogue.catalogue import Catalogue
-from lithos.front.console.pages import files
 from tests.front.console.visiting import visiting
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"

@@ -14,7 +14,7 @@ from typing import Any
 
 import trio
 
-from lithos.actors.attaching.attaching import Attaching
+from lithos.attachments.extraction.actor import Attaching
 from lithos.attachments.settings import AttachmentsConfig
 from tests.actors.attaching.pdf_files import pdf
 from tests.servers import Lithos, serving

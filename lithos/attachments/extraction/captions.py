@@ -8,8 +8,8 @@ from typing import Final
 from attrs import define, field
 
 from lithos.actors.blocking import Blocking, Threads, slices
+from lithos.attachments.model.captions import around
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.attachments.captions import around
 from lithos.core.notes.layout import read_layout
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.stores.notes.files import NoteFiles

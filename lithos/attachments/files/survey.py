@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
-from lithos.core.attachments.kinds import kind_of
+from lithos.attachments.model.kinds import kind_of
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import open_attachment
 from lithos.stores.notes.tree import is_text

@@ -14,8 +14,8 @@ from typing import Final, Literal
 import apsw
 from attrs import frozen
 
-from lithos.core.attachments.kinds import attachment_id
-from lithos.core.attachments.parts import Part
+from lithos.attachments.model.kinds import attachment_id
+from lithos.attachments.model.parts import Part
 from lithos.stores.database import Database, Layout
 from lithos.stores.notes.values import FileState
 from lithos.stores.sqlite import Durability

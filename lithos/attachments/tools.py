@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from lithos.attachments.files.shelf import AttachedFile
+from lithos.attachments.model.kinds import kind_of
+from lithos.attachments.service.reading import AttachmentRead, AttachmentReading, image_content
+from lithos.attachments.service.searching import AttachmentSearch
 from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.config.catalogue import Config
-from lithos.core.attachments.kinds import kind_of
 from lithos.core.times import format_time, from_nanoseconds
 from lithos.kernel.settings import StorageConfig
-from lithos.services.attachments.reading import AttachmentRead, AttachmentReading, image_content
-from lithos.services.attachments.searching import AttachmentSearch
 from lithos.services.search.others import OtherHit
 from lithos.services.writing.kinds import ATTACHMENT
-from lithos.stores.attachments.shelf import AttachedFile
 from lithos.tools.contract.fitting import Pictured, cut_warning
 
 

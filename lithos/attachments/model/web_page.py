@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from lithos.core.attachments.parts import Part
-from lithos.core.attachments.plain import Piece, decode, pack
+from lithos.attachments.model.parts import Part
+from lithos.attachments.model.plain import Piece, decode, pack
 
 #: Encodings that a page may name; others of Python's are no encodings of text, or slow.
 _ENCODINGS: Final = re.compile(

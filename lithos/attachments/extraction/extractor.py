@@ -1,6 +1,6 @@
 """The extractor: has files read by a process of their own, within limits (docs/spec/attachments.md §5).
 
-The process (`lithos.stores.attachments.worker`) gets open files, one at a time. It is killed when it is late
+The process (`lithos.attachments.files.worker`) gets open files, one at a time. It is killed when it is late
 or says what makes no sense; the next file gets a new one. Limits of time are in its processor time where that
 can be told: how busy a machine is must not decide what is known of a file.
 """
@@ -24,17 +24,7 @@ from attrs import define, field, frozen
 
 import lithos
 from lithos.actors.blocking import Blocking, Threads
-from lithos.core.attachments.kinds import (
-    FILE_SECONDS,
-    MOST_MEMORY,
-    MOST_PARTS,
-    MOST_TEXT,
-    OPENING_SECONDS,
-    PAGE_SECONDS,
-    Kind,
-)
-from lithos.core.attachments.parts import Part
-from lithos.stores.attachments.lines import (
+from lithos.attachments.files.lines import (
     OUT_OF_MEMORY,
     Answer,
     Answers,
@@ -45,6 +35,16 @@ from lithos.stores.attachments.lines import (
     Picture,
     Request,
 )
+from lithos.attachments.model.kinds import (
+    FILE_SECONDS,
+    MOST_MEMORY,
+    MOST_PARTS,
+    MOST_TEXT,
+    OPENING_SECONDS,
+    PAGE_SECONDS,
+    Kind,
+)
+from lithos.attachments.model.parts import Part
 
 #: Seconds after its last file when a process ends, which gives its memory back.
 IDLE_SECONDS: Final = 30.0
@@ -55,7 +55,7 @@ _BATCH, _BATCH_TEXT = 64, 1 << 17
 _PIECE: Final = 1 << 18
 #: What the interpreter of the process may need of our environment.
 _KEPT: Final = ("PYTHONHOME", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-_MODULE: Final = "lithos.stores.attachments.worker"
+_MODULE: Final = "lithos.attachments.files.worker"
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 #: `left` is for callers that leave a file unread.

@@ -15,8 +15,8 @@ from typing import Final
 
 import pypdfium2_raw as pdfium
 
-from lithos.core.attachments.kinds import MOST_TEXT
-from lithos.core.attachments.parts import NotExtractable
+from lithos.attachments.model.kinds import MOST_TEXT
+from lithos.attachments.model.parts import NotExtractable
 
 #: Pixels of a picture.
 MOST_WIDTH: Final = 1_600

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from lithos.core.attachments.drawing import read_drawing
-from lithos.core.attachments.foreign_json import objects_of, read_object, text_of
-from lithos.core.attachments.kinds import Kind
-from lithos.core.attachments.parts import Part, Places, clean
-from lithos.core.attachments.plain import read_text
-from lithos.core.attachments.web_page import read_page
+from lithos.attachments.model.drawing import read_drawing
+from lithos.attachments.model.foreign_json import objects_of, read_object, text_of
+from lithos.attachments.model.kinds import Kind
+from lithos.attachments.model.parts import Part, Places, clean
+from lithos.attachments.model.plain import read_text
+from lithos.attachments.model.web_page import read_page
 
 
 def read_parts(kind: Kind, name: str, data: bytes) -> Iterator[Part]:

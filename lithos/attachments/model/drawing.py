@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from lithos.core.attachments.foreign_json import objects_of, read_object, text_of
-from lithos.core.attachments.lz_string import BadCompression, TooLarge, decompress
-from lithos.core.attachments.parts import NotExtractable, Part, Places, clean
+from lithos.attachments.model.foreign_json import objects_of, read_object, text_of
+from lithos.attachments.model.lz_string import BadCompression, TooLarge, decompress
+from lithos.attachments.model.parts import NotExtractable, Part, Places, clean
 
 #: Characters of a drawing that was compressed.
 MOST_UNPACKED: Final = 8 * 1024 * 1024

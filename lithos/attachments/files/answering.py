@@ -10,13 +10,13 @@ from hashlib import sha256
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from lithos.core.attachments.kinds import LARGEST_PDF, MOST_PARTS, MOST_TEXT, largest
-from lithos.core.attachments.parts import NotExtractable, Part, clean
-from lithos.core.attachments.reading import read_parts
-from lithos.stores.attachments.lines import Answer, Digest, End, PageBegun, Picture, Request
+from lithos.attachments.files.lines import Answer, Digest, End, PageBegun, Picture, Request
+from lithos.attachments.model.kinds import LARGEST_PDF, MOST_PARTS, MOST_TEXT, largest
+from lithos.attachments.model.parts import NotExtractable, Part, clean
+from lithos.attachments.model.reading import read_parts
 
 if TYPE_CHECKING:
-    from lithos.stores.attachments.pdf import Pdf
+    from lithos.attachments.files.pdf import Pdf
 
 INSTALL: Final = "PDF files need a library: pip install 'lithos-server[pdf]'"
 _PIECE: Final = 1 << 20
@@ -83,7 +83,7 @@ class Answering:
         """The module that needs the library; which fonts there are is what the first request needs."""
         if self._library is None:
             try:
-                from lithos.stores.attachments import pdf  # noqa: PLC0415 - many starts do not need it
+                from lithos.attachments.files import pdf  # noqa: PLC0415 - many starts do not need it
             except (ImportError, OSError) as failure:
                 is_absent = isinstance(failure, ModuleNotFoundError)
                 raise Missing(

@@ -9,17 +9,17 @@ from typing import Final
 
 from attrs import define, evolve, field, frozen
 
-from lithos.actors.attaching.attaching import Attaching
-from lithos.actors.attaching.captions import Captions
-from lithos.actors.attaching.extractor import DrawingFailed
 from lithos.actors.blocking import Blocking, Threads
+from lithos.attachments.extraction.actor import Attaching
+from lithos.attachments.extraction.captions import Captions
+from lithos.attachments.extraction.extractor import DrawingFailed
+from lithos.attachments.files.shelf import AttachedFile
+from lithos.attachments.model.kinds import MEDIA, Kind, kind_of
+from lithos.attachments.model.parts import Part
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.attachments.kinds import MEDIA, Kind, kind_of
-from lithos.core.attachments.parts import Part
 from lithos.core.errors import DocNotFound, InvalidInput
 from lithos.core.text.snippet import cut, truncate
 from lithos.core.times import from_nanoseconds
-from lithos.stores.attachments.shelf import AttachedFile
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import open_attachment
 from lithos.stores.sqlite import DatabaseFailed

@@ -20,19 +20,19 @@ import attrs
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.attaching.captions import Captions
-from lithos.actors.attaching.extractor import Extraction, Extractor
 from lithos.actors.blocking import BackgroundThread, Blocking, Threads
 from lithos.actors.indexing.ports import EmbeddedNotes
 from lithos.actors.indexing.semantic import SemanticBackend
-from lithos.core.attachments.kinds import MOST_PARTS, kind_of
-from lithos.core.attachments.parts import Part
+from lithos.attachments.extraction.captions import Captions
+from lithos.attachments.extraction.extractor import Extraction, Extractor
+from lithos.attachments.files.shelf import AttachedFile, Shelf, StoredPart
+from lithos.attachments.files.survey import look_at, survey_attachments
+from lithos.attachments.model.kinds import MOST_PARTS, kind_of
+from lithos.attachments.model.parts import Part
 from lithos.core.errors import IndexFailed
 from lithos.core.notes.links import file_key, named_file
 from lithos.core.text.chunk import ChunkSizes, dates_in_words
 from lithos.core.times import from_nanoseconds
-from lithos.stores.attachments.shelf import AttachedFile, Shelf, StoredPart
-from lithos.stores.attachments.survey import look_at, survey_attachments
 from lithos.stores.indexes.chunk_rows import VectorEntry
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import FulltextEntry

@@ -1,4 +1,4 @@
-"""The process that reads files: `python -m lithos.stores.attachments.worker SOCKET MEMORY SERVER`.
+"""The process that reads files: `python -m lithos.attachments.files.worker SOCKET MEMORY SERVER`.
 
 It gets requests with open files over the inherited socket, one at a time, and answers by `lines`. What it
 parses may be made to harm, so it has little: no file that it could write, no name of one, bounded memory and
@@ -17,8 +17,8 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from lithos.stores.attachments.answering import Answering, limit, limit_memory
-from lithos.stores.attachments.lines import LONGEST_LINE, OUT_OF_MEMORY, Request, pack_answer
+from lithos.attachments.files.answering import Answering, limit, limit_memory
+from lithos.attachments.files.lines import LONGEST_LINE, OUT_OF_MEMORY, Request, pack_answer
 
 #: Priority at first, which a file that somebody has just saved may need on a busy machine, and the lowest,
 #: from so many processor seconds on: by then it is a new vault that is read.

@@ -14,8 +14,8 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from attrs import asdict, frozen
 
-from lithos.core.attachments.kinds import MOST_PARTS, MOST_TEXT, Kind
-from lithos.core.attachments.parts import LONGEST_PLACE, Part
+from lithos.attachments.model.kinds import MOST_PARTS, MOST_TEXT, Kind
+from lithos.attachments.model.parts import LONGEST_PLACE, Part
 
 #: Bytes of a line.
 LONGEST_LINE: Final = 8_192

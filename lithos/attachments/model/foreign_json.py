@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from lithos.core.attachments.parts import NotExtractable
+from lithos.attachments.model.parts import NotExtractable
 
 
 def read_object(text: str | bytes, what: str) -> dict[str, Any]:

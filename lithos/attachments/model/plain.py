@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
-from lithos.core.attachments.parts import NotExtractable, Part, clean
+from lithos.attachments.model.parts import NotExtractable, Part, clean
 
 #: Lines and characters of a part, at most; half of either is enough where a paragraph ends.
 PART_LINES: Final = 40
