@@ -1,5 +1,5 @@
 """Who may do what: tokens, sign-in for clients elsewhere, consent.
 
-`lithos.app` alone may enter.
+`lithos.app` alone uses it.
 Never here: secrets of which a hash would do.
 """

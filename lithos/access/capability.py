@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from lithos.access.model.requests import RESOURCE_PATHS
+from lithos.access.service.authorization import AuthorizationServer
+from lithos.access.service.keyring import TokenRing
 from lithos.config.catalogue import Config
-from lithos.core.oauth.requests import RESOURCE_PATHS
 from lithos.core.scopes import ScopeOfToken
 from lithos.kernel.capability import Capability, Pages
 from lithos.kernel.parts import Clock
@@ -13,8 +15,6 @@ from lithos.kernel.state import Component, Health
 from lithos.server.command.serving import Announced
 from lithos.server.settings import ServerConfig
 from lithos.services.admitting import Keyring
-from lithos.services.keyring import TokenRing
-from lithos.services.oauth.authorization import AuthorizationServer
 
 
 def make_keyring(config: Config, clock: Clock) -> TokenRing:
@@ -56,7 +56,7 @@ def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> Auth
     if address is None:
         return None
     if oauth.issuer is not None:
-        from lithos.services.oauth.foreign import ForeignTokens  # noqa: PLC0415 - most do without
+        from lithos.access.service.foreign import ForeignTokens  # noqa: PLC0415 - most do without
 
         own = tuple(f"{address}{path}" for path in RESOURCE_PATHS)
         audience = own if oauth.audience is None else (oauth.audience,)
@@ -83,6 +83,6 @@ ACCESS = Capability(
     ),
     pages=Pages(modules=("lithos.access.pages",)),
     front="lithos.access.front",
-    checks=("lithos.access.checks", "lithos.app.public_address"),
+    checks=("lithos.access.checks", "lithos.access.public_address"),
     health=(Health("tokens", 13, look_at_tokens),),
 )

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from lithos.access.files.tokens import LOCK, TOKENS, TokensUnreadable, read_tokens
 from lithos.core.findings import (
     CONFIGURATION,
     DOCTOR,
@@ -19,7 +20,6 @@ from lithos.core.findings import (
 )
 from lithos.front.server.access import AccessPolicy, open_bind_warning
 from lithos.server.settings import ServerConfig
-from lithos.stores.tokens import LOCK, TOKENS, TokensUnreadable, read_tokens
 
 
 def are_asked_for(private: Path) -> bool:

@@ -19,7 +19,7 @@ days = number(
 
 COMMANDS: Final = (
     Command("token", "create, list and revoke tokens: who may use the server, and what they may do",
-        "lithos.cli.commands.tokens:run_token", chosen="action", parts=(
+        "lithos.access.commands_tokens:run_token", chosen="action", parts=(
             Command("create", "make a token and print it, once", takes=(
                 take("name NAME", "what to call it: letters, digits and . _ - @"),
                 take("--agent ID", "whoever has it acts as this agent and as no other"),
@@ -54,7 +54,7 @@ COMMANDS: Final = (
         place=290, takes_several=True, folder="spared",
     ),
     Command("login", "print a link that logs you in to the console of a server at a public address, once",
-        "lithos.cli.commands.tokens:run_login",
+        "lithos.access.commands_tokens:run_login",
         place=300,
     ),
 )  # fmt: skip

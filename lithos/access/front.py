@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from lithos.access.pages_oauth import OAuthEndpoints, resource_apps
+from lithos.access.service.authorization import AuthorizationServer
+from lithos.access.service.keyring import TokenRing
 from lithos.front.front import Front
-from lithos.front.oauth.endpoints import OAuthEndpoints, resource_apps
 from lithos.metrics import Metrics
 from lithos.server.settings import ServerConfig
-from lithos.services.keyring import TokenRing
-from lithos.services.oauth.authorization import AuthorizationServer
 
 
 async def add_to(front: Front) -> None:

@@ -8,9 +8,9 @@ from typing import Any, Final
 from attrs import frozen
 from quart import Blueprint
 
+from lithos.access.service.authorization import AuthorizationServer
+from lithos.access.service.keyring import TokenRing
 from lithos.front.console.console import Console
-from lithos.services.keyring import TokenRing
-from lithos.services.oauth.authorization import AuthorizationServer
 
 #: Grants that the page Agents lists, the newest first.
 MOST_GRANTS: Final = 100
@@ -23,7 +23,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
     console.add_panel("system", panels.tokens)
     console.shared["has_links"] = server is not None
     if server is not None and console.settings.public_url is not None:
-        from lithos.front.console.pages import consent  # noqa: PLC0415 - most do without
+        from lithos.access import pages_consent as consent  # noqa: PLC0415 - most do without
 
         console.open("link", "link_in")
         consent.add_routes(console, app, server)

@@ -17,6 +17,8 @@ import trio
 from attrs import define, evolve, frozen
 
 from lithos import __version__
+from lithos.access.service.keyring import TokenRing
+from lithos.access.service.vault_tokens import spread_tokens
 from lithos.actors.allocator import keep_returning
 from lithos.actors.blocking import Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
@@ -53,9 +55,7 @@ from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
 from lithos.metrics import labelled
 from lithos.server.settings import ServerConfig
-from lithos.services.keyring import TokenRing
 from lithos.services.state import Gauges, ServerState
-from lithos.services.vault_tokens import spread_tokens
 from lithos.stores.database import DatabaseLost
 from lithos.stores.lock import AlreadyOwned
 from lithos.stores.migrations import NewerLayout

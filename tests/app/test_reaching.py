@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from lithos.app import reaching
-from lithos.app.reaching import check_public_url
+from lithos.access import commands_reaching as reaching
+from lithos.access.commands_reaching import check_public_url
 from lithos.core.findings import Finding
 from tests.front.oauth.flow import public_server
 from tests.servers import Clock

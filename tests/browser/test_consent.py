@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 import httpx2
 import pytest
 
-from lithos.stores.oauth.login_links import LoginLinks
+from lithos.access.files.login_links import LoginLinks
 from tests.browser.driving import Browser
 from tests.e2e.process import running_lithos
 from tests.front.oauth.flow import free_port

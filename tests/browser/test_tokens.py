@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lithos.access.files.tokens import TokenStore
 from lithos.core.principals import Rights
-from lithos.stores.tokens import TokenStore
 from tests.browser.driving import Browser
 from tests.e2e.process import running_lithos
 from tests.servers import put_note

@@ -14,6 +14,7 @@ import pytest
 import trio
 from trio_websocket import WebSocketRequest, serve_websocket
 
+from lithos.access.files.tokens import digest_of, read_tokens
 from lithos.cli import main
 from lithos.cli.commands.asking import how_to_serve
 from lithos.cli.commands.events import Feed
@@ -28,7 +29,6 @@ from lithos.front.bridge.link import OwnerLink
 from lithos.front.bridge.messages import Request
 from lithos.kernel.settings import StorageConfig
 from lithos.stores.lock import OwnerRecord, encode_owner
-from lithos.stores.tokens import digest_of, read_tokens
 
 
 @pytest.fixture(autouse=True)

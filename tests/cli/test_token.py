@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from lithos.access.files.tokens import TOKENS, digest_of, read_tokens
 from lithos.cli import main
 from lithos.core.scopes import Scope
-from lithos.stores.tokens import TOKENS, digest_of, read_tokens
 
 SECRET = re.compile(r"lithos_[\w-]{43}")
 

@@ -16,11 +16,11 @@ import pytest
 import trio
 from attrs import define, field
 
-from lithos.core.oauth.requests import OAuthRefused
-from lithos.services.keyring import TokenRing
-from lithos.services.oauth.authorization import Allowed, AuthorizationServer
-from lithos.stores.oauth.login_links import LoginLinks
-from lithos.stores.tokens import TokenStore
+from lithos.access.files.login_links import LoginLinks
+from lithos.access.files.tokens import TokenStore
+from lithos.access.model.requests import OAuthRefused
+from lithos.access.service.authorization import Allowed, AuthorizationServer
+from lithos.access.service.keyring import TokenRing
 from tests.crashpoints.disk import build
 from tests.crashpoints.recording import Recorder, recording
 from tests.crashpoints.sweep import CRASHES

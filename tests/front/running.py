@@ -12,12 +12,12 @@ import pytest
 import trio
 from attrs import define, evolve, field
 
+from lithos.access.service import keyring
 from lithos.core.principals import Principal
 from lithos.front.quart_app import RouteModule
 from lithos.front.server.application import NO_APPS
 from lithos.front.server.ports import AsgiApp, FrontSettings
 from lithos.front.server.serve import serve_http
-from lithos.services import keyring
 from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool
 
 # Each client would read all certificates anew, though nothing here is encrypted.

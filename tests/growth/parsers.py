@@ -16,6 +16,8 @@ from typing import Final
 from attrs import evolve
 from yaml import YAMLError
 
+from lithos.access.model import claims, clients, redirects
+from lithos.access.model.requests import OAuthRefused
 from lithos.attachments.model import drawing, foreign_json, lz_string, reading
 from lithos.attachments.model.parts import NotExtractable
 from lithos.core import findings, offers, scopes
@@ -32,8 +34,6 @@ from lithos.core.notes import paths as urls
 from lithos.core.notes import yaml_nodes as yaml_text
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
-from lithos.core.oauth import claims, clients, redirects
-from lithos.core.oauth.requests import OAuthRefused
 from lithos.core.tasks import model as task_model
 from lithos.core.tasks.commands import NextTask
 from lithos.core.text import (

@@ -15,13 +15,13 @@ import pytest
 import trio
 from attrs import evolve
 
+from lithos.access.files.tokens import LOCK, TOKENS, TokenStore
+from lithos.access.model.claims import principal_of
+from lithos.access.service.keyring import EVERY, NOTHING, TokenRing
 from lithos.actors.blocking import Inline
-from lithos.core.oauth.claims import principal_of
 from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal
 from lithos.core.scopes import Scope
 from lithos.services.admitting import AUTH_TOKEN, OneToken
-from lithos.services.keyring import EVERY, NOTHING, TokenRing
-from lithos.stores.tokens import LOCK, TOKENS, TokenStore
 from tests.fakes import Clock
 
 pytestmark = pytest.mark.autojump

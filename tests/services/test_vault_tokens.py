@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.services.vault_tokens import find_tokens, insert_token, open_all, revoke_token, spread_tokens
-from lithos.stores.tokens import (
+from lithos.access.files.tokens import (
     TOKENS,
     Token,
     TokenRefused,
@@ -18,6 +17,13 @@ from lithos.stores.tokens import (
     make_token,
     read_token_file,
     read_tokens,
+)
+from lithos.access.service.vault_tokens import (
+    find_tokens,
+    insert_token,
+    open_all,
+    revoke_token,
+    spread_tokens,
 )
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lithos.core.oauth.clients import Client
-from lithos.stores.oauth.clients import CLIENTS, MOST_CLIENTS, UNUSED, ClientsFull, ClientStore
+from lithos.access.files.clients import CLIENTS, MOST_CLIENTS, UNUSED, ClientsFull, ClientStore
+from lithos.access.model.clients import Client
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 

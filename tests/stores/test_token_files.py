@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from lithos.access.files.tokens import LOCK, TOKENS, TokenStore, TokensUnreadable, read_tokens
 from lithos.stores.oauth.token_files import asks_for_tokens
-from lithos.stores.tokens import LOCK, TOKENS, TokenStore, TokensUnreadable, read_tokens
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 

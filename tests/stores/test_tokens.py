@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-import lithos.stores.tokens
-from lithos.core.scopes import Scope
-from lithos.stores.tokens import (
+import lithos.access.files.tokens
+from lithos.access.files.tokens import (
     LARGEST,
     LARGEST_SCOPES,
     LOCK,
@@ -26,6 +25,7 @@ from lithos.stores.tokens import (
     is_released,
     read_tokens,
 )
+from lithos.core.scopes import Scope
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, 8, tzinfo=UTC)
 
@@ -166,7 +166,7 @@ def test_what_is_typed_in_place_of_a_name_is_not_repeated(store: TokenStore) -> 
 
 def test_there_are_so_many_tokens_and_no_more(store: TokenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_TOKENS == 1_000
-    monkeypatch.setattr(lithos.stores.tokens, "MOST_TOKENS", 2)
+    monkeypatch.setattr(lithos.access.files.tokens, "MOST_TOKENS", 2)
     store.create("a", "read", None, NOW, None)
     store.create("b", "read", None, NOW, None)
     with pytest.raises(TokenRefused, match="the most there may be"):

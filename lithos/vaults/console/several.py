@@ -17,6 +17,7 @@ from attrs import frozen
 from quart import Blueprint, Response, g, redirect, request
 from quart_trio import QuartTrio
 
+from lithos.access.pages_login import START, choose_agent, note_wrong_token, tell_if_bound
 from lithos.actors.blocking import Threads
 from lithos.core.errors import InvalidInput
 from lithos.core.principals import PERSON_AGENT
@@ -29,12 +30,6 @@ from lithos.front.console.frame import (
     digest_of,
     set_cookie,
     static_file,
-)
-from lithos.front.console.pages.login import (
-    START,
-    choose_agent,
-    note_wrong_token,
-    tell_if_bound,
 )
 from lithos.front.console.sessions import COOKIE
 from lithos.front.console.summary import AGE, PATIENCE, Health, attempt, counted, health_of

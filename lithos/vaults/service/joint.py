@@ -12,10 +12,10 @@ from typing import Final, Literal
 import trio
 from attrs import define, field, frozen
 
+from lithos.access.service.keyring import TokenRing
 from lithos.core.errors import InvalidInput, VaultUnavailable
 from lithos.core.principals import ANYONE, OWNER, TOKEN_RIGHTS, Principal
 from lithos.kernel.parts import Parts
-from lithos.services.keyring import TokenRing
 
 #: `opening` until its server is there, `serving`, `unavailable` while it cannot be.
 VaultState = Literal["opening", "serving", "unavailable"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.oauth.addresses import is_public
+from lithos.access.model.addresses import is_public
 
 
 @pytest.mark.parametrize(

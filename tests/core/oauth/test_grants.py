@@ -9,8 +9,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from attrs import evolve
 
-from lithos.core.oauth.grants import MOST_ACCESS, Code, Grant, Issued
-from lithos.core.oauth.requests import OAuthRefused, is_verified, read_parameters, read_resource, read_scopes
+from lithos.access.model.grants import MOST_ACCESS, Code, Grant, Issued
+from lithos.access.model.requests import (
+    OAuthRefused,
+    is_verified,
+    read_parameters,
+    read_resource,
+    read_scopes,
+)
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 VERIFIER = "v" * 50

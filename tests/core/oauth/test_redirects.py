@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.oauth.clients import is_document, read_name
-from lithos.core.oauth.redirects import check_redirect, is_known, place_of, with_answer
+from lithos.access.model.clients import is_document, read_name
+from lithos.access.model.redirects import check_redirect, is_known, place_of, with_answer
 
 KNOWN = (
     "https://client.example/callback",

@@ -13,6 +13,8 @@ import pytest
 import trio
 from attrs import define, evolve
 
+from lithos.access.files.tokens import Token, TokenStore, digest_of
+from lithos.access.service.keyring import TokenRing
 from lithos.core.principals import Principal, Rights
 from lithos.front.console.console import Console
 from lithos.front.server import serve
@@ -22,9 +24,7 @@ from lithos.front.server.ports import AsgiApp, Receive, Scope, Send, VaultLink
 from lithos.front.server.serve import serve_http
 from lithos.kernel.parts import utc_now
 from lithos.services.admitting import Keyring
-from lithos.services.keyring import TokenRing
 from lithos.services.state import ServerState
-from lithos.stores.tokens import Token, TokenStore, digest_of
 from lithos.vaults.console.several import SeveralConsole
 from lithos.vaults.console.visits import VaultState
 from tests.front.console import visiting as visiting_module

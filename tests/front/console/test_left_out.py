@@ -8,9 +8,9 @@ import pytest
 from attrs import evolve
 
 from lithos.access.capability import ACCESS, share_keyring
+from lithos.access.service.keyring import TokenRing
 from lithos.app import capabilities
 from lithos.kernel.capability import Pages
-from lithos.services.keyring import TokenRing
 from tests.front.console.visiting import visiting
 
 PAGES = ("", "search", "notes", "graph", "tasks", "agents", "system", "care", "copies", "receipts")

@@ -12,9 +12,9 @@ import httpx2
 import pytest
 import trio
 
+from lithos.access.service.keyring import TokenRing
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.front.server.admissions import MOST_WRONG
-from lithos.services.keyring import TokenRing
 from lithos.services.state import Gauges
 from tests.front.console.pages import check
 from tests.front.console.visiting import (

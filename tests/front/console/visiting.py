@@ -15,10 +15,10 @@ import httpx2
 import trio
 from attrs import define, evolve
 
+from lithos.access.files.tokens import TokenStore
+from lithos.access.service.keyring import TokenRing
 from lithos.app.front import serve_front
 from lithos.core.principals import Rights
-from lithos.services.keyring import TokenRing
-from lithos.stores.tokens import TokenStore
 from tests.front.console.pages import Element, check
 from tests.front.running import SETTINGS, STOP_BOUND, tokens_known_soon
 from tests.servers import Lithos, serving

@@ -17,9 +17,9 @@ import httpx2
 import trio
 from attrs import define, evolve, field
 
+from lithos.access.files.login_links import LoginLinks
+from lithos.access.service.authorization import AuthorizationServer
 from lithos.app.front import serve_front
-from lithos.services.oauth.authorization import AuthorizationServer
-from lithos.stores.oauth.login_links import LoginLinks
 from tests.front.console.visiting import browser, form_of
 from tests.front.running import SETTINGS, STOP_BOUND, rpc, tokens_known_soon
 from tests.servers import Lithos, serving

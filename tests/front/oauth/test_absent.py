@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from lithos.access.service.authorization import AuthorizationServer
 from lithos.config.rules import Disagreement
 from lithos.front.server.access import (
     OAUTH_ADDRESSES,
@@ -18,7 +19,6 @@ from lithos.front.server.access import (
 )
 from lithos.server.settings import ServerConfig
 from lithos.services.admitting import OneToken
-from lithos.services.oauth.authorization import AuthorizationServer
 from lithos.services.state import Gauges
 from tests.front.oauth.flow import public_server
 from tests.front.whole import whole_server

@@ -11,11 +11,11 @@ import httpx2
 import pytest
 import trio
 
-from lithos.services.keyring import TokenRing
-from lithos.services.oauth.authorization import MOST_REGISTRATIONS
+from lithos.access.files.login_links import LoginLinks
+from lithos.access.files.tokens import TokenStore
+from lithos.access.service.authorization import MOST_REGISTRATIONS
+from lithos.access.service.keyring import TokenRing
 from lithos.services.state import Gauges
-from lithos.stores.oauth.login_links import LoginLinks
-from lithos.stores.tokens import TokenStore
 from tests.front.console.visiting import form_of
 from tests.front.oauth.flow import Flow, public_server, told
 from tests.servers import Clock

@@ -20,7 +20,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
-from lithos.core.oauth.clients import Client, read_document
+from lithos.access.model.clients import Client, read_document
 from tests.front.console.visiting import form_of
 from tests.front.oauth.flow import Public, public_server
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 import trio
 
-from lithos.stores.oauth.login_links import LoginLinks
+from lithos.access.files.login_links import LoginLinks
 from tests.front.oauth.flow import public_server, told
 from tests.servers import Clock
 

@@ -16,13 +16,13 @@ import trio
 from attrs import define, field
 from trio_websocket import ConnectionClosed, open_websocket_url
 
+from lithos.access.files.tokens import TOKENS, TokenStore
+from lithos.access.service.keyring import TokenRing
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.principals import RIGHTS, Principal, Rights
 from lithos.front.server.admissions import MOST_ADDRESSES, MOST_WRONG, WINDOW, WrongTokens
-from lithos.services.keyring import TokenRing
 from lithos.services.state import ServerState
-from lithos.stores.tokens import TOKENS, TokenStore
 from tests.front.running import rpc
 from tests.front.streaming import SseClient
 from tests.front.whole import MODERN, Whole, whole_server

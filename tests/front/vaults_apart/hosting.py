@@ -22,6 +22,7 @@ from attrs import define, evolve
 import lithos.actors.indexing.accurate
 import lithos.app.vaults as composed
 import lithos.search.capability
+from lithos.access.files.tokens import Token, TokenStore, digest_of
 from lithos.app import Server, running_server, running_vault
 from lithos.app.front import serve_front
 from lithos.app.vaults import Vaults, serve_vaults
@@ -31,7 +32,6 @@ from lithos.core.principals import Rights
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
 from lithos.server.settings import ServerConfig
-from lithos.stores.tokens import Token, TokenStore, digest_of
 from tests.front.running import SETTINGS, STOP_BOUND, rpc, tokens_known_soon
 from tests.servers import load_once
 

@@ -14,10 +14,10 @@ import trio
 from attrs import define
 from trio_websocket import open_websocket_url
 
+from lithos.access.files.tokens import TokenStore
 from lithos.config.catalogue import Config
 from lithos.config.load import LoadedConfig
 from lithos.front.server import admissions
-from lithos.stores.tokens import TokenStore
 from tests.front.vaults_apart.hosting import (
     PATIENCE,
     Hosted,

@@ -10,8 +10,8 @@ import pytest
 import trio
 import trio.testing
 
-from lithos.core.oauth.requests import OAuthRefused
-from lithos.services.oauth.documents import LARGEST, PATIENCE, Documents, Fetcher, NotFetched
+from lithos.access.model.requests import OAuthRefused
+from lithos.access.service.documents import LARGEST, PATIENCE, Documents, Fetcher, NotFetched
 from tests.servers import Clock
 
 URL = "https://client.example/c"

@@ -19,11 +19,11 @@ import trio.testing
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from lithos.access.service.authorization import AuthorizationServer
+from lithos.access.service.foreign import EVERY, ForeignTokens
+from lithos.access.service.keyring import TokenRing
 from lithos.core.principals import Principal
 from lithos.server.settings import OauthConfig
-from lithos.services.keyring import TokenRing
-from lithos.services.oauth.authorization import AuthorizationServer
-from lithos.services.oauth.foreign import EVERY, ForeignTokens
 from tests.front.oauth.flow import public_server
 from tests.servers import Clock
 

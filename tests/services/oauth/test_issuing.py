@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lithos.core.oauth.grants import Code, Grant
-from lithos.services.oauth import issuing
-from lithos.stores.oauth.named_tokens import Token
+from lithos.access.files.named_tokens import Token
+from lithos.access.model.grants import Code, Grant
+from lithos.access.service import issuing
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

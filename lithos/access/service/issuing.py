@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from lithos.core.oauth.grants import ACCESS_LIFE, Grant, Issued
-from lithos.core.oauth.requests import OAuthRefused, scope_text
-from lithos.stores.tokens import LONGEST_NAME, MOST_TOKENS, Token, digest_of
+from lithos.access.files.tokens import LONGEST_NAME, MOST_TOKENS, Token, digest_of
+from lithos.access.model.grants import ACCESS_LIFE, Grant, Issued
+from lithos.access.model.requests import OAuthRefused, scope_text
 
 #: How the secrets begin, so that people and scanners know one that lies about.
 _CODE, _ACCESS, _REFRESH = "lithos_c_", "lithos_a_", "lithos_r_"

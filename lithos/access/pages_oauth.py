@@ -11,11 +11,11 @@ from typing import Any, Final
 import trio
 from attrs import frozen
 
-from lithos.core.oauth.requests import SCOPES, OAuthRefused, read_parameters
+from lithos.access.model.requests import SCOPES, OAuthRefused, read_parameters
+from lithos.access.service.authorization import AuthorizationServer
 from lithos.front.server.access import ISSUER, RESOURCE
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import AsgiApp, Header, Message, Receive, Scope, Send, answer
-from lithos.services.oauth.authorization import AuthorizationServer
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.oauth")

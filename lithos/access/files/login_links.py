@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from lithos.access.files.private_file import locked, replace_private
 from lithos.core.times import format_time, parse_time
 from lithos.stores import PRIVATE_FOLDER
-from lithos.stores.oauth.private_file import locked, replace_private
 
 LINKS: Final = "login_links.json"
 _LOCK: Final = "login_links.lock"

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Final
 import trio
 from attrs import field, frozen
 
+from lithos.access.files.tokens import LOCK, TOKENS, Token, TokensUnreadable, is_released, read_tokens
+from lithos.access.model.grants import Access
 from lithos.actors.blocking import Blocking, Threads
-from lithos.core.oauth.grants import Access
 from lithos.core.principals import ANYONE, OWNER, Principal
 from lithos.core.scopes import Scope
 from lithos.services.admitting import AUTH_TOKEN
-from lithos.stores.tokens import LOCK, TOKENS, Token, TokensUnreadable, is_released, read_tokens
 from lithos.telemetry import get_logger
 
 if TYPE_CHECKING:
-    from lithos.services.oauth.foreign import ForeignTokens
+    from lithos.access.service.foreign import ForeignTokens
 
 log = get_logger("lithos.tokens")
 

@@ -15,20 +15,10 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from lithos.cli.output import tell, warn
-from lithos.cli.session import CommandFailed, Session, refusing
-from lithos.cli.streams import make_printable
-from lithos.core.oauth.clients import OWN_PREFIX, Client, read_name
-from lithos.core.oauth.redirects import check_redirects
-from lithos.core.principals import Rights
-from lithos.core.scopes import Scope, check_typed, make_scope
-from lithos.core.times import format_time
-from lithos.server.settings import ServerConfig
-from lithos.services.vault_tokens import find_tokens, insert_token, open_all, revoke_token
-from lithos.stores.oauth.clients import MOST_CLIENTS, ClientsFull, ClientStore
-from lithos.stores.oauth.login_links import LoginLinks
-from lithos.stores.oauth.private_file import FileBusy
-from lithos.stores.tokens import (
+from lithos.access.files.clients import MOST_CLIENTS, ClientsFull, ClientStore
+from lithos.access.files.login_links import LoginLinks
+from lithos.access.files.private_file import FileBusy
+from lithos.access.files.tokens import (
     Token,
     TokenRefused,
     TokenStore,
@@ -36,6 +26,16 @@ from lithos.stores.tokens import (
     make_token,
     read_tokens,
 )
+from lithos.access.model.clients import OWN_PREFIX, Client, read_name
+from lithos.access.model.redirects import check_redirects
+from lithos.access.service.vault_tokens import find_tokens, insert_token, open_all, revoke_token
+from lithos.cli.output import tell, warn
+from lithos.cli.session import CommandFailed, Session, refusing
+from lithos.cli.streams import make_printable
+from lithos.core.principals import Rights
+from lithos.core.scopes import Scope, check_typed, make_scope
+from lithos.core.times import format_time
+from lithos.server.settings import ServerConfig
 
 
 def run_token(session: Session) -> int:

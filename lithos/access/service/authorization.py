@@ -18,12 +18,14 @@ from typing import Any, Final, TypeVar
 import trio
 from attrs import evolve, frozen
 
-from lithos.actors.blocking import Threads
-from lithos.core.limits import Newest
-from lithos.core.oauth.clients import OWN_PREFIX, Client, is_document, read_registration
-from lithos.core.oauth.grants import CODE_LIFE, Code, Grant
-from lithos.core.oauth.redirects import is_known, with_answer
-from lithos.core.oauth.requests import (
+from lithos.access.files.clients import ClientsFull, ClientStore
+from lithos.access.files.login_links import LoginLinks
+from lithos.access.files.private_file import FileBusy
+from lithos.access.files.tokens import Token, TokenRefused, TokenStore, TokensUnreadable
+from lithos.access.model.clients import OWN_PREFIX, Client, is_document, read_registration
+from lithos.access.model.grants import CODE_LIFE, Code, Grant
+from lithos.access.model.redirects import is_known, with_answer
+from lithos.access.model.requests import (
     SCOPES,
     AuthorizationRequest,
     OAuthRefused,
@@ -31,11 +33,8 @@ from lithos.core.oauth.requests import (
     read_authorization,
     take,
 )
-from lithos.core.principals import Rights
-from lithos.core.scopes import Scope
-from lithos.services.keyring import TokenRing
-from lithos.services.oauth.documents import Documents
-from lithos.services.oauth.issuing import (
+from lithos.access.service.documents import Documents
+from lithos.access.service.issuing import (
     Pair,
     digest_text,
     family_of,
@@ -47,15 +46,11 @@ from lithos.services.oauth.issuing import (
     unknown_grant,
     without_ended,
 )
-from lithos.stores.oauth.clients import ClientsFull, ClientStore
-from lithos.stores.oauth.login_links import LoginLinks
-from lithos.stores.oauth.private_file import FileBusy
-from lithos.stores.tokens import (
-    Token,
-    TokenRefused,
-    TokenStore,
-    TokensUnreadable,
-)
+from lithos.access.service.keyring import TokenRing
+from lithos.actors.blocking import Threads
+from lithos.core.limits import Newest
+from lithos.core.principals import Rights
+from lithos.core.scopes import Scope
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.oauth")

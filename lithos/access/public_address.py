@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from lithos.app.reaching import check_public_url
+from lithos.access.commands_reaching import check_public_url
 from lithos.core.findings import DOCTOR, Finding, Installation, check, has_data
 from lithos.server.settings import ServerConfig
 

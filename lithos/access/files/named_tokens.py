@@ -10,11 +10,11 @@ from unicodedata import normalize
 
 from attrs import field, frozen
 
-from lithos.core.oauth.grants import Access, Code, Grant
+from lithos.access.files.scope_rows import row_of_scope, scope_of_row
+from lithos.access.model.grants import Access, Code, Grant
 from lithos.core.principals import TOKEN_RIGHTS, Principal, Rights
 from lithos.core.scopes import Scope
 from lithos.core.times import format_optional, format_time, parse_time
-from lithos.stores.oauth.scope_rows import row_of_scope, scope_of_row
 
 #: Characters of a token's name, and of an agent id.
 LONGEST_NAME: Final = 64
@@ -42,7 +42,7 @@ class Token:
     grant: Grant | None = None
     #: What it may change (docs/spec/scopes.md §1); None limits nothing.
     scope: Scope | None = None
-    #: Whether it is let into every vault of a server, later ones too (`services/vault_tokens.py`).
+    #: Whether it is let into every vault of a server, later ones too (`access/service/vault_tokens.py`).
     every_vault: bool = False
 
     @property

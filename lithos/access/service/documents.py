@@ -19,10 +19,10 @@ import h11
 import trio
 from attrs import field, frozen
 
+from lithos.access.model.addresses import is_public
+from lithos.access.model.clients import Client, read_document
+from lithos.access.model.requests import OAuthRefused
 from lithos.core.limits import Newest
-from lithos.core.oauth.addresses import is_public
-from lithos.core.oauth.clients import Client, read_document
-from lithos.core.oauth.requests import OAuthRefused
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.oauth")

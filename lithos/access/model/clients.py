@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from attrs import frozen
 
-from lithos.core.oauth.redirects import check_redirects
-from lithos.core.oauth.requests import OAuthRefused
+from lithos.access.model.redirects import check_redirects
+from lithos.access.model.requests import OAuthRefused
 
 #: Characters of an id, and of a name as it is kept.
 LONGEST_ID: Final = 500

@@ -12,11 +12,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from lithos.core.oauth.clients import Client
-from lithos.core.oauth.redirects import check_redirects
+from lithos.access.files.private_file import locked, replace_private
+from lithos.access.model.clients import Client
+from lithos.access.model.redirects import check_redirects
 from lithos.core.times import format_time, parse_time
 from lithos.stores import PRIVATE_FOLDER
-from lithos.stores.oauth.private_file import locked, replace_private
 
 CLIENTS: Final = "oauth_clients.json"
 _LOCK: Final = "oauth_clients.lock"

@@ -17,12 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
-from lithos.core import principals
-from lithos.core.errors import InvalidInput
-from lithos.core.principals import Rights
-from lithos.core.scopes import Scope
-from lithos.stores import PRIVATE_FOLDER, TOKEN_FILES, overwrite, sync_folder
-from lithos.stores.oauth.named_tokens import (
+from lithos.access.files.named_tokens import (
     DIGEST,
     LONGEST_AGENT,
     LONGEST_NAME,
@@ -36,8 +31,13 @@ from lithos.stores.oauth.named_tokens import (
     row_of_token,
     token_of_row,
 )
-from lithos.stores.oauth.private_file import FileBusy, locked, replace_private
-from lithos.stores.oauth.scope_rows import size_of_scopes
+from lithos.access.files.private_file import FileBusy, locked, replace_private
+from lithos.access.files.scope_rows import size_of_scopes
+from lithos.core import principals
+from lithos.core.errors import InvalidInput
+from lithos.core.principals import Rights
+from lithos.core.scopes import Scope
+from lithos.stores import PRIVATE_FOLDER, TOKEN_FILES, overwrite, sync_folder
 
 __all__ = [
     "LOCK", "LONGEST_AGENT", "LONGEST_NAME", "MOST_TOKENS", "RESERVED", "TOKENS", "Token", "TokenFile",

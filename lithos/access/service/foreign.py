@@ -15,8 +15,8 @@ from typing import Any, Final
 import jwt
 import trio
 
+from lithos.access.model.claims import ALGORITHMS, LEEWAY, NoPrincipal, end_of, principal_of
 from lithos.core.limits import Newest
-from lithos.core.oauth.claims import ALGORITHMS, LEEWAY, NoPrincipal, end_of, principal_of
 from lithos.core.principals import Principal
 from lithos.telemetry import get_logger
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from attrs import evolve, field, frozen
 
-from lithos.core.oauth.requests import OAuthRefused, is_verified
+from lithos.access.model.requests import OAuthRefused, is_verified
 
 CODE_LIFE: Final = timedelta(seconds=60)
 ACCESS_LIFE: Final = timedelta(hours=1)

@@ -13,7 +13,7 @@ from typing import Final
 
 from attrs import evolve, field, frozen
 
-from lithos.stores.tokens import (
+from lithos.access.files.tokens import (
     MOST_GONE,
     MOST_TOKENS,
     Token,
