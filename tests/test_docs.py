@@ -20,10 +20,10 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.cli.options import make_parser
 from lithos.config.catalogue import SETTINGS
 from lithos.core.events import REINDEX_COMPLETE, Event, EventDraft
-from lithos.core.proposals import TidyProposals
 from lithos.core.scopes import Scope, WriteScopes
 from lithos.front.events.frames import sse_frames
 from lithos.metrics import metric_names
+from lithos.proposals.model import TidyProposals
 from lithos.tools.search import MODES, SearchTool
 from tests.servers import Clock, Lithos, serving, until
 from tests.test_layers import imports_within, modules

@@ -8,20 +8,20 @@ from typing import Final
 from lithos.actors.blocking import NoteThreads
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import make_id
-from lithos.actors.coordinating.proposals import ProposalBoard
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.writing.ports import ChangeGate
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.proposals import MOST_REASONS, PendingProposals, TidyProposals
 from lithos.kernel.capability import Background, Capability, Link, Pages, Retention, Waiting
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Gauge, Health
+from lithos.proposals.actor_board import ProposalBoard
 from lithos.proposals.keeping import Proposing
+from lithos.proposals.model import MOST_REASONS, PendingProposals, TidyProposals
+from lithos.proposals.rows import PROPOSAL_TABLES, ProposalRows
+from lithos.proposals.service import Proposals
 from lithos.proposals.settings import ProposalsConfig
 from lithos.proposals.state import count_proposals, look_at_proposals, measure_proposals
 from lithos.services.context.context import WaitingKeys
-from lithos.services.notes.proposals import Proposals
-from lithos.stores.coordination.proposals import PROPOSAL_TABLES, ProposalRows
 from lithos.stores.coordination.store import CoordinationStore
 
 
@@ -84,11 +84,11 @@ PROPOSALS = Capability(
     makers=(make_pending, make_proposal_board, make_change_gate, Proposals, make_waiting_keys),
     background=(Background(Proposals, Proposals.resume),),
     pages=Pages(
-        modules=("lithos.front.console.pages.review",),
+        modules=("lithos.proposals.pages",),
         links=(Link(5, "Review", "/console/review", "r"),),
         waiting=(WAITING,),
     ),
-    tools=("lithos.tools.proposals",),
+    tools=("lithos.proposals.tools",),
     holds=has_proposal,
     boards=(ProposalBoard,),
     tables=(PROPOSAL_TABLES,),

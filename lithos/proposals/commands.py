@@ -11,7 +11,7 @@ STATUSES = ("pending", "approved", "rejected", "expired", "withdrawn")
 
 COMMANDS: Final = (
     Command("proposals", "list, show, approve and reject what agents propose",
-        "lithos.cli.commands.proposals:run_proposals", (
+        "lithos.proposals.commands_proposals:run_proposals", (
         take("action", "list (default), show, approve or reject", nargs="?"),
         take("ids ID", "which proposals", nargs="*"),
         take("--status", "which are listed (default: pending)", choices=STATUSES),

@@ -21,8 +21,8 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import LithosError, PathCollision
 from lithos.core.history.differences import count_lines
 from lithos.core.notes.document import parse_document
-from lithos.core.proposals import KeepProposal, Kind, PendingProposals, Proposal, ProposalTexts
-from lithos.stores.coordination.proposals import ProposalRows
+from lithos.proposals.model import KeepProposal, Kind, PendingProposals, Proposal, ProposalTexts
+from lithos.proposals.rows import ProposalRows
 from lithos.stores.notes.values import FileState, Move, Put, ReadFile, Remove
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lithos.core.proposals import PendingProposals
 from lithos.kernel.state import Component, Number
 from lithos.metrics import Sample
+from lithos.proposals.model import PendingProposals
 
 
 def look_at_proposals(pending: PendingProposals) -> Component | None:

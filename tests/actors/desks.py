@@ -13,11 +13,11 @@ from lithos.actors.coordinating.boards import Boards, JournalBoard
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import make_id
-from lithos.actors.coordinating.proposals import ProposalBoard
 from lithos.actors.coordinating.task_board import TaskBoard
-from lithos.core.proposals import PendingProposals
 from lithos.core.tasks.model import ClaimTimes
-from lithos.stores.coordination.proposals import ProposalRows
+from lithos.proposals.actor_board import ProposalBoard
+from lithos.proposals.model import PendingProposals
+from lithos.proposals.rows import ProposalRows
 from lithos.stores.coordination.requests import RequestRows
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.coordination.tasks import TaskRows

@@ -27,10 +27,10 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import ScanResult, scan_folder
 from lithos.core.events import Event
 from lithos.core.plan import VanishRule
-from lithos.core.proposals import PendingProposals
 from lithos.proposals.keeping import Proposing
+from lithos.proposals.model import PendingProposals
+from lithos.proposals.rows import ProposalRows
 from lithos.stores.coordination.note_rows import KeptNotes
-from lithos.stores.coordination.proposals import ProposalRows
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.history.store import HistoryStore
 from lithos.stores.manifest import Manifest

@@ -17,7 +17,6 @@ import pytest
 import lithos
 from lithos.actors.coordinating.boards import Boards, JournalBoard
 from lithos.actors.coordinating.messages import CoordinatorMessage
-from lithos.actors.coordinating.proposals import ProposalBoard
 from lithos.actors.coordinating.task_board import TaskBoard
 from lithos.actors.indexing.messages import IndexMessage
 from lithos.actors.remembering.actor import MemoryMessage
@@ -26,8 +25,9 @@ from lithos.actors.writing.messages import Publication
 from lithos.actors.writing.writer import WriterMessage
 from lithos.core.commands import Command, Done, Handlers
 from lithos.core.errors import LithosError
-from lithos.core.proposals import PendingProposals
 from lithos.core.tasks.model import ClaimTimes
+from lithos.proposals.actor_board import ProposalBoard
+from lithos.proposals.model import PendingProposals
 
 PACKAGE = Path(lithos.__file__).parent
 #: Where an `Any` is brought together with the type that a command promises, and who counts or closes

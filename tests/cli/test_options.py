@@ -11,8 +11,8 @@ from lithos.access.commands import RIGHTS
 from lithos.cli import options
 from lithos.core.evaluation.questions import DEEPEST, MODES
 from lithos.core.principals import TOKEN_RIGHTS
-from lithos.core.proposals import STATUSES
 from lithos.proposals import commands as proposals
+from lithos.proposals.model import STATUSES
 from lithos.server.command.declaring import Command
 from lithos.services.upkeep.reconcile_indices import SCOPES
 from lithos.upkeep import commands as upkeep

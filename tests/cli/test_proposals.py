@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from lithos.cli.commands.asking import PAGE
-from lithos.cli.commands.proposals import proposals
 from lithos.cli.here import Here
 from lithos.cli.options import parse_arguments
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
+from lithos.proposals.commands_proposals import proposals
 from tests.front.console.proposing import bind, decide, propose, propose_note, propose_text, row_of
 from tests.servers import MISSING_ID, Lithos, serving
 

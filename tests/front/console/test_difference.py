@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.text.signs import find_signs
-from lithos.front.console import difference
-from lithos.front.console.difference import Comparison, compare, name_all
+from lithos.proposals import pages_difference as difference
+from lithos.proposals.pages_difference import Comparison, compare, name_all
 from tests.front.console.injections import PAYLOADS
 from tests.front.console.pages import dangers, parse
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from lithos.front.console.pages import review as review_page
-from lithos.front.console.pages.review import MOST_DRAFTS, MOST_PICKED, MOST_REPORTS, SHOWN, ReviewPages
-from lithos.front.console.proposals import LARGEST_EDITED, read_signs, write_signs
+from lithos.proposals import pages as review_page
+from lithos.proposals.pages import MOST_DRAFTS, MOST_PICKED, MOST_REPORTS, SHOWN, ReviewPages
+from lithos.proposals.pages_proposal import LARGEST_EDITED, read_signs, write_signs
 from tests.front.console.injections import HOSTILE, LONG_LINE
 from tests.front.console.pages import Element, check
 from tests.front.console.proposing import bind, decide, propose, propose_note, propose_text, row_of

@@ -14,8 +14,8 @@ import pytest
 import trio
 
 from lithos.actors.writing.writer import Writer
-from lithos.core.proposals import PendingProposals
-from lithos.services.notes.proposals import Proposals
+from lithos.proposals.model import PendingProposals
+from lithos.proposals.service import Proposals
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import Elsewhere, FileState, LinkedFile, Put, Remove, digest_of
 from tests.servers import Lithos, put_note, refusal, serving, take_up

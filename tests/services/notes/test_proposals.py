@@ -19,10 +19,12 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import ShuttingDown
 from lithos.actors.writing.messages import MoveNote
 from lithos.actors.writing.writer import Writer
-from lithos.core import proposals as rules
 from lithos.core.errors import VersionConflict
 from lithos.core.principals import COMMAND, OWNER, Principal
-from lithos.core.proposals import (
+from lithos.core.scopes import Scope, WriteScopes
+from lithos.history.settings import HistoryConfig
+from lithos.proposals import model as rules
+from lithos.proposals.model import (
     MOST_PENDING,
     AbandonApproval,
     BeginApproval,
@@ -32,10 +34,8 @@ from lithos.core.proposals import (
     ProposalTexts,
     TidyProposals,
 )
-from lithos.core.scopes import Scope, WriteScopes
-from lithos.history.settings import HistoryConfig
+from lithos.proposals.service import Proposals
 from lithos.services.notes.moving import Moving
-from lithos.services.notes.proposals import Proposals
 from lithos.services.state import Gauges, ServerState
 from lithos.tools.contract.arguments import UnknownTool
 from tests.servers import VAULT, Clock, Lithos, put_note, refusal, serving, take_up

@@ -25,14 +25,14 @@ from lithos.app.capabilities import all_tools, own_tools
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import Forbidden
 from lithos.core.principals import ACTING, ANYONE, COMMAND, ENRICH_AGENT, OWNER, Principal, acting_as
-from lithos.core.proposals import PendingProposals
 from lithos.core.scopes import Scope, WriteScopes
 from lithos.imports.model.importing import Record
 from lithos.imports.service.importing import Importing
 from lithos.imports.service.records import Options
+from lithos.proposals.model import PendingProposals
+from lithos.proposals.service import Proposals
 from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.notes.knowledge import Knowledge
-from lithos.services.notes.proposals import Proposals
 from lithos.services.retrieve.feedback import Learning
 from tests.servers import Lithos, serving
 

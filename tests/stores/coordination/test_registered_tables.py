@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 
 from lithos.app.capabilities import CAPABILITIES
-from lithos.stores.coordination.proposals import PROPOSAL_TABLES
+from lithos.proposals.rows import PROPOSAL_TABLES
 from lithos.stores.coordination.schema import Tables
 from lithos.stores.coordination.store import CoordinationStore
 from tests.fakes import START

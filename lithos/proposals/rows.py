@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from lithos.core.proposals import KEPT_FOR, MOST_DECIDED, NOTE_DELETED, Proposal, ProposalTexts, Status
 from lithos.core.times import format_time
+from lithos.proposals.model import KEPT_FOR, MOST_DECIDED, NOTE_DELETED, Proposal, ProposalTexts, Status
 from lithos.stores.coordination.schema import Tables
 from lithos.stores.table import FLAG, MOMENT, TIME, Rows, Table
 

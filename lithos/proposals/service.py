@@ -47,7 +47,9 @@ from lithos.core.notes.model import Document
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import ACTING, COMMAND, acting_as
-from lithos.core.proposals import (
+from lithos.kernel.parts import Clock
+from lithos.kernel.settings import StorageConfig
+from lithos.proposals.model import (
     LONGEST_REASON,
     STATUSES,
     AbandonApproval,
@@ -59,14 +61,12 @@ from lithos.core.proposals import (
     ProposalTexts,
     Status,
 )
-from lithos.kernel.parts import Clock
-from lithos.kernel.settings import StorageConfig
+from lithos.proposals.rows import ProposalRows
 from lithos.services.notes.history import HistoryRequest, NoteHistory
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.merging import merge_files
 from lithos.services.notes.moving import Moving
 from lithos.services.notes.texts import LoadedNote, NoteTexts
-from lithos.stores.coordination.proposals import ProposalRows
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.history.store import HistoryStore
 from lithos.telemetry import get_logger

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from lithos.core.errors import InvalidInput
-from lithos.core.proposals import STATUSES, Proposal
 from lithos.kernel.parts import Parts
-from lithos.services.notes.proposals import Proposals, ShownProposal
+from lithos.proposals.model import STATUSES, Proposal
+from lithos.proposals.service import Proposals, ShownProposal
 from lithos.tools.contract.arguments import argument, check_choice
 from lithos.tools.contract.bounds import CONTENT, DESCRIPTION, LOOKUP, NAME
 from lithos.tools.contract.compacting import Sparing

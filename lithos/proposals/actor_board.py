@@ -12,7 +12,7 @@ from lithos.core import events
 from lithos.core.commands import Done
 from lithos.core.errors import Forbidden, ProposalClosed, ProposalNotFound
 from lithos.core.events import EventDraft
-from lithos.core.proposals import (
+from lithos.proposals.model import (
     EVENTS,
     NOTE_DELETED,
     AbandonApproval,
@@ -26,7 +26,7 @@ from lithos.core.proposals import (
     check_room,
     event_payload,
 )
-from lithos.stores.coordination.proposals import ProposalRows
+from lithos.proposals.rows import ProposalRows
 
 
 class ProposalBoard(Board):
