@@ -19,10 +19,10 @@ from lithos.actors import blocking
 from lithos.actors.watching import listening
 from lithos.front.server import sockets
 from lithos.metrics import Metrics
-from lithos.stores import probes
 from lithos.stores.notes import protection, system_calls
 from lithos.stores.notes.protection import file_system_of, probe_protection
 from lithos.stores.notes.system_calls import UNSUPPORTED, KernelCalls
+from lithos.upkeep.files import probes
 
 HERE = str(Path(__file__).parent)
 

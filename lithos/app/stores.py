@@ -14,10 +14,10 @@ from lithos.kernel.parts import Parts, made_by, utc_now
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import make_lock
 from lithos.stores import PRIVATE_FOLDER
-from lithos.stores.backup import finish_restore
 from lithos.stores.lock import OwnerLock
 from lithos.stores.migrations import migrate
 from lithos.stores.on_disk import Occasion, Stores
+from lithos.upkeep.files.backup import finish_restore
 
 
 def open_stores(config: Config, lock: OwnerLock | None = None) -> Stores:

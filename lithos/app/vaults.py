@@ -386,7 +386,7 @@ def _add_console(vaults: Vaults, wrong_tokens: WrongTokens, app: QuartTrio) -> N
 def _add_metrics(vaults: Vaults, app: QuartTrio) -> None:
     from quart import request
 
-    from lithos.front.events.monitoring import add_metrics
+    from lithos.upkeep.console.monitoring import add_metrics
 
     async def scrape() -> bytes:
         scope: Any = request.scope

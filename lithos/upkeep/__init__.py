@@ -1,5 +1,5 @@
 """Whether all is well, and what to do: checks, health, care, backups, worth.
 
-`lithos.app` alone may enter.
+`lithos.app` alone uses it.
 Never here: repairs that nobody asked for.
 """

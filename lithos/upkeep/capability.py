@@ -15,13 +15,13 @@ from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Gauge, Health
 from lithos.metrics import Metrics
 from lithos.services.state import Gauges, GaugeThread, ServerState
-from lithos.services.tasks.timeline import Timelines
-from lithos.services.upkeep.care import Care, CareTasks, Concerns, Inspected
-from lithos.services.upkeep.checks import Live, Patient
-from lithos.services.upkeep.samples import Samples
-from lithos.services.upkeep.validation import Survey
-from lithos.services.upkeep.worth import WorthCounter
 from lithos.stores.notes.files import NoteFiles
+from lithos.upkeep.checks.care import Care, CareTasks, Concerns, Inspected
+from lithos.upkeep.checks.checks import Live, Patient
+from lithos.upkeep.checks.samples import Samples
+from lithos.upkeep.checks.validation import Survey
+from lithos.upkeep.checks.worth import WorthCounter
+from lithos.upkeep.service.timeline import Timelines
 from lithos.upkeep.state import look_at_ownership, measure_disk, measure_start
 
 #: Issues of each check in a report.
@@ -79,10 +79,10 @@ UPKEEP = Capability(
     ),
     pages=Pages(
         modules=(
-            "lithos.front.console.pages.overview",
-            "lithos.front.console.pages.care",
-            "lithos.front.console.pages.agents",
-            "lithos.front.console.pages.system",
+            "lithos.upkeep.console.overview",
+            "lithos.upkeep.console.care",
+            "lithos.upkeep.console.agents",
+            "lithos.upkeep.console.system",
         ),
         links=(
             Link(1, "Overview", "/console/", "o"),
@@ -92,18 +92,18 @@ UPKEEP = Capability(
         tabs=(Link(4, "Care", "/console/care"),),
     ),
     front="lithos.upkeep.front",
-    tools=("lithos.tools.upkeep",),
+    tools=("lithos.upkeep.tools",),
     health=(Health("ownership", 11, look_at_ownership),),
     gauges=(Gauge(10, measure_start), Gauge(100, measure_disk)),
     checks=(
-        "lithos.app.doctor",
-        "lithos.core.note_issues",
-        "lithos.services.upkeep.checks_care",
-        "lithos.services.upkeep.checks_indexes",
-        "lithos.services.upkeep.checks_notes",
-        "lithos.services.upkeep.checks_storage",
-        "lithos.services.upkeep.reconcile",
+        "lithos.upkeep.maintenance.doctor",
+        "lithos.upkeep.model.note_issues",
+        "lithos.upkeep.checks.checks_care",
+        "lithos.upkeep.checks.checks_indexes",
+        "lithos.upkeep.checks.checks_notes",
+        "lithos.upkeep.checks.checks_storage",
+        "lithos.upkeep.checks.reconcile",
     ),
 )
 
-EVALUATION = Capability(name="evaluation", checks=("lithos.app.evaluation.check",))
+EVALUATION = Capability(name="evaluation", checks=("lithos.upkeep.evaluation.check",))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lithos.front.front import Front
 from lithos.kernel.parts import Parts
 from lithos.services.state import Gauges
-from lithos.services.upkeep.checks import Patient
+from lithos.upkeep.checks.checks import Patient
 
 if TYPE_CHECKING:
     from quart_trio import QuartTrio
@@ -20,7 +20,7 @@ async def add_to(front: Front) -> None:
 
 
 def _add_routes(parts: Parts, app: QuartTrio) -> None:
-    from lithos.front.events.monitoring import add_metrics, add_reconcile  # noqa: PLC0415 - Quart loads late
+    from lithos.upkeep.console.monitoring import add_metrics, add_reconcile  # noqa: PLC0415 - Quart loads late
 
     add_metrics(parts.get(Gauges).scrape, app)
     add_reconcile(parts.get(Patient), app)

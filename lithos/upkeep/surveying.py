@@ -7,7 +7,7 @@ from datetime import datetime
 from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import open_notes, style_of
-from lithos.services.upkeep.validation import Survey, survey_notes
+from lithos.upkeep.checks.validation import Survey, survey_notes
 
 
 def survey_of(config: Config, now: datetime) -> Survey:

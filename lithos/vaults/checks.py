@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from lithos.core.findings import DOCTOR, Finding, check, has_data, ok, warn
-from lithos.services.upkeep.checks import Patient
+from lithos.upkeep.checks.checks import Patient
 
 
 @check("other vaults", DOCTOR, place=155, when=lambda each: has_data(each) and each.elsewhere is not None)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from attrs import define
 
-import lithos.app.maintenance
 import lithos.search.capability
+import lithos.upkeep.maintenance.maintenance
 from lithos.cli import main
 from tests.servers import load_once
 
@@ -49,7 +49,7 @@ def make_program(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Program]:
     """A program on an empty data directory; what it does to logging is undone."""
-    for module in (lithos.search.capability, lithos.app.maintenance):
+    for module in (lithos.search.capability, lithos.upkeep.maintenance.maintenance):
         monkeypatch.setattr(module, "load_embedder", load_once)
     root = logging.getLogger()
     handlers, level, interval = root.handlers[:], root.level, sys.getswitchinterval()

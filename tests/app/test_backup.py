@@ -16,20 +16,20 @@ from typing import Any
 import pytest
 import trio
 
-import lithos.stores.backup
+import lithos.upkeep.files.backup
 from lithos.actors.blocking import Threads
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.recording.catching_up import CatchingUp
 from lithos.actors.writing.writer import Writer
-from lithos.app.backup import back_up, back_up_to_tar, restore
-from lithos.app.export import export_objects
 from lithos.cli import main
 from lithos.config.catalogue import Config
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
-from lithos.stores.backup import BackupRefused
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.lock import AlreadyOwned, OwnerLock
+from lithos.upkeep.files.backup import BackupRefused
+from lithos.upkeep.maintenance.backup import back_up, back_up_to_tar, restore
+from lithos.upkeep.maintenance.export import export_objects
 from tests.e2e.process import LITHOS, clean_environment
 from tests.servers import Lithos, put_note, serving
 
@@ -296,14 +296,14 @@ async def test_a_backup_that_fails_has_no_index(tmp_path: Path, monkeypatch: pyt
     data = tmp_path / "data"
     put_note(data, "a.md", "a\n")
     put_note(data, "b.md", "b\n")
-    real = lithos.stores.backup.copy_file
+    real = lithos.upkeep.files.backup.copy_file
 
     def full(source: Path, target: Path) -> Any:
         if source.name == "b.md":
             raise OSError(28, "No space left on device")
         return real(source, target)
 
-    monkeypatch.setattr(lithos.stores.backup, "copy_file", full)
+    monkeypatch.setattr(lithos.upkeep.files.backup, "copy_file", full)
     with pytest.raises(OSError, match="No space left"):
         back_up(config_of(data), tmp_path / "backup")
     assert not (tmp_path / "backup" / "backup.json").exists()

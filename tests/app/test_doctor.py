@@ -21,9 +21,8 @@ import pytest
 import trio
 from attrs import define, field, frozen
 
-import lithos.app.doctor
+import lithos.upkeep.maintenance.doctor
 from lithos.actors.watching.listening import Probe
-from lithos.app.doctor import make_patient
 from lithos.config.catalogue import Config
 from lithos.core.findings import DOCTOR, checks_of
 from lithos.core.learning.memory import NodeStats
@@ -31,12 +30,13 @@ from lithos.imports.checks import check_upstream
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
 from lithos.server.settings import ServerConfig
-from lithos.services.upkeep import checks_storage
-from lithos.services.upkeep.checks import run_check
-from lithos.services.upkeep.checks_notes import check_vault_files
 from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import OwnerLock, OwnerRecord
-from lithos.stores.probes import Space
+from lithos.upkeep.checks import checks_storage
+from lithos.upkeep.checks.checks import run_check
+from lithos.upkeep.checks.checks_notes import check_vault_files
+from lithos.upkeep.files.probes import Space
+from lithos.upkeep.maintenance.doctor import make_patient
 from tests.app.program import Program, make_program
 from tests.e2e.process import running_lithos
 from tests.e2e.vault import snapshot
@@ -121,9 +121,9 @@ def ward(program: Program, sound: Path, tmp_path: Path, monkeypatch: pytest.Monk
             monkeypatch.delenv(name)
     monkeypatch.setenv("LITHOS_PORT", "0")  # whatever runs on this machine
     monkeypatch.setenv(WATCH_MODE, "poll")  # a probe takes a third of a second
-    monkeypatch.setattr(lithos.app.doctor, "load_embedder", load_once)
-    monkeypatch.setattr(lithos.app.doctor, "_ANSWER_WAIT", 0.3)
-    monkeypatch.setattr(lithos.app.doctor, "_ADDRESS_WAIT", 0.2)
+    monkeypatch.setattr(lithos.upkeep.maintenance.doctor, "load_embedder", load_once)
+    monkeypatch.setattr(lithos.upkeep.maintenance.doctor, "_ANSWER_WAIT", 0.3)
+    monkeypatch.setattr(lithos.upkeep.maintenance.doctor, "_ADDRESS_WAIT", 0.2)
     program.data = tmp_path / "data"
     shutil.copytree(sound, program.data)
     made = Ward(program, monkeypatch)
@@ -523,7 +523,7 @@ def test_beside_a_server_that_is_well_all_is_ok(ward: Ward) -> None:
     ward.monkeypatch.delenv(WATCH_MODE)
     with running_lithos(ward.data, env={"LITHOS_AUTH_TOKEN": "right"}) as server:
         ward.monkeypatch.setenv("LITHOS_AUTH_TOKEN", "right")
-        ward.monkeypatch.setattr(lithos.app.doctor, "_ANSWER_WAIT", 5.0)
+        ward.monkeypatch.setattr(lithos.upkeep.maintenance.doctor, "_ANSWER_WAIT", 5.0)
         answer = ward.program.run("doctor", "--json").answer
         assert answer["status"] == "ok", answer
         told = {each["name"]: each["message"] for each in answer["checks"]}

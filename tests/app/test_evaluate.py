@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import trio
 
-import lithos.app.doctor
-from lithos.app.evaluation.asking import AskingFailed
+import lithos.upkeep.maintenance.doctor
+from lithos.upkeep.evaluation.asking import AskingFailed
 from tests.app.program import Program, make_program
 from tests.e2e.vault import snapshot
 from tests.servers import Lithos, load_once, put_note, serving
@@ -260,7 +260,7 @@ def test_nothing_cited_is_told_and_no_file_is_made(program: Program, tmp_path: P
 def doctor(program: Program, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setenv("LITHOS_PORT", "0")
     monkeypatch.setenv("LITHOS_INDEX__WATCH_MODE", "poll")
-    monkeypatch.setattr(lithos.app.doctor, "load_embedder", load_once)
+    monkeypatch.setattr(lithos.upkeep.maintenance.doctor, "load_embedder", load_once)
     done = program.run("doctor", "--json")
     return {check["name"]: check for check in done.answer["checks"]} | {"code": done.code}
 
@@ -318,7 +318,7 @@ def test_a_question_that_is_refused_is_told_in_a_sentence(
     async def refuse(*_: object) -> None:
         raise AskingFailed("not today")
 
-    monkeypatch.setattr("lithos.app.evaluation.asking._Asking._ask", refuse)
+    monkeypatch.setattr("lithos.upkeep.evaluation.asking._Asking._ask", refuse)
     done = program.run("evaluate", write(program, PORTS))
     assert (done.code, "The tests could not be run: not today" in done.err) == (1, True)
     (program.data / "knowledge-tests.yaml").write_text(PORTS)

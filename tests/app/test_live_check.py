@@ -13,9 +13,9 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_graph import Resolved
 from lithos.core.learning.memory import ProjectProvenance
 from lithos.services.retrieve.feedback import Learning
-from lithos.services.upkeep.checks import Patient
-from lithos.services.upkeep.reconcile import reconcile
-from lithos.services.upkeep.reconcile_indices import SCOPES
+from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checks.reconcile import reconcile
+from lithos.upkeep.checks.reconcile_indices import SCOPES
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import run_lithos, running_lithos
 from tests.e2e.vault import snapshot

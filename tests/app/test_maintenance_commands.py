@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-import lithos.app.maintenance
+import lithos.upkeep.maintenance.maintenance
 from lithos.core.learning.memory import ApplyFeedback, AskedQuestion, NodeStats
 from lithos.core.learning.questions import QuestionFilter
 from lithos.core.text.entities import MARKER
@@ -177,7 +177,7 @@ def test_a_statistics_file_from_before_has_no_questions(program: Program) -> Non
 
 def test_an_order_that_no_server_takes_stays(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     put_questions(program.data)
-    monkeypatch.setattr(lithos.app.maintenance, "SERVER_BOUND", 0.2)
+    monkeypatch.setattr(lithos.upkeep.maintenance.maintenance, "SERVER_BOUND", 0.2)
     lock = OwnerLock(program.data / ".lithos" / "lock")
     lock.acquire("2026-01-01T00:00:00+00:00")
     try:

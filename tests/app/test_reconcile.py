@@ -11,15 +11,15 @@ from typing import Any
 import apsw
 import pytest
 
-import lithos.app.maintenance
-from lithos.app.maintenance import owned, reconcile
+import lithos.upkeep.maintenance.maintenance
 from lithos.catalogue.note_graph import NoteGraph, Resolved
 from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.search.settings import SearchConfig
-from lithos.services.upkeep.reconcile_indices import SCOPES
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.indexes.fulltext_schema import remove_index
+from lithos.upkeep.checks.reconcile_indices import SCOPES
+from lithos.upkeep.maintenance.maintenance import owned, reconcile
 from tests.e2e.vault import snapshot
 from tests.servers import load_once, put_note, serving
 
@@ -32,7 +32,7 @@ NOTES = {
 
 @pytest.fixture(autouse=True)
 def _quick_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lithos.app.maintenance, "load_embedder", load_once)
+    monkeypatch.setattr(lithos.upkeep.maintenance.maintenance, "load_embedder", load_once)
 
 
 async def make_data(data: Path) -> Config:
@@ -209,7 +209,7 @@ async def test_what_cannot_be_repaired_is_a_failure(tmp_path: Path, monkeypatch:
     config = Config(
         storage=config.of(StorageConfig), search=SearchConfig(embedding_model=str(tmp_path / "no model"))
     )
-    monkeypatch.setattr(lithos.app.maintenance, "load_embedder", load_embedder)
+    monkeypatch.setattr(lithos.upkeep.maintenance.maintenance, "load_embedder", load_embedder)
     assert (await run(config, "indices"))[0]["status"] == "noop"
     shutil.rmtree(tmp_path / ".usearch")
     remove_index(tmp_path / ".tantivy")

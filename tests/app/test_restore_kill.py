@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from lithos.app.backup import back_up, restore
 from lithos.app.stores import close_stores, open_stores
 from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig
+from lithos.upkeep.maintenance.backup import back_up, restore
 
 pytestmark = pytest.mark.slow
 #: What a restore does to names.

@@ -23,8 +23,6 @@ from lithos.actors.opening import Opening
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.watcher import Watcher
 from lithos.app import Server, running_server
-from lithos.app.backup import back_up, restore
-from lithos.app.doctor import examine_all, make_patient
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig
@@ -32,10 +30,12 @@ from lithos.notes.opening import open_notes
 from lithos.search.settings import SearchConfig
 from lithos.server.settings import ServerConfig
 from lithos.services.state import ServerState
-from lithos.services.upkeep.validation import validate_notes
-from lithos.stores.backup import BackupRefused
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.system_calls import KernelCalls
+from lithos.upkeep.checks.validation import validate_notes
+from lithos.upkeep.files.backup import BackupRefused
+from lithos.upkeep.maintenance.backup import back_up, restore
+from lithos.upkeep.maintenance.doctor import examine_all, make_patient
 from tests.servers import refusal, serving
 
 

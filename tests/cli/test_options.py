@@ -9,13 +9,13 @@ import pytest
 
 from lithos.access.commands import RIGHTS
 from lithos.cli import options
-from lithos.core.evaluation.questions import DEEPEST, MODES
 from lithos.core.principals import TOKEN_RIGHTS
 from lithos.proposals import commands as proposals
 from lithos.proposals.model import STATUSES
 from lithos.server.command.declaring import Command
-from lithos.services.upkeep.reconcile_indices import SCOPES
 from lithos.upkeep import commands as upkeep
+from lithos.upkeep.checks.reconcile_indices import SCOPES
+from lithos.upkeep.evaluation.model_questions import DEEPEST, MODES
 
 
 def test_the_parser_knows_the_scopes_and_modes() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-from lithos.core.evaluation.worth import NOTHING, Counts, Tally, Worth, ordered
 from lithos.core.learning.memory import Asked
 from lithos.core.tasks.model import Citation
+from lithos.upkeep.evaluation.model_worth import NOTHING, Counts, Tally, Worth, ordered
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 DAY = NOON.date()

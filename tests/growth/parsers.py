@@ -23,12 +23,10 @@ from lithos.attachments.model.parts import NotExtractable
 from lithos.core import findings, offers, scopes
 from lithos.core.context import blocks, briefing, compact, parts, passages, replies, shortening, tokens
 from lithos.core.errors import LithosError
-from lithos.core.evaluation import baseline
-from lithos.core.evaluation import questions as knowledge_tests
 from lithos.core.history import copy_merge, differences, file_merge, merging, outline, section_edit, versions
 from lithos.core.history import words as changes
 from lithos.core.learning import arranging, compounds, lead
-from lithos.core.links import canvas, forms, likely, literal, properties
+from lithos.core.links import canvas, forms, literal, properties
 from lithos.core.notes import document, healing, ignored, layout, link_edit, links, matching, pasted
 from lithos.core.notes import paths as urls
 from lithos.core.notes import yaml_nodes as yaml_text
@@ -54,6 +52,9 @@ from lithos.imports.model import chats, conversation, json_items, memory_files, 
 from lithos.stores import sqlite
 from lithos.stores.indexes import fulltext_schema, linkgraph
 from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.upkeep.evaluation import model_baseline as baseline
+from lithos.upkeep.evaluation import model_questions as knowledge_tests
+from lithos.upkeep.model import likely
 from tests.growth.making import Parse, made_calls, pieces
 
 _NOW: Final = datetime(2026, 1, 2, tzinfo=UTC)

@@ -32,12 +32,12 @@ from lithos.front.console.frame import (
     static_file,
 )
 from lithos.front.console.sessions import COOKIE
-from lithos.front.console.summary import AGE, PATIENCE, Health, attempt, counted, health_of
 from lithos.front.server.admissions import WrongTokens
 from lithos.front.server.ports import base_of
 from lithos.services.shared import Shared
 from lithos.services.state import ServerState
-from lithos.services.upkeep.care import Concerns
+from lithos.upkeep.checks.care import Concerns
+from lithos.upkeep.console.summary import AGE, PATIENCE, Health, attempt, counted, health_of
 from lithos.vaults.console.visits import Vaults, VaultView, Visit, Visits
 
 #: Reached without a login.

@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
-from lithos.core.evaluation.baseline import (
+from lithos.upkeep.evaluation.model_baseline import (
     LARGEST_BASELINE,
     Baseline,
     Outcome,

@@ -6,7 +6,14 @@ import math
 
 import pytest
 
-from lithos.core.evaluation.baseline import Ranking, Scores, hit_at, ndcg_at, recall_at, reciprocal_rank
+from lithos.upkeep.evaluation.model_baseline import (
+    Ranking,
+    Scores,
+    hit_at,
+    ndcg_at,
+    recall_at,
+    reciprocal_rank,
+)
 
 
 def test_a_hit_counts_up_to_k() -> None:

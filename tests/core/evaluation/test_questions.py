@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from lithos.core.evaluation.questions import (
+from lithos.upkeep.evaluation.model_questions import (
     LARGEST_FILE,
     LONGEST_QUESTION,
     MODES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lithos.core.findings import Named
-from lithos.core.links.likely import LikelyNotes
+from lithos.upkeep.model.likely import LikelyNotes
 
 
 @pytest.mark.parametrize(

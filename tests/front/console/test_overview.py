@@ -16,9 +16,9 @@ from docs.interface import EVENTS
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.events import Event, EventDraft
 from lithos.front.console.formats import make_environment
-from lithos.front.console.pages import overview
-from lithos.front.console.pages.overview import MOST_KEPT, TYPES, FeedFilter, Happenings, Row, fold
 from lithos.stores.sqlite import DatabaseFailed
+from lithos.upkeep.console import overview
+from lithos.upkeep.console.overview import MOST_KEPT, TYPES, FeedFilter, Happenings, Row, fold
 from tests.e2e.faults.injection import failing_fsync
 from tests.front.console.pages import Element, check, dangers, parse
 from tests.front.console.proposing import bind, decide, propose, propose_note, propose_text

@@ -12,10 +12,10 @@ import httpx2
 import pytest
 import trio
 
-from lithos.front.console import summary
 from lithos.front.console.frame import HEADERS
 from lithos.front.console.sessions import COOKIE, LIFE
 from lithos.services.state import ServerState
+from lithos.upkeep.console import summary
 from tests.front.console.hosting import House, hosting
 from tests.front.console.pages import Element, check, parse
 from tests.front.console.visiting import PATIENCE, browser, form_of, revoke_token

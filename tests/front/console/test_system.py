@@ -11,10 +11,10 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.config.catalogue import SETTINGS, Config
 from lithos.config.load import load_config
 from lithos.front.console.formats import HEIGHT, WIDTH, commands, make_chart, round_up, sparkline
-from lithos.front.console.pages import system
-from lithos.front.console.pages.system import charts, configured
 from lithos.server.settings import ServerConfig
-from lithos.services.upkeep.samples import Sample
+from lithos.upkeep.checks.samples import Sample
+from lithos.upkeep.console import system
+from lithos.upkeep.console.system import charts, configured
 from tests.front.console.pages import Element
 from tests.front.console.visiting import visiting
 
@@ -72,7 +72,7 @@ async def test_samples_are_charts_with_a_table_beside(
         assert "There are no samples yet." in empty.text
         assert not empty.all("polyline")
         monkeypatch.setattr(
-            "lithos.services.upkeep.samples.Samples.taken", property(lambda _: tuple(make_samples(240)))
+            "lithos.upkeep.checks.samples.Samples.taken", property(lambda _: tuple(make_samples(240)))
         )
         page = await person.look("/console/system")
         figures = page.all("figure", "chart")

@@ -17,9 +17,9 @@ from lithos.memory.settings import LcmaConfig
 from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.enrich.worker import Enrichment
 from lithos.services.retrieve.feedback import Learning
-from lithos.services.upkeep.checks import Patient
-from lithos.services.upkeep.reconcile import reconcile
 from lithos.stores.indexes.fulltext_schema import remove_index
+from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checks.reconcile import reconcile
 from tests.servers import Lithos, put_note, serving
 
 writing = partial(serving, lcma=LcmaConfig(write_entities=True))

@@ -15,10 +15,10 @@ from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import style_of
 from lithos.notes.settings import IndexConfig
 from lithos.services.state import ServerState
-from lithos.services.upkeep import checks_care  # noqa: F401 - it registers checks
-from lithos.services.upkeep.checks import Patient, run_check
-from lithos.services.upkeep.validation import survey_notes, validate_notes
 from lithos.stores.notes.files import NoteFiles
+from lithos.upkeep.checks import checks_care  # noqa: F401 - it registers checks
+from lithos.upkeep.checks.checks import Patient, run_check
+from lithos.upkeep.checks.validation import survey_notes, validate_notes
 from tests.servers import VAULT, Clock, Lithos, put_note, refusal, serving
 
 BROKEN = "---\ntitle: Fine\ntags: [a, b\nother: 1\n---\n# The heading\n\nZebras are striped. #animal\n"

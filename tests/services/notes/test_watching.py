@@ -22,7 +22,6 @@ from lithos.actors.watching.settling import Taking
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.writer import Writer
 from lithos.app import running_server
-from lithos.app.maintenance import GivenUp, accept_vanished
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig
@@ -30,6 +29,7 @@ from lithos.notes.settings import IndexConfig
 from lithos.notes.state import look_at_watcher
 from lithos.services.state import ServerState
 from lithos.stores.orders import VanishedFiles
+from lithos.upkeep.maintenance.maintenance import GivenUp, accept_vanished
 from tests.actors.watched import UUID, note
 from tests.servers import Lithos, load_once, put_note, refusal, serving, until
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lithos.app.doctor import examine_all, make_patient
 from lithos.config.catalogue import Config
 from lithos.core import findings
 from lithos.core.findings import (
@@ -22,8 +21,9 @@ from lithos.core.findings import (
     warn,
 )
 from lithos.kernel.settings import StorageConfig
-from lithos.services.upkeep.checks import Patient
-from lithos.services.upkeep.inspection import shared_inspection
+from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checks.inspection import shared_inspection
+from lithos.upkeep.maintenance.doctor import examine_all, make_patient
 from tests.servers import serving
 
 

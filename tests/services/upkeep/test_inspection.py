@@ -10,9 +10,9 @@ import trio
 
 from lithos.core.findings import Check, CheckResult, ok
 from lithos.services.shared import Shared
-from lithos.services.upkeep import inspection
-from lithos.services.upkeep.checks import Patient
-from lithos.services.upkeep.inspection import Inspected, shared_inspection
+from lithos.upkeep.checks import inspection
+from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checks.inspection import Inspected, shared_inspection
 from tests.servers import Lithos, put_note, serving
 
 
@@ -74,7 +74,7 @@ async def test_a_check_that_fails_does_not_stop_the_others(
     def fail(*_: object) -> None:
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr("lithos.services.upkeep.checks_storage.free_space", fail)
+    monkeypatch.setattr("lithos.upkeep.checks.checks_storage.free_space", fail)
     async with serving(tmp_path) as lithos:
         checks = by_name((await make_inspection(lithos).latest()).checks)
         assert checks["disk space"].status == "fail"

@@ -11,8 +11,8 @@ import trio
 import trio.testing
 
 from lithos.core.findings import Check, Issue, Report
-from lithos.services.upkeep import care
-from lithos.services.upkeep.care import AGE, PAUSE, SLICE, Inspected, Round, Rounds, about, named_of
+from lithos.upkeep.checks import care
+from lithos.upkeep.checks.care import AGE, PAUSE, SLICE, Inspected, Round, Rounds, about, named_of
 from tests.servers import serving
 
 

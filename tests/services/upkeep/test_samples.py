@@ -9,7 +9,7 @@ import trio
 
 from lithos.actors.blocking import Inline
 from lithos.metrics import Metrics
-from lithos.services.upkeep.samples import FIRST, INTERVAL, KEPT, Samples, quantile, resident_memory
+from lithos.upkeep.checks.samples import FIRST, INTERVAL, KEPT, Samples, quantile, resident_memory
 from tests.fakes import Clock
 
 

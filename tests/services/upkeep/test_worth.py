@@ -16,8 +16,8 @@ from lithos.cli.here import Here
 from lithos.cli.options import parse_arguments
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config
-from lithos.core.evaluation.worth import COUNTED
 from lithos.core.principals import COMMAND, PERSON_AGENT
+from lithos.upkeep.evaluation.model_worth import COUNTED
 from tests.servers import Clock, Lithos, serving
 
 QUESTION = "how is the database backed up"

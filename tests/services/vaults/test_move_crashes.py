@@ -18,8 +18,8 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.core.errors import Duplicate
 from lithos.kernel.parts import utc_now
-from lithos.services.upkeep.checks import Patient
 from lithos.stores.history.store import HistoryStore
+from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.surveying import survey_of
 from lithos.vaults.checks import check_elsewhere
 from lithos.vaults.service.moving import VaultMoving

@@ -1,0 +1,313 @@
+"""Checks of what the notes say: warnings, links, near duplicates and use (docs/spec/copies.md §5).
+
+They change nothing. Each looks at a `Round`; those that the doctor has too look at what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from heapq import nlargest
+from operator import itemgetter
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from lithos.actors.indexing.semantic import SemanticUnavailable
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.findings import (
+    CARE,
+    DOCTOR,
+    OVERVIEW,
+    SYSTEM,
+    Issue,
+    Look,
+    Named,
+    Severity,
+    check,
+    has_data,
+    name_some,
+)
+from lithos.core.notes.links import file_alias
+from lithos.core.notes.model import WarningKind
+from lithos.core.text.hidden import hide, without_hidden
+from lithos.core.text.likeness import (
+    LOOKED_AT,
+    STRONG,
+    Pairs,
+    Templates,
+    clusters,
+    likeness,
+    word_pairs,
+)
+from lithos.core.text.markdown import visible_text
+from lithos.services.search.duplicates import read_bodies
+from lithos.stores.coordination.tasks import TaskRows
+from lithos.stores.indexes.vectors import VectorIndex
+from lithos.stores.sqlite import DatabaseFailed
+from lithos.upkeep.checks.care import AT_ONCE, Round, about, entries_of, in_slices, named_of
+from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.model.likely import LikelyNotes, words_of
+
+#: What checks look at that need the catalogue alone; the doctor has no more.
+Subject: TypeAlias = Round | Patient
+#: Two notes, by their ids in order.
+Both: TypeAlias = tuple[str, str]
+
+#: Passages of a note that are looked for beside its mean, the notes asked for of each, and those compared.
+PASSAGES, NEAREST, CLOSEST = 3, 8, 5
+#: Notes of a cluster that comes before larger ones.
+FEW: Final = 3
+#: Notes whose nearest are looked for: those changed last.
+COMPARED: Final = 30_000
+#: Targets that lead to no note for which the likely one is looked for.
+LINKS: Final = 2_000
+#: Words below which a text is a stub, and bytes of a file that may be one.
+STUB_WORDS, STUB_BYTES = 15, 2_000
+#: Accesses that are read at once.
+PAGE: Final = 20_000
+
+
+#: The checks, those first that are most worth doing: severity, heading, and what a person can do.
+_TEXTS: Final[Mapping[str, tuple[Severity, str, str]]] = {
+    "broken": ("error", "Unreadable files and frontmatter", "Correct the file, or the lines between the --- "
+        "marks: its keys are not read. `lithos validate` lists them all."),
+    "quarantined": ("warning", "Quarantined notes",
+        "They are left out of retrieval until somebody clears them."),
+    "duplicated": ("warning", "Notes with a second file", "Take over what the file says, then remove it; or "
+        "give it an id of its own with `lithos validate --fix ids`."),
+    "conflict_copies": ("warning", "Notes with a conflict copy", "Merge the other file on the console's page "
+        "Copies or with `lithos conflicts`, or keep it as a note of its own."),
+    "conflict_markers": ("warning", "Notes with a conflict of git",
+        "Keep one of both sides, or both, and take the lines <<<<<<<, ======= and >>>>>>> out."),
+    "contradicted": ("warning", "Contradictions", "Decide which note is right: lithos_conflict_resolve."),
+    "suspect": ("warning", "Suspect notes", "What they rest on is quarantined or superseded: verify them "
+        "again, or base them on something else."),
+    "expired": ("warning", "Expired notes", "Write them again with a later end, or archive them."),
+    "superseded": ("info", "Superseded notes", "A newer note replaces them."),
+    "dead_links": ("warning", "Links that lead nowhere",
+        "Correct the target, or write the note that is meant."),
+    "duplicates": ("info", "Near duplicates", "Merge what they say into one; have it supersede the others."),
+    "stubs": ("info", "Stubs", "Write what is missing, or delete the note."),
+    "unlinked": ("info", "Without any link", "Link them from where somebody would look."),
+    "unused": ("info", "Not used", "Archive what nobody needs."),
+}  # fmt: skip
+
+
+def _told(name: str, *views: str) -> Callable[[Look], Look]:
+    """Register the look of a check with its texts."""
+    severity, title, way_out = _TEXTS[name]
+    place = 500 + list(_TEXTS).index(name)
+    texts = {"title": title, "way_out": way_out}
+    return check(name, *views, place=place, severity=severity, when=has_data, **texts)
+
+
+@_told("broken", CARE, DOCTOR, SYSTEM)
+async def _broken(notes: Subject) -> AsyncIterator[Issue]:
+    """Notes whose frontmatter cannot be read, and files that are not served but for second ones of a note."""
+    catalogue = notes.catalogue
+    found = filter(None, map(catalogue.get, catalogue.broken))
+    async for entry in in_slices(sorted(found, key=lambda each: each.path)):
+        yield about(str(entry.note.frontmatter_problem), named_of(entry))
+    async for path, skipped in in_slices(sorted(catalogue.skipped.items(), key=itemgetter(0))):
+        if skipped.note_id is None:
+            named = Named(None, path.rpartition("/")[2].removesuffix(".md"), path)
+            yield about(skipped.reason, named)
+
+
+async def _with_others(
+    detail: str, others: Callable[[Catalogue, str], Sequence[str]], notes: Subject
+) -> AsyncIterator[Issue]:
+    """Notes that have other files, each with those."""
+    async for note_id in in_slices(sorted(notes.catalogue.doubles)):
+        entry, paths = notes.catalogue.get(note_id), others(notes.catalogue, note_id)
+        if entry is not None and paths:
+            yield about(f"{detail} {name_some(paths)}", named_of(entry))
+
+
+_told("duplicated", OVERVIEW, DOCTOR, SYSTEM)(
+    partial(_with_others, "another file has the same id and is not served:", Catalogue.duplicates_of)
+)
+_told("conflict_copies", CARE, OVERVIEW, DOCTOR, SYSTEM)(
+    partial(_with_others, "two machines changed it; what one of them wrote is in", Catalogue.copy_paths_of)
+)
+
+
+@_told("conflict_markers", CARE, OVERVIEW, DOCTOR, SYSTEM)
+async def _conflict_markers(notes: Subject) -> AsyncIterator[Issue]:
+    async for entry in entries_of(notes.catalogue):
+        if entry.note.has_conflict_markers:
+            yield about("git left a conflict in the text, <<<<<<< to >>>>>>>", named_of(entry))
+
+
+async def _warned(kind: WarningKind, notes: Round) -> AsyncIterator[Issue]:
+    async for issue in in_slices((await notes.warned()).get(kind, ())):
+        yield issue
+
+
+_told("quarantined", OVERVIEW)(partial(_warned, "quarantined"))
+_told("contradicted", CARE)(partial(_warned, "contradicted"))
+_told("suspect", CARE, OVERVIEW)(partial(_warned, "suspect"))
+_told("expired", CARE, OVERVIEW)(partial(_warned, "expired"))
+_told("superseded", OVERVIEW)(partial(_warned, "superseded"))
+
+
+@_told("dead_links", CARE)
+async def _dead_links(notes: Round) -> AsyncIterator[Issue]:
+    """Targets with a likely note first, and of these those in most notes."""
+    catalogue, graph = notes.catalogue, notes.catalogue.graph
+    broken = sorted(graph.broken_targets())
+    if not broken:
+        return
+    likely, found = LikelyNotes(), list[Issue]()
+    async for entry in notes.entries():
+        likely.add(named_of(entry), (entry.note.title, file_alias(entry.path), *entry.note.aliases))
+    meant = await notes.aside(lambda targets: [*map(likely.find, targets)], broken[:LINKS], 1)
+    async for place, target in in_slices(enumerate(broken)):
+        writers = filter(None, map(catalogue.get, graph.writers_of(target)))
+        named = [named_of(each) for each in sorted(writers, key=lambda each: each.path)[:10]]
+        note = meant[place] if place < LINKS else None
+        hint = "" if note is None else f"; {note.path} may be meant"
+        found.append(about(f"[[{target[:200]}]] leads nowhere{hint}", *named, link=target, likely=note))
+    async for issue in in_slices(sorted(found, key=lambda each: (each.likely is None, -len(each.notes)))):
+        yield issue
+
+
+@_told("stubs", CARE)
+async def _stubs(notes: Round) -> AsyncIterator[Issue]:
+    small = [entry async for entry in notes.active() if entry.state.size <= STUB_BYTES]
+    words = await notes.aside(partial(_count_words, notes), small)
+    for entry, number in zip(small, words, strict=True):
+        if number is not None and number < STUB_WORDS:
+            yield about(f"{number} words" if number else "no text", named_of(entry))
+
+
+def _count_words(notes: Round, entries: Sequence[Entry]) -> list[int | None]:
+    texts = read_bodies(notes.parts.files, entries)
+    return [None if text is None else len(words_of(visible_text(text))) for text in texts]
+
+
+@_told("unlinked", CARE)
+async def _unlinked(notes: Round) -> AsyncIterator[Issue]:
+    links = notes.catalogue.graph.links
+    async for entry in notes.active():
+        if not any(map(len, links.neighbours(entry.note.id))) and not entry.note.derived_from_ids:
+            yield about("no note links to it, and it links to none", named_of(entry))
+
+
+@_told("unused", CARE)
+async def _unused(notes: Round) -> AsyncIterator[Issue]:
+    """Notes that were neither changed, read nor cited within the days that count."""
+    since, used = notes.now - timedelta(days=notes.parts.settings.days), set[str]()
+    store, reading = notes.parts.journal, notes.parts.reading
+    try:
+        at, place = -1, 0
+        while place != at:
+            at = place
+            read, place = await reading.run(partial(store.read_after, at, since, PAGE))
+            used |= read
+        used |= await reading.run(lambda: store.rows(TaskRows).impact.cited_since(since))
+    except DatabaseFailed as failure:
+        notes.troubles.append(f"What was used cannot be told: {failure}")
+        return
+    async for entry in notes.active():
+        if entry.note.id not in used and entry.note.updated_at < since:
+            why = f"not changed since {entry.note.updated_at:%Y-%m-%d}, and neither read nor cited since"
+            yield about(why, named_of(entry))
+
+
+@_told("duplicates", CARE)
+async def _near_duplicates(notes: Round) -> AsyncIterator[Issue]:
+    """Clusters of notes that share most of their pairs of words; small ones first, the most alike first."""
+    catalogue = notes.catalogue
+    try:
+        vectors = notes.parts.semantic.static_vectors()
+    except SemanticUnavailable as problem:
+        notes.troubles.append(f"Near duplicates were not looked for: {problem}")
+        return
+    shares = await _alike(notes, await _candidates(notes, vectors))
+    best: dict[str, float] = {}
+    for pair, share in shares.items():
+        best |= {each: max(share, best.get(each, 0.0)) for each in pair}
+    groups = [(max(map(best.__getitem__, group)), group) for group in clusters(shares)]
+    # Two notes that say the same are merged in a minute; many are rather a list of something.
+    for share, group in sorted(groups, key=lambda row: (len(row[1]) > FEW, -row[0], row[1])):
+        named = map(named_of, filter(None, map(catalogue.get, group[:20])))
+        yield about(f"they share up to {share:.0%} of their neighbouring words", *named)
+
+
+async def _candidates(notes: Round, vectors: VectorIndex) -> dict[Both, tuple[Entry, Entry]]:
+    """The pairs of active notes that are near each other and not settled."""
+    entries = [entry async for entry in notes.active()]
+    entries.sort(key=lambda entry: entry.note.updated_at, reverse=True)
+    if len(entries) > COMPARED:
+        notes.troubles.append(f"Near duplicates were looked for of the {COMPARED:,} notes changed last.")
+    found: dict[Both, tuple[Entry, Entry]] = {}
+    near = await notes.aside(partial(_nearest, vectors), entries[:COMPARED])
+    async for entry, serials in in_slices(zip(entries, near, strict=False)):
+        for other in filter(None, map(notes.catalogue.at_serial, serials)):
+            if _may_repeat(entry, other):
+                first, second = sorted((entry.note.id, other.note.id))
+                found[first, second] = entry, other
+    return found
+
+
+def _nearest(vectors: VectorIndex, entries: Sequence[Entry]) -> list[list[int]]:
+    found: list[list[int]] = []
+    for entry in entries:
+        own = vectors.passages_of(entry.serial, PASSAGES)
+        near = {hit.serial for hits in vectors.nearest_by_mean(own, NEAREST) for hit in hits}
+        close = vectors.closeness(own, near - {entry.serial})
+        found.append(nlargest(CLOSEST, close, key=close.__getitem__))
+    return found
+
+
+def _may_repeat(one: Entry, other: Entry) -> bool:
+    """Whether two notes could be duplicates that nobody has settled yet."""
+    is_settled = any(
+        its.id in (mine.supersedes, *mine.derived_from_ids)
+        for mine, its in ((one.note, other.note), (other.note, one.note))
+    )
+    return other.note.status == "active" and not is_settled
+
+
+async def _alike(notes: Round, pairs: Mapping[Both, tuple[Entry, Entry]]) -> dict[Both, float]:
+    """The pairs of notes that share enough without what a template gave them, wherever its notes are."""
+    entries = list({entry.note.id: entry for pair in pairs.values() for entry in pair}.values())
+    known: dict[str, Pairs] = {}
+    for start in range(0, len(entries), AT_ONCE):
+        some = entries[start : start + AT_ONCE]
+        await notes.parts.texts.frames.learn(some)  # of a few folders each time: it forgets the others
+        known |= await notes.thread.run(partial(_word_pairs, notes, some))
+    found = await notes.aside(partial(_shares, known, likeness), list(pairs), 10 * AT_ONCE)
+    if not found:
+        return {}
+    both = [pair for pair, _ in found]
+    templates = await notes.thread.run(partial(_templates_of, both, known))
+    return dict(await notes.aside(partial(_shares, known, templates.likeness), both, 10 * AT_ONCE))
+
+
+def _word_pairs(notes: Round, entries: Sequence[Entry]) -> dict[str, Pairs]:
+    """The pairs of words of notes without what their folders share. Blocks."""
+    known: dict[str, Pairs] = {}
+    for entry, text in zip(entries, read_bodies(notes.parts.files, entries), strict=True):
+        if text is not None:
+            shown = without_hidden(hide(text[:LOOKED_AT], notes.parts.texts.frames.of(entry)))
+            known[entry.note.id] = word_pairs(shown)
+    return known
+
+
+def _shares(
+    known: Mapping[str, Pairs], alike: Callable[[Pairs, Pairs], float], pairs: Iterable[Both]
+) -> list[tuple[Both, float]]:
+    """The pairs that share enough, each with its share."""
+    both = [pair for pair in pairs if pair[0] in known and pair[1] in known]
+    shares = ((pair, alike(known[pair[0]], known[pair[1]])) for pair in both)
+    return [(pair, share) for pair, share in shares if share >= STRONG]
+
+
+def _templates_of(alike: Sequence[Both], known: Mapping[str, Pairs]) -> Templates:
+    """Which notes have what pairs of notes share."""
+    shared = (np.intersect1d(known[one], known[other], assume_unique=True) for one, other in alike)
+    return Templates.of(known, np.unique(np.concatenate(list(shared))))

@@ -1,0 +1,119 @@
+"""Checks of the embedding models and of the indexes, graph and edges that follow the notes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from typing import Final
+
+from lithos.core.findings import DOCTOR, SYSTEM, Finding, check, fail, has_data, ok, warn
+from lithos.search.settings import SearchConfig
+from lithos.stores.indexes.embedder import EmbedderUnavailable, is_at_hand
+from lithos.stores.indexes.transformer import INSTALL, find_trouble, is_installed
+from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checks.reconcile import reconcile
+from lithos.upkeep.checks.reconcile_indices import GRAPH, INDICES, PROVENANCE, Action, find_index_faults
+from lithos.upkeep.checks.validation import Survey
+
+#: What is told of each fault of an index; only a damaged one stops searches.
+_FAULTS: Final = {
+    "schema_mismatch": "has another format ({detail})",
+    "embedder_mismatch": "is of another embedding model: {detail}",
+    "check_failed": "is damaged ({detail})",
+    "doc_set_mismatch": "is not in line with the notes ({missing} missing or changed, {surplus} too many)",
+}
+_MEND: Final = "The notes are not affected. Run `lithos reconcile`, or start the server, which mends it."
+_RUN: Final = "The notes are not affected. Run `lithos reconcile`."
+_RESTART: Final = "The notes are not affected. Restart the server, which makes the link graph from the notes."
+#: Edges follow changed notes by enrichment, within minutes.
+_ENRICHES: Final = "Enrichment brings them in line by itself. If they stay, run `lithos reconcile`."
+_FOLDERS: Final = {"fulltext": ".tantivy", "vectors": ".usearch"}
+
+
+@check("embedder", DOCTOR, place=180)
+def check_embedder(patient: Patient) -> Iterator[Finding]:
+    """Whether the models load. Nothing is downloaded."""
+    yield _try_embedder(patient, patient.config.of(SearchConfig).embedding_model)
+    yield _try_accurate(patient.config.of(SearchConfig).tier)
+
+
+def _try_embedder(patient: Patient, model: str) -> Finding:
+    if not is_at_hand(model):
+        return warn(
+            f"The embedding model {model!r} is not on this machine yet.",
+            "The next start downloads it; until then searches go by words alone. "
+            "Or set search.embedding_model to 'builtin'.",
+        )
+    try:
+        patient.embedder = patient.load(model)
+    except EmbedderUnavailable as failure:
+        return fail(
+            f"The embedding model {model!r} cannot be loaded: {failure.reason}.",
+            "Searches go by words alone. Set search.embedding_model to 'builtin', to the directory of a "
+            "model2vec model, or to the Hugging Face name of one that can be reached.",
+        )
+    return ok(f"{model} loads, {patient.embedder.identity.dims} dimensions.")
+
+
+def _try_accurate(tier: str) -> Finding:
+    """Not installed is no fault unless it is asked for."""
+    if tier == "static":
+        return ok("The accurate tier is switched off (search.tier).")
+    trouble = find_trouble()
+    if trouble is None:
+        return ok("The accurate tier can be used.")
+    if tier == "auto" and not is_installed():
+        return ok(f"Searches would find more by meaning with the accurate tier: {INSTALL}")
+    return warn(
+        f"The accurate tier cannot be used, the static one answers: {trouble}.",
+        f"Run {INSTALL} and restart the server, or set search.tier to static.",
+    )
+
+
+@check("indexes", DOCTOR, place=190, when=has_data)
+def check_indexes(patient: Patient) -> Iterator[Finding]:
+    """Whether the indexes can be used and hold exactly the notes.
+
+    A running server answers for their content: what it holds in memory is not on disk yet.
+    """
+    survey = patient.survey
+    faults = [fault for fault in find_index_faults(patient, patient.loaded) if _matters(survey, fault)]
+    for fault in faults:
+        name = "full-text index" if fault.details["index"] == "fulltext" else "vector index"
+        cause = f"The {name} {_FAULTS[fault.reason].format(**fault.details)}."
+        yield fail(cause, _MEND) if fault.reason == "check_failed" else warn(cause, _MEND)
+    missing = [folder for folder in _FOLDERS.values() if not (survey.data / folder).exists()]
+    if missing:
+        yield ok(f"There is no {' and no '.join(missing)} yet; the next start makes it.")
+    else:
+        yield ok("Formats are known." if survey.is_live else "They hold exactly the notes.")
+
+
+def _matters(survey: Survey, fault: Action) -> bool:
+    if survey.is_live:
+        return fault.reason in ("schema_mismatch", "check_failed")
+    return (survey.data / _FOLDERS[fault.details["index"]]).exists()
+
+
+#: What a running server compares of itself: the check, its scope, that all is well, and what helps.
+_COMPARED: Final = (
+    ("indexes", INDICES, "The indexes hold exactly the notes.", _RUN),
+    ("link graph", GRAPH, "The link graph is that of the notes.", _RESTART),
+    ("lineage", PROVENANCE, "The edges of lineage are those of the notes.", _ENRICHES),
+)
+
+
+async def _compare(scope: str, well: str, way_out: str, patient: Patient) -> AsyncIterator[Finding]:
+    (result,) = await reconcile(patient, [scope], dry_run=True)
+    for failure in result.failures:
+        yield warn(f"This could not be compared ({failure.code}): {failure.detail}", _RUN)
+    repairs = [action for action in result.actions if action.is_repair]
+    if repairs:
+        number = sum(action.count for action in repairs)
+        reasons = ", ".join(sorted({action.reason for action in repairs}))
+        yield warn(f"{number:,} differences from the notes ({reasons}).", way_out)
+    yield ok(well)
+
+
+for _name, _scope, _well, _way_out in _COMPARED:
+    check(_name, SYSTEM, place=190)(partial(_compare, _scope, _well, _way_out))

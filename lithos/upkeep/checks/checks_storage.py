@@ -1,0 +1,246 @@
+"""Checks of the data directory: disk, databases, layout, clock, tokens, signs of upstream. Read only."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from lithos.core.findings import (
+    CONFIGURATION,
+    DOCTOR,
+    SYSTEM,
+    Finding,
+    check,
+    checks_of,
+    fail,
+    has_data,
+    name_some,
+    ok,
+    warn,
+)
+from lithos.core.times import format_time, to_microseconds
+from lithos.kernel.settings import StorageConfig
+from lithos.stores.lock import has_locks
+from lithos.stores.migrations import CURRENT
+from lithos.stores.notes.replacing import check_writable
+from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
+from lithos.upkeep.checks.checks import Patient, look_aside
+from lithos.upkeep.files.probes import (
+    check_integrity,
+    free_space,
+    newest_event_time,
+    read_layout_version,
+    try_folder,
+)
+
+
+@check("configuration", DOCTOR, SYSTEM, place=10)
+def check_configuration(patient: Patient) -> Iterator[Finding]:
+    """Wrong values, unknown keys, and a server that is open to all."""
+    for problem in patient.problems:
+        yield fail(f"{problem}.", "Correct it: no server starts like this.")
+    for warning in patient.warnings:
+        yield warn(f"{warning}.", "Correct the name, or take it out.")
+    for each in checks_of(CONFIGURATION):
+        if each.when(patient):
+            yield from each.look(patient)
+    for remark in patient.remarks():
+        yield warn(remark, "")
+    yield ok("All values are known and allowed.")
+
+
+_MIB: Final = 1024 * 1024
+#: Below these a write may fail at any moment.
+_LEAST = (32 * _MIB, 100)
+_LITTLE = (512 * _MIB, 10_000)
+#: Clocks of one machine never differ so much between two looks.
+_CLOCK_SLACK: Final = timedelta(minutes=1)
+_FAR_FUTURE: Final = timedelta(days=1)
+
+_ASIDE = (
+    "Restore it from a backup, or start the server: it moves the file aside with its bytes intact and "
+    "begins a new one."
+)
+#: Every database, and the way out when it is damaged.
+_DATABASES: Final[Mapping[str, str]] = {
+    "coordination.db": "It holds tasks, claims and events, and no server starts with it. Restore it from a "
+    "backup (`lithos restore`), or move it aside to begin without them.",
+    "edges.db": _ASIDE,
+    "stats.db": _ASIDE,
+    "history.db": _ASIDE,
+    "manifest.db": "It can be rebuilt: the next start moves it aside and reads all notes again.",
+}
+
+
+@check("data directory", DOCTOR, SYSTEM, place=20)
+def check_data_directory(patient: Patient) -> Iterator[Finding]:
+    """Whether files can be written, locked and renamed wherever Lithos does so; a vault is only asked."""
+    data, storage, lockless = patient.data, patient.config.of(StorageConfig), list[Path]()
+    notes, vault = storage.notes_folder, storage.vault
+    if not data.is_dir():
+        yield _missing_data_directory(data)
+        return
+    if vault is not None and vault.is_dir():
+        try:
+            check_writable(vault)
+        except OSError as failure:
+            cause = f"Notes in {vault} can be read, but not written: {failure.strerror}."
+            yield warn(cause, _way_to_write(failure))
+    for place in (data, data / ".lithos", notes) if vault is None else (data, data / ".lithos"):
+        if not place.exists() and place != data:
+            continue  # the first start makes it
+        try:
+            if not try_folder(place):
+                lockless.append(place)
+        except OSError as failure:
+            yield fail(f"{place} cannot be written: {failure.strerror or failure}.", _way_to_write(failure))
+    lockless += [place for place in (data, vault) if place is not None and not has_locks(place)]
+    if lockless:
+        yield warn(
+            f"The file system of {lockless[0]} keeps no locks.",
+            "A server does not start there without --no-lock (storage.lock: false). Use a local disk, or "
+            "make sure that only one server runs.",
+        )
+    yield ok(f"{data.absolute()} can be written, locked and renamed in.")
+
+
+def _way_to_write(failure: OSError) -> str:
+    if failure.errno == errno.ENOTDIR:
+        return "A file stands where a folder should be: move it aside."
+    if failure.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "The disk is full: make room on it."
+    if failure.errno == errno.EROFS:
+        return "The file system is mounted read-only: mount it for writing, or choose another --data-dir."
+    return f"Give user {os.geteuid()} the right to write there, or choose another --data-dir."
+
+
+def _missing_data_directory(data: Path) -> Finding:
+    if data.exists():
+        return fail(
+            f"{data.absolute()} is a file, not a directory.",
+            "Name the data directory with --data-dir or LITHOS_DATA_DIR, or move the file aside.",
+        )
+    return fail(
+        f"There is no data directory {data.absolute()}.",
+        "Name it with --data-dir or LITHOS_DATA_DIR, or begin a new one with `lithos serve`.",
+    )
+
+
+@check("disk space", DOCTOR, SYSTEM, place=30, when=has_data)
+def check_space(patient: Patient) -> Iterator[Finding]:
+    """Free bytes and inodes."""
+    data = patient.data
+    space = free_space(data)
+    for free, name, least, little in (
+        (space.bytes, "bytes", _LEAST[0], _LITTLE[0]),
+        (space.inodes, "inodes (files)", _LEAST[1], _LITTLE[1]),
+    ):
+        if free is not None and free < little:
+            cause = f"Only {free:,} {name} are free on the disk of {data.absolute()}."
+            way_out = "Make room on that disk; until then writes may be refused, and none is lost halfway."
+            yield fail(cause, way_out) if free < least else warn(cause, way_out)
+    inodes = "" if space.inodes is None else f" and {space.inodes:,} inodes"
+    yield ok(f"{space.bytes // _MIB:,} MiB{inodes} are free.")
+
+
+@check("databases", DOCTOR, SYSTEM, place=90, when=has_data)
+def check_databases(patient: Patient) -> Iterator[Finding]:
+    """Whether every database is sound, and what earlier starts moved aside."""
+    private, is_live, sound = patient.private, patient.is_live, list[str]()
+    for name, way_out in _DATABASES.items():
+        path = private / name
+        is_rebuildable = name == "manifest.db"
+        try:
+            damage = _examine_database(path, is_live=is_live)
+        except (DatabaseFailed, OSError) as failure:
+            yield fail(f"{path.absolute()} cannot be read now ({failure}).", _UNREADABLE)
+            continue
+        if damage is not None:
+            cause = f"{path.absolute()} is damaged ({damage})."
+            yield warn(cause, way_out) if is_rebuildable else fail(cause, way_out)
+        elif path.exists() and not path.stat().st_size and not is_live and not is_rebuildable:
+            yield warn(f"{path.absolute()} is empty: a server would begin anew.", _EMPTY)
+        elif path.exists():
+            sound.append(name)
+    aside = sorted(
+        path.name
+        for folder in (private, private.parent / ".usearch", private.parent / ".usearch" / "accurate")
+        for path in folder.glob("*.corrupt-*")
+        if not path.name.endswith(("-wal", "-shm"))
+    )
+    if aside:
+        yield warn(
+            f"An earlier start moved {name_some(aside)} aside as damaged.",
+            "Look whether a backup has what they held, then move them out of the data directory.",
+        )
+    yield ok(f"{', '.join(sound)} are sound." if sound else "There are none yet; the first start makes them.")
+
+
+#: A full disk must not make anybody throw away what is sound.
+_UNREADABLE: Final = (
+    "This need not be damage: a full disk, one without free inodes and missing permissions do it, too. See "
+    "the other checks, correct what they name, and run doctor again; do not replace the file before."
+)
+_EMPTY = "If it held anything, stop here and restore it from a backup."
+
+
+def _examine_database(path: Path, *, is_live: bool) -> str | None:
+    """What is damaged, None for a sound or absent one. Raises `DatabaseFailed` and `OSError`."""
+    try:
+        return check_integrity(path, is_live=is_live)
+    except CorruptDatabase as damage:
+        return str(damage).removeprefix(f"{path} is damaged (").removesuffix(")")
+
+
+@check("layout", DOCTOR, SYSTEM, place=40, when=has_data)
+def check_layout(patient: Patient) -> Iterator[Finding]:
+    """Whether this version knows the layout."""
+    path = patient.private / "migrations" / "registry.json"
+    try:
+        version = read_layout_version(path)
+    except ValueError as problem:
+        yield warn(
+            f"{path.absolute()} cannot be understood: {problem}.",
+            "Restore it from a backup, or let the next start set it aside and begin a new one.",
+        )
+        return
+    if version is not None and version > CURRENT:
+        yield fail(
+            f"{patient.data.absolute()} was last used by a newer Lithos: its layout is {version}, "
+            f"this version knows {CURRENT}.",
+            "Install that version or a later one, or choose another --data-dir.",
+        )
+        return
+    yield ok("There is none yet." if version is None else f"Layout {version} is known.")
+
+
+@check("clock", DOCTOR, SYSTEM, place=220, when=has_data)
+async def check_clock(patient: Patient) -> AsyncIterator[Finding]:
+    """Whether the clock is behind what has happened, the times of the notes' files among it."""
+    now, path, is_live = patient.clock(), patient.private / "coordination.db", patient.is_live
+    newest = await look_aside(lambda: _newest_event(path, is_live=is_live))
+    if newest is not None and newest - now > _CLOCK_SLACK:
+        yield fail(
+            f"The clock says {format_time(now)}, but the newest event is of {format_time(newest)}.",
+            "Set the clock of this machine (let it follow a time server), then start the server again: "
+            "claims would expire late.",
+        )
+    latest = to_microseconds(now + _FAR_FUTURE) * 1_000
+    future = [each.path for each in patient.known_notes if each.state.mtime_ns > latest]
+    if future:
+        yield warn(
+            f"{len(future)} note files are dated in the future: {name_some(future)}.",
+            "Check the clock of this machine and of the one they come from; `touch` dates a file anew.",
+        )
+    yield ok(f"The clock says {now:%Y-%m-%d %H:%M:%S} UTC, which is after all that has happened.")
+
+
+def _newest_event(path: Path, *, is_live: bool) -> datetime | None:
+    try:
+        return newest_event_time(path, is_live=is_live)
+    except (CorruptDatabase, DatabaseFailed, OSError):
+        return None  # the check of the databases tells

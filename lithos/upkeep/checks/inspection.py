@@ -1,0 +1,60 @@
+"""Runs the checks of a view; inside of a running server on demand.
+
+What only matters before a start (the owner, the port, loading the model) is left out there; the notes and
+indexes are those the server holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+import trio
+from attrs import frozen
+
+from lithos.core.findings import CHECK_MODULES, SYSTEM, CheckResult, checks_of, load_checks
+from lithos.services.shared import Shared
+from lithos.upkeep.checks.checks import Patient, look_aside, run_check
+
+#: Seconds for one check.
+BOUND: Final = 15.0
+#: Seconds for which results are told again instead of checking anew.
+AGE: Final = 5.0
+
+
+async def examine(
+    patient: Patient, view: str, bound: float, tell: Callable[[CheckResult], None] = lambda _: None
+) -> list[CheckResult]:
+    """Run the checks of a view that apply, reporting each result as soon as it is there."""
+    results = list[CheckResult]()
+    if not CHECK_MODULES:
+        raise LookupError("No capability has checks. Was lithos.app.capabilities imported?")
+    await look_aside(load_checks)
+    for each in checks_of(view):
+        if each.when(patient):
+            results.append(await run_check(each, patient, bound))
+            tell(results[-1])
+    return results
+
+
+@frozen
+class Inspected:
+    """The results of one run, in the order in which one explains the next."""
+
+    at: datetime
+    seconds: float
+    checks: tuple[CheckResult, ...]
+
+
+async def inspect(patient: Patient) -> Inspected:
+    """Run the checks of the page System."""
+    began, now = trio.current_time(), patient.clock()
+    checks = tuple(await examine(patient, SYSTEM, BOUND))
+    return Inspected(now, trio.current_time() - began, checks)
+
+
+def shared_inspection(patient: Patient) -> Shared[Inspected]:
+    """One run at a time; whoever asks meanwhile gets its results."""
+    return Shared(partial(inspect, patient), AGE)

@@ -1,0 +1,216 @@
+"""The scopes `graph` and `provenance` of `lithos reconcile`; `run_scope` isolates the failures of each scope.
+
+The link graph is only in the memory of a server, so it is compared with the notes there. The projected edges
+in `edges.db` are compared with the provenance in their frontmatter. While a server runs, `--dry-run` compares
+its own indexes and edges too (`Patient.live`): the files are some seconds behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Final
+
+import trio
+
+from lithos.actors.blocking import Threads
+from lithos.actors.remembering.actor import make_edge_id
+from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.note_graph import NoteGraph, Resolved
+from lithos.core.errors import IndexFailed, leaves_of
+from lithos.core.findings import RECONCILE, Check, check, checks_of
+from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
+from lithos.services.enrich.projection import IncompleteScan, check_complete, desired_edges
+from lithos.stores.learning.edges import EdgeStore, LearnedEdges
+from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
+from lithos.telemetry import get_logger
+from lithos.upkeep.checks.checks import Live, Patient
+from lithos.upkeep.checks.reconcile_indices import (
+    DANGLING,
+    FAILURE_CODES,
+    GRAPH,
+    INDICES,
+    INTERNAL_ERROR,
+    NOT_ENABLED,
+    PROVENANCE,
+    Action,
+    Failure,
+    Progress,
+    ScopeResult,
+    find_index_faults,
+    index_differences,
+    repair_indices,
+)
+from lithos.upkeep.checks.validation import Survey
+
+log = get_logger("lithos.reconcile")
+
+_EXPECTED = (CorruptDatabase, DatabaseFailed, IncompleteScan, IndexFailed, OSError)
+#: Unresolved targets that are named.
+_NAMED = 20
+#: Seconds that the first indexing, or a change of the model, is waited for.
+PATIENCE: Final = 5.0
+
+
+Outcome = tuple[Sequence[Action], Sequence[Failure]]
+
+
+async def reconcile(
+    patient: Patient, scopes: Sequence[str], *, dry_run: bool, progress: Progress | None = None
+) -> list[ScopeResult]:
+    """Look at derived state, scope by scope, or repair it; a failing scope does not stop the others."""
+    known = {each.name: each for each in checks_of(RECONCILE)}
+    return [await run_scope(known[scope], patient, dry_run=dry_run, progress=progress) for scope in scopes]
+
+
+async def run_scope(
+    scope: Check, patient: Patient, *, dry_run: bool, progress: Progress | None
+) -> ScopeResult:
+    """The result of a scope, or a failed one: broken storage by its code, a bug as `internal_error`."""
+    actions: Sequence[Action] = ()
+    failures: Sequence[Failure] = ()
+    try:
+        if dry_run or scope.mend is None:
+            actions = await scope.look(patient)
+        else:
+            actions, failures = await scope.mend(patient, progress)
+    except Exception as failure:
+        failures = tuple(_explain(scope.name, leaf) for leaf in leaves_of(failure))
+        if any(each.code == INTERNAL_ERROR for each in failures):
+            log.error("reconciling failed", scope=scope.name, reason=repr(failure), exc_info=True)
+    return ScopeResult(
+        scope=scope.name,
+        dry_run=dry_run,
+        scanned=len(patient.survey.catalogue),
+        actions=tuple(actions),
+        failures=tuple(failures),
+    )
+
+
+def _explain(scope: str, failure: BaseException) -> Failure:
+    if isinstance(failure, _EXPECTED):
+        return Failure(FAILURE_CODES[scope], str(failure))
+    return Failure(INTERNAL_ERROR, f"{type(failure).__name__}: {failure}. Report this with the log.")
+
+
+async def _mend_indices(patient: Patient, progress: Progress | None) -> Outcome:
+    return await repair_indices(patient, progress)
+
+
+@check(INDICES, RECONCILE, place=1, mend=_mend_indices)
+async def look_at_indices(patient: Patient) -> Sequence[Action]:
+    """The differences between the indexes and the notes."""
+    if patient.live is None:
+        return await Threads().run(lambda: find_index_faults(patient, patient.load))
+    live = patient.live
+    with trio.move_on_after(PATIENCE):
+        await live.semantic.settled.wait()
+    # What changed meanwhile is no fault: only what a second look finds as well.
+    return await _compare_held(live) and await _compare_held(live)
+
+
+async def _compare_held(live: Live) -> list[Action]:
+    """What the indexes that a server holds lack, or have too much."""
+    await live.visibility.reach()
+    entries, fulltext, port = list(live.catalogue), live.fulltext_port, live.semantic.port
+
+    def compare() -> list[Action]:
+        words = {entry.serial: fulltext.expected(entry) for entry in entries}
+        found = list(index_differences("fulltext", words, fulltext.stamps()))
+        if port.target is not None:
+            meaning = {entry.serial: port.expected(entry) for entry in entries}
+            return [*found, *index_differences("vectors", meaning, port.stamps())]
+        reason = live.semantic.reason or "the model is being loaded; ask again in a moment"
+        return [*found, Action("check_failed", {"index": "vectors", "detail": reason})]
+
+    return await Threads().run(compare)
+
+
+@check(GRAPH, RECONCILE, place=2)
+async def look_at_graph(patient: Patient) -> Sequence[Action]:
+    """How the link graph of a server differs from the links in the notes, and links that lead nowhere."""
+    if patient.live is None:
+        return await Threads().run(lambda: list(_unresolved(patient.survey.catalogue.graph.resolved())))
+    entries: list[Entry] = list(patient.survey.catalogue)
+    held = patient.survey.catalogue.graph.resolved()
+
+    def compare() -> list[Action]:
+        graph = NoteGraph()
+        graph.load(entries)
+        fresh = graph.resolved()
+        return [*_differences(held, fresh), *_unresolved(fresh)]
+
+    return await Threads().run(compare)
+
+
+def _differences(held: Resolved, fresh: Resolved) -> Iterator[Action]:
+    """What a link graph has that differs from one that was made from the notes just now."""
+    if held.fingerprint != fresh.fingerprint:
+        yield Action("node_set_mismatch")
+    differing = {
+        target
+        for target in held.targets.keys() | fresh.targets.keys()
+        if held.targets.get(target, "") != fresh.targets.get(target, "")
+    }
+    if differing:
+        yield Action("edge_set_mismatch", {"targets": len(differing)})
+
+
+def _unresolved(fresh: Resolved) -> Iterator[Action]:
+    """Dangling links: reported only, since only a person knows what they should mean."""
+    targets = sorted(target for target, found in fresh.targets.items() if found is None)
+    if targets:
+        yield Action(DANGLING, {"targets": targets[:_NAMED]}, len(targets))
+
+
+async def _mend_provenance(patient: Patient, _: Progress | None) -> Outcome:
+    return await _project_notes(patient, dry_run=False), ()
+
+
+@check(PROVENANCE, RECONCILE, place=3, mend=_mend_provenance)
+async def look_at_provenance(patient: Patient) -> Sequence[Action]:
+    """How the projected edges differ from what the notes say."""
+    if patient.live is None:
+        return await _project_notes(patient, dry_run=True)
+    return projection_actions(await patient.live.projection.reconcile(dry_run=True))
+
+
+async def _project_notes(patient: Patient, *, dry_run: bool) -> Sequence[Action]:
+    """Make the projected edges what the notes say; the database is never created.
+
+    Files that cannot be read end it before anything is changed.
+    """
+    survey, now = patient.survey, patient.clock()
+    if not (survey.private / "edges.db").exists():
+        return [Action(NOT_ENABLED)]
+    return projection_actions(
+        await Threads().run(lambda: _project(survey, _whole_corpus(survey, dry_run=dry_run), now))
+    )
+
+
+def projection_actions(outcome: ProjectionOutcome) -> tuple[Action, ...]:
+    """An action for each kind of edge change, without those of which there are none."""
+    counts = {"created": outcome.created, "removed": outcome.removed, "resynced": outcome.resynced}
+    return tuple(Action(reason, count=count) for reason, count in counts.items() if count)
+
+
+def _whole_corpus(survey: Survey, *, dry_run: bool) -> ProjectProvenance:
+    """Raises `IncompleteScan`."""
+    check_complete(survey.catalogue)
+    derived = (entry for entry in survey.catalogue if entry.note.derived_from_ids)
+    desired = desired_edges(survey.catalogue, derived)
+    return ProjectProvenance(desired=desired, complete=True, dry_run=dry_run)
+
+
+def _project(survey: Survey, command: ProjectProvenance, now: datetime) -> ProjectionOutcome:
+    path = survey.private / "edges.db"
+    if command.dry_run:
+        with snapshot(path, is_live=survey.is_live) as connection:
+            assert connection is not None
+            return LearnedEdges(connection).project(command, make_edge_id, now)
+    store = EdgeStore.open(path, now)
+    try:
+        with store.transaction():
+            return store.learned.project(command, make_edge_id, now)
+    finally:
+        store.close()

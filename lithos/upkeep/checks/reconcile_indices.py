@@ -1,0 +1,236 @@
+"""Reports of `lithos reconcile` (docs/spec/cli-config.md §2.2), and its scope `indices`.
+
+`indices`: consistency faults of the search indexes, and their repair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final, Literal
+
+import trio
+from attrs import field, frozen
+
+from lithos.actors.blocking import Threads
+from lithos.actors.indexing.indexer import Indexer
+from lithos.actors.indexing.ports import FulltextPort, VectorPort
+from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.actors.kit import supervise
+from lithos.core.plan import plan_index
+from lithos.search.settings import SearchConfig
+from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable
+from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.files.inspection import Inspected, inspect_fulltext, inspect_vectors
+
+#: A commit takes as long for one note as for many.
+_FULLTEXT_SLICE = 1_000
+#: Seconds between two looks at an index that may refuse.
+_LOOK = 0.1
+#: Seconds for an index of very many notes on a slow machine.
+_PATIENCE = 6 * 3600.0
+
+#: Progress callback: the number of notes in an index, and the total.
+Progress = Callable[[str, int, int], None]
+
+
+INDICES: Final = "indices"
+GRAPH: Final = "graph"
+PROVENANCE: Final = "provenance_projection"
+SCOPES: Final = (INDICES, GRAPH, PROVENANCE)
+#: Failure code of each scope.
+FAILURE_CODES: Final[Mapping[str, str]] = {
+    INDICES: "index_rebuild_failed",
+    GRAPH: "graph_rebuild_failed",
+    PROVENANCE: "projection_apply_failed",
+}
+INTERNAL_ERROR: Final = "internal_error"
+NOT_ENABLED: Final = "not_enabled"
+DANGLING: Final = "target_slug_not_found"
+
+
+@frozen
+class Action:
+    """One repair that was made, or would be (dry run)."""
+
+    reason: str
+    details: Mapping[str, Any] = field(factory=dict)
+    #: How many things it stands for.
+    count: int = 1
+
+    @property
+    def is_repair(self) -> bool:
+        """Whether anything is repaired; else it is only reported."""
+        return self.reason not in (NOT_ENABLED, DANGLING)
+
+
+@frozen
+class Failure:
+    """One repair that failed, and why."""
+
+    code: str
+    detail: str
+
+
+@frozen(kw_only=True)
+class ScopeResult:
+    """The report of one scope; `scanned` counts notes."""
+
+    scope: str
+    dry_run: bool
+    scanned: int = 0
+    actions: tuple[Action, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def repaired(self) -> int:
+        """How many things were repaired; none in a dry run."""
+        return 0 if self.dry_run else sum(action.count for action in self.actions if action.is_repair)
+
+    @property
+    def status(self) -> Literal["ok", "noop", "partial_failure", "failed"]:
+        """`ok` when something was repaired, or in a dry run would be."""
+        if self.failures:
+            return "partial_failure" if self.repaired else "failed"
+        return "ok" if any(action.is_repair for action in self.actions) else "noop"
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as printed."""
+        return {
+            "scope": self.scope,
+            "dry_run": self.dry_run,
+            "supported": all(action.reason != NOT_ENABLED for action in self.actions),
+            "status": self.status,
+            "summary": {
+                "scanned": self.scanned,
+                "repaired": self.repaired,
+                "failed": len(self.failures),
+                "skipped": sum(action.count for action in self.actions if not action.is_repair),
+            },
+            "actions": [
+                {"reason": action.reason, "count": action.count, **action.details} for action in self.actions
+            ],
+            "failures": [{"code": failure.code, "detail": failure.detail} for failure in self.failures],
+        }
+
+
+def find_index_faults(patient: Patient, load: Callable[[str], Embedder]) -> tuple[Action, ...]:
+    """The differences between the indexes and the notes; empty when they are consistent. Blocks."""
+    survey, sizes = patient.survey, patient.sizes
+    entries = list(survey.catalogue)
+    fulltext = inspect_fulltext(survey.data / ".tantivy")
+    try:
+        identity = load(patient.config.of(SearchConfig).embedding_model).identity
+    except EmbedderUnavailable:
+        identity = None  # whose vectors there are cannot be told, but of which notes
+    vectors = inspect_vectors(survey.data / ".usearch", identity)
+    kept = survey.catalogue.entities
+    wanted = {entry.serial: kept.stamped(entry.stamp, entry.note)[0] for entry in entries}
+    mixed = {entry.serial: sizes.mix(entry.stamp) for entry in entries}
+    lost = survey.unreadable
+    return (*_faults("fulltext", fulltext, wanted, lost), *_faults("vectors", vectors, mixed, lost))
+
+
+def _faults(name: str, found: Inspected, wanted: Mapping[int, int], lost: frozenset[int]) -> Iterator[Action]:
+    """`lost` are notes that an index may hold, but that nobody can add to it now."""
+    if found.reason is not None:
+        yield Action(found.reason, {"index": name, "detail": found.detail})
+        return
+    addable = {each: stamp for each, stamp in wanted.items() if each not in lost or each in found.stamps}
+    yield from index_differences(name, addable, found.stamps)
+
+
+def index_differences(name: str, wanted: Mapping[int, int], held: Mapping[int, int]) -> Iterator[Action]:
+    """The notes that an index lacks or should not hold, by serial and stamp."""
+    plan = plan_index(wanted, held)
+    if plan.total:
+        yield Action(
+            "doc_set_mismatch", {"index": name, "missing": len(plan.add), "surplus": len(plan.remove)}
+        )
+
+
+async def repair_indices(
+    patient: Patient, progress: Progress | None
+) -> tuple[tuple[Action, ...], tuple[Failure, ...]]:
+    """Find the faults, repair them and look again: what was repaired, and what is still broken."""
+    faults = await Threads().run(lambda: find_index_faults(patient, patient.load))
+    if not faults:
+        return (), ()
+    reason = await _mend_indexes(patient, progress)
+    left = await Threads().run(lambda: find_index_faults(patient, patient.load))
+    # What cannot be looked at is still broken, whatever the indexer said.
+    failures = tuple(_describe(fault, reason) for fault in left)
+    return tuple(fault for fault in faults if fault.details["index"] not in _names(left)), failures
+
+
+def _names(faults: tuple[Action, ...]) -> set[str]:
+    return {fault.details["index"] for fault in faults}
+
+
+def _describe(fault: Action, reason: str | None) -> Failure:
+    name = fault.details["index"]
+    said = reason or "it does not hold the notes after the repair; run the command again"
+    return Failure(FAILURE_CODES[INDICES], f"The index {name} could not be repaired ({fault.reason}): {said}")
+
+
+async def _mend_indexes(patient: Patient, progress: Progress | None) -> str | None:
+    """Bring both indexes in line with the notes, as a server does at its start; why one could not be."""
+    fulltext = await Threads().run(partial(FulltextIndex.open, patient.data / ".tantivy"))
+    try:
+        return await _run_indexers(patient, fulltext, progress)
+    finally:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + 60.0):
+            await Threads().run(fulltext.close)
+
+
+async def _run_indexers(patient: Patient, fulltext: FulltextIndex, progress: Progress | None) -> str | None:
+    survey, sizes, model = patient.survey, patient.sizes, patient.config.of(SearchConfig).embedding_model
+    embedding, directory = Threads(), survey.data / ".usearch"
+    semantic = SemanticBackend(VectorPort(sizes), embedding, patient.load, directory, model)
+    catalogue, files = survey.catalogue, survey.files
+    port = FulltextPort(fulltext, sizes, catalogue.entities)
+    words = Indexer("fulltext", port, catalogue, files, Threads(), repair_slice=_FULLTEXT_SLICE)
+    meaning = Indexer("vectors", semantic.port, catalogue, files, embedding)
+    held: Mapping[str, Callable[[], int]] = {
+        words.name: fulltext.document_count,
+        meaning.name: partial(_embedded, semantic),
+    }
+    async with trio.open_nursery() as nursery:
+        async with trio.open_nursery() as background:
+            for indexer in (words, meaning):
+                await nursery.start(partial(supervise, indexer.mailbox, indexer.start))
+                background.start_soon(indexer.converge)
+            background.start_soon(semantic.load, meaning)
+            reasons = [await _wait(words, words.converged, held, len(catalogue), progress)]
+            reasons += [await _wait(meaning, semantic.settled.wait, held, len(catalogue), progress)]
+            background.cancel_scope.cancel()
+        for indexer in (words, meaning):
+            indexer.mailbox.close()
+    await semantic.close()
+    return next(filter(None, [*reasons, semantic.reason]), None)
+
+
+def _embedded(semantic: SemanticBackend) -> int:
+    target = semantic.port.target
+    return 0 if target is None else len(target.vectors.stamps())
+
+
+async def _wait(
+    indexer: Indexer,
+    is_done: Callable[[], Awaitable[None]],
+    held: Mapping[str, Callable[[], int]],
+    total: int,
+    progress: Progress | None,
+) -> str | None:
+    """Wait until an index holds all notes; the reason when it refuses them."""
+    begin = trio.current_time()
+    while trio.current_time() < begin + _PATIENCE:
+        with trio.move_on_after(_LOOK):
+            await is_done()
+            return None
+        if indexer.failure is not None:
+            return indexer.failure
+        if progress is not None:
+            progress(indexer.name, min(total, held[indexer.name]()), total)
+    return f"not done after {_PATIENCE:.0f} seconds"

@@ -1,0 +1,369 @@
+"""`lithos validate`: finds issues in all note files, and with `--fix` repairs what can be repaired.
+
+`survey_notes` reads the notes into a catalogue without changing anything, also beside a running server.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from attrs import field, frozen
+
+from lithos.catalogue.catalogue import Catalogue
+from lithos.catalogue.kinship import MOST_VERSIONS
+from lithos.catalogue.note_reading import LARGEST_FILE
+from lithos.catalogue.note_records import NoteRecords
+from lithos.catalogue.scan import scan_folder
+from lithos.core.findings import Group, Severity
+from lithos.core.notes.document import amend_document, given_keys, parse_document
+from lithos.core.notes.links import FileNames, targets_in
+from lithos.core.notes.style import PLAIN, VaultStyle
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.plan import MASS_LOSS, Place, VanishRule
+from lithos.core.times import from_nanoseconds
+from lithos.stores.coordination.note_rows import NoteRows, load_note_rows
+from lithos.stores.history.reading import read_contents, read_places
+from lithos.stores.history.schema import DamagedContent
+from lithos.stores.history.store import HISTORY
+from lithos.stores.lock import is_owned
+from lithos.stores.manifest import Manifest
+from lithos.stores.notes.displaced import DISPLACED, Displaced
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.lookup import list_attachments
+from lithos.stores.notes.tree import is_inside
+from lithos.stores.notes.values import (
+    GRACE,
+    Elsewhere,
+    FileBusy,
+    FileChanged,
+    FileState,
+    Kept,
+    NotSynced,
+    OutsideKnowledge,
+    Put,
+    ReadFile,
+)
+from lithos.stores.orders import VanishedFiles
+from lithos.stores.sqlite import CorruptDatabase, snapshot
+from lithos.upkeep.model.note_issues import Amendment, CheckedFile, NoteFolder, find_issues
+
+
+@frozen
+class Survey:
+    """A data directory (`data`) whose notes are in `catalogue`; `is_live` while a server owns it."""
+
+    data: Path
+    files: NoteFiles
+    catalogue: Catalogue
+    is_live: bool
+    #: Numbers of notes that stay known although their files cannot be read now.
+    unreadable: frozenset[int] = frozenset()
+
+    @property
+    def nameless(self) -> dict[str, str]:
+        """The ids of the files that name none, by path."""
+        return {each.path: each.note.id for each in self.catalogue if not each.identified}
+
+    @property
+    def doubled(self) -> dict[str, str]:
+        """The ids that several files have, each with the path of the file that counts."""
+        entries = filter(None, map(self.catalogue.get, self.catalogue.doubles))
+        return {entry.note.id: entry.path for entry in entries}
+
+    @property
+    def copies(self) -> dict[str, str]:
+        """The conflict copies, each with the path of its note."""
+        return {path: copy.original for _, path, copy in self.catalogue.copied()}
+
+    @property
+    def private(self) -> Path:
+        """Where the databases are."""
+        return self.data / ".lithos"
+
+
+def read_note_rows(private: Path, *, is_live: bool) -> NoteRows:
+    """What `coordination.db` keeps of note files; nothing of a damaged one, which stops the next start."""
+    try:
+        with snapshot(private / "coordination.db", is_live=is_live) as connection:
+            return load_note_rows(connection)
+    except CorruptDatabase:
+        return NoteRows()
+
+
+def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle = PLAIN) -> Survey:
+    """Read the notes of a data directory, with the numbers they have in the indexes. Blocks.
+
+    Raises `FileNotFoundError` when there is no such folder.
+    """
+    if not files.root.is_dir():
+        raise FileNotFoundError(2, "The folder of the notes is missing", str(files.root))
+    private = data / ".lithos"
+    vanished = VanishedFiles(private)
+    rule = VanishRule(MASS_LOSS, kept=vanished.kept(), approved=vanished.approved())
+    is_live = is_owned(private / "lock")
+    records = read_note_rows(private, is_live=is_live)
+    catalogue = Catalogue(NoteRecords(records), style)
+    recorded = partial(_recorded, private, is_live)
+    versions = partial(_versions, private, is_live)
+    scan = partial(scan_folder, announced=(), now=now, rule=rule, recorded=recorded, versions=versions)
+    try:
+        with snapshot(private / "manifest.db", is_live=is_live) as connection:
+            scanned = scan(files, Manifest.view(connection, style.reading), catalogue)
+    except CorruptDatabase:
+        # The next start sets it aside and numbers the notes anew, and so does this survey.
+        catalogue = Catalogue(NoteRecords(records), style)
+        scanned = scan(files, Manifest.view(None), catalogue)
+    lost = {*scanned.vanished, *(each.note.id for each in catalogue if each.path in catalogue.skipped)}
+    unreadable = frozenset(each.serial for each in catalogue if each.note.id in lost)
+    return Survey(data, files, catalogue, is_live, unreadable)
+
+
+def _recorded(private: Path, is_live: bool, ids: Collection[str]) -> Mapping[str, Place]:
+    """Where notes were according to the history; of a damaged one nothing is known."""
+    try:
+        with snapshot(private / HISTORY, is_live=is_live) as connection:
+            return {} if connection is None else read_places(connection, ids)
+    except CorruptDatabase:
+        return {}
+
+
+def _versions(private: Path, is_live: bool, note_id: str) -> list[bytes]:
+    """The kept versions of a note; of a damaged history nothing is known."""
+    try:
+        with snapshot(private / HISTORY, is_live=is_live) as connection:
+            return [] if connection is None else read_contents(connection, note_id, MOST_VERSIONS)
+    except (CorruptDatabase, DamagedContent):
+        return []
+
+
+#: Seconds to wait for a program that is writing a file, and between two looks.
+_PATIENCE, _PAUSE = 2.0, 0.02
+#: Files written at once, so that they share the syncs of their folders.
+_BATCH = 32
+
+#: Progress callback: what is done, how far, of how many.
+Progress = Callable[[str, int, int], None]
+
+
+@frozen
+class Validation:
+    """The note files of a folder, and their issues by group."""
+
+    folder: NoteFolder = field(repr=False)
+    groups: Sequence[Group]
+
+    @property
+    def total(self) -> int:
+        """How many issues there are."""
+        return sum(each.total for each in self.groups)
+
+    def count(self, severity: Severity) -> int:
+        """How many of them have this severity."""
+        return sum(each.total for each in self.groups if each.check.severity == severity)
+
+
+@frozen
+class Fixing:
+    """How many issues were fixed, the remaining ones, and the files that could not be written."""
+
+    fixed: int
+    left: Validation
+    failures: tuple[str, ...]
+
+
+def validate_notes(
+    files: NoteFiles,
+    progress: Progress | None = None,
+    ids: Mapping[str, str] | None = None,
+    style: VaultStyle = PLAIN,
+    doubled: Mapping[str, str] | None = None,
+    copies: Mapping[str, str] | None = None,
+) -> Validation:
+    """Read all files; changes nothing. Blocks. Raises `OSError` without a folder of notes.
+
+    `ids` are those of files that name none, by path, where the path does not give it; `doubled` as a survey
+    has them: of other ids that several files have the first path counts. `copies`, as a survey has them, are
+    no notes and stay as they are.
+    """
+    ids, copies = ids or {}, copies or {}
+    os.scandir(files.root).close()  # a listing takes a folder that cannot be read for an empty one
+    found = [file for file in files.list_notes() if file.path not in copies]
+    checked = []
+    for number, file in enumerate(found, start=1):
+        checked.append(_check(files, file.path, file.state, ids.get(file.path), style))
+        if progress is not None:
+            progress("validate", number, len(found))
+    attachments = FileNames(list_attachments(str(files.root)))
+    given = {(file.note.id, file.path) for file in checked if file.note is not None}
+    doubled = {note_id: path for note_id, path in (doubled or {}).items() if (note_id, path) in given}
+    folder = NoteFolder(checked, style, find_escapes(files.root), attachments, doubled, copies)
+    return Validation(folder, find_issues(folder))
+
+
+def find_escapes(root: Path) -> list[str]:
+    """The symbolic links in a folder of notes, to notes or folders, that lead out of it, sorted. Blocks."""
+    found: list[str] = []
+    real_root = os.path.realpath(root)
+    for folder, folders, names in os.walk(real_root):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        notes = [name for name in names if name.endswith(".md") and not name.startswith(".")]
+        for name in (*folders, *notes):
+            path = os.path.join(folder, name)
+            if os.path.islink(path) and not is_inside(os.path.realpath(path), real_root):
+                found.append(os.path.relpath(path, real_root).replace(os.sep, "/"))
+    return sorted(found)
+
+
+def _check(
+    files: NoteFiles, path: str, state: FileState, stand_in: str | None, style: VaultStyle
+) -> CheckedFile:
+    if state.size > LARGEST_FILE:
+        return CheckedFile(path=path, reason=f"it has {state.size} bytes, more than {LARGEST_FILE}")
+    try:
+        source = files.read(path)
+        return _checked(path, source.data, source.state, stand_in, style)
+    except (OSError, OutsideKnowledge) as failure:
+        return CheckedFile(path=path, reason=f"it cannot be read: {failure}")
+    except UnreadableNote as problem:
+        return CheckedFile(path=path, reason=problem.reason)
+
+
+def _checked(
+    path: str, data: bytes, state: FileState, stand_in: str | None, style: VaultStyle
+) -> CheckedFile:
+    """Raises `UnreadableNote`."""
+    document = parse_document(data, path, from_nanoseconds(state.mtime_ns), stand_in, style)
+    links = targets_in(data, document.content, path)
+    is_broken = document.note.frontmatter_error is not None
+    given = frozenset[str]() if is_broken else given_keys(data)
+    return CheckedFile(path=path, note=document.note, given=given, links=links)
+
+
+def fix_notes(
+    files: NoteFiles,
+    before: Validation,
+    amendments: Sequence[Amendment],
+    progress: Progress | None = None,
+) -> Fixing:
+    """Write what was planned after `before`, each file whole or not at all, and look again. Blocks.
+
+    To whoever read a note before, this is an edit like a person's: the next start counts it as a version.
+    Only for the owner of the data directory. One file that cannot be written leaves the others alone.
+    """
+    folder = before.folder
+    known = {file.path: file for file in folder.files}
+    failures: list[str] = []
+    fixed = 0
+    for start in range(0, len(amendments), _BATCH):
+        batch = amendments[start : start + _BATCH]
+        reasons = _write(files, batch, known, folder.style)
+        fixed += sum(each.issues for each in batch if each.path not in reasons)
+        failures += (f"{path}: {reason}" for path, reason in reasons.items())
+        if progress is not None:
+            progress("fix", start + len(batch), len(amendments))
+    _settle(files, Displaced(files.root.parent / ".lithos" / DISPLACED))
+    left = before
+    if amendments:
+        left = validate_notes(files, None, _nameless(folder), folder.style, folder.doubled, folder.copies)
+    return Fixing(fixed, left, tuple(failures))
+
+
+def _nameless(folder: NoteFolder) -> dict[str, str]:
+    return {path: note.id for path, file, note in folder.notes if "id" not in file.given}
+
+
+def _write(
+    files: NoteFiles, batch: Sequence[Amendment], known: Mapping[str, CheckedFile], style: VaultStyle
+) -> Mapping[str, str]:
+    """Write the files of a batch; why some could not be written, by path."""
+    reasons: dict[str, str] = {}
+    puts: list[Put] = []
+    times: list[FileState] = []
+    for amendment in batch:
+        try:
+            put, before = _prepare(files, amendment, known[amendment.path], style)
+            puts.append(put)
+            times.append(before)
+        except (OSError, OutsideKnowledge) as failure:
+            reasons[amendment.path] = f"it cannot be read: {failure}"
+        except UnreadableNote as problem:
+            reasons[amendment.path] = problem.reason
+        except (FileChanged, FileBusy) as failure:
+            reasons[amendment.path] = _explain(failure)
+    for put, before, result in zip(puts, times, files.apply(puts), strict=True):
+        if isinstance(result, Exception):
+            reasons[put.path] = _explain(result)
+        elif trouble := _keep_time(files, put, before):
+            reasons[put.path] = trouble
+    return reasons
+
+
+def _prepare(
+    files: NoteFiles, amendment: Amendment, checked: CheckedFile, style: VaultStyle
+) -> tuple[Put, FileState]:
+    """The change, and the state before it. Raises `FileChanged` when the file is not what was validated."""
+    source = _read_patiently(files, amendment.path)
+    stand_in = checked.note.id if checked.note is not None and "id" not in checked.given else None
+    if _checked(amendment.path, source.data, source.state, stand_in, style) != checked:
+        raise FileChanged(amendment.path)
+    modified = from_nanoseconds(source.state.mtime_ns)
+    data = amend_document(source.data, amendment.path, modified, amendment.values, stand_in, style)
+    real = files.real_paths([amendment.path]).get(amendment.path)
+    return Put(amendment.path, data, source.digest, real=real), source.state
+
+
+def _read_patiently(files: NoteFiles, path: str) -> ReadFile:
+    """Wait for a program that is writing the file; raises `FileBusy` when it takes too long."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return files.read_quiet(path)
+        except FileBusy:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE)
+
+
+def _settle(files: NoteFiles, displaced: Displaced) -> None:
+    """Remove the replaced files, after the second in which others may still be opening them.
+
+    What may be written to for longer is left to the next start of a server.
+    """
+    kept = [each for each in files.take_kept() if each.is_leased]
+    if kept:
+        time.sleep(GRACE)
+    for each in kept:
+        with suppress(FileBusy, OSError):
+            files.settle(each, partial(_save, files, displaced))
+
+
+def _save(files: NoteFiles, displaced: Displaced, kept: Kept, data: bytes) -> None:
+    displaced.save(files.relative(kept.note), data, datetime.now(UTC))
+
+
+def _keep_time(files: NoteFiles, put: Put, before: FileState) -> str | None:
+    """A note without dates is as old as its file, so that stays; why it could not."""
+    if len(put.data) == before.size:
+        return None  # with size and time as before, no scan would notice the change
+    time = before.mtime_ns
+    try:
+        os.utime(files.root / put.path, ns=(time, time))
+    except OSError as failure:
+        return f"it was written, but its time could not be kept: {failure}"
+    return None
+
+
+def _explain(failure: Exception) -> str:
+    if isinstance(failure, FileChanged | Elsewhere):
+        return "it was changed meanwhile; run the command again"
+    if isinstance(failure, FileBusy):
+        return "another program is writing it; close it there, then run the command again"
+    if isinstance(failure, NotSynced):
+        return f"it was written, but the disk does not confirm it: {failure}. Check the disk"
+    return f"it cannot be written: {failure}. Check its permissions, those of its folder and the disk space"

@@ -1,0 +1,173 @@
+"""`/console/agents`: who works here, and what one agent read, searched, wrote, claimed and cited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby, pairwise
+from typing import Any, Final
+
+from attrs import frozen
+from quart import Blueprint, request
+
+from lithos.catalogue.catalogue import Catalogue
+from lithos.core.tasks.model import Claim
+from lithos.core.times import format_time, parse_time
+from lithos.front.console.console import Console, Refused, given, given_offset
+from lithos.front.console.formats import as_json, query_with, told_ids
+from lithos.services.notes.history import NoteHistory
+from lithos.services.tasks.agents import Agents
+from lithos.services.tasks.board import Board
+from lithos.upkeep.service.timeline import KINDS, TASKS, WRITES, TimelineEntry, Timelines
+
+#: Agents of a page, and entries of a timeline.
+ROWS: Final = 100
+#: Characters of an agent's metadata that are shown.
+LONGEST_METADATA: Final = 4_000
+#: Types of agents that the list may be reduced to.
+MOST_TYPES: Final = 50
+#: The span of the numbers beside each agent.
+RECENT: Final = timedelta(hours=24)
+#: Notes that a completion names in the timeline.
+MOST_CITED: Final = 10
+VIEWS: Final = (
+    ("All", ""),
+    ("Reads", "read"),
+    ("Searches", "search"),
+    ("Writes", "write"),
+    ("Tasks", "task"),
+)
+#: What events and histories tell of an agent; the rest stands only in the audit log, which takes `admin`.
+PUBLIC: Final = (WRITES, TASKS)
+
+
+def add_routes(console: Console, app: Blueprint) -> None:
+    """Add the list and the page of one agent."""
+    pages = AgentPages(console)
+    app.get("/agents")(pages.agents)
+    app.get("/agents/<whole:agent>")(pages.agent)
+
+
+@frozen
+class AgentPages:
+    """The pages about agents."""
+
+    _console: Console
+
+    async def agents(self) -> Any:
+        """Agents, those seen last first, with what they hold and did in the last day."""
+        parts = self._console.parts
+        kind = given("type") or None
+        known = parts.get(Agents)
+        found = known.list_agents(kind, None)
+        offset = given_offset(len(found))
+        shown = found[offset : offset + ROWS]
+        held = await self._claims()
+        return await self._console.show(
+            "agents.html",
+            rows=shown,
+            held=held,
+            recent=await parts.get(Timelines).activity(parts.clock() - RECENT),
+            titles=await parts.get(Board).titles(
+                [claim.task_id for one in shown for claim in held.get(one.id, ())[:2]]
+            ),
+            total=len(found),
+            limit=ROWS,
+            offset=offset,
+            kind=kind,
+            **await self._console.panels("agents"),
+            kinds=sorted({one.type for one in parts.get(Agents).list_agents(None, None) if one.type})[
+                :MOST_TYPES
+            ],
+        )
+
+    async def agent(self, agent: str) -> Any:
+        """One agent with its timeline."""
+        parts = self._console.parts
+        known = parts.get(Agents).get(agent)
+        view = request.args.get("show", "")
+        if view and view not in KINDS:
+            raise Refused(f"A timeline shows {', '.join(KINDS)}, or all. Choose one of them.", 404)
+        hidden = "" if self._console.sees_all_of(agent) else self._console.lacks("admin")
+        kinds = PUBLIC if hidden else KINDS
+        if view and view not in kinds:
+            raise Refused(f"What other agents read and searched is not shown. {hidden}", 403)
+        before = _moment(given("before", 60))
+        since = "" if before is None else format_time(before)
+        timeline = await parts.get(Timelines).page(agent, before, ROWS, (view,) if view else kinds)
+        entries = timeline.entries
+        if known is None and not entries and before is None and not view:
+            raise Refused("No agent of this name has been here. Look for it among all agents.", 404)
+        claims = (await self._claims()).get(agent, [])
+        cited = {one: self._console.parts.get(Catalogue).title(one) or one for one in _cited_in(entries)}
+        return await self._console.show(
+            "one_agent.html",
+            id=agent,
+            known=known,
+            claims=claims,
+            task_titles=await parts.get(Board).titles(
+                [*(one.task_id for one in claims), *_tasks_of(entries)]
+            ),
+            titles=cited | await self._console.parts.get(NoteHistory).titles(_notes_of(entries)),
+            metadata=as_json(known.metadata if known else {}, LONGEST_METADATA),
+            days=[(day, list(some)) for day, some in groupby(entries, lambda one: f"{one.at:%A, %-d %B %Y}")],
+            idle=_idle(entries),
+            timeline=timeline,
+            before=before,
+            view=view,
+            views=[
+                (name, query_with({}, show=key, before=since))
+                for name, key in VIEWS
+                if not key or key in kinds
+            ],
+            hidden=hidden,
+            here=next(name for name, key in VIEWS if key == view),
+            format_time=format_time,
+            ids_of=told_ids,
+            most_cited=MOST_CITED,
+        )
+
+    async def _claims(self) -> dict[str, list[Claim]]:
+        """The running claims by agent."""
+        found: dict[str, list[Claim]] = {}
+        for held in await self._console.parts.get(Board).claims():
+            found.setdefault(held.claim.agent, []).append(held.claim)
+        return found
+
+
+def _idle(entries: Sequence[TimelineEntry]) -> set[datetime]:
+    """The times of changes ahead of which nothing was read since the one before."""
+    writes = [one for one in entries if one.version is not None]
+    return {
+        later.at
+        for later, earlier in pairwise(writes)
+        if later.before and (later.before, later.asked) == (earlier.before, earlier.asked)
+    }
+
+
+def _notes_of(entries: Sequence[TimelineEntry]) -> list[str]:
+    return [note for one in entries for note in (*one.notes, *one.before)]
+
+
+def _cited_in(entries: Sequence[TimelineEntry]) -> Iterator[str]:
+    """The notes that events name."""
+    for event in (one.event for one in entries if one.event is not None):
+        yield from (
+            str(event.payload[key]) for key in ("from_id", "to_id", "knowledge_id") if event.payload.get(key)
+        )
+        for key in ("cited_nodes", "misleading_nodes"):
+            yield from (told_ids(event.payload.get(key)) or [])[:MOST_CITED]
+
+
+def _tasks_of(entries: Sequence[TimelineEntry]) -> list[str]:
+    found = [one.event.payload.get("task_id") for one in entries if one.event is not None]
+    asked = [one.receipt.task_id for one in entries if one.receipt is not None]
+    return [each for each in (*found, *asked) if isinstance(each, str)]
+
+
+def _moment(text: str) -> datetime | None:
+    """A time of the address; None where there is none. Raises `Refused`."""
+    try:
+        return parse_time(text) if text else None
+    except ValueError as problem:
+        raise Refused("This is no time. Give it as 2026-01-31T12:00:00Z.") from problem

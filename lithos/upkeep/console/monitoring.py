@@ -1,0 +1,42 @@
+"""`GET /metrics`, Prometheus text (docs/spec/events-http.md §7), and `GET /reconcile`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from quart import Response, request
+from quart_trio import QuartTrio
+
+from lithos.front.quart_app import json_response, refuse
+from lithos.metrics import CONTENT_TYPE
+from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checks.reconcile import reconcile
+from lithos.upkeep.checks.reconcile_indices import SCOPES
+
+#: Every scope of `reconcile`.
+ALL: Final = "all"
+
+
+def add_metrics(scrape: Callable[[], Awaitable[bytes]], app: QuartTrio) -> None:
+    """Add `/metrics`, which answers what `scrape` renders."""
+
+    @app.get("/metrics")
+    async def show_metrics() -> Response:
+        response = Response(await scrape())
+        response.headers["Content-Type"] = CONTENT_TYPE
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+
+def add_reconcile(patient: Patient, app: QuartTrio) -> None:
+    """Add `GET /reconcile`: what a dry run of `lithos reconcile` finds; `scope` is one of them or `all`."""
+
+    @app.get("/reconcile")
+    async def show_faults() -> Response:
+        wanted = request.args.get("scope", "") or ALL
+        if wanted not in (ALL, *SCOPES):
+            message = f"scope must be {ALL} or one of {', '.join(SCOPES)}."
+            return refuse(400, "invalid_scope", message)
+        results = await reconcile(patient, SCOPES if wanted == ALL else (wanted,), dry_run=True)
+        return json_response(200, {"results": [result.as_json() for result in results]})

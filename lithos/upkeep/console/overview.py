@@ -1,0 +1,308 @@
+"""`/console/`: is all well, and what is happening; `/console/feed` and `/console/state` are pieces of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Final
+
+from attrs import define, field, frozen
+from jinja2 import Environment
+from markupsafe import Markup
+from quart import Blueprint, Response, redirect, request
+
+from lithos.catalogue.catalogue import Catalogue
+from lithos.core.events import NOTE_CREATED, NOTE_UPDATED, Event, origin_version
+from lithos.core.history.versions import HistoryFailed
+from lithos.core.limits import Newest
+from lithos.core.principals import ENRICH_AGENT, IMPORT_AGENT, is_reserved
+from lithos.front.console.console import Console
+from lithos.front.console.formats import query_with, sparkline, whole
+from lithos.services.notes.history import NoteHistory, Span
+from lithos.services.shared import Shared
+from lithos.services.tasks.event_stream import Activity, JournalPage, Wanted
+from lithos.services.tasks.holdings import Claims
+from lithos.stores.sqlite import DatabaseFailed
+from lithos.upkeep.console.summary import Summary, shared_summary
+
+#: Every type of event, and what the filter calls it.
+TYPES: Final[Mapping[str, str]] = {
+    "note.created": "note created", "note.updated": "note updated", "note.deleted": "note deleted",
+    "note.renamed": "note renamed", "note.conflict_copy": "conflict copy",
+    "task.created": "task created", "task.updated": "task updated",
+    "task.claimed": "task claimed", "task.released": "claim released", "task.claim_expired": "claim expired",
+    "task.ready": "task ready", "task.completed": "task completed", "task.cancelled": "task cancelled",
+    "task.failed": "task failed", "reindex_complete": "notes indexed",
+    "task.reopened": "task reopened", "finding.posted": "finding posted", "edge.upserted": "notes related",
+    "agent.registered": "agent registered", "proposal.created": "change proposed",
+    "proposal.approved": "proposal approved", "proposal.rejected": "proposal rejected",
+    "proposal.expired": "proposal expired", "proposal.withdrawn": "proposal withdrawn",
+}  # fmt: skip
+#: Groups of types that the filter offers, by the first word of their types.
+GROUPS: Final[Mapping[str, str]] = {
+    "note": "all of notes", "task": "all of tasks", "finding": "findings", "edge": "relations",
+    "agent": "agents", "proposal": "all of proposals",
+}  # fmt: skip
+#: What happens by itself: nobody looks for it in the feed who did not ask.
+MACHINERY: Final = frozenset(("agent.registered", "task.ready", "reindex_complete"))
+MACHINES: Final = frozenset((ENRICH_AGENT,))
+#: Events of one kind by one agent are folded that follow each other within so long; and how many at most.
+FOLD: Final = timedelta(minutes=5)
+MOST_FOLDED: Final = 50
+#: Events of versions whose lines are counted.
+VERSIONED: Final = frozenset((NOTE_CREATED, NOTE_UPDATED))
+#: Sentences that are kept.
+MOST_KEPT: Final = 1_000
+#: Characters of all rows of a piece, and of one row without its sentence.
+MOST_CHARACTERS, ROW_CHARACTERS = 170_000, 220
+#: Characters of an agent or a tag that is filtered by.
+LONGEST_FILTER: Final = 500
+
+
+@frozen
+class FeedFilter:
+    """What the form above the feed asks for; blanks ask for everything but the machinery."""
+
+    type: str = ""
+    agent: str = ""
+    tag: str = ""
+    machinery: str = ""
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> FeedFilter:
+        """From the query of a page; a type that does not exist counts as none."""
+        kind, agent, tag = (given.get(name, "").strip()[:LONGEST_FILTER] for name in ("type", "agent", "tag"))
+        return cls(
+            kind if kind in TYPES or kind in GROUPS else "",
+            agent,
+            tag.removeprefix("#"),
+            given.get("machinery", "")[:1],
+        )
+
+    @property
+    def wanted(self) -> Wanted:
+        """The same for the journal."""
+        types = frozenset(kind for kind in TYPES if self.type in ("", kind, kind.partition(".")[0]))
+        if self.machinery or self.type in MACHINERY:
+            return Wanted(types, self.agent or None, self.tag or None)
+        not_by = MACHINES - {self.agent}
+        return Wanted(types - MACHINERY, self.agent or None, self.tag or None, not_by)
+
+    @property
+    def is_set(self) -> bool:
+        """Whether anything is left out."""
+        return bool(self.type or self.agent or self.tag)
+
+
+@define
+class Row:
+    """One event as a row: its time is rendered with each page, the sentence only once.
+
+    `undo` is the query of the page that takes it back, of a note that an agent changed; `folded` are the
+    rows before it that tell the same of other things.
+    """
+
+    seq: int
+    at: datetime
+    type: str
+    agent: str
+    sentence: Markup
+    undo: str
+    folded: list[Row] = field(factory=list)
+
+    @property
+    def kind(self) -> str:
+        """What it is about: `note`, `task` and so on."""
+        return self.type.partition(".")[0]
+
+    def folds(self, other: Row) -> bool:
+        """Whether an earlier row is to be folded into this one."""
+        is_alike = (self.type, self.agent) == (other.type, other.agent)
+        return is_alike and self.at - other.at <= FOLD and len(self.folded) < MOST_FOLDED
+
+
+def fold(rows: Iterable[Row]) -> list[Row]:
+    """Rows, newest first, of which those that are alike and near are folded into the newest of them."""
+    found: list[Row] = []
+    for row in rows:
+        if found and found[-1].folds(row):
+            found[-1].folded.append(row)
+        else:
+            found.append(row)
+    return found
+
+
+class Happenings:
+    """Renders events; the last `MOST_KEPT` sentences are kept. For one thread at a time."""
+
+    def __init__(self, environment: Environment, catalogue: Catalogue) -> None:
+        self._sentence = environment.get_template("happenings.html").module.sentence  # type: ignore[attr-defined]
+        self._catalogue = catalogue
+        self._kept: Newest[int, Markup] = Newest(MOST_KEPT)
+
+    def unknown(self, events: Sequence[Event]) -> list[Event]:
+        """Those whose sentence has still to be made."""
+        return [event for event in events if event.seq not in self._kept]
+
+    def rows(
+        self,
+        events: Sequence[Event],
+        task_titles: Mapping[str, str],
+        room: int = MOST_CHARACTERS,
+        lines: Mapping[Span, tuple[int, int]] = MappingProxyType({}),
+    ) -> Iterator[Row]:
+        """The rows of events, in their order, as long as their sentences have so many characters together.
+
+        `lines` are those added and taken away by versions (`NoteHistory.line_counts`).
+        """
+        for event in events:
+            sentence = self._kept.get(event.seq)
+            if sentence is None:
+                sentence = self._kept[event.seq] = self._make(event, task_titles, lines)
+            room -= len(sentence) + ROW_CHARACTERS
+            if room < 0:
+                return
+            draft = event.draft
+            yield Row(event.seq, draft.timestamp, draft.type, draft.agent, sentence, _undo_of(event))
+
+    def _make(
+        self,
+        event: Event,
+        task_titles: Mapping[str, str],
+        lines: Mapping[Span, tuple[int, int]],
+    ) -> Markup:
+        draft = event.draft
+        payload = draft.payload
+        ids = [payload.get(name) for name in ("id", "from_id", "to_id", "knowledge_id")]
+        entries = {note_id: self._catalogue.get(note_id) for note_id in ids if isinstance(note_id, str)}
+        titles = {note_id: entry.note.title if entry else "" for note_id, entry in entries.items()}
+        # Sentences show nothing but texts and numbers.
+        texts = {name: value for name, value in payload.items() if isinstance(value, str | int | float)}
+        version = _version_of(event)
+        counts = None if version is None else lines.get(_span_of(*version))
+        told: Markup = self._sentence(
+            draft.type, draft.agent, texts, draft.tags, titles | dict(task_titles), version, counts
+        )
+        return Markup(" ".join(told.split()))  # noqa: S704 - what the template rendered
+
+
+def _version_of(event: Event) -> tuple[str, int] | None:
+    """The note and the version that an event of a note made; None for others, and for older events."""
+    draft = event.draft
+    note_id, version = draft.payload.get("id"), origin_version(draft.origin)
+    if draft.type not in VERSIONED or version is None or not isinstance(note_id, str):
+        return None
+    return note_id, version
+
+
+def _span_of(note_id: str, version: int) -> Span:
+    """From the version before to this one."""
+    return note_id, version - 1, version
+
+
+def _undo_of(event: Event) -> str:
+    """The query of the page that takes back what an agent did to a note; "" for a person's own and others."""
+    draft = event.draft
+    note_id = draft.payload.get("id")
+    is_own = is_reserved(draft.agent) and draft.agent != IMPORT_AGENT
+    if not draft.type.startswith("note.") or is_own or not isinstance(note_id, str):
+        return ""
+    version = _version_of(event)
+    return query_with({}, agent=draft.agent, note=note_id, version=version and version[1])
+
+
+#: Events on the page when it is loaded, those of the longer page, and at most while it is open.
+SHOWN, MORE_SHOWN, MOST_SHOWN = 50, 100, 200
+#: Characters that they may have on the page, which holds other things too.
+ROOM: Final = 100_000
+#: Samples of a minute.
+MINUTE: Final = 4
+
+
+def add_routes(console: Console, app: Blueprint) -> None:
+    """Add the page and its pieces."""
+    page = OverviewPage(
+        console, Happenings(console.environment, console.parts.get(Catalogue)), shared_summary(console)
+    )
+    app.get("/")(page.overview)
+    app.get("/feed")(page.feed)
+    app.get("/state")(page.state)
+
+
+@frozen
+class OverviewPage:
+    """The overview of one console."""
+
+    _console: Console
+    _happenings: Happenings
+    _summaries: Shared[Summary]
+
+    async def overview(self) -> Response:
+        """The whole page."""
+        most = MORE_SHOWN if request.args.get("shown") == str(MORE_SHOWN) else SHOWN
+        summary = await self._summaries.latest()
+        return await self._console.show(
+            "overview.html",
+            types=TYPES,
+            groups=GROUPS,
+            shown=most,
+            more_shown=MORE_SHOWN,
+            most_shown=MOST_SHOWN,
+            **await self._events(most, 0, ROOM),
+            **_state(summary),
+        )
+
+    async def feed(self) -> Any:
+        """The rows of events later than `after`."""
+        if "partial" not in request.args:
+            return redirect(f"/console/{query_with(request.args, after=None)}".removesuffix("?"))
+        after = whole(request.args.get("after"), 18) or 0
+        return await self._console.show(
+            "feed.html", **await self._events(MOST_SHOWN if after else SHOWN, after)
+        )
+
+    async def state(self) -> Any:
+        """What the page shows beside the feed."""
+        if "partial" not in request.args:
+            return redirect("/console/")
+        return await self._console.show("state.html", **_state(await self._summaries.latest()))
+
+    async def _events(self, most: int, after: int, room: int = MOST_CHARACTERS) -> dict[str, Any]:
+        """The newest events that the form wants; without a journal why there are none."""
+        activity, wanted = self._console.parts.get(Activity), FeedFilter.of(request.args)
+        context: dict[str, Any] = {"filter": wanted, "after": after, "trouble": "", "position": activity.head}
+        try:
+            page: JournalPage = await activity.page(wanted.wanted, most, after)
+            unknown = self._happenings.unknown(page.events)
+            titles = await self._console.parts.get(Claims).task_titles(unknown)
+            lines = await self._lines([_span_of(*one) for event in unknown if (one := _version_of(event))])
+        except DatabaseFailed as failure:
+            return context | {"trouble": str(failure), "rows": tuple, "count": 0, "is_cut": False}
+        count = len(page.events)
+
+        def rows() -> list[Row]:
+            return fold(self._happenings.rows(page.events, titles, room, lines))
+
+        return context | {"rows": rows, "count": count, "position": page.head, "is_cut": page.is_cut}
+
+    async def _lines(self, versions: Sequence[Span]) -> Mapping[Span, tuple[int, int]]:
+        """What versions changed; nothing while the history cannot be read, which the headline tells."""
+        try:
+            return await self._console.parts.get(NoteHistory).line_counts(versions)
+        except HistoryFailed:
+            return {}
+
+
+def _state(summary: Summary) -> dict[str, Any]:
+    samples = summary.samples
+    minute = samples[-MINUTE:]
+    seconds = sum(each.seconds for each in minute)
+    return {
+        "summary": summary,
+        "health": summary.health,
+        "writes": sum(each.writes for each in minute) * 60 / seconds if seconds else None,
+        "searches": sum(each.searches for each in minute) * 60 / seconds if seconds else None,
+        "writing": sparkline([each.a_minute(each.writes) for each in samples]),
+        "searching": sparkline([each.a_minute(each.searches) for each in samples]),
+    }

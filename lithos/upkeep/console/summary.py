@@ -1,0 +1,200 @@
+"""The state of the server as the overview tells it; all consoles share one for a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import trio
+from attrs import frozen
+
+from lithos.catalogue.catalogue import Catalogue
+from lithos.core.errors import LithosError
+from lithos.core.findings import Report
+from lithos.core.journal.agents import Agent
+from lithos.core.learning.edges import RESOLUTIONS
+from lithos.front.console.console import Console, Refused
+from lithos.front.console.formats import plural
+from lithos.front.console.wording import OWN_AGENTS, in_words
+from lithos.services.shared import Shared
+from lithos.services.state import ServerState
+from lithos.services.tasks.agents import Agents
+from lithos.services.tasks.holdings import Claims, Holding, Holdings
+from lithos.stores.sqlite import DatabaseFailed
+from lithos.upkeep.checks.care import Concerns
+from lithos.upkeep.checks.samples import Sample, Samples
+from lithos.upkeep.checks.worth import WorthCounter
+from lithos.upkeep.evaluation.model_worth import Worth
+
+T = TypeVar("T")
+
+#: Seconds for which a summary is shared, and for one part of it.
+AGE, PATIENCE = 3.0, 3.0
+#: Claims that are looked at, of which the template shows some.
+SHOWN_CLAIMS: Final = 60
+#: How long ago an agent that counts as active was seen.
+ACTIVE: Final = timedelta(hours=1)
+#: Checks whose notes are counted on the overview: what these are called, and where they are listed.
+COUNTED: Final[Mapping[str, tuple[str, str]]] = {
+    "quarantined": ("quarantined", "/console/notes?status=quarantined"),
+    "suspect": ("suspect", "/console/notes?status=suspect"),
+    "duplicated": ("with a second file", "/console/#duplicated"),
+    "conflict_copies": ("with a conflict copy", "/console/#conflict_copies"),
+    "conflict_markers": ("with a conflict of git", "/console/#conflict_markers"),
+    "expired": ("expired", "/console/notes?status=expired"),
+}
+
+
+def counted(report: Report) -> tuple[tuple[str, str], ...]:
+    """How many notes have which warnings, each with where they are listed."""
+    return tuple(
+        (plural(report.groups[name].total, words, words), address)
+        for name, (words, address) in COUNTED.items()
+        if name in report.groups
+    )
+
+
+@frozen
+class Health:
+    """Whether the server is well: `status` is the worst of the components, told as by `/health`."""
+
+    status: str
+    sentence: str
+    components: Mapping[str, Mapping[str, Any]]
+
+    def details(self, component: str) -> str:
+        """What a component tells beside its status, in words."""
+        return ", ".join(
+            f"{name.replace('_', ' ')} {f'{value:,}' if isinstance(value, int) else in_words(value)}"
+            for name, value in self.components[component].items()
+            if name not in ("status", "error") and value not in (None, "", 0)
+        )
+
+
+@frozen
+class ActiveAgent:
+    """An agent that was seen lately or holds something; `seen` is None for one that is not known."""
+
+    id: str
+    seen: datetime | None
+    holds: tuple[Holding, ...]
+
+
+@frozen(kw_only=True)
+class Summary:
+    """What the overview shows beside the feed; None for what could not be told, for which see `untold`."""
+
+    health: Health
+    numbers: Mapping[str, Any] | None
+    agents: tuple[ActiveAgent, ...]
+    held: Holdings | None
+    conflicts: Sequence[Mapping[str, Any]] | None
+    concerns: Report | None
+    samples: Sequence[Sample]
+    #: Notes whose frontmatter cannot be read, and files that cannot be served; not second files of a note.
+    unreadable: int
+    #: Changes that wait for a person: how many, their name, its plural, and where they are listed.
+    waiting: tuple[tuple[int, str, str, str], ...]
+    #: What the notes were worth in the last days.
+    worth: Worth | None
+    untold: tuple[str, ...]
+
+    @property
+    def knowledge(self) -> tuple[tuple[str, str], ...]:
+        """What in the notes waits for somebody: how many of what, and where they are listed."""
+        rows = [
+            *self.waiting,
+            (len(self.conflicts or ()), "conflict", "conflicts", "/console/#conflicts"),
+            (self.unreadable, "unreadable", "unreadable", "/console/notes?status=broken"),
+        ]
+        told = [(plural(count, one, many), address) for count, one, many, address in rows if count]
+        warned = counted(self.concerns) if self.concerns is not None else ()
+        place = len(told) - bool(self.unreadable)
+        return (*told[:place], *warned, *told[place:])
+
+
+def shared_summary(console: Console) -> Shared[Summary]:
+    """The summary, made at most once in `AGE` seconds, whoever asks."""
+    return Shared(partial(_sum_up, console), AGE)
+
+
+async def _sum_up(console: Console) -> Summary:
+    parts, counts, untold = console.parts, console.waiting(), list[str]()
+    now = parts.clock()
+    _, report = await parts.get(ServerState).report()
+    numbers = await attempt("the numbers", parts.get(ServerState).stats(), untold)
+    held = await attempt("claims", parts.get(Claims).holdings(now, SHOWN_CLAIMS), untold)
+    edges = await attempt("conflicts", console.call("lithos_edge_list", type="contradicts"), untold)
+    seen = parts.get(Agents).list_agents(None, now - ACTIVE)
+    return Summary(
+        health=health_of(report),
+        numbers=numbers,
+        agents=_join(seen, held),
+        held=held,
+        conflicts=None if edges is None else _open_conflicts(parts.get(Catalogue), edges["edges"]),
+        concerns=await parts.get(Concerns).lately(),
+        samples=parts.get(Samples).taken,
+        unreadable=_unreadable_in(parts.get(Catalogue)),
+        waiting=tuple(
+            (counts.get(each.address, 0), each.one, each.many, each.address) for each in console.pages.waiting
+        ),
+        worth=await attempt("what the notes were worth", parts.get(WorthCounter).shared.latest(), untold),
+        untold=tuple(untold),
+    )
+
+
+def _open_conflicts(catalogue: Catalogue, edges: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The unsettled ones, newest first, with the titles of their notes."""
+    found: list[Mapping[str, Any]] = []
+    for edge in reversed(edges):
+        ends = catalogue.get(edge["from_id"]), catalogue.get(edge["to_id"])
+        if edge.get("conflict_state") not in RESOLUTIONS and None not in ends:
+            titles = [entry.note.title for entry in ends if entry is not None]
+            found.append({**edge, "from_title": titles[0], "to_title": titles[1]})
+    return found
+
+
+def _unreadable_in(catalogue: Catalogue) -> int:
+    return len(catalogue.broken) + sum(each.note_id is None for each in catalogue.skipped.values())
+
+
+async def attempt(what: str, asked: Awaitable[T], untold: list[str]) -> T | None:
+    """The result; None, with a reason in `untold`, where a store does not answer."""
+    reason = f"no answer within {PATIENCE:g} s"
+    with trio.move_on_after(PATIENCE):
+        try:
+            return await asked
+        except (LithosError, Refused, DatabaseFailed) as failure:
+            reason = str(failure)
+    untold.append(f"{what[0].upper()}{what[1:]} cannot be told now: {reason}")
+    return None
+
+
+def _join(seen: Sequence[Agent], held: Holdings | None) -> tuple[ActiveAgent, ...]:
+    """Those who hold something first, each group most recent first."""
+    holds: dict[str, list[Holding]] = {}
+    for holding in held.shown if held is not None else ():
+        holds.setdefault(holding.claim.agent, []).append(holding)
+    times = {agent.id: agent.last_seen_at for agent in seen}
+    ids = [agent for agent in times if agent in holds]
+    ids += [agent for agent in holds if agent not in times]
+    # What Lithos did under a name of its own, such as an undo, is in the feed: nobody is at work there.
+    ids += [agent for agent in times if agent not in holds and agent not in OWN_AGENTS]
+    return tuple(ActiveAgent(each, times.get(each), tuple(holds.get(each, ()))) for each in ids)
+
+
+def health_of(report: Mapping[str, Any]) -> Health:
+    """The body of `/health` in words."""
+    components = report["components"]
+    statuses = [part["status"] for part in components.values()]
+    worst = next((status for status in ("unavailable", "degraded", "warming") if status in statuses), "ok")
+    number = statuses.count("unavailable") + statuses.count("degraded")
+    if worst == "ok":
+        sentence = "The server is well."
+    elif worst == "warming":
+        sentence = "The server is getting ready; everything can be used meanwhile."
+    else:
+        sentence = "1 component needs attention." if number == 1 else f"{number} components need attention."
+    return Health(worst, sentence, components)

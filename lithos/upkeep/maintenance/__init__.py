@@ -1,0 +1,7 @@
+"""Commands of upkeep: backup, export, checks, maintenance.
+
+`lithos.app` alone uses it.
+Never here: rules of checks.
+"""
+
+ROLE = "commands"

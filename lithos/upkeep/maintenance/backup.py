@@ -1,0 +1,291 @@
+"""Backup of a data directory, also while it is served, and restore (docs/spec/lifecycle.md §8)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from attrs import frozen
+
+from lithos import __version__
+from lithos.config.catalogue import Config
+from lithos.core.times import format_time
+from lithos.kernel.parts import utc_now
+from lithos.kernel.settings import StorageConfig
+from lithos.notes.opening import make_lock, open_notes
+from lithos.stores import PRIVATE_FOLDER, TOKEN_FILES
+from lithos.stores.history.store import HISTORY
+from lithos.stores.lock import is_owned
+from lithos.stores.notes.displaced import DISPLACED
+from lithos.upkeep.files import backup
+from lithos.upkeep.files.backup import PRIVATE, VAULT, BackupIndex, BackupRefused, FoundLinks, SavedFile, Told
+
+__all__ = ["BackupRefused", "Restored", "back_up", "back_up_to_tar", "restore"]
+
+#: Edges first: an event leaves the outbox of `edges.db` when the journal, copied later, has it. Versions of
+#: changes after the copy are caught up from the notes, which are copied last.
+DATABASES = ("edges.db", "stats.db", HISTORY, "coordination.db")
+
+
+def _ignore(done: int, total: int) -> None:
+    """Nobody looks."""
+
+
+def back_up(config: Config, target: Path, *, told: Told = _ignore) -> BackupIndex:
+    """Copy everything that cannot be rebuilt to `target`, which must be empty or absent. Blocks.
+
+    It holds everything acknowledged before it began. Raises `BackupRefused`, `OSError`, `CorruptDatabase`;
+    what was copied by then has no `backup.json`.
+    """
+    data, vault = config.of(StorageConfig).data_dir, config.of(StorageConfig).vault
+    notes = config.of(StorageConfig).notes_folder
+    _check_target(config.of(StorageConfig), target)
+    started = utc_now()
+    target.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+    is_live = is_owned(data / PRIVATE / "lock")
+    saved: dict[str, SavedFile] = {}
+    for name in DATABASES:
+        copied = backup.copy_database(data / PRIVATE / name, target / PRIVATE / name, is_live=is_live)
+        if copied is not None:
+            saved[f"{PRIVATE}/{name}"] = copied
+    prefix = VAULT if vault is not None else notes.relative_to(data).as_posix()
+    sources = {f"{prefix}/{path}": notes / path for path in _list_notes(config.of(StorageConfig))}
+    sources |= {path: data / path for path in _list_state(data)}
+    for number, (path, source) in enumerate(sources.items(), start=1):
+        copied = backup.copy_file(source, target / path)
+        if copied is not None:
+            saved[path] = copied
+        told(number, len(sources))
+    links = backup.find_links(notes) if vault is None else _links_of_vault(config.of(StorageConfig), saved)
+    index = BackupIndex(
+        format=backup.FORMAT,
+        version=__version__,
+        started_at=format_time(started),
+        finished_at=format_time(utc_now()),
+        journal_head=backup.journal_head(target / PRIVATE / "coordination.db"),
+        counts=_count(saved, prefix),
+        files=saved,
+        links={f"{prefix}/{link}": target for link, target in links.inside.items()},
+        left_out=tuple(f"{prefix}/{link}" for link in links.elsewhere),
+        notes=prefix,
+    )
+    backup.write_index(target, index)
+    return index
+
+
+def back_up_to_tar(config: Config, target: Path, *, told: Told = _ignore) -> BackupIndex:
+    """The same as one archive, which appears when it is whole. Blocks."""
+    if target.exists():
+        raise BackupRefused(f"{target} exists already. Name another file.")
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.absolute().parent) as folder:
+        staged = Path(folder)
+        index = back_up(config, staged / "backup", told=told)
+        archive = staged / target.name
+        with tarfile.open(archive, "w") as tar:
+            tar.add(staged / "backup", arcname=".")
+        with archive.open("rb") as written:
+            os.fsync(written.fileno())
+        archive.replace(target)
+    return index
+
+
+def _check_target(storage: StorageConfig, target: Path) -> None:
+    data, notes = storage.data_dir, storage.notes_folder
+    if not notes.is_dir():
+        if storage.vault is not None:
+            raise BackupRefused(f"There is no folder {notes}. Name the folder of your notes with --vault.")
+        raise BackupRefused(
+            f"There are no notes in {data}: the folder {notes.name} is missing. Name the data directory with "
+            "--data-dir, or put the folder back."
+        )
+    if target.resolve().is_relative_to(notes.resolve()):
+        raise BackupRefused(
+            f"{target} is among the notes and would become part of them. Choose another place."
+        )
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise BackupRefused(f"{target} is not empty. Choose an empty or a new directory.")
+
+
+def _list_notes(storage: StorageConfig) -> list[str]:
+    """The notes and what lies beside them; of a vault its notes alone, by the names of their own files."""
+    if storage.vault is None:
+        return list(backup.walk_files(storage.notes_folder))
+    root = os.path.realpath(storage.vault)
+    found = (file.path for file in open_notes(storage).list_notes())
+    return [path for path in found if os.path.realpath(f"{root}/{path}") == f"{root}/{path}"]
+
+
+def _links_of_vault(storage: StorageConfig, saved: Mapping[str, SavedFile]) -> FoundLinks:
+    """The links of a vault through which notes are reached; what they lead to is in the backup."""
+    assert storage.vault is not None
+    links, files = backup.find_links(storage.vault), open_notes(storage)
+    kept: dict[str, str] = {}
+    for link, target in links.inside.items():
+        if any(part.startswith(".") for part in link.split("/")) or files.ignored.covers(link):
+            continue
+        reached = os.path.normpath(f"{VAULT}/{os.path.dirname(link)}/{target}")
+        if reached in saved or any(path.startswith(f"{reached}/") for path in saved):
+            kept[link] = target
+    return FoundLinks(kept)
+
+
+def _list_state(data: Path) -> Iterator[str]:
+    """What else is copied as it is: configuration, hashes of tokens, history, displaced texts."""
+    if (data / "config.yaml").is_file():
+        yield "config.yaml"
+    yield from (f"{PRIVATE}/{name}" for name in TOKEN_FILES if (data / PRIVATE / name).is_file())
+    for name in ("migrations", DISPLACED):
+        folder = data / PRIVATE / name
+        if folder.is_dir():
+            yield from (f"{PRIVATE}/{name}/{path}" for path in backup.walk_files(folder))
+
+
+def _count(saved: dict[str, SavedFile], notes: str) -> dict[str, int]:
+    return {
+        "files": len(saved),
+        "notes": sum(path.startswith(f"{notes}/") and path.endswith(".md") for path in saved),
+        "bytes": sum(file.size for file in saved.values()),
+    }
+
+
+@frozen
+class Restored:
+    """What was restored, and where the former content is now, if there was any."""
+
+    index: BackupIndex
+    aside: Path | None
+
+
+def restore(config: Config, source: Path, *, force: bool = False, told: Told = _ignore) -> Restored:
+    """Put a backup (directory or tar) in the place of the data directory, every hash verified before. Blocks.
+
+    With `force` the content that is there is moved aside within it. Raises `AlreadyOwned`,
+    `BackupRefused`, `OSError`. With a vault the notes go there, which must be empty or absent; without one
+    a backup of a vault is refused.
+    """
+    data, vault = config.of(StorageConfig).data_dir, config.of(StorageConfig).vault
+    with _as_directory(source) as directory:
+        index = backup.read_index(directory)
+        _check_vault(vault, data, index)
+        backup.verify_files(directory, index, told)
+        data.mkdir(parents=True, exist_ok=True)
+        if not force:
+            _require_empty(data)
+        if vault is not None:
+            vault.mkdir(parents=True, exist_ok=True)
+        lock = make_lock(config.of(StorageConfig))
+        lock.acquire(format_time(utc_now()))
+        try:
+            backup.finish_restore(data)  # an earlier one may have been killed
+            if not force:
+                _require_empty(data)
+            return Restored(index, _replace_content(data, vault, directory, index, utc_now()))
+        finally:
+            lock.release()
+
+
+def _require_empty(data: Path) -> None:
+    occupied = _content(data)
+    if occupied:
+        raise BackupRefused(
+            f"{data} is not empty ({', '.join(sorted(occupied)[:5])}). Choose an empty one with "
+            "--data-dir, or add --force: then its content is moved aside, not deleted."
+        )
+
+
+def _check_vault(vault: Path | None, data: Path, index: BackupIndex) -> None:
+    """Notes of a vault go to an empty vault only: nothing in one is ever moved or replaced."""
+    if vault is None:
+        if index.notes == VAULT:
+            raise BackupRefused(
+                "This backup holds the notes of a vault. Say with --vault PATH where they go: an empty or a "
+                "new folder."
+            )
+        return
+    if vault.exists() and (not vault.is_dir() or any(vault.iterdir())):
+        raise BackupRefused(
+            f"The vault {vault} is not empty, and nothing in a vault is ever replaced. Choose an empty or a "
+            "new folder with --vault, then copy from there what you miss."
+        )
+    if os.path.realpath(vault).startswith(os.path.realpath(data) + os.sep):
+        raise BackupRefused(
+            f"The vault {vault} is inside of the data directory {data}. Choose a folder elsewhere with "
+            "--vault."
+        )
+
+
+@contextmanager
+def _as_directory(source: Path) -> Iterator[Path]:
+    if source.is_dir():
+        yield source
+        return
+    if not source.exists():
+        raise BackupRefused(f"There is no {source}. Name the directory or tar file of a backup.")
+    with tempfile.TemporaryDirectory(prefix="lithos-restore-") as folder:
+        try:
+            with tarfile.open(source) as tar:
+                tar.extractall(folder, filter="data")
+        except (tarfile.TarError, EOFError) as damage:
+            raise BackupRefused(
+                f"{source} is no readable tar file ({damage}). Use another backup."
+            ) from damage
+        yield Path(folder)
+
+
+def _content(data: Path) -> list[str]:
+    """What a restore would replace: all but the lock and what earlier ones moved aside."""
+    names = [path.name for path in data.iterdir() if not path.name.startswith(backup.ASIDE)]
+    private = data / PRIVATE
+    if PRIVATE in names and private.is_dir() and {path.name for path in private.iterdir()} <= {"lock"}:
+        names.remove(PRIVATE)
+    return names
+
+
+def _replace_content(
+    data: Path, vault: Path | None, source: Path, index: BackupIndex, now: datetime
+) -> Path | None:
+    """Stage a copy, move what is there aside, put the copy in its place; notes go to the vault, if any."""
+    stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    staged = Path(tempfile.mkdtemp(prefix=backup.STAGED, dir=data))
+    try:
+        for name, saved in index.files.items():
+            copied = backup.copy_file(source / name, staged / name)
+            if copied is None or copied.sha256 != saved.sha256:
+                raise BackupRefused(f"{name} changed while it was restored. Nothing was replaced; try again.")
+        backup.make_links(staged, index.links)
+        if vault is not None:
+            _fill_vault(vault, staged / index.notes)
+        backup.move_counters_ahead(staged / PRIVATE / "coordination.db", now)
+        backup.sync_folders(staged)
+        staged.rename(data / f"{backup.READY}{stamp}")
+    except BaseException:
+        shutil.rmtree(staged, ignore_errors=True)
+        raise
+    return backup.finish_restore(data)
+
+
+def _fill_vault(vault: Path, staged: Path) -> None:
+    """Copy the staged notes to the empty vault, which may be on another disk; all or nothing."""
+    if not staged.is_dir():
+        return
+    try:
+        for top in sorted(staged.iterdir()):
+            if top.is_dir() and not top.is_symlink():
+                shutil.copytree(top, vault / top.name, symlinks=True)
+            else:
+                shutil.copy2(top, vault / top.name, follow_symlinks=False)
+        for path in backup.walk_files(vault):
+            with (vault / path).open("rb") as written:
+                os.fsync(written.fileno())
+        backup.sync_folders(vault)
+    except BaseException:
+        for top in vault.iterdir():
+            shutil.rmtree(top) if top.is_dir() and not top.is_symlink() else top.unlink()
+        raise
+    shutil.rmtree(staged)

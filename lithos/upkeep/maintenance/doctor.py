@@ -1,0 +1,167 @@
+"""`lithos doctor`: diagnoses an installation check by check, with advice; the checks of owner and port.
+
+It changes nothing but for dot-named probe files, which it removes. Checks are isolated: one that fails or
+hangs is reported, and the others run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import trio
+
+from lithos.config.catalogue import Config
+from lithos.core.findings import DOCTOR, CheckResult, Finding, check, fail, has_data, ok, warn
+from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachable
+from lithos.front.server.sockets import CannotListen, PortInUse, open_listeners
+from lithos.kernel.parts import utc_now
+from lithos.kernel.running import RunServer
+from lithos.kernel.settings import StorageConfig
+from lithos.server.settings import ServerConfig
+from lithos.stores.indexes.embedder import load_embedder
+from lithos.stores.lock import is_owned, read_owner
+from lithos.upkeep.checks.checks import Ownership, Patient, look_aside
+from lithos.upkeep.checks.inspection import examine
+from lithos.upkeep.files.probes import name_listener
+from lithos.upkeep.surveying import survey_of
+
+#: Seconds for a server to say its address after it took the lock, and to answer.
+_ADDRESS_WAIT: Final = 3.0
+_ANSWER_WAIT: Final = 5.0
+
+
+async def look_at_owner(config: Config) -> Ownership:
+    """Who owns it now; one that starts gets a moment to say its address. Raises `OSError`."""
+    lock = config.of(StorageConfig).data_dir / ".lithos" / "lock"
+    deadline = trio.current_time() + _ADDRESS_WAIT
+    while True:
+        is_live = await look_aside(lambda: is_owned(lock))
+        record = await look_aside(lambda: read_owner(lock))
+        if not is_live or (record is not None and record.url) or trio.current_time() > deadline:
+            return Ownership(is_live, record)
+        await trio.sleep(0.1)
+
+
+@check("owner", DOCTOR, place=60, when=has_data)
+async def check_owner(patient: Patient) -> AsyncIterator[Finding]:
+    """Whether the owner, if there is one, answers and is well."""
+    patient.owner = await look_at_owner(patient.config)
+    for each in await _ask_owner(patient.owner, patient.config.of(ServerConfig).auth_token):
+        yield each
+
+
+async def _ask_owner(owner: Ownership, token: str | None) -> list[Finding]:
+    record = owner.record
+    if not owner.is_live:
+        left = f" Process {record.pid} left its lock file, which is no obstacle." if record else ""
+        return [ok(f"No server runs.{left}")]
+    if record is None or record.url is None:
+        who = f"process {record.pid} on {record.host}" if record else "some process"
+        return [
+            warn(
+                f"The data directory is in use by {who}, which has told no address.",
+                "It may be starting, or a command works there: run doctor again in a moment. "
+                "If it stays like this, look at its log and restart it.",
+            )
+        ]
+    who = f"process {record.pid} on {record.host}, serving {record.url} since {record.started_at}"
+    client = OwnerClient(record.url, record.token or token, _ANSWER_WAIT)
+    try:
+        health = await client.health()
+    except (OwnerUnreachable, OwnerRefuses) as failure:
+        return [
+            fail(
+                f"The owner ({who}) does not answer: {failure}",
+                f"To restart it, stop process {record.pid} on {record.host} and start the server again; "
+                "nothing that it acknowledged is lost.",
+            )
+        ]
+    # Commands pass with the token of the lock file; agents, with the one configured here, might not.
+    configured = OwnerClient(record.url, token, _ANSWER_WAIT)
+    for asking in [client, configured] if token else [client]:
+        try:
+            await asking.call("lithos_stats", {})
+        except (OwnerUnreachable, OwnerRefuses) as failure:
+            asked = "this command" if asking is client else "the token that is configured here"
+            return [
+                *_ailments(health),
+                fail(
+                    f"The owner ({who}) is up, but refuses {asked}: {failure}",
+                    "Give commands and agents the settings that the server was started with.",
+                ),
+            ]
+    return [*_ailments(health), ok(f"In use by {who}; it answers.")]
+
+
+def _ailments(health: Mapping[str, Any]) -> list[Finding]:
+    return [
+        warn(
+            f"The server says of its {name}: {part.get('error', part['status'])}.",
+            "Look at its log, and at the other checks.",
+        )
+        for name, part in health["components"].items()
+        if part["status"] in ("degraded", "unavailable")
+    ]
+
+
+@check("port", DOCTOR, place=70)
+async def check_port(patient: Patient) -> AsyncIterator[Finding]:
+    """Whether the configured port is free, or taken by the owner itself."""
+    server, owner = patient.config.of(ServerConfig), patient.owner
+    host, port = server.host, server.port
+    if port == 0:
+        yield ok("Any free port will do (server.port 0).")
+        return
+    if owner.is_live and owner.record is not None and urlsplit(owner.record.url or "").port == port:
+        yield ok(f"Port {port} is used by the owner itself.")
+        return
+    try:
+        for listener in await open_listeners(host, port):
+            await listener.aclose()
+    except PortInUse:
+        cause = f"Port {port} on {host} is in use by {await _name_user(port)}."
+        way_out = "Stop that program, or choose another port with --port or server.port (LITHOS_PORT)."
+        # A server on stdio listens elsewhere.
+        yield fail(cause, way_out) if server.transport != "stdio" else warn(cause, f"For HTTP: {way_out}")
+    except CannotListen as failure:
+        yield fail(str(failure), "")
+    else:
+        yield ok(f"Port {port} on {host} is free.")
+
+
+async def _name_user(port: int) -> str:
+    process = await look_aside(lambda: name_listener(port)) or "a process that cannot be told"
+    try:
+        health = await OwnerClient(f"http://127.0.0.1:{port}", None, _ANSWER_WAIT).health()
+        return f"another Lithos ({health['version']}) in {process}"
+    except (OwnerUnreachable, OwnerRefuses, KeyError, TypeError):
+        return f"another program, {process}"
+
+
+#: Seconds for one check. Reading 10,000 notes takes about five, a huge database some more.
+BOUND: Final = 60.0
+
+
+def make_patient(
+    config: Config,
+    run_server: RunServer | None = None,
+    problems: Sequence[str] = (),
+    warnings: Sequence[str] = (),
+) -> Patient:
+    """An installation as it is seen from outside."""
+    return Patient(
+        config=config,
+        clock=utc_now,
+        run_server=run_server,
+        problems=problems,
+        warnings=warnings,
+        load=load_embedder,
+        take_survey=lambda: survey_of(config, utc_now()),
+    )
+
+
+async def examine_all(patient: Patient, tell: Callable[[CheckResult], None]) -> list[CheckResult]:
+    """Run all applicable checks, reporting each result as soon as it is there."""
+    return await examine(patient, DOCTOR, BOUND, tell)

@@ -1,0 +1,100 @@
+"""Everything a data directory knows, as one JSON object a line; also beside a running server."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from lithos.config.catalogue import Config
+from lithos.core.learning.edges import EdgeFilter
+from lithos.core.notes.document import parse_document
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import from_nanoseconds
+from lithos.kernel.parts import utc_now
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
+from lithos.stores.learning.edges import EdgeStore
+from lithos.stores.notes.values import OutsideKnowledge
+from lithos.tools.contract.rows import row_of
+from lithos.tools.memory import edge_row
+from lithos.tools.rows.notes import metadata_row
+from lithos.upkeep.checks.validation import Survey
+from lithos.upkeep.files.backup import copy_database
+from lithos.upkeep.surveying import survey_of
+
+#: A time before every claim's end.
+_EVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def export_objects(config: Config) -> Iterator[dict[str, Any]]:
+    """Notes, agents, tasks, claims, findings, task edges and edges; `kind` says which. Blocks.
+
+    The databases are those of one moment, copied before the notes are read. Raises `FileNotFoundError`
+    without a folder of notes, `CorruptDatabase` and `OSError`.
+    """
+    now = utc_now()
+    survey = survey_of(config, now)
+    with tempfile.TemporaryDirectory(prefix="lithos-export-") as folder:
+        copies = Path(folder)
+        held = {
+            name: copy_database(survey.private / name, copies / name, is_live=survey.is_live) is not None
+            for name in ("edges.db", "coordination.db")
+        }
+        yield from _export_notes(survey)
+        if held["coordination.db"]:
+            yield from _export_coordination(copies / "coordination.db", now)
+        if held["edges.db"]:
+            yield from _export_edges(copies / "edges.db", now)
+
+
+def _export_notes(survey: Survey) -> Iterator[dict[str, Any]]:
+    for entry in sorted(survey.catalogue, key=lambda each: each.path):
+        try:
+            source = survey.files.read(entry.path)
+            modified = from_nanoseconds(source.state.mtime_ns)
+            document = parse_document(
+                source.data, entry.path, modified, entry.note.id, survey.catalogue.style
+            )
+        except (OSError, OutsideKnowledge, UnreadableNote) as problem:
+            yield {"kind": "problem", "path": entry.path, "id": entry.note.id, "reason": str(problem)}
+            continue
+        yield {
+            "kind": "note",
+            "id": entry.note.id,
+            "path": entry.path,
+            "title": entry.note.title,
+            "content": document.content,
+            "metadata": metadata_row(entry.note, entry.namespace),
+        }
+
+
+def _export_coordination(path: Path, now: datetime) -> Iterator[dict[str, Any]]:
+    store = CoordinationStore.open(path, now)
+    try:
+        for agent in sorted(store.agents(), key=lambda each: each.first_seen_at):
+            yield {"kind": "agent", **row_of(agent)}
+        rows = store.rows(TaskRows)
+        tasks = list(reversed(rows.tasks()))
+        yield from ({"kind": "task", **row_of(task)} for task in tasks)
+        for claims in rows.active_claims(_EVER).values():
+            yield from ({"kind": "claim", "task_id": claim.task_id, **row_of(claim)} for claim in claims)
+        for task in tasks:
+            yield from (
+                {"kind": "finding", "task_id": task.id, **row_of(found)} for found in rows.findings(task.id)
+            )
+            for edge in map(row_of, rows.edges_from(task.id)):
+                ends = {"from_task_id": edge.pop("source"), "to_task_id": edge.pop("target")}
+                yield {"kind": "task_edge", **ends, **edge}
+    finally:
+        store.close()
+
+
+def _export_edges(path: Path, now: datetime) -> Iterator[dict[str, Any]]:
+    store = EdgeStore.open(path, now)
+    try:
+        yield from ({"kind": "edge", **edge_row(edge)} for edge in store.edges(EdgeFilter()))
+    finally:
+        store.close()

@@ -1,0 +1,7 @@
+"""Worth and likely names as values.
+
+Its own package and those after it use it.
+Never here: files, clocks, threads and logs.
+"""
+
+ROLE = "model"
