@@ -91,7 +91,7 @@ _SERVER: Final = f'''\
 import os
 import sys
 
-from lithos.cli import main
+from lithos.app.main import main
 
 chosen = os.environ.get("LITHOS_DATA_DIR", "").strip()
 if not chosen or chosen.startswith("${{"):  # a client leaves the name of an empty setting as it is

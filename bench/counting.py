@@ -120,7 +120,7 @@ def main() -> int:
     control = socket.socket(fileno=int(descriptor))
     threading.Thread(target=counter.answer, args=[control], daemon=True).start()
     counter.install()
-    from lithos.cli import main as lithos  # noqa: PLC0415 - after the counters
+    from lithos.app.main import main as lithos  # noqa: PLC0415 - after the counters
 
     sys.argv[1:] = arguments
     return lithos()

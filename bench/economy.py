@@ -46,7 +46,7 @@ from bench.judged import Collection, JudgedQuery, read_collections
 from bench.rankings import called, mean
 from bench.report import print_report
 from bench.vaults import Vaults
-from lithos.app import Server
+from lithos.app.server import Server
 from lithos.core.principals import OWNER
 from lithos.core.text.analysis import fold, words
 from lithos.server.settings import ServerConfig

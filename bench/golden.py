@@ -7,7 +7,7 @@ Two recordings of one commit are the same bytes: `bench/golden_world.py` leaves 
 On a busy machine the commands that ask a running server can take longer: all later times then differ, and
 nothing else. Record both revisions while no other work runs.
 
-The product is used from outside alone: `lithos.cli.main`, in this process, and HTTP and stdio to the server
+The product is used from outside alone: `lithos.app.main`, in this process, and HTTP and stdio to the server
 it starts. So the same script records code whose modules have moved: it imports that and `docs.generate`.
 
 Masked: the temporary folder, that of the virtual environment, the server's port, process ids, what was

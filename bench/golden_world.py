@@ -96,7 +96,7 @@ class World:
 
     def run(self, *arguments: str, driver: Driver | None = None, text: str = "") -> Done:
         """A command of the product in this process; a `driver` runs beside its event loop."""
-        from lithos.cli import main  # noqa: PLC0415 - after `enter`
+        from lithos.app.main import main  # noqa: PLC0415 - after `enter`
 
         self.begin_step()
         self.now, self.limit, self._driver = math.floor(self.now) + 1.0, math.inf, driver
@@ -111,7 +111,7 @@ class World:
 
     async def run_beside(self, *arguments: str) -> Done:
         """A command in a thread of its own, beside the server that runs in this one."""
-        from lithos.cli import main  # noqa: PLC0415 - after `enter`
+        from lithos.app.main import main  # noqa: PLC0415 - after `enter`
 
         self.begin_step()
         self.limit = math.floor(self.now) + 0.9

@@ -30,7 +30,7 @@ from bench.logistic import Logistic, Matrix, fit_logistic, threshold_at
 from bench.quality import add_collection_options, distinct_layouts
 from bench.report import print_report
 from bench.vaults import Vaults, vault_folder
-from lithos.app import Server
+from lithos.app.server import Server
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.learning import match
 from lithos.services.search.search import Search, SearchRequest

@@ -12,7 +12,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from bench.judged import JudgedQuery
-from lithos.app import Server
+from lithos.app.server import Server
 from lithos.core.principals import COMMAND, Principal
 from lithos.core.text.analysis import fold, words
 from lithos.services.search.search import Search, SearchRequest

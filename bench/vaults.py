@@ -13,7 +13,7 @@ import trio
 from attrs import frozen
 
 from bench.judged import Collection
-from lithos.app import Server, running_server
+from lithos.app.server import Server, running_server
 from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.memory.settings import LcmaConfig

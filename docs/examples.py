@@ -17,7 +17,7 @@ from typing import Any, Final
 import trio
 from attrs import define
 
-from lithos.app import Server, running_server
+from lithos.app.server import Server, running_server
 from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.search.settings import SearchConfig

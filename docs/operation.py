@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from docs.tables import as_code, make_table
-from lithos.cli.options import make_parser
+from lithos.app.options import make_parser
 from lithos.config.catalogue import DECLARED, OLDER_NAMES, SETTINGS, SHORT_VARIABLES, Setting
 from lithos.config.retired import RETIRED
 from lithos.metrics import _COUNTERS, _HISTOGRAMS, GAUGES

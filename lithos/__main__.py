@@ -2,6 +2,6 @@
 
 import sys
 
-from lithos.cli import main
+from lithos.app.main import main
 
 sys.exit(main())

@@ -15,14 +15,14 @@ import trio
 from attrs import define, field
 
 import lithos.actors.indexing.accurate
-import lithos.app
+import lithos.app.server
 import lithos.search.capability
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import Flush
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.writing.outside_changes import OutsideFiles
 from lithos.actors.writing.writer import Writer
-from lithos.app import Server, running_server
+from lithos.app.server import Server, running_server
 from lithos.catalogue.note_reading import examine
 from lithos.config.catalogue import Config
 from lithos.core.events import REINDEX_COMPLETE
@@ -154,7 +154,9 @@ async def serving(
     config = Config(storage=storage, server=server, **sections)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lithos.search.capability, "load_embedder", load)
-        patch.setattr(lithos.app, "return_memory", lambda: False)  # the next server of this process uses it
+        patch.setattr(
+            lithos.app.server, "return_memory", lambda: False
+        )  # the next server of this process uses it
         patch.setattr(lithos.actors.indexing.accurate, "is_installed", lambda: transformer is not None)
         if transformer is not None:
             patch.setattr(lithos.search.capability, "load_transformer", transformer)

@@ -20,7 +20,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from lithos import __version__
-from lithos.cli.options import parse_arguments
+from lithos.app.options import parse_arguments
 from tests.cli.plugin.test_plugin import check_plugin, files_of, read
 from tests.release import bundle
 
@@ -228,10 +228,10 @@ def test_the_entry_serves_the_folder_that_the_client_chose(
     chosen: str | None, expected: str, tmp_path: Path
 ) -> None:
     zipfile.ZipFile(io.BytesIO(bundle.make_bundle())).extractall(tmp_path)
-    fake = tmp_path / "lithos" / "cli"
+    fake = tmp_path / "lithos" / "app"
     fake.mkdir(parents=True)
     (tmp_path / "lithos" / "__init__.py").write_text("")
-    (fake / "__init__.py").write_text(
+    (fake / "main.py").write_text(
         "import os\ndef main(words):\n    print(os.environ['LITHOS_DATA_DIR'], *words)\n"
     )
     environment = {"HOME": "/home/ann", "PYTHONPATH": str(tmp_path)}

@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from lithos.cli import main
-from lithos.cli.options import make_parser
+from lithos.app.main import main
+from lithos.app.options import make_parser
 
 BASH = shutil.which("bash")
 

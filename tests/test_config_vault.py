@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.cli.options import parse_arguments
+from lithos.app.options import parse_arguments
 from lithos.cli.session import check_places
 from lithos.config.load import load_config
 from lithos.kernel.settings import StorageConfig

@@ -16,8 +16,8 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import Flush
 from lithos.actors.writing.writer import Writer
 from lithos.app.capabilities import all_tools
+from lithos.app.options import make_parser
 from lithos.catalogue.catalogue import Catalogue
-from lithos.cli.options import make_parser
 from lithos.config.catalogue import SETTINGS
 from lithos.core.events import REINDEX_COMPLETE, Event, EventDraft
 from lithos.core.scopes import Scope, WriteScopes

@@ -8,12 +8,12 @@ import sys
 import pytest
 
 BRIDGE = (
-    "lithos.cli.session, lithos.cli.failures, lithos.cli.commands.serve, "
+    "lithos.cli.session, lithos.cli.failures, lithos.app.serving.serve, "
     "lithos.front.bridge.bridge, lithos.front.bridge.link"
 )
 #: What `lithos brief --hook` and `lithos checkpoint --hook` load in all; a client waits (behaviour 244).
 HOOK = (
-    "lithos.cli, lithos.clients.hooks.briefing, lithos.clients.hooks.checkpoint, "
+    "lithos.app.main, lithos.clients.hooks.briefing, lithos.clients.hooks.checkpoint, "
     "lithos.stores.lock, lithos.clients.files_session_cursors"
 )
 #: Loading the model that is built in, as nearly every server does.
@@ -23,7 +23,7 @@ HEAVY = (
 )  # fmt: skip
 STARTS = {
     BRIDGE: ("numpy", "tantivy", "usearch", "rustworkx", "hypercorn", "prometheus_client"),
-    "lithos.cli.commands.hosting": (
+    "lithos.app.serving.hosting": (
         "asyncio",
         "httpx2",
         "markdown_it",

@@ -11,8 +11,8 @@ import trio
 from attrs import frozen
 
 from lithos.actors.front_signals import FrontSignals
-from lithos.app import Server
 from lithos.app.capabilities import background, fronts, pages
+from lithos.app.server import Server
 from lithos.front.console.sessions import Sessions
 from lithos.front.front import Front
 from lithos.front.server.admissions import WrongTokens

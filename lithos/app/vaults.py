@@ -26,8 +26,9 @@ from lithos.actors.front_signals import FrontSignals
 from lithos.actors.indexing.models import Models
 from lithos.actors.kit import ActorGaveUp
 from lithos.actors.opening import Opening
-from lithos.app import Server, capabilities, running_vault, tuned_process
+from lithos.app import capabilities
 from lithos.app.front import FrontParts, front_parts
+from lithos.app.server import Server, running_vault, tuned_process
 from lithos.config.catalogue import Config
 from lithos.config.load import LoadedConfig
 from lithos.core.errors import first_of

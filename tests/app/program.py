@@ -14,7 +14,7 @@ from attrs import define
 
 import lithos.search.capability
 import lithos.upkeep.maintenance.maintenance
-from lithos.cli import main
+from lithos.app.main import main
 from tests.servers import load_once
 
 

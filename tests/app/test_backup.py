@@ -21,7 +21,7 @@ from lithos.actors.blocking import Threads
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.recording.catching_up import CatchingUp
 from lithos.actors.writing.writer import Writer
-from lithos.cli import main
+from lithos.app.main import main
 from lithos.config.catalogue import Config
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig

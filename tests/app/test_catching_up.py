@@ -12,7 +12,7 @@ from trio.testing import wait_all_tasks_blocked
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening
 from lithos.actors.recording.catching_up import CatchingUp
-from lithos.app import EMBEDDING, _catch_up
+from lithos.app.server import EMBEDDING, _catch_up
 from lithos.kernel.parts import Parts
 
 

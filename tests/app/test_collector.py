@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from lithos.app import running_server
+from lithos.app.server import running_server
 from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.server.settings import ServerConfig

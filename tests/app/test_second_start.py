@@ -13,7 +13,7 @@ import trio
 
 from lithos.actors import opening
 from lithos.actors.opening import Opening
-from lithos.app import Server, running_server
+from lithos.app.server import Server, running_server
 from lithos.catalogue import scan
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config

@@ -22,7 +22,7 @@ from lithos.actors.front_signals import FrontSignals
 from lithos.actors.opening import Opening
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.watcher import Watcher
-from lithos.app import Server, running_server
+from lithos.app.server import Server, running_server
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig
@@ -349,7 +349,7 @@ async def test_a_vault_that_disappears_during_the_first_scan_is_found_when_it_is
 async def test_a_vault_that_cannot_be_listed_is_tried_again(
     tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lithos.app.RESCAN", 0.01)
+    monkeypatch.setattr("lithos.app.server.RESCAN", 0.01)
     monkeypatch.setattr(opening, "SHORT", 0.05)
     real, is_broken = NoteFiles.list_notes, True
 

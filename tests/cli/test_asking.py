@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+from lithos.app.options import parse_arguments
+from lithos.app.serving.here import LOCAL
 from lithos.cli.commands.queries import run_stats
-from lithos.cli.here import LOCAL
-from lithos.cli.options import parse_arguments
 from lithos.cli.session import CommandFailed, load_session
 
 

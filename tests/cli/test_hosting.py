@@ -9,8 +9,8 @@ import trio
 from attrs import define
 
 from lithos.app.capabilities import makers
-from lithos.cli.commands import hosting
-from lithos.cli.options import parse_arguments
+from lithos.app.options import parse_arguments
+from lithos.app.serving import hosting
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config
 from lithos.kernel.parts import Parts, made_by

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.cli import main
+from lithos.app.main import main
 
 ROOT = Path(__file__).parents[2]
 BASE = "---\nid: x\nversion: 1\ntags: [a]\n---\n\n# T\n\none\n\ntwo\n"

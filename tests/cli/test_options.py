@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from lithos.access.commands import RIGHTS
-from lithos.cli import options
+from lithos.app import options
 from lithos.core.principals import TOKEN_RIGHTS
 from lithos.proposals import commands as proposals
 from lithos.proposals.model import STATUSES

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from lithos.app.options import parse_arguments
+from lithos.app.serving.here import Here
 from lithos.cli.commands.asking import PAGE
-from lithos.cli.here import Here
-from lithos.cli.options import parse_arguments
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
 from lithos.proposals.commands_proposals import proposals

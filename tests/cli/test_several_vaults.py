@@ -15,11 +15,11 @@ import trio
 from trio_websocket import WebSocketRequest, serve_websocket
 
 from lithos.access.files.tokens import digest_of, read_tokens
-from lithos.cli import main
+from lithos.app.main import main
+from lithos.app.options import parse_arguments
 from lithos.cli.commands.asking import how_to_serve
 from lithos.cli.commands.events import Feed
 from lithos.cli.hooks.silence import NothingToTell
-from lithos.cli.options import parse_arguments
 from lithos.cli.session import CommandFailed, Session, load_session
 from lithos.clients.connect.target import Link, find_target
 from lithos.clients.hooks.owner import HookOwner, find_hook_owner

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lithos.access.files.tokens import TOKENS, digest_of, read_tokens
-from lithos.cli import main
+from lithos.app.main import main
 from lithos.core.scopes import Scope
 
 SECRET = re.compile(r"lithos_[\w-]{43}")

@@ -20,7 +20,7 @@ import pytest
 import trio
 from attrs import define, field, frozen
 
-import lithos.app
+import lithos.app.server
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.events import EDGE_UPSERTED
 from tests.crashpoints.disk import Image
@@ -104,7 +104,7 @@ class Script:
     @asynccontextmanager
     async def _session(self) -> AsyncIterator[None]:
         """A server; a start that fails is tried again."""
-        close = lithos.app.close_stores
+        close = lithos.app.server.close_stores
 
         def close_undisturbed(stores: Any) -> None:
             # SQLite ignores what fails while it closes a file, but apsw raises what a file of ours raises.
@@ -114,7 +114,7 @@ class Script:
 
         async with AsyncExitStack() as stack:
             stack.enter_context(pytest.MonkeyPatch.context()).setattr(
-                lithos.app, "close_stores", close_undisturbed
+                lithos.app.server, "close_stores", close_undisturbed
             )
             for attempt in range(STARTS):
                 try:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from attrs import frozen
 
-from lithos.cli import main
+from lithos.app.main import main
 
 SAMPLES = Path(__file__).parents[1] / "data" / "connect"
 #: Where the clients look, below the person's home or the project's folder, and the keys of their servers.

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
-from lithos.cli import main
+from lithos.app.main import main
 from lithos.cli.hooks import silence
 from lithos.clients.hooks import briefing, checkpoint
 from tests.e2e.process import LITHOS, START_BOUND, clean_environment
@@ -88,7 +88,7 @@ def _stdin(told: str | bytes, patch: pytest.MonkeyPatch) -> Iterator[None]:
 def patient(seconds: float) -> list[str]:
     """The program with more time for its hooks: on a busy machine they cannot even ask within their own."""
     program = f"import sys; from lithos.cli.hooks import silence; silence.DEADLINE = {seconds}"
-    return [sys.executable, "-c", f"{program}; from lithos.cli import main; sys.exit(main())"]
+    return [sys.executable, "-c", f"{program}; from lithos.app.main import main; sys.exit(main())"]
 
 
 def started(data: Path, *arguments: str, told: bytes = b"", program: Sequence[str] = LITHOS) -> Printed:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
-from lithos.cli import main
+from lithos.app.main import main
 from tests.app.program import Program, make_program
 from tests.e2e.process import (
     LITHOS,
@@ -228,7 +228,7 @@ def test_a_wrong_command_line_exits_2(capsys: pytest.CaptureFixture[str]) -> Non
 def test_version_and_help_import_nothing_heavy(option: str) -> None:
     program = (
         "import atexit, sys\n"
-        "from lithos.cli import main\n"
+        "from lithos.app.main import main\n"
         f"heavy = {HEAVY!r}\n"
         "atexit.register(lambda: print([name for name in heavy if name in sys.modules], file=sys.stderr))\n"
         f"main([{option!r}])\n"

@@ -11,7 +11,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from lithos.cli import main
+from lithos.app.main import main
 from lithos.clients.commands import CLIENTS
 from lithos.clients.connect.clients import CLIENTS as KNOWN
 from tests.e2e.connecting import servers_of

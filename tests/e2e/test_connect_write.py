@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.cli import main
+from lithos.app.main import main
 from lithos.clients.connect import command, files, writing
 from lithos.clients.connect.clients import CLIENTS
 from lithos.stores.notes.system_calls import KernelCalls

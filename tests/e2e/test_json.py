@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.cli.options import make_parser
+from lithos.app.options import make_parser
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import run_lithos, running_lithos, until
 from tests.servers import put_note

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lithos.app.capabilities import all_tools
-from lithos.cli.options import parse_arguments
+from lithos.app.options import parse_arguments
 from lithos.config.catalogue import OLDER_NAMES, SECTIONS, SETTINGS, SHORT_VARIABLES
 from lithos.config.retired import RETIRED
 from lithos.config.sources import LOG_VARIABLES

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.cli import main
+from lithos.app.main import main
 from tests.e2e.process import clean_environment
 from tests.e2e.stdio import stdio_program
 

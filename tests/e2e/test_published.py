@@ -109,7 +109,7 @@ def test_wheel_and_sdist_pass_the_check_of_the_index(uv: Path, built: Path) -> N
         names = archive.namelist()
         scripts = archive.read(f"lithos_server-{__version__}.dist-info/entry_points.txt").decode()
     assert "lithos/cli/plugin/skill.md" in names
-    assert "lithos-server = lithos.cli:main" in scripts
+    assert "lithos-server = lithos.app.main:main" in scripts
     assert not [name for name in names if name.startswith(("tests/", "docs/", "bench/"))]
 
 

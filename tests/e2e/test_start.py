@@ -143,7 +143,7 @@ def test_what_ends_a_server_is_json_in_a_json_log(
 @pytest.mark.slow
 def test_a_bug_that_ends_a_server_is_one_line_of_a_json_log_with_its_traceback(tmp_path: Path) -> None:
     program = (
-        "import sys, lithos.cli.commands.serve as serve; from lithos.cli import main\n"
+        "import sys, lithos.app.serving.serve as serve; from lithos.app.main import main\n"
         "def fail(*_): raise ZeroDivisionError('a bug')\n"
         "serve.run_serve = fail\n"
         f"sys.exit(main(['-d', {str(tmp_path / 'data')!r}, 'serve']))"

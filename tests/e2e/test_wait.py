@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.cli import main
+from lithos.app.main import main
 from tests.e2e.feeds import await_clients, call_tool, command, write_notes
 from tests.e2e.process import Lithos, run_lithos, running_lithos
 

@@ -30,7 +30,7 @@ import trio
 from attrs import define, field, frozen
 
 import lithos.actors.indexing.ports
-import lithos.app
+import lithos.app.server
 import lithos.app.stores
 import lithos.services.search.duplicates
 import lithos.stores.indexes.fulltext
@@ -304,13 +304,13 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
         patch.setattr(lithos.app.stores, "utc_now", clock.wall)
         nothing = lambda *_: None  # noqa: E731
         patch.setattr(
-            lithos.app,
+            lithos.app.server,
             "gc",
             SimpleNamespace(
                 **dict.fromkeys(("enable", "disable", "freeze", "unfreeze", "set_threshold"), nothing)
             ),
         )
-        patch.setattr(lithos.app, "keep_returning", trio.sleep_forever)
+        patch.setattr(lithos.app.server, "keep_returning", trio.sleep_forever)
         was_collecting = gc.isenabled()
         gc.disable()  # what it finds depends on more than the seed
         try:

@@ -10,7 +10,7 @@ from typing import Any
 import trio
 from attrs import define, field, frozen
 
-from lithos.app import Server
+from lithos.app.server import Server
 from lithos.front.events.frames import Subscribers
 from lithos.front.events.sse import SseEndpoint
 from lithos.front.mcp.http import MCP_PATH, McpEndpoints

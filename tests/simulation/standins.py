@@ -12,7 +12,7 @@ import pytest
 
 import lithos.actors.indexing.accurate
 import lithos.actors.watching.watcher
-import lithos.app
+import lithos.app.server
 import lithos.app.stores
 import lithos.search.capability
 from lithos.stores.indexes.embedder import EmbedderIdentity
@@ -71,7 +71,7 @@ def installed(world: World) -> Iterator[None]:
         patch.setattr(lithos.search.capability, "load_embedder", lambda _: Embedder())
         patch.setattr(lithos.actors.indexing.accurate, "is_installed", lambda: False)
         patch.setattr(lithos.actors.watching.watcher, "Listening", make_listening(world.plan.hearing))
-        patch.setattr(lithos.app, "open_stores", open_stores)
+        patch.setattr(lithos.app.server, "open_stores", open_stores)
         patch.setattr(FulltextIndex, "_commit", commit_and_merge)
         stack.enter_context(simulated(world.clock, world.chance, world.workers))
         stack.enter_context(attached(world.disk, world.workers))

@@ -16,7 +16,7 @@ import trio
 from attrs import define, field
 
 from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.app import Server, running_server
+from lithos.app.server import Server, running_server
 from lithos.app.stores import close_stores
 from lithos.config.catalogue import Config
 from lithos.core.errors import StorageFailed

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from lithos import __version__
-from lithos.cli import main
-from lithos.cli.options import parse_arguments
+from lithos.app.main import main
+from lithos.app.options import parse_arguments
 from lithos.clients.plugin.writing import make_skill, write_plugin
 from tests.release import bundle
 

@@ -12,7 +12,7 @@ import yaml
 
 from docs.interface import list_errors
 from lithos.app.capabilities import all_tools
-from lithos.cli import main
+from lithos.app.main import main
 from lithos.clients.hooks.checkpoint import reminder_for
 from lithos.clients.plugin.writing import SKILL, make_skill
 

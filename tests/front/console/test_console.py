@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.cli.commands.hosting import front_settings
+from lithos.app.serving.hosting import front_settings
 from lithos.config.catalogue import Config
 from lithos.front.console.frame import HEADERS
 from lithos.server.settings import ServerConfig

@@ -23,8 +23,8 @@ import lithos.actors.indexing.accurate
 import lithos.app.vaults as composed
 import lithos.search.capability
 from lithos.access.files.tokens import Token, TokenStore, digest_of
-from lithos.app import Server, running_server, running_vault
 from lithos.app.front import serve_front
+from lithos.app.server import Server, running_server, running_vault
 from lithos.app.vaults import Vaults, serve_vaults
 from lithos.config.catalogue import Config
 from lithos.config.load import LoadedConfig

@@ -21,7 +21,7 @@ from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.settling import Taking
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.writer import Writer
-from lithos.app import running_server
+from lithos.app.server import running_server
 from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig

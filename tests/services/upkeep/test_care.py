@@ -13,9 +13,9 @@ import pytest
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.indexing.indexer import VectorIndexer
 from lithos.actors.recording.catching_up import CatchingUp
+from lithos.app.options import parse_arguments
+from lithos.app.serving.here import Here
 from lithos.cli.commands.queries import care
-from lithos.cli.here import Here
-from lithos.cli.options import parse_arguments
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config
 from lithos.core.findings import CARE, checks_of

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from attrs import frozen
 
+from lithos.app.options import parse_arguments
+from lithos.app.serving.here import Here
 from lithos.cli.commands.queries import worth
-from lithos.cli.here import Here
-from lithos.cli.options import parse_arguments
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config
 from lithos.core.principals import COMMAND, PERSON_AGENT

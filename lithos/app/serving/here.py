@@ -17,7 +17,7 @@ from lithos.server.command.asker import LocalServers
 from lithos.server.settings import ServerConfig
 
 if TYPE_CHECKING:
-    from lithos.app import Server
+    from lithos.app.server import Server
     from lithos.kernel.parts import Parts
 
 READY_WAIT: Final = 600.0
@@ -55,7 +55,7 @@ class Here:
 
 def run_here(config: Config) -> AbstractAsyncContextManager[Parts]:
     """Run a server for the block."""
-    from lithos.app import running_server
+    from lithos.app.server import running_server
 
     return running_server(config)
 
@@ -65,7 +65,7 @@ async def ask_here(config: Config) -> AsyncIterator[Here]:
     """Run a server for the block, to be asked once its notes are searchable."""
     import trio
 
-    from lithos.app import running_server
+    from lithos.app.server import running_server
 
     # A question does not stay long enough to watch.
     unwatched = config.replace(attrs.evolve(config.of(ServerConfig), watch_files=False))

@@ -72,7 +72,7 @@ async def _own_or_bridge(session: Session, shutdown: trio.Event, ready: trio.Eve
     if session.vaults and not (is_stdio and len(session.vaults) == 1):
         if is_stdio:
             await Threads().run(partial(_refuse_served, session))
-        from lithos.cli.commands.hosting import host_vaults
+        from lithos.app.serving.hosting import host_vaults
 
         await host_vaults(session, shutdown, ready)
         return
@@ -95,7 +95,7 @@ async def _own_or_bridge(session: Session, shutdown: trio.Event, ready: trio.Eve
         ready.set()
         await _bridge(session, shutdown)
         return
-    from lithos.cli.commands.hosting import host_server  # loads what a bridge has no use for
+    from lithos.app.serving.hosting import host_server  # loads what a bridge has no use for
 
     await host_server(session, lock, shutdown, ready)
 
@@ -163,8 +163,8 @@ async def _bridge(session: Session, shutdown: trio.Event) -> None:
 async def _host(session: Session, lock: OwnerLock, ended: trio.Event) -> None:
     """Become the owner, beside the bridge whose client goes on as before."""
     # The libraries of the stores load while the client is still listened to.
-    await Threads().run(partial(import_module, "lithos.cli.commands.hosting"))
-    from lithos.cli.commands.hosting import host_behind_bridge
+    await Threads().run(partial(import_module, "lithos.app.serving.hosting"))
+    from lithos.app.serving.hosting import host_behind_bridge
 
     await host_behind_bridge(session, lock, ended)
 

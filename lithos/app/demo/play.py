@@ -20,11 +20,11 @@ import attrs
 import trio
 from attrs import define
 
-from lithos.app import Server, running_server
+from lithos.app.demo.day import SCOPES, Day, DayClock
 from lithos.app.front import serve_front
+from lithos.app.server import Server, running_server
+from lithos.app.serving.hosting import front_settings, url_of
 from lithos.cli.commands.events import Feed, Record
-from lithos.cli.commands.hosting import front_settings, url_of
-from lithos.cli.demo.day import SCOPES, Day, DayClock
 from lithos.cli.output import print_json, print_line
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config

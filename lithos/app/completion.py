@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import shtab
 
-from lithos.cli.options import make_parser
+from lithos.app.options import make_parser
 from lithos.cli.output import print_json
 from lithos.server.command.declaring import Invocation
 

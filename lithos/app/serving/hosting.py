@@ -18,8 +18,8 @@ from attrs import evolve
 from lithos import __version__
 from lithos.actors.blocking import Threads
 from lithos.actors.opening import Opening
-from lithos.app import Server, running_server
 from lithos.app.front import serve_front
+from lithos.app.server import Server, running_server
 from lithos.cli.output import announce
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config

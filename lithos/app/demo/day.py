@@ -16,9 +16,9 @@ import trio
 from attrs import define, field
 
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.app import Server
+from lithos.app.demo.notes import NOTES, DemoNote
+from lithos.app.server import Server
 from lithos.catalogue.catalogue import Catalogue
-from lithos.cli.demo.notes import NOTES, DemoNote
 from lithos.cli.session import CommandFailed
 from lithos.core.events import NOTE_CONFLICT_COPY, NOTE_UPDATED
 from lithos.core.scopes import EVERYTHING

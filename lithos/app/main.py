@@ -18,7 +18,7 @@ from typing import Any
 
 from attrs import evolve
 
-from lithos.cli.options import COMMANDS, parse_arguments
+from lithos.app.options import COMMANDS, parse_arguments
 from lithos.server.command.declaring import Invocation
 
 FAILED = 1
@@ -70,7 +70,7 @@ def _run(invocation: Invocation) -> int:
     signals = [remember_signals()] if serves else []
     if serves:
         gc.disable()  # until it serves: the modules stay, and looking through them again takes a fifth longer
-    from lithos.cli.here import LOCAL
+    from lithos.app.serving.here import LOCAL
     from lithos.cli.session import CommandFailed, load_session
 
     invocation = evolve(invocation, local=LOCAL)
