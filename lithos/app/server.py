@@ -29,7 +29,6 @@ from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening, StartStopped
 from lithos.actors.owning import keep_owning
 from lithos.actors.recording.catching_up import CatchingUp
-from lithos.actors.remembering.actor import Memory
 from lithos.actors.writing.keeper import Keeper
 from lithos.app import capabilities
 from lithos.app.capabilities import makers
@@ -44,6 +43,7 @@ from lithos.core.times import format_time
 from lithos.kernel.capability import Capabilities
 from lithos.kernel.parts import Clock, Parts, utc_now
 from lithos.kernel.running import OwnToken
+from lithos.memory.learning.actor import Memory
 from lithos.notes.settings import IndexConfig
 from lithos.search.whole_index import WholeIndex
 from lithos.server.settings import ServerConfig

@@ -20,7 +20,6 @@ from lithos.actors.kit import Mailbox, supervise
 from lithos.actors.opening import Opening
 from lithos.actors.recording.catching_up import settle_pending
 from lithos.actors.recording.recorder import Recorder
-from lithos.actors.remembering.actor import Memory
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.keeper import Keeper
@@ -31,6 +30,7 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import ScanResult, scan_folder
 from lithos.core.events import Event
 from lithos.kernel.parts import Clock
+from lithos.memory.learning.actor import Memory
 from lithos.notes.scanning import ScannedRows, kept_versions, place_moved, recorded_places
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.history.store import HistoryStore

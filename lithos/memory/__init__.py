@@ -1,5 +1,5 @@
 """What is learned from use: typed edges, retrieval with evidence, briefings and trust.
 
-`lithos.app` alone may enter.
+The packages after it in the order of docs/develop.md use it.
 Never here: a language model.
 """

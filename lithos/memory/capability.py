@@ -6,39 +6,39 @@ from lithos.actors.blocking import NoteThreads, Threads
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.indexing.indexer import FulltextIndexer
-from lithos.actors.remembering.actor import Memory
 from lithos.actors.settled_clock import SettledClock
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.lineage import Lineage
 from lithos.kernel.capability import Background, Capability, Link, Pages, Store
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Gauge, Health, Observed
+from lithos.memory.context.context import Context
+from lithos.memory.enrich.drain import Drain
+from lithos.memory.enrich.entities import EntityExtraction
+from lithos.memory.enrich.feed import JournalFeed
+from lithos.memory.enrich.projection import Projection
+from lithos.memory.enrich.questions import QuestionUpkeep
+from lithos.memory.enrich.worker import Enrichment, Retention, TaskStates
+from lithos.memory.learning.actor import Memory
+from lithos.memory.retrieve.evidence import EvidencePipeline
+from lithos.memory.retrieve.feedback import Feedback, Learning, Lessons
+from lithos.memory.retrieve.questions import QuestionMemory
+from lithos.memory.retrieve.retrieve import Retrieve
+from lithos.memory.retrieve.scout_team import NameScouts, Team, make_team
+from lithos.memory.retrieve.scouts import Dispatcher, RelationScouts
+from lithos.memory.rows.edges import EdgeStore
+from lithos.memory.rows.stats import StatsStore
+from lithos.memory.service.edges import Edges
+from lithos.memory.service.neighbourhood import Neighbourhoods
 from lithos.memory.settings import LcmaConfig
 from lithos.memory.state import look_at_memory, measure_queue
-from lithos.services.context.context import Context
-from lithos.services.enrich.drain import Drain
-from lithos.services.enrich.entities import EntityExtraction
-from lithos.services.enrich.feed import JournalFeed
-from lithos.services.enrich.projection import Projection
-from lithos.services.enrich.questions import QuestionUpkeep
-from lithos.services.enrich.worker import Enrichment, Retention, TaskStates
-from lithos.services.notes.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.relations import Graph, no_edges
 from lithos.services.notes.texts import NoteTexts
-from lithos.services.retrieve.evidence import EvidencePipeline
-from lithos.services.retrieve.feedback import Feedback, Learning, Lessons
-from lithos.services.retrieve.questions import QuestionMemory
-from lithos.services.retrieve.retrieve import Retrieve
-from lithos.services.retrieve.scout_team import NameScouts, Team, make_team
-from lithos.services.retrieve.scouts import Dispatcher, RelationScouts
 from lithos.services.search.cache import CitedBefore
-from lithos.services.search.neighbourhood import Neighbourhoods
 from lithos.services.search.search import Search
 from lithos.services.tasks.coordination import Coordination, Teaching
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.learning.edges import EdgeStore
-from lithos.stores.learning.stats import StatsStore
 from lithos.stores.on_disk import Occasion
 
 
@@ -209,20 +209,20 @@ MEMORY = Capability(
     ),
     pages=Pages(
         modules=(
-            "lithos.front.console.pages.graph",
-            "lithos.front.console.pages.receipts",
-            "lithos.front.console.contradictions",
+            "lithos.memory.console.graph",
+            "lithos.memory.console.receipts",
+            "lithos.memory.console.contradictions",
             "lithos.memory.pages",
         ),
         links=(Link(4, "Graph", "/console/graph", "g"),),
     ),
     tools=(
-        "lithos.tools.rows.memory",
-        "lithos.tools.memory",
-        "lithos.tools.context",
-        "lithos.tools.relations",
+        "lithos.memory.tools_rows",
+        "lithos.memory.tools.memory",
+        "lithos.memory.tools.context",
+        "lithos.memory.tools.relations",
         "lithos.tools.connector",
-        "lithos.tools.legacy",
+        "lithos.memory.tools.legacy",
     ),
     holds=has_memory,
     stores=(Store(20, open_edges), Store(30, open_stats)),

@@ -10,14 +10,14 @@ from quart import Blueprint
 
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.learning.edges import RESOLUTIONS
-from lithos.core.learning.memory import Receipt
-from lithos.core.learning.salience import PATIENCE, STRIKES
 from lithos.front.console.console import Console
 from lithos.front.console.pages.note import Reason
+from lithos.memory.model.memory import Receipt
+from lithos.memory.model.salience import PATIENCE, STRIKES
+from lithos.memory.retrieve.feedback import Learning
+from lithos.memory.retrieve.questions import is_private
+from lithos.memory.rows.receipts import ReceiptFilter
 from lithos.services.notes.knowledge import ReadNote
-from lithos.services.retrieve.feedback import Learning
-from lithos.services.retrieve.questions import is_private
-from lithos.stores.learning.receipts import ReceiptFilter
 from lithos.stores.sqlite import DatabaseFailed
 
 #: Questions shown before anything is asked, and receipts they are looked for in.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lithos.actors.remembering.actor import Memory
 from lithos.kernel.state import OK, Component
+from lithos.memory.learning.actor import Memory
+from lithos.memory.retrieve.feedback import Learning
 from lithos.metrics import Sample
-from lithos.services.retrieve.feedback import Learning
 from lithos.stores.database import trouble_of
 
 

@@ -14,6 +14,7 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.kernel.capability import Background, Capability, Link, Pages, Retention, Waiting
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Gauge, Health
+from lithos.memory.context.context import WaitingKeys
 from lithos.proposals.actor_board import ProposalBoard
 from lithos.proposals.keeping import Proposing
 from lithos.proposals.model import MOST_REASONS, PendingProposals, TidyProposals
@@ -21,7 +22,6 @@ from lithos.proposals.rows import PROPOSAL_TABLES, ProposalRows
 from lithos.proposals.service import Proposals
 from lithos.proposals.settings import ProposalsConfig
 from lithos.proposals.state import count_proposals, look_at_proposals, measure_proposals
-from lithos.services.context.context import WaitingKeys
 from lithos.stores.coordination.store import CoordinationStore
 
 

@@ -25,12 +25,12 @@ import lithos.upkeep.maintenance.doctor
 from lithos.actors.watching.listening import Probe
 from lithos.config.catalogue import Config
 from lithos.core.findings import DOCTOR, checks_of
-from lithos.core.learning.memory import NodeStats
 from lithos.imports.checks import check_upstream
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
+from lithos.memory.model.memory import NodeStats
+from lithos.memory.rows.stats import StatsStore
 from lithos.server.settings import ServerConfig
-from lithos.stores.learning.stats import StatsStore
 from lithos.stores.lock import OwnerLock, OwnerRecord
 from lithos.upkeep.checks import checks_storage
 from lithos.upkeep.checks.checks import run_check

@@ -21,7 +21,7 @@ from lithos.access.model.requests import OAuthRefused
 from lithos.attachments.model import drawing, foreign_json, lz_string, reading
 from lithos.attachments.model.parts import NotExtractable
 from lithos.core import findings, offers, scopes
-from lithos.core.context import blocks, briefing, compact, parts, passages, replies, shortening, tokens
+from lithos.core.context import replies, shortening, tokens
 from lithos.core.errors import LithosError
 from lithos.core.history import copy_merge, differences, file_merge, merging, outline, section_edit, versions
 from lithos.core.history import words as changes
@@ -49,6 +49,7 @@ from lithos.core.text import (
 )
 from lithos.core.text import snippet as truncation
 from lithos.imports.model import chats, conversation, json_items, memory_files, observations
+from lithos.memory.briefing import blocks, briefing, compact, parts, passages
 from lithos.stores import sqlite
 from lithos.stores.indexes import fulltext_schema, linkgraph
 from lithos.stores.indexes.fulltext_schema import Filters

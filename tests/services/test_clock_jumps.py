@@ -17,12 +17,12 @@ from lithos.actors.coordinating.messages import Flush, MoveCursor
 from lithos.actors.settled_clock import SettledClock
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.writer import Writer
-from lithos.core.learning.memory import FinalNode, Receipt, RecordRetrieval
 from lithos.core.scopes import WriteScopes, scopes_of_agents
 from lithos.core.tasks.model import ClaimTimes
+from lithos.memory.enrich.worker import Enrichment
+from lithos.memory.model.memory import FinalNode, Receipt, RecordRetrieval
+from lithos.memory.retrieve.feedback import Learning
 from lithos.notes.opening import _last_written
-from lithos.services.enrich.worker import Enrichment
-from lithos.services.retrieve.feedback import Learning
 from lithos.services.tasks.retention import Upkeep
 from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.stores.notes.displaced import Displaced

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lithos.core.context.passages import split_note
-from lithos.services.context import splits
-from lithos.services.context.splits import LONGEST_SPLIT, Splits
+from lithos.memory.briefing.passages import split_note
+from lithos.memory.context import splits
+from lithos.memory.context.splits import LONGEST_SPLIT, Splits
 
 TEXT = "# One\n\nA first paragraph of it.\n\n## Two\n\nA second paragraph.\n"
 

@@ -11,10 +11,10 @@ import apsw
 import pytest
 import trio
 
-import lithos.actors.remembering.actor
+import lithos.memory.learning.actor
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.indexing.indexer import FulltextIndexer
-from lithos.services.retrieve.feedback import Learning
+from lithos.memory.retrieve.feedback import Learning
 from lithos.services.state import ServerState
 from lithos.stores.sqlite import DatabaseFailed
 from tests.e2e.faults.injection import failing_fsync, faulty_disk
@@ -94,7 +94,7 @@ async def test_memory_that_cannot_be_written_is_told_and_heals_without_another_c
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Behaviour 139."""
-    monkeypatch.setattr(lithos.actors.remembering.actor, "RETRY_DELAY", 0.01)
+    monkeypatch.setattr(lithos.memory.learning.actor, "RETRY_DELAY", 0.01)
     with faulty_disk() as disk:
         async with serving(tmp_path, settled=False) as server:
             with disk.refusing("stats.db", apsw.FullError):
@@ -121,7 +121,7 @@ async def test_damage_that_shows_in_use_is_told(tmp_path: Path, monkeypatch: pyt
 
     async with serving(tmp_path, settled=False) as server:
         await server.call("lithos_retrieve", query="anything")
-        monkeypatch.setattr("lithos.stores.learning.stats.NodeRows.get", meet_damage)
+        monkeypatch.setattr("lithos.memory.rows.stats.NodeRows.get", meet_damage)
         with pytest.raises(DatabaseFailed):
             await server.server.get(Learning).stats(["n"])
         status, body = await server.server.get(ServerState).report()

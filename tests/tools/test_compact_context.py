@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from lithos.core.context.compact import source_line
 from lithos.core.context.tokens import count_with
+from lithos.memory.briefing.compact import source_line
 from lithos.stores.indexes.tokenizer import load_pieces
 from tests.servers import Lithos, serving
 

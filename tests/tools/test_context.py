@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import lithos.services.context.context
+import lithos.memory.context.context
+from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
 from lithos.services.notes.texts import NoteTexts
-from lithos.services.retrieve.feedback import Learning
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 from tests.tools.task_calls import create
 
@@ -177,7 +177,7 @@ async def test_without_the_tokenizer_less_is_shown_and_it_says_so(
     def fail() -> Any:
         raise OSError("gone")
 
-    monkeypatch.setattr(lithos.services.context.context, "load_pieces", fail)
+    monkeypatch.setattr(lithos.memory.context.context, "load_pieces", fail)
     async with serving(tmp_path) as server:
         note = await server.create("Zebras", ZEBRA)
         answer = await brief(server)

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.stores.learning.edges import EdgeStore
+from lithos.memory.rows.edges import EdgeStore
 from lithos.tools.contract.arguments import ArgumentFault
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 

@@ -6,8 +6,8 @@ import sqlite3
 from datetime import timedelta
 from pathlib import Path
 
-from lithos.core.learning.memory import Receipt, RecordRetrieval
-from lithos.services.retrieve.feedback import Learning
+from lithos.memory.model.memory import Receipt, RecordRetrieval
+from lithos.memory.retrieve.feedback import Learning
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 
 PLAIN = {

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.core.learning.memory import Receipt
+from lithos.memory.model.memory import Receipt
+from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
 from lithos.search.settings import SearchConfig
-from lithos.services.retrieve.feedback import Learning
 from lithos.stores.indexes.embedder import load_embedder
 from lithos.tools.contract.arguments import ArgumentFault
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving

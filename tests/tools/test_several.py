@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from lithos.app.capabilities import CAPABILITIES, holders
-from lithos.services.retrieve.feedback import Learning
+from lithos.memory.retrieve.feedback import Learning
 from tests.front.vaults_apart.hosting import Hosted, config_of, hosting, put
 
 TOKEN = ""

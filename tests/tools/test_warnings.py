@@ -10,10 +10,10 @@ import pytest
 
 from lithos.actors.writing.messages import PatchNote
 from lithos.core.errors import StorageFailed
-from lithos.core.learning.memory import ProjectProvenance
+from lithos.memory.model.memory import ProjectProvenance
+from lithos.memory.retrieve.feedback import Learning
+from lithos.memory.rows.edges import EdgeStore
 from lithos.services.notes.knowledge import Knowledge
-from lithos.services.retrieve.feedback import Learning
-from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.sqlite import DatabaseFailed
 from tests.servers import Answer, Clock, Lithos, put_note, refusal, serving
 from tests.tools.test_retrieve import connect, retrieve

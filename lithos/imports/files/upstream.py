@@ -27,11 +27,11 @@ from lithos.core.tasks.model import BLOCKS
 from lithos.core.times import format_time
 from lithos.imports.files.markdown import read_folder
 from lithos.imports.model.importing import TABLES, Degraded, ImportRefused, Item, Malformed, RowBatch
+from lithos.memory.rows.edges import EdgeStore
+from lithos.memory.rows.stats import StatsStore
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.coordination.task_tables import dependencies_of
 from lithos.stores.database import read_time
-from lithos.stores.learning.edges import EdgeStore
-from lithos.stores.learning.stats import StatsStore
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 
 NOTES: Final = "knowledge"

@@ -22,7 +22,6 @@ from lithos.actors.blocking import Threads, slices
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.opening import Opening
-from lithos.actors.remembering.actor import Memory
 from lithos.actors.writing.messages import ImportNote
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput, LithosError, PathCollision, VersionConflict
@@ -62,7 +61,8 @@ from lithos.imports.service.records import (
 from lithos.imports.service.rendering import Rendered, Target, hash_of, read_mark, render
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
-from lithos.services.notes.edges import Edges
+from lithos.memory.learning.actor import Memory
+from lithos.memory.service.edges import Edges
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import NoteTexts
 from lithos.stores.notes.files import NoteFiles

@@ -22,8 +22,8 @@ from lithos.core.findings import Check, CheckResult, Finding, Issue, fail, ok, w
 from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig
+from lithos.memory.enrich.projection import Projection
 from lithos.search.settings import SearchConfig
-from lithos.services.enrich.projection import Projection
 from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, load_embedder
 from lithos.stores.lock import OwnerRecord
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed

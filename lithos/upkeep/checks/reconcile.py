@@ -14,14 +14,14 @@ from typing import Final
 import trio
 
 from lithos.actors.blocking import Threads
-from lithos.actors.remembering.actor import make_edge_id
 from lithos.catalogue.catalogue import Entry
 from lithos.catalogue.note_graph import NoteGraph, Resolved
 from lithos.core.errors import IndexFailed, leaves_of
 from lithos.core.findings import RECONCILE, Check, check, checks_of
-from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
-from lithos.services.enrich.projection import IncompleteScan, check_complete, desired_edges
-from lithos.stores.learning.edges import EdgeStore, LearnedEdges
+from lithos.memory.enrich.projection import IncompleteScan, check_complete, desired_edges
+from lithos.memory.learning.actor import make_edge_id
+from lithos.memory.model.memory import ProjectionOutcome, ProjectProvenance
+from lithos.memory.rows.edges import EdgeStore, LearnedEdges
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 from lithos.telemetry import get_logger
 from lithos.upkeep.checks.checks import Live, Patient

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from lithos.core.learning.questions import QuestionFilter, RememberedQuestion
-from lithos.stores.learning.questions import QuestionRows
-from lithos.stores.learning.stats import StatsStore
+from lithos.memory.model.questions import QuestionFilter, RememberedQuestion
+from lithos.memory.rows.questions import QuestionRows
+from lithos.memory.rows.stats import StatsStore
 from lithos.stores.sqlite import snapshot
 
 _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE name='question_memory'"

@@ -16,16 +16,16 @@ from lithos.actors.coordinating.messages import Flush
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.learning.memory import Asked
 from lithos.core.principals import UNKNOWN_AGENT, is_reserved
 from lithos.core.tasks.model import Citation
 from lithos.kernel.parts import Clock
-from lithos.services.retrieve.feedback import Learning
+from lithos.memory.model.memory import Asked
+from lithos.memory.retrieve.feedback import Learning
+from lithos.memory.rows.stats import StatsTables
 from lithos.services.shared import Shared
 from lithos.services.tasks.agents import FLUSH_PATIENCE
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.coordination.tasks import TaskRows
-from lithos.stores.learning.stats import StatsTables
 from lithos.upkeep.evaluation.model_worth import Counts, Tally, Worth, ordered
 
 #: Days that are counted unless others are asked for, and at most.

@@ -12,8 +12,8 @@ from typing import Final
 import attrs
 from attrs import define, field, frozen
 
-from lithos.core.learning.memory import Asked
 from lithos.core.tasks.model import Citation
+from lithos.memory.model.memory import Asked
 
 #: A question that is asked again is answered well where what was cited for it is among so many first notes.
 FIRST: Final = 3

@@ -14,12 +14,12 @@ from lithos.core.notes.document import parse_document
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.kernel.parts import utc_now
+from lithos.memory.rows.edges import EdgeStore
+from lithos.memory.tools.memory import edge_row
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.coordination.tasks import TaskRows
-from lithos.stores.learning.edges import EdgeStore
 from lithos.stores.notes.values import OutsideKnowledge
 from lithos.tools.contract.rows import row_of
-from lithos.tools.memory import edge_row
 from lithos.tools.rows.notes import metadata_row
 from lithos.upkeep.checks.validation import Survey
 from lithos.upkeep.files.backup import copy_database

@@ -17,7 +17,7 @@ from lithos.cli.commands.asking import local_servers, owner_now
 from lithos.cli.output import print_line, tell, warn
 from lithos.cli.progress import progress_bars
 from lithos.cli.session import CommandFailed, Session
-from lithos.core.learning.questions import QuestionFilter
+from lithos.memory.model.questions import QuestionFilter
 from lithos.memory.settings import LcmaConfig
 from lithos.upkeep.checks.reconcile_indices import SCOPES
 from lithos.upkeep.maintenance.maintenance import (

@@ -24,23 +24,23 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import scan_folder
 from lithos.config.catalogue import Config
 from lithos.core.errors import LithosError, StorageFailed
-from lithos.core.learning.questions import QuestionFilter
 from lithos.core.plan import VanishRule
 from lithos.core.times import format_time
 from lithos.kernel.parts import Parts, utc_now
 from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig
+from lithos.memory.enrich.entities import EntityExtraction, Extraction
+from lithos.memory.model.questions import QuestionFilter
+from lithos.memory.rows.orders import ForgetOrders
+from lithos.memory.rows.queue import LedgerRows
 from lithos.memory.settings import LcmaConfig
 from lithos.notes.opening import make_lock, open_notes, style_of
 from lithos.notes.settings import IndexConfig
 from lithos.search.whole_index import WholeIndex
 from lithos.server.settings import ServerConfig
-from lithos.services.enrich.entities import EntityExtraction, Extraction
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.state import ServerState
 from lithos.stores.indexes.embedder import load_embedder
-from lithos.stores.learning.orders import ForgetOrders
-from lithos.stores.learning.queue import LedgerRows
 from lithos.stores.lock import AlreadyOwned, VaultOwned, is_owned
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.lookup import is_there

@@ -20,13 +20,13 @@ from lithos.core.history.versions import VersionRow
 from lithos.core.journal.agents import READ
 from lithos.core.times import parse_time
 from lithos.kernel.parts import Clock
+from lithos.memory.retrieve.feedback import Learning
+from lithos.memory.rows.receipts import ReceiptSummary
 from lithos.services.notes.history import NoteHistory
-from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.asked import Asked
 from lithos.services.tasks.agents import AccessLog
 from lithos.stores.coordination.board_rows import BoardRows, Told
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.learning.receipts import ReceiptSummary
 
 READS: Final = "read"
 SEARCHES: Final = "search"

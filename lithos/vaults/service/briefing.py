@@ -13,12 +13,12 @@ from typing import Final
 import attrs
 from attrs import frozen
 
-from lithos.core.context.briefing import Briefing, Material
 from lithos.core.errors import InvalidInput, LithosError, TaskNotFound
 from lithos.core.text.snippet import Terms
 from lithos.kernel.parts import Parts
-from lithos.services.context.context import NOTHING_TOLD, Context, ContextAnswer, ContextRequest, Gathered
-from lithos.services.retrieve.retrieve import RetrieveRequest
+from lithos.memory.briefing.briefing import Briefing, Material
+from lithos.memory.context.context import NOTHING_TOLD, Context, ContextAnswer, ContextRequest, Gathered
+from lithos.memory.retrieve.retrieve import RetrieveRequest
 from lithos.services.tasks.coordination import Coordination
 from lithos.vaults.service.retrieving import JointRetrieve
 

@@ -17,10 +17,10 @@ from lithos.actors.indexing.indexer import Visibility
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import InvalidInput, LithosError, SearchBackendFailed
 from lithos.kernel.parts import Parts
+from lithos.memory.retrieve.retrieve import Drawn, Result, Retrieve, RetrieveAnswer, RetrieveRequest
+from lithos.memory.retrieve.scouts import DEADLINE, PASSED
 from lithos.metrics import Metrics
 from lithos.search.settings import SearchConfig
-from lithos.services.retrieve.retrieve import Drawn, Result, Retrieve, RetrieveAnswer, RetrieveRequest
-from lithos.services.retrieve.scouts import DEADLINE, PASSED
 from lithos.services.search.hybrid import LEG_NOTES, LEG_SHARE, NOTHING_RANKED, HybridRanking
 from lithos.services.search.search import Search
 from lithos.vaults.model_joining import interleave

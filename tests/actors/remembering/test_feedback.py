@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from lithos.core.learning.edges import EdgeFilter
-from lithos.core.learning.memory import ApplyFeedback, AskedQuestion, ForgetLessons
-from lithos.core.learning.questions import LoadQuestions
+from lithos.memory.model.memory import ApplyFeedback, AskedQuestion, ForgetLessons
+from lithos.memory.model.questions import LoadQuestions
 from tests.actors.memories import EDGE, nodes, weights
 from tests.fakes import Killed
 

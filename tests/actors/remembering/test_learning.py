@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from lithos.core.learning.edges import EdgeFilter
-from lithos.core.learning.memory import (
+from lithos.memory.model.memory import (
     ApplyFeedback,
     ClaimJobs,
     ForgetJobs,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from lithos.actors.remembering.actor import Deliver
 from lithos.core.errors import StorageFailed
-from lithos.core.learning.memory import ApplyFeedback, Enqueue, EnrichTrigger, ForgetReceipts
+from lithos.memory.learning.actor import Deliver
+from lithos.memory.model.memory import ApplyFeedback, Enqueue, EnrichTrigger, ForgetReceipts
 from tests.actors.memories import (
     EDGE,
     FULL,

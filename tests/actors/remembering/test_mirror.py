@@ -7,7 +7,7 @@ import pytest
 
 from lithos.core.errors import LithosError
 from lithos.core.learning.edges import EdgeFilter, ResolveConflict
-from lithos.core.learning.memory import ProjectProvenance
+from lithos.memory.model.memory import ProjectProvenance
 from tests.actors.memories import EDGE, FULL, Desk
 
 pytestmark = pytest.mark.autojump

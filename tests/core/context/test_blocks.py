@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.context.blocks import cut_blocks
-from lithos.core.context.passages import split_note
+from lithos.memory.briefing.blocks import cut_blocks
+from lithos.memory.briefing.passages import split_note
 
 TURNS = (
     "Ann (13:35): Where is it?",

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from lithos.core.learning.questions import (
+from lithos.memory.model.questions import (
     SHARE_KEPT,
     SKETCHED,
     Standing,

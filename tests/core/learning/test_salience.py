@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.learning.memory import NodeStats
-from lithos.core.learning.salience import blame, cite, ignore, pairs_within, salience_of, usage_of
+from lithos.memory.model.memory import NodeStats
+from lithos.memory.model.salience import blame, cite, ignore, pairs_within, salience_of, usage_of
 from tests.fakes import START
 
 

@@ -13,9 +13,9 @@ import pytest
 from lithos.actors.blocking import Inline
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.learning.edges import Edge
-from lithos.services.notes.edges import Edges
-from lithos.services.search import neighbourhood
-from lithos.services.search.neighbourhood import COLOURS, HEIGHT, HUB, KEPT, WIDTH, Drawings, Neighbourhoods
+from lithos.memory.service import neighbourhood
+from lithos.memory.service.edges import Edges
+from lithos.memory.service.neighbourhood import COLOURS, HEIGHT, HUB, KEPT, WIDTH, Drawings, Neighbourhoods
 from lithos.services.search.search import Search
 from lithos.stores.indexes.graph_layout import lay_out
 from tests.front.console.injections import HOSTILE

@@ -415,7 +415,7 @@ READS = (
     "lithos.stores.coordination.tasks.TaskRows.titles",
     "lithos.stores.coordination.store.CoordinationStore.event_count",
     "lithos.stores.coordination.store.CoordinationStore.events_before",
-    "lithos.stores.learning.edges.EdgeStore.edges",
+    "lithos.memory.rows.edges.EdgeStore.edges",
 )
 
 

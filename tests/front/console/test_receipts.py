@@ -9,10 +9,10 @@ from urllib.parse import urlencode
 
 import trio
 
-from lithos.core.learning.memory import FinalNode, Receipt
-from lithos.stores.learning import receipts as receipt_rows
-from lithos.stores.learning.receipts import ReceiptFilter
-from lithos.stores.learning.stats import StatsStore
+from lithos.memory.model.memory import FinalNode, Receipt
+from lithos.memory.rows import receipts as receipt_rows
+from lithos.memory.rows.receipts import ReceiptFilter
+from lithos.memory.rows.stats import StatsStore
 from tests.front.console.injections import HOSTILE
 from tests.front.console.visiting import Visitor, visiting
 

@@ -12,8 +12,8 @@ import trio
 from bench import corpus
 from lithos.catalogue.catalogue import Catalogue
 from lithos.front.console.pages.search import ALL_MODES
+from lithos.memory.retrieve.feedback import Learning
 from lithos.search.settings import SearchConfig
-from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.search import MODES, Search, SearchRequest
 from lithos.stores.indexes.embedder import EmbedderUnavailable
 from tests.front.console.injections import HOSTILE

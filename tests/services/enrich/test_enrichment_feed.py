@@ -15,8 +15,8 @@ from lithos.actors.coordinating.messages import AppendEvents
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import StorageFailed
 from lithos.core.events import EventDraft
-from lithos.core.learning.memory import Enqueue, EnrichTrigger
-from lithos.services.enrich.feed import CURSOR, JournalFeed, find_triggers
+from lithos.memory.enrich.feed import CURSOR, JournalFeed, find_triggers
+from lithos.memory.model.memory import Enqueue, EnrichTrigger
 from tests.actors.desks import CoordinatorDesk
 from tests.fakes import START, make_entry
 

@@ -11,12 +11,12 @@ import pytest
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.learning.memory import ForgetNotes, RecordEntities
 from lithos.core.text.entities import MARKER
+from lithos.memory.enrich.entities import EntityExtraction
+from lithos.memory.enrich.worker import Enrichment
+from lithos.memory.model.memory import ForgetNotes, RecordEntities
+from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
-from lithos.services.enrich.entities import EntityExtraction
-from lithos.services.enrich.worker import Enrichment
-from lithos.services.retrieve.feedback import Learning
 from lithos.stores.indexes.fulltext_schema import remove_index
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.reconcile import reconcile

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.learning.memory import ProjectionOutcome
-from lithos.services.enrich.projection import IncompleteScan, Projection
-from lithos.services.enrich.worker import Enrichment
+from lithos.memory.enrich.projection import IncompleteScan, Projection
+from lithos.memory.enrich.worker import Enrichment
+from lithos.memory.model.memory import ProjectionOutcome
 from tests.servers import MISSING_ID, Lithos, put_note, serving
 from tests.services.enrich.test_enrichment import drain
 

@@ -24,7 +24,7 @@ from lithos.imports.service import run as run_module
 from lithos.imports.service.importing import Importing, NoImport
 from lithos.imports.service.records import Options, Outcome, SourceEdge, record_from_json, record_to_json
 from lithos.imports.service.run import ImportRun, Report
-from lithos.services.notes.edges import Edges
+from lithos.memory.service.edges import Edges
 from tests.fakes import Killed
 from tests.servers import Lithos, put_note, serving
 

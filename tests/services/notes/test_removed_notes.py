@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.services.context.splits import Splits
+from lithos.memory.context.splits import Splits
 from lithos.stores.notes.values import Fingerprint
 from tests.servers import Lithos, serving
 

@@ -29,11 +29,11 @@ from lithos.core.scopes import Scope, WriteScopes
 from lithos.imports.model.importing import Record
 from lithos.imports.service.importing import Importing
 from lithos.imports.service.records import Options
+from lithos.memory.enrich.entities import EntityExtraction
+from lithos.memory.retrieve.feedback import Learning
 from lithos.proposals.model import PendingProposals
 from lithos.proposals.service import Proposals
-from lithos.services.enrich.entities import EntityExtraction
 from lithos.services.notes.knowledge import Knowledge
-from lithos.services.retrieve.feedback import Learning
 from tests.servers import Lithos, serving
 
 #: A folder of each place, for a caller that is bound to it.

@@ -12,9 +12,9 @@ import trio
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import StorageFailed
-from lithos.core.learning.memory import FinalNode, Receipt, RecordRetrieval
+from lithos.memory.model.memory import FinalNode, Receipt, RecordRetrieval
+from lithos.memory.retrieve.feedback import Feedback, Learning
 from lithos.memory.settings import LcmaConfig
-from lithos.services.retrieve.feedback import Feedback, Learning
 from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.sqlite import DatabaseFailed
 from tests.fakes import START

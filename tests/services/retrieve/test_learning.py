@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import trio
 
-import lithos.services.retrieve.feedback
+import lithos.memory.retrieve.feedback
 from lithos.actors.blocking import Inline
 from lithos.core.errors import StorageFailed
 from lithos.core.learning.edges import EdgeFilter
-from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
-from lithos.services.retrieve.feedback import Learning
+from lithos.memory.model.memory import ProjectionOutcome, ProjectProvenance
+from lithos.memory.retrieve.feedback import Learning
 from tests.actors.memories import EDGE, FULL, Desk, retrieval
 
 pytestmark = pytest.mark.autojump
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.autojump
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
-    monkeypatch.setattr(lithos.services.retrieve.feedback, "SLICE", 2)
+    monkeypatch.setattr(lithos.memory.retrieve.feedback, "SLICE", 2)
     desk = Desk(tmp_path)
     desk.learning = Learning(desk.memory.mailbox, desk.stats, Inline())
     yield desk

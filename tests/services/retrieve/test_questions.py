@@ -14,11 +14,11 @@ import trio
 
 from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.core.errors import StorageFailed
-from lithos.core.learning.questions import LoadQuestions
+from lithos.memory.enrich.questions import QuestionUpkeep
+from lithos.memory.model.questions import LoadQuestions
+from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
 from lithos.search.settings import SearchConfig
-from lithos.services.enrich.questions import QuestionUpkeep
-from lithos.services.retrieve.feedback import Learning
 from lithos.services.search.search import Search
 from tests.servers import Clock, Lithos, put_note, serving
 from tests.services.enrich.test_enrichment import worker

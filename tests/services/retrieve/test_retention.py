@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 import trio
 
-import lithos.services.enrich.worker
-from lithos.core.learning.memory import Enqueue, EnrichTrigger, FinishJobs, ForgetReceipts
+import lithos.memory.enrich.worker
+from lithos.memory.enrich.worker import Retention
+from lithos.memory.model.memory import Enqueue, EnrichTrigger, FinishJobs, ForgetReceipts
+from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
-from lithos.services.enrich.worker import Retention
-from lithos.services.retrieve.feedback import Learning
 from tests.actors.memories import Desk, retrieval
 from tests.servers import Clock, serving
 from tests.services.enrich.test_enrichment import worker
@@ -24,7 +24,7 @@ from tests.tools.task_calls import create
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    monkeypatch.setattr(lithos.services.enrich.worker, "RECEIPTS", 2)
+    monkeypatch.setattr(lithos.memory.enrich.worker, "RECEIPTS", 2)
     desk = Desk(tmp_path)
     yield desk
     desk.close()
@@ -126,8 +126,8 @@ async def test_old_jobs_are_dropped(desk: Desk) -> None:
 async def test_statistics_of_notes_that_are_gone_are_bounded(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lithos.services.enrich.worker, "GONE_NOTES", 2)
-    monkeypatch.setattr(lithos.services.enrich.worker, "PAGE", 2)
+    monkeypatch.setattr(lithos.memory.enrich.worker, "GONE_NOTES", 2)
+    monkeypatch.setattr(lithos.memory.enrich.worker, "PAGE", 2)
 
     async def body() -> None:
         await desk.ask(retrieval(1, *"abcdefg"))

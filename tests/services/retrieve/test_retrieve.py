@@ -12,25 +12,21 @@ import trio
 from lithos.actors.blocking import Inline
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput, LcmaDisabled, StorageFailed
-from lithos.core.learning.memory import NodeStats, RecordRetrieval, SurfacedConflict
-from lithos.core.learning.questions import RememberedQuestion
 from lithos.core.learning.ranking import Candidate
-from lithos.core.learning.salience import salience_of
+from lithos.memory.model.memory import NodeStats, RecordRetrieval, SurfacedConflict
+from lithos.memory.model.questions import RememberedQuestion
+from lithos.memory.model.salience import salience_of
+from lithos.memory.retrieve.evidence import EvidencePipeline
+from lithos.memory.retrieve.retrieve import Retrieve, RetrieveAnswer, RetrieveRequest
+from lithos.memory.retrieve.scout_team import Team
+from lithos.memory.retrieve.scouts import DEADLINE, Ask, Dispatcher, Find, Scout
+from lithos.memory.rows.question_matrix import Evidence
 from lithos.memory.settings import LcmaConfig
 from lithos.metrics import Metrics
 from lithos.search.settings import SearchConfig
 from lithos.services.notes.texts import Snippets
-from lithos.services.retrieve.evidence import EvidencePipeline
-from lithos.services.retrieve.retrieve import (
-    Retrieve,
-    RetrieveAnswer,
-    RetrieveRequest,
-)
-from lithos.services.retrieve.scout_team import Team
-from lithos.services.retrieve.scouts import DEADLINE, Ask, Dispatcher, Find, Scout
 from lithos.services.search.hybrid import NOTHING_RANKED, HybridRanking
 from lithos.stores.indexes.fulltext_schema import Filters
-from lithos.stores.learning.question_matrix import Evidence
 from lithos.stores.sqlite import DatabaseFailed
 from tests.fakes import Clock, make_entry
 

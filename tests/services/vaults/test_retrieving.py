@@ -9,9 +9,9 @@ import pytest
 
 from lithos.core.errors import InvalidInput, LcmaDisabled
 from lithos.kernel.parts import Parts
+from lithos.memory.retrieve.feedback import Learning
+from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.memory.settings import LcmaConfig
-from lithos.services.retrieve.feedback import Learning
-from lithos.services.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.services.search.search import SearchRequest
 from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.stores.indexes.fulltext_schema import Filters

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lithos.core.events import EDGE_UPSERTED, EventDraft
 from lithos.core.learning.edges import Edge, EdgeFilter, UpsertEdge
 from lithos.core.times import format_time
-from lithos.stores.learning.edges import EdgeStore
+from lithos.memory.rows.edges import EdgeStore
 from tests.fakes import START, Clock
 
 ALL = EdgeFilter()

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.learning.edges import EdgeFilter, UpsertEdge
-from lithos.core.learning.memory import ProjectionOutcome, ProjectProvenance
-from lithos.stores.learning.edges import REINFORCEMENT, EdgeStore
+from lithos.memory.model.memory import ProjectionOutcome, ProjectProvenance
+from lithos.memory.rows.edges import REINFORCEMENT, EdgeStore
 from tests.fakes import START, Clock
 
 NOTHING = ProjectionOutcome()

@@ -12,8 +12,8 @@ import apsw
 import numpy as np
 import pytest
 
-from lithos.core.learning.memory import ApplyFeedback, AskedQuestion, NodeStats
-from lithos.core.learning.questions import (
+from lithos.memory.model.memory import ApplyFeedback, AskedQuestion, NodeStats
+from lithos.memory.model.questions import (
     QuestionFilter,
     digest_question,
     entry_weight,
@@ -21,10 +21,10 @@ from lithos.core.learning.questions import (
     kernel,
     sketch_of,
 )
+from lithos.memory.rows import question_matrix
+from lithos.memory.rows.question_matrix import QuestionMatrix, QuestionVector
+from lithos.memory.rows.stats import StatsStore
 from lithos.stores.indexes.chunk_rows import encode_rows
-from lithos.stores.learning import question_matrix
-from lithos.stores.learning.question_matrix import QuestionMatrix, QuestionVector
-from lithos.stores.learning.stats import StatsStore
 from tests.fakes import START
 
 DIMS = 8

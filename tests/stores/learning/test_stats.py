@@ -9,14 +9,8 @@ import apsw
 import attrs
 import pytest
 
-from lithos.core.learning.memory import (
-    EnrichTrigger,
-    FinalNode,
-    NodeStats,
-    Receipt,
-    SurfacedConflict,
-)
-from lithos.stores.learning.stats import StatsStore
+from lithos.memory.model.memory import EnrichTrigger, FinalNode, NodeStats, Receipt, SurfacedConflict
+from lithos.memory.rows.stats import StatsStore
 from tests.fakes import START
 
 LATER = START + timedelta(minutes=1)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from lithos.memory.service.edges import Edges
 from lithos.memory.settings import LcmaConfig
-from lithos.services.notes.edges import Edges
 from tests.servers import MISSING_ID, Lithos, put_note, refusal, serving
 
 EMPTY_SIDES: dict[str, Any] = {

@@ -1,0 +1,68 @@
+"""Passages cut into blocks: the paragraphs of a text, the turns of a conversation.
+
+A compact briefing chooses among blocks, so that one turn of a conversation does not bring five others with
+it. Blank lines separate blocks, and a line that begins with the name of its speaker begins one. Passages with
+fenced code stay whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from attrs import evolve
+
+from lithos.core.text.hidden import HIDDEN
+from lithos.memory.briefing.passages import MOST_PASSAGES, Passage, SplitNote
+
+#: A speaker at the beginning of a line: `Ann:`, `**Ann**:`, `[13:35] Ann Lee (she):`.
+SPEAKER: Final = re.compile(
+    r"[ \t>*_-]{0,8}(?:[\[(][^\])\n]{1,30}[\])] ?)?[*_]{0,2}[^\W\d_][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,3}"
+    r"(?: ?[\[(][^\])\n]{1,30}[\])])?[*_]{0,2}:(?=[*_]{0,2}\s)"
+)
+_BREAK: Final = re.compile(r"(?P<blank>\n[ \t\x00]*\n\s*)|\n(?=\S)")
+#: White space, and what stands for hidden characters.
+_BLANK: Final = f" \t\r\n{HIDDEN}"
+
+
+def cut_blocks(split: SplitNote) -> SplitNote:
+    """The note with its passages cut into blocks; linear in its length."""
+    passages: list[Passage] = []
+    for passage in split.passages:
+        passages += _blocks(split.content, passage)
+        if len(passages) >= MOST_PASSAGES:
+            break
+    return split if len(passages) == len(split.passages) else evolve(split, passages=passages[:MOST_PASSAGES])
+
+
+def _blocks(content: str, passage: Passage) -> list[Passage]:
+    text = content[passage.start : passage.end]
+    if "\n" not in text or "```" in text or "~~~" in text:
+        return [passage]
+    starts = [0, *_starts(text)]
+    ends = [*starts[1:], len(text)]
+    return [
+        evolve(
+            passage,
+            start=passage.start + start,
+            end=passage.start + start + len(text[start:end].rstrip(_BLANK)),
+        )
+        for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def _starts(text: str) -> Iterator[int]:
+    """Where further blocks of a text begin; what has no letter or digit belongs to the block before it."""
+    found = [each for each in _BREAK.finditer(text) if each["blank"] or SPEAKER.match(text, each.end())]
+    ends = [*(each.start() for each in found[1:]), len(text)]
+    before, has_begun = 0, False
+    for each, end in zip(found, ends, strict=False):
+        has_begun = has_begun or _says_something(text[before : each.start()])
+        before = each.start()
+        if has_begun and _says_something(text[each.end() : end]):
+            yield each.end()
+
+
+def _says_something(text: str) -> bool:
+    return any(map(str.isalnum, text))

@@ -1,0 +1,134 @@
+"""The whole answer of `lithos_context` within its budget (docs/spec/context.md §1).
+
+A client receives the compact JSON of the answer. Its tokens are counted, and the text is composed again with
+less room until all of it fits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from attrs import evolve
+
+from lithos.core.context.tokens import Count, cut_tidily
+from lithos.memory.briefing.blocks import cut_blocks
+from lithos.memory.briefing.briefing import Briefing, Material, Style, compose
+from lithos.memory.briefing.parts import PATH_SHOWN, TITLE_SHOWN, AboutNote, one_line
+from lithos.memory.briefing.passages import Source, Weights
+
+#: Shares of the budget that explanations and warnings may take beside the text.
+EXPLAINED: Final = 0.3
+WARNED: Final = 0.15
+#: How often a text is composed again with less room.
+TRIES: Final = 4
+#: Characters of a reason that is sent.
+REASON: Final = 120
+_WEIGHTS: Final = Weights(skips_greetings=True)
+
+
+def compose_whole(
+    material: Material, budget: int, count: Count, rest: Mapping[str, Any], *, wants_all: bool, explains: bool
+) -> tuple[Briefing, dict[str, Any]]:
+    """Return the briefing, and the answer of at most `budget` tokens; `rest` are its other keys."""
+    sent = _Sent(count)
+    cut = [evolve(source, split=cut_blocks(source.split)) for source in material.sources]
+    material = evolve(material, sources=cut)
+    most = int(budget * (1 - EXPLAINED)) if explains else budget
+    warned = _warnings(material.warnings, int(budget * WARNED), sent)
+    frame = {"text": "", "sources": [], "tokens": budget, **rest, **warned}
+    style = Style(is_compact=True, per_source=_per_source(material.sources, sent.count), wants_all=wants_all)
+    room = most - sent.size(frame)
+    briefing, answer = Briefing(text="", tokens=0, items=(), dropped=(), warnings=()), frame
+    for _ in range(TRIES):
+        briefing = compose(material, max(room, 1), sent.text, _WEIGHTS, style)
+        answer = frame | {"text": briefing.text, "sources": _sources(briefing)}
+        over = sent.size(answer) - most
+        if over <= 0:
+            break
+        room -= over + 2
+    else:
+        while (over := sent.size(answer) - most) > 0 and answer["text"]:
+            shorter = cut_tidily(answer["text"], max(0, sent.text(answer["text"]) - over - 2), sent.text)
+            answer = answer | {"text": shorter if len(shorter) < len(answer["text"]) else ""}
+    if not answer["sources"]:
+        answer = {key: value for key, value in answer.items() if key != "sources"}
+    if explains:
+        answer |= _explained(briefing, budget - sent.size(answer), sent)
+    return briefing, answer | {"tokens": sent.size(answer)}
+
+
+class _Sent:
+    """Counts tokens of what is sent as JSON."""
+
+    def __init__(self, count: Count) -> None:
+        self.count = count
+
+    def text(self, text: str) -> int:
+        """Of a text inside quotes."""
+        return self.count(json.dumps(text, ensure_ascii=False)[1:-1])
+
+    def size(self, answer: object) -> int:
+        """Of a whole value."""
+        return self.count(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
+
+
+def source_line(number: int, note_id: str, path: str, *, is_note: bool = True) -> str:
+    """Return a source as it is sent: the number that the text uses, and the path.
+
+    Tools take the path of a note in place of its id, which costs twice as many tokens. The id is sent too
+    for an attachment, and for a path that is too long to be shown whole.
+    """
+    shown = one_line(path, PATH_SHOWN)
+    return f"[{number}] {shown}" if is_note and shown == path else f"[{number}] {note_id} {shown}"
+
+
+def _sources(briefing: Briefing) -> list[str]:
+    shown = dict.fromkeys((item.id, item.path, item.version > 0) for item in briefing.items)
+    return [
+        source_line(number, note_id, path, is_note=is_note)
+        for number, (note_id, path, is_note) in enumerate(shown, 1)
+    ]
+
+
+def _per_source(sources: Sequence[Source], count: Count) -> int:
+    """Tokens of a source beside the text, of a usual one of these."""
+    lines = [f'"{source_line(10, each.id, each.path, is_note=each.version > 0)}",' for each in sources[:20]]
+    return -(-sum(map(count, lines)) // len(lines)) if lines else 0
+
+
+def _warnings(about: Sequence[AboutNote], most: int, sent: _Sent) -> dict[str, Any]:
+    rows: list[dict[str, str]] = []
+    for each in about:
+        row = {"kind": each.warning.kind, "note_id": each.note_id}
+        if each.warning.id != each.note_id:
+            row["id"] = each.warning.id
+        row["reason"] = one_line(each.warning.reason, REASON)
+        most -= sent.size(row) + 1
+        if most < 0:
+            break
+        rows.append(row)
+    return {"warnings": rows} if rows else {}
+
+
+def _explained(briefing: Briefing, most: int, sent: _Sent) -> dict[str, Any]:
+    """Why each excerpt is there, then what was left out, as many rows as fit."""
+    numbers: dict[str, int] = {}
+    rows: dict[str, list[dict[str, Any]]] = {"items": [], "dropped": []}
+    most -= sent.size(rows)
+    every: list[tuple[str, dict[str, Any]]] = []
+    for item in briefing.items:
+        number = numbers.setdefault(item.id, len(numbers) + 1)
+        section, reason = one_line(item.section, TITLE_SHOWN), one_line(item.reason, REASON)
+        row = {"source": number, "section": section, "score": round(item.score, 3), "reason": reason}
+        every.append(("items", row))
+    for each in briefing.dropped:
+        title, reason = one_line(each.title, TITLE_SHOWN), one_line(each.reason, REASON)
+        every.append(("dropped", {"id": each.id, "title": title, "reason": reason}))
+    for key, row in every:
+        most -= sent.size(row) + 1
+        if most < 0:
+            break
+        rows[key].append(row)
+    return {key: some for key, some in rows.items() if some}

@@ -1,0 +1,104 @@
+"""`/console/graph`: notes around a note or around what a search finds, drawn and as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from attrs import frozen
+from quart import Blueprint, Response, request
+
+from lithos.actors.blocking import Threads
+from lithos.catalogue.catalogue import Catalogue
+from lithos.front.console.console import Console, Refused
+from lithos.front.console.formats import readable, whole
+from lithos.memory.service.neighbourhood import (
+    DEEPEST,
+    HEIGHT,
+    MOST_NOTES,
+    WIDTH,
+    ColourBy,
+    Drawings,
+    Neighbourhood,
+    Neighbourhoods,
+    value_of,
+)
+
+#: Rows of each table.
+PAGE: Final = 100
+#: Notes of a search that a graph starts from.
+FOUND: Final = 10
+LONGEST_QUERY: Final = 2_000
+KINDS: Final = {
+    "link": "links", "derived": "derived from", "typed": "typed edges", "contradicts": "contradicts",
+}  # fmt: skip
+#: What notes may be coloured by.
+COLOURINGS: Final[Mapping[str, ColourBy]] = {"folder": "folder", "type": "type", "namespace": "namespace"}
+
+
+def add_routes(console: Console, app: Blueprint) -> None:
+    """Add the page."""
+    app.get("/graph", endpoint="graph")(GraphPage(console, Drawings(Threads())).show)
+
+
+@frozen
+class GraphPage:
+    """The page."""
+
+    _console: Console
+    _drawings: Drawings
+
+    async def show(self) -> Response:
+        """The graph around `note`, around what `q` finds, or of the most central notes."""
+        args = request.args
+        note_id, query = args.get("note", "").strip(), args.get("q", "")[:LONGEST_QUERY]
+        asked = whole(args.get("depth"), 1) or 1
+        depth = asked if asked <= DEEPEST else 1
+        by = COLOURINGS.get(args.get("by", ""), "folder")
+        status, refusal = 200, ""
+        try:
+            picture = await self._picture(note_id, query, depth)
+        except Refused as refused:
+            picture, status, refusal = Neighbourhood(nodes=(), lines=()), refused.status, refused.message
+        drawing = await self._drawings.draw(picture, by, readable)
+        title = self._console.parts.get(Catalogue).title(note_id)
+        total = max(len(picture.nodes), len(picture.lines))
+        start = whole(args.get("offset"), 5) or 0
+        return await self._console.show(
+            "graph.html",
+            status=status,
+            refusal=refusal,
+            note_id="" if title is None else note_id,
+            note_title=title or "",
+            query=query,
+            depth=depth,
+            by=by,
+            picture=picture,
+            drawing=drawing,
+            pairs=" ".join(f"{line.start},{line.end}" for line in picture.lines),
+            width=int(WIDTH),
+            height=int(HEIGHT),
+            kinds=KINDS,
+            colourings=COLOURINGS,
+            most=MOST_NOTES,
+            depths=range(1, DEEPEST + 1),
+            start=start if start < total else 0,
+            page=PAGE,
+            total=total,
+            value_of=value_of,
+        )
+
+    async def _picture(self, note_id: str, query: str, depth: int) -> Neighbourhood:
+        neighbourhoods = self._console.parts.get(Neighbourhoods)
+        if note_id:
+            if note_id not in self._console.parts.get(Catalogue):
+                raise Refused(
+                    "There is no such note: it was deleted, or the id is wrong. Search for it.", 404
+                )
+            return await neighbourhoods.around([note_id], depth)
+        if query.strip():
+            answer = await self._console.call(
+                "lithos_search", query=query, limit=FOUND, agent_id=self._console.agent
+            )
+            return await neighbourhoods.around([row["id"] for row in answer.get("results", [])], depth)
+        return await neighbourhoods.central()

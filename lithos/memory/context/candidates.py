@@ -1,0 +1,114 @@
+"""The candidates of a briefing: as `lithos_retrieve` has them, with a receipt, or by hybrid search alone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from attrs import define, field, frozen
+
+from lithos.actors.blocking import slices
+from lithos.actors.indexing.indexer import Visibility
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.text.snippet import Terms
+from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
+from lithos.services.search.hybrid import LEG_NOTES, LEG_SHARE, HybridRanking
+from lithos.services.search.search import Search
+
+#: How much more is searched for while too few notes pass the gate.
+_WIDER: Final = 4
+#: The part of the best score that a note named by the task's findings has at least.
+_OF_TASK: Final = 0.5
+_TASK_SCOUT: Final = "task_context"
+
+
+@frozen
+class Candidate:
+    """A note that may be shown; `reasons` say how it was found."""
+
+    entry: Entry
+    score: float
+    reasons: tuple[str, ...]
+
+
+@define
+class Found:
+    """The candidates, best first, and the weighted words of the query.
+
+    `keep` stores the receipt of the notes that were shown in so many tokens, and tells whether it could;
+    without a receipt it does nothing.
+    """
+
+    notes: Sequence[Candidate]
+    terms: Terms
+    receipt_id: str | None = None
+    is_degraded: bool = False
+    keep: Callable[[frozenset[str], int], Awaitable[bool]] = field(default=None, kw_only=True)
+
+
+@define(eq=False)
+class Candidates:
+    """Finds them."""
+
+    _retrieve: Retrieve
+    _search: Search
+    _catalogue: Catalogue
+    _visibility: Visibility
+
+    @asynccontextmanager
+    async def find(
+        self, request: RetrieveRequest, *, is_followup: bool = False, ranking: HybridRanking | None = None
+    ) -> AsyncIterator[Found]:
+        """The candidates of a request; leaving the block by an exception leaves a receipt that says so.
+
+        Raises `InvalidInput`, and `SearchBackendFailed` where LCMA is off and no index answers.
+        """
+        if not self._retrieve.is_enabled:
+            yield await self._search_for(request)
+            return
+        async with self._retrieve.accept(request) as drawing:
+            drawn = await self._retrieve.select(drawing, ranking)
+            best = max((note.score for note, _ in drawn.notes), default=0.0)
+            notes = [
+                Candidate(
+                    entry,
+                    max(note.score, _OF_TASK * best) if _TASK_SCOUT in note.scouts else note.score,
+                    note.reasons,
+                )
+                for note, entry in drawn.notes
+            ]
+
+            async def keep(shown: frozenset[str], tokens: int) -> bool:
+                return await self._retrieve.keep(drawing, drawn, shown, tokens, is_followup=is_followup)
+
+            terms = drawn.selection.terms
+            yield Found(
+                sorted(notes, key=lambda each: (-each.score, each.entry.note.id)),
+                terms if terms.terms else Terms.of(drawn.ask.words, {}),
+                drawing.receipt.id,
+                bool(drawing.report.failed) or not drawn.selection.complete,
+                keep=keep,
+            )
+
+    async def _search_for(self, request: RetrieveRequest) -> Found:
+        """The best notes of a hybrid search that pass the gate."""
+        await self._visibility.reach()
+        gate = request.gate
+        wanted = max(LEG_NOTES, LEG_SHARE * request.limit)
+        while True:
+            ranking = await self._search.rank_hybrid(request.query, request.filters, wanted)
+            found: list[Candidate] = []
+            async for some in slices(list(ranking.scores)):
+                for serial, score in some:
+                    entry = self._catalogue.at_serial(serial)
+                    if entry is not None and gate.passes(entry):
+                        found.append(Candidate(entry, score, ("matches the query",)))
+            if len(found) >= request.limit or ranking.is_all:
+                break
+            wanted *= _WIDER
+
+        async def keep(shown: frozenset[str], tokens: int) -> bool:
+            return True
+
+        return Found(found[: request.limit], ranking.terms, None, bool(ranking.failed), keep=keep)

@@ -1,0 +1,177 @@
+"""What changed after a position of the journal, and what happened lately, also as lines of a briefing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.catalogue.catalogue import Entry
+from lithos.core.events import (
+    ENRICHMENT,
+    NOTE_CREATED,
+    NOTE_DELETED,
+    NOTE_RENAMED,
+    NOTE_UPDATED,
+    Event,
+)
+from lithos.core.principals import SCAN_AGENT
+from lithos.core.text.analysis import fold
+from lithos.core.text.snippet import Terms, first_places
+from lithos.core.times import format_time
+from lithos.memory.briefing.parts import one_line
+from lithos.services.tasks.event_stream import parse_position
+from lithos.stores.coordination.store import CoordinationStore
+
+#: Lines that are made.
+MOST: Final = 12
+#: Share of the query's weight from which a task or finding concerns it.
+_CONCERNS: Final = 0.3
+_TITLE: Final = 100
+#: What becomes of proposals, in the words of a briefing.
+_DECIDED: Final[Mapping[str, str]] = {
+    "proposal.approved": "was approved", "proposal.rejected": "was rejected",
+    "proposal.expired": "expired, nobody looked at it",
+}  # fmt: skip
+#: What the server itself found when it started is nobody's activity.
+_NOTES: Final[Mapping[str, str]] = {
+    NOTE_CREATED: "created", NOTE_UPDATED: "updated", NOTE_RENAMED: "moved",
+}  # fmt: skip
+
+
+def tell_activity(
+    events: Iterable[Event], terms: Terms, note: Callable[[str], Entry | None], task_id: str | None
+) -> list[str]:
+    """A line per event, newest first, one per note; `note` gives the found notes that may be shown.
+
+    What a task's own part shows, its findings and claims, is left out.
+    """
+    lines: list[str] = []
+    told: set[str] = set()
+    for event in reversed(list(events)):
+        for key, text in _tell(event, terms, note, task_id):
+            if key not in told:
+                told.add(key)
+                lines.append(f"{format_time(event.draft.timestamp)[:16]}Z {text}")
+        if len(lines) >= MOST:
+            break
+    return lines[:MOST]
+
+
+def tell_decisions(events: Sequence[Event], agent_id: str | None) -> list[str]:
+    """What became of an agent's proposals, newest first, with who decided and why."""
+    lines: list[str] = []
+    for event in reversed(events):
+        payload, what = event.draft.payload, event.draft.type
+        if what not in _DECIDED or payload.get("agent") != agent_id:
+            continue
+        told = f"{payload['kind']} of {one_line(str(payload['path']), _TITLE)} {_DECIDED[what]}"
+        if payload.get("by"):
+            told += f" by {one_line(str(payload['by']), 80)}"
+        if payload.get("reason"):
+            told += f": {one_line(str(payload['reason']), 300)}"
+        lines.append(f"{format_time(event.draft.timestamp)[:16]}Z {told}")
+        if len(lines) >= MOST:
+            break
+    return lines
+
+
+def _tell(
+    event: Event, terms: Terms, note: Callable[[str], Entry | None], task_id: str | None
+) -> Iterator[tuple[str, str]]:
+    draft = event.draft
+    payload, agent = draft.payload, one_line(draft.agent, 80)
+    if is_of_note(event):
+        note_id = str(payload.get("id"))
+        entry = note(note_id)
+        if entry is not None and draft.type in _NOTES and draft.agent != SCAN_AGENT:
+            title = one_line(entry.note.title, _TITLE)
+            yield note_id, f"note {_NOTES[draft.type]} by {agent}: {title} (`id={note_id}`)"
+        return
+    about = str(payload.get("task_id", ""))
+    if not about:
+        return
+    key = f"{draft.type}:{about}"
+    if about == task_id:
+        if draft.type in ("task.completed", "task.cancelled", "task.failed", "task.reopened"):
+            yield key, f"this task {draft.type.partition('.')[2]} by {agent}"
+    elif draft.type == "task.created" and _concerns(payload.get("title"), terms):
+        yield key, f"task created by {agent}: {one_line(str(payload['title']), _TITLE)} (`task_id={about}`)"
+    elif draft.type == "finding.posted" and _concerns(payload.get("summary"), terms):
+        finding = one_line(str(payload["summary"]), 200)
+        yield str(payload.get("finding_id")), f"finding by {agent}: {finding} (`task_id={about}`)"
+
+
+def _concerns(text: Any, terms: Terms) -> bool:
+    if not isinstance(text, str) or not terms.total:
+        return False
+    found = first_places(fold(text[:1_000]), terms)
+    return sum(terms.terms[number].weight for number in found) >= _CONCERNS * terms.total
+
+
+#: Events that are looked through; of more everything counts as changed.
+MOST_EVENTS: Final = 20_000
+#: Events of the journal that are looked through for recent activity.
+RECENT: Final = 300
+NOTE_EVENTS: Final = frozenset((NOTE_CREATED, NOTE_UPDATED, NOTE_DELETED, NOTE_RENAMED))
+
+
+@frozen(kw_only=True)
+class Changed:
+    """The events after a position, oldest first; `trouble` says why that cannot be told."""
+
+    events: Sequence[Event]
+    trouble: str | None = None
+
+    @property
+    def notes(self) -> frozenset[str]:
+        """The notes that were written; not those whose frontmatter enrichment completed."""
+        return frozenset(str(event.draft.payload.get("id")) for event in self.events if is_of_note(event))
+
+    def notes_by_enrichment(self) -> frozenset[str]:
+        """The notes that enrichment wrote, which matters when it quarantined them."""
+        return frozenset(
+            str(event.draft.payload.get("id"))
+            for event in self.events
+            if event.draft.type in NOTE_EVENTS and _is_enrichment(event)
+        )
+
+
+def is_of_note(event: Event) -> bool:
+    """Whether somebody wrote, moved or deleted a note."""
+    return event.draft.type in NOTE_EVENTS and not _is_enrichment(event)
+
+
+def _is_enrichment(event: Event) -> bool:
+    return event.draft.origin.partition(":")[0] == ENRICHMENT
+
+
+class JournalChanges:
+    """Reads the journal."""
+
+    def __init__(self, journal: CoordinationStore, reading: Blocking) -> None:
+        self._journal = journal
+        self._reading = reading
+
+    async def after(self, cursor: str) -> Changed:
+        """What happened after a cursor, or why all has to count as new."""
+        seq, journal = parse_position(cursor), self._journal
+        if seq is None:
+            return Changed(events=(), trouble="since is no cursor of an earlier answer")
+
+        def look() -> list[Event] | None:
+            return journal.events_after(seq, MOST_EVENTS + 1) if journal.knows_position(seq) else None
+
+        events = await self._reading.run(look)
+        if events is None:
+            return Changed(events=(), trouble="the cursor is older than the journal, or of another one")
+        if len(events) > MOST_EVENTS:
+            return Changed(events=(), trouble=f"more than {MOST_EVENTS:,} events happened since")
+        return Changed(events=events)
+
+    async def recent(self) -> Sequence[Event]:
+        """The newest events, oldest first."""
+        journal = self._journal
+        return () if journal is None else await self._reading.run(lambda: journal.newest_events(RECENT))

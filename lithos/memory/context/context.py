@@ -1,0 +1,514 @@
+"""The context service: one briefing instead of search, read, read, read (docs/spec/context.md §1)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, Protocol
+
+import attrs
+import trio
+from attrs import field, frozen
+
+from lithos.actors.blocking import Threads
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.reading import JournalThread
+from lithos.actors.indexing.indexer import Visibility
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.lineage import Lineage
+from lithos.core.context.dates import AskedTime, asked_time, own_date
+from lithos.core.context.replies import wants_all
+from lithos.core.context.tokens import Count, count_safely, count_with
+from lithos.core.errors import IndexFailed, InvalidInput
+from lithos.core.learning.match import WEAK
+from lithos.core.notes.model import NoteWarning
+from lithos.core.text.chunk import ChunkSizes
+from lithos.kernel.parts import Clock
+from lithos.memory.briefing.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
+from lithos.memory.briefing.compact import compose_whole
+from lithos.memory.briefing.parts import AboutNote, LeftOut, TaskPart
+from lithos.memory.briefing.passages import LEAST_TEXT, Source, affordable
+from lithos.memory.context.candidates import Candidate, Candidates, Found
+from lithos.memory.context.changes import Changed, JournalChanges, tell_activity, tell_decisions
+from lithos.memory.context.splits import Splits
+from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
+from lithos.services.notes.texts import NoteTexts
+from lithos.services.search.gate import Gate
+from lithos.services.search.hybrid import HybridRanking
+from lithos.services.search.others import BESIDE, OtherHit, OtherHits, OtherQuery
+from lithos.services.search.search import Search
+from lithos.services.tasks.coordination import Coordination, TaskSheet
+from lithos.services.writing.kinds import ATTACHMENT, KINDS
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.stores.indexes.tokenizer import load_pieces
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.context")
+
+SECTIONS: Final = ("task", "warnings", "notes", "activity")
+#: Characters of a query that is made of a task.
+QUERY_OF_TASK: Final = 4_000
+#: Candidates: one for so many tokens of the budget, within these limits.
+TOKENS_A_NOTE: Final = 30
+FEWEST_NOTES: Final = 16
+MOST_NOTES: Final = 100
+#: Characters of all candidates together that are looked through, where what takes longer than prose counts as
+#: more; `LEAST_TEXT` of each of those behind them.
+MOST_TEXT: Final = 2_000_000
+#: Warnings of an answer.
+MOST_WARNINGS: Final = 30
+#: Notes of less than this share of the best score are not named when they must not be shown.
+WORTH_NAMING: Final = 0.3
+#: The part of the best score that a place of an attachment has, by how well it matches.
+ANSWERING: Final[Mapping[str, float]] = {"strong": 1.0, "fair": 0.6, "weak": 0.0}
+#: What leaves a note out of the excerpts.
+WITHHOLDING: Final = frozenset(("quarantined", "superseded", "expired"))
+
+
+class WaitingKeys(Protocol):
+    """Further keys of a briefing: what waits for a person, where a capability keeps such a thing."""
+
+    def told(self) -> dict[str, int]:
+        """How many wait, by key; nothing where none do."""
+
+
+@frozen(kw_only=True)
+class ContextRequest:
+    """What is to be briefed about: a query, a task, or both; `namespaces` None means any."""
+
+    query: str = ""
+    task_id: str | None = None
+    budget: int = 2_000
+    agent_id: str | None = None
+    filters: Filters = field(factory=Filters)
+    namespaces: tuple[str, ...] | None = None
+    since: str | None = None
+    sections: tuple[str, ...] = SECTIONS
+    kinds: frozenset[str] = frozenset(KINDS)
+    #: With short headings, the notes' own dates, and replies behind questions.
+    is_compact: bool = False
+
+
+@frozen(kw_only=True)
+class ContextAnswer:
+    """A briefing; `cursor` is None where none was asked for, `receipt_id` where LCMA is off.
+
+    `troubles` (kind, reason) say why it is `degraded`, as far as it is known.
+    """
+
+    briefing: Briefing
+    budget: int
+    cursor: str | None
+    receipt_id: str | None
+    degraded: bool
+    troubles: Sequence[tuple[str, str]] = ()
+    #: Which places of attachments are among the excerpts, by the ids of these.
+    places: Mapping[str, OtherHit] = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class Gathered:
+    """What a briefing is made of, before it is composed; `is_silent`: there is nothing new to tell."""
+
+    material: Material
+    #: Counts tokens.
+    count: Count
+    found: Found
+    is_silent: bool
+    cursor: str | None
+    is_degraded: bool
+    troubles: Sequence[tuple[str, str]]
+    places: Mapping[str, OtherHit]
+
+    async def answer(self, briefing: Briefing, budget: int) -> ContextAnswer:
+        """The answer with a briefing, of which the receipt keeps what this vault gave."""
+        kept = await self.found.keep(frozenset(item.id for item in briefing.items), briefing.tokens)
+        return ContextAnswer(
+            briefing=briefing,
+            budget=budget,
+            cursor=self.cursor,
+            receipt_id=self.found.receipt_id,
+            degraded=self.is_degraded or not kept,
+            troubles=self.troubles,
+            places=self.places,
+        )
+
+
+@frozen
+class _Read:
+    """The sources of a briefing, and the candidates that were withheld, gone or not read."""
+
+    sources: Sequence[Source]
+    withheld: Sequence[LeftOut]
+    warnings: Sequence[AboutNote]
+    is_degraded: bool
+
+
+NOTHING_TOLD: Final = Briefing(text="", tokens=0, items=(), dropped=(), warnings=())
+NOTHING: Final = Material()
+#: How much a note counts more whose own date is in the time that a question names.
+OF_THAT_TIME: Final = 1.15
+
+
+class Context:
+    """The context service."""
+
+    def __init__(
+        self,
+        journal: CoordinationStore,
+        catalogue: Catalogue,
+        lineage: Lineage,
+        semantic: SemanticBackend,
+        reading: JournalThread,
+        coordinator: Coordinator,
+        clock: Clock,
+        sizes: ChunkSizes,
+        visibility: Visibility,
+        retrieve: Retrieve,
+        search: Search,
+        others: OtherHits | None,
+        texts: NoteTexts,
+        coordination: Coordination,
+    ) -> None:
+        self._others = others
+        self._threshold = search.threshold
+        self._candidates = Candidates(retrieve, search, catalogue, visibility)
+        self._catalogue = catalogue
+        self._lineage = lineage
+        self._texts = texts
+        self._semantic = semantic
+        self._coordination = coordination
+        self._coordinator = coordinator
+        self._changes = JournalChanges(journal, reading)
+        self._working = Threads(2)
+        self._clock = clock
+        self._count: Count | None = None
+        self._loading = trio.Lock()
+        self._splits = Splits(sizes.size, sizes.maximum)
+        catalogue.when_removed.append(self._splits.forget)
+
+    async def brief(self, request: ContextRequest) -> ContextAnswer:
+        """A briefing that fits. Raises `InvalidInput`, `TaskNotFound`."""
+        async with self.gather(request) as gathered:
+            briefing = NOTHING_TOLD
+            if not gathered.is_silent:
+                briefing = await self.compose(gathered.material, request.budget, gathered.count)
+            return await gathered.answer(briefing, request.budget)
+
+    async def brief_whole(
+        self,
+        request: ContextRequest,
+        rest: Mapping[str, Any],
+        *,
+        explains: bool = False,
+        has_cursor: bool = False,
+    ) -> dict[str, Any]:
+        """A compact answer of which all that is sent fits, with the keys of `rest`. Raises as `brief`."""
+        async with self.gather(request) as gathered:
+            rest = {
+                "receipt_id": gathered.found.receipt_id,
+                "cursor": gathered.cursor if has_cursor else None,
+                "degraded": gathered.is_degraded or None,
+                "troubles": [reason for _, reason in gathered.troubles] or None,
+                **rest,
+            }
+            frame = {key: value for key, value in rest.items() if value is not None}
+            material = NOTHING if gathered.is_silent else gathered.material
+            briefing, answer = await self._working.run(
+                lambda: compose_whole(
+                    material, request.budget, gathered.count, frame,
+                    wants_all=wants_all(request.query), explains=explains,
+                )
+            )  # fmt: skip
+            kept = (await gathered.answer(briefing, request.budget)).degraded
+            return answer | ({"degraded": True} if kept else {})
+
+    async def compose(self, material: Material, budget: int, count: Count) -> Briefing:
+        """The briefing of what was gathered, in a thread."""
+        return await self._working.run(lambda: compose(material, budget, count))
+
+    async def query_of(self, task_id: str) -> str:
+        """What is asked about a task, where nothing else is. Raises `TaskNotFound`."""
+        return _query_of(await self._coordination.sheet(task_id))
+
+    @asynccontextmanager
+    async def gather(
+        self, request: ContextRequest, ranking: HybridRanking | None = None
+    ) -> AsyncIterator[Gathered]:
+        """What a briefing is made of; `ranking`: on one scale with other vaults. Raises as `brief`."""
+        _check(request)
+        troubles = list[tuple[str, str]]()
+        cursor = str(self._coordinator.head)  # before anything is read
+        sheet = None if request.task_id is None else await self._coordination.sheet(request.task_id)
+        if not request.query.strip():
+            assert sheet is not None
+            request = attrs.evolve(request, query=_query_of(sheet))
+        count, trouble = await self._counter()
+        troubles += [("tokenizer", trouble)] if trouble is not None else []
+        changed = None if request.since is None else await self._changes.after(request.since)
+        if changed is not None and changed.trouble is not None:
+            troubles.append(("cursor", f"{changed.trouble}; everything is shown as if it were new"))
+            changed = None
+        asked, is_followup = self._asked(request, changed), request.since is not None
+        hits = await self._beside(request)
+        async with self._candidates.find(asked, is_followup=is_followup, ranking=ranking) as found:
+            material, is_degraded = await self._gather(request, found, sheet, changed, hits)
+            yield Gathered(
+                material=material,
+                count=count,
+                found=found,
+                is_silent=changed is not None and not _has_news(material),
+                cursor=cursor,
+                is_degraded=bool(troubles) or found.is_degraded or is_degraded,
+                troubles=troubles,
+                places={hit.id: hit for hit in hits},
+            )
+
+    async def _beside(self, request: ContextRequest) -> list[OtherHit]:
+        """The best place of each attachment that answers, strong ones first: none of what only changed."""
+        if (
+            self._others is None
+            or not self._others.has_any(request.filters)
+            or request.since is not None
+            or request.namespaces is not None
+            or "notes" not in request.sections
+            or ATTACHMENT not in request.kinds
+        ):
+            return []
+        query = OtherQuery(
+            query=request.query, filters=request.filters, threshold=self._threshold, limit=BESIDE
+        )
+        best: dict[str, OtherHit] = {}
+        for hit in await self._others.beside(query):
+            if hit.judged and hit.judged.match != "weak":
+                best.setdefault(hit.id, hit)
+        return list(best.values())
+
+    async def _counter(self) -> tuple[Count, str | None]:
+        """How tokens are counted, and why less well than they should be."""
+        async with self._loading:
+            if self._count is None:
+                try:
+                    pieces = await self._working.run(load_pieces)
+                except Exception as problem:  # noqa: BLE001 - less is shown rather than nothing
+                    log.error("tokens are counted as bytes", reason=repr(problem))
+                    return count_safely, (
+                        f"the built-in tokenizer cannot be loaded ({problem}); tokens are counted as "
+                        "bytes, so that less is shown"
+                    )
+                self._count = count_with(pieces)
+            return self._count, None
+
+    def _asked(self, request: ContextRequest, changed: Changed | None) -> RetrieveRequest:
+        among = None if changed is None else self._changed_notes(changed)
+        if "notes" not in request.sections and "warnings" not in request.sections:
+            among = frozenset()
+        return RetrieveRequest(
+            query=request.query,
+            limit=max(FEWEST_NOTES, min(MOST_NOTES, request.budget // TOKENS_A_NOTE)),
+            namespaces=request.namespaces,
+            agent_id=request.agent_id,
+            task_id=request.task_id,
+            filters=request.filters,
+            among=among,
+            with_quarantined=True,
+            most=MOST_NOTES,
+        )
+
+    def _changed_notes(self, changed: Changed) -> frozenset[str]:
+        get = self._catalogue.get
+        quarantined = (
+            note_id
+            for note_id in changed.notes_by_enrichment()
+            if (entry := get(note_id)) is not None and entry.note.status == "quarantined"
+        )
+        return changed.notes.union(quarantined)
+
+    async def _gather(
+        self,
+        request: ContextRequest,
+        found: Found,
+        sheet: TaskSheet | None,
+        changed: Changed | None,
+        hits: Sequence[OtherHit] = (),
+    ) -> tuple[Material, bool]:
+        """What the briefing is made of; whether something of it could not be had."""
+        wanted = frozenset(request.sections)
+        read = await self._read(request, found)
+        task = None
+        if sheet is not None and "task" in wanted:
+            task = _task_part(sheet, changed)
+        activity: list[str] = []
+        decisions: list[str] = []
+        if "activity" in wanted:
+            events = changed.events if changed is not None else await self._changes.recent()
+            shown = {each.entry.note.id: each.entry for each in found.notes}
+            activity = tell_activity(events, found.terms, shown.get, request.task_id)
+            decisions = tell_decisions(events, request.agent_id)
+        material = Material(
+            task=task,
+            sources=self._with_attachments(read.sources, hits) if "notes" in wanted else (),
+            terms=found.terms,
+            warnings=read.warnings if "warnings" in wanted else (),
+            activity=activity,
+            decisions=decisions,
+            withheld=read.withheld if "notes" in wanted else (),
+        )
+        return material, read.is_degraded
+
+    async def _read(self, request: ContextRequest, found: Found) -> _Read:
+        """The texts of the candidates that may be shown, cut into passages in a worker thread."""
+        now = self._clock()
+        trusted: list[Candidate] = []
+        withheld: list[LeftOut] = []
+        warnings: list[AboutNote] = []
+        best = max((each.score for each in found.notes), default=0.0)
+        gate = _gate_of(request)
+        await self._lineage.settle()
+        for each in found.notes:
+            note = each.entry.note
+            told = (
+                gate.veil(one, self._catalogue.get(one.id)) for one in self._lineage.warnings(note.id, now)
+            )
+            about = [one for one in told if one is not None]
+            reason = next((warning for warning in about if warning.kind in WITHHOLDING), None)
+            if reason is None:
+                trusted.append(each)
+            elif each.score >= WORTH_NAMING * best:
+                withheld.append(_withheld(each.entry, reason))
+            else:
+                continue
+            warnings += [AboutNote(note.id, note.title, warning, reason is not None) for warning in about]
+        entries = [each.entry for each in trusted]
+        contents = await self._texts.versioned(entries)
+        await self._texts.frames.learn(entries)
+        nearness, is_degraded = await self._nearness(request.query, entries)
+        read = list(zip(trusted, contents, strict=True))
+        asked = asked_time(request.query) if request.is_compact else None
+        sources = await self._working.run(lambda: self._split(read, nearness, asked, request.is_compact))
+        serials = [entry.serial for entry in entries]
+        if len(still := self._catalogue.at_serials(serials)) < len(serials):
+            # Nobody else forgets what was removed meanwhile: it would stay until others drive it out.
+            for serial in set(serials).difference(entry.serial for entry in still):
+                self._splits.forget(serial)
+        ids = {source.id for source in sources} | {each.id for each in withheld}
+        warnings = [each for each in warnings if each.note_id in ids]
+        return _Read(sources, withheld, warnings[:MOST_WARNINGS], is_degraded)
+
+    def _with_attachments(self, sources: Sequence[Source], hits: Sequence[OtherHit]) -> Sequence[Source]:
+        """Sources with places of attachments among them: one that answers counts as the best note does."""
+        if not hits:
+            return sources
+        best = max((source.score for source in sources), default=1.0)
+        beside = [
+            Source(
+                id=hit.id,
+                title=hit.name if hit.page is None else f"{hit.name}, page {hit.page}",
+                path=hit.path,
+                version=0,
+                score=best * ANSWERING[(hit.judged or WEAK).match],
+                split=self._splits.split(-1 - hit.number, hit.name, hit.text),
+                reasons=("matches the query",),
+            )
+            for hit in hits
+        ]
+        return sorted([*sources, *beside], key=lambda each: (-each.score, each.id))
+
+    async def _nearness(self, query: str, entries: Sequence[Entry]) -> tuple[dict[int, list[float]], bool]:
+        try:
+            serials = [entry.serial for entry in entries]
+            return (await self._semantic.similarities(query, serials) if serials else {}), False
+        except (SemanticUnavailable, IndexFailed) as failure:
+            log.warning("passages are chosen by words alone", reason=str(failure))
+            return {}, True
+
+    def _split(
+        self,
+        read: Sequence[tuple[Candidate, tuple[str, int] | None]],
+        nearness: dict[int, list[float]],
+        asked: AskedTime | None,
+        is_compact: bool,
+    ) -> list[Source]:
+        """The sources; of very much text the first notes are looked through as a whole. Runs in a thread."""
+        left, sources = MOST_TEXT, list[Source]()
+        for candidate, shown in read:
+            if shown is None:  # gone while it was read
+                continue
+            entry, (content, version) = candidate.entry, shown
+            own = own_date(entry.note.extra, entry.note.title, entry.path, content) if is_compact else None
+            is_asked = asked is not None and own is not None and asked.covers(own)
+            content, cost = affordable(content, max(LEAST_TEXT, left))
+            left -= cost
+            note = entry.note
+            sources.append(
+                Source(
+                    id=note.id,
+                    title=note.title,
+                    path=entry.path,
+                    version=version,
+                    score=candidate.score * (OF_THAT_TIME if is_asked else 1),
+                    date="" if own is None else str(own),
+                    dated="" if own is None else own.words,
+                    split=self._splits.split(entry.serial, note.title, content, self._texts.frames.of(entry)),
+                    nearness=nearness.get(entry.serial, ()),
+                    reasons=candidate.reasons,
+                )
+            )
+        # Those of the time that was asked for may come before others now.
+        return sorted(sources, key=lambda each: (-each.score, each.id)) if asked is not None else sources
+
+
+def _check(request: ContextRequest) -> None:
+    if not request.query.strip() and request.task_id is None:
+        raise InvalidInput("Give query, task_id or both: what the briefing is to be about.")
+    if not LEAST_BUDGET <= request.budget <= MOST_BUDGET:
+        raise InvalidInput(f"budget must be {LEAST_BUDGET} to {MOST_BUDGET} tokens, not {request.budget}.")
+    for section in request.sections:
+        if section not in SECTIONS:
+            raise InvalidInput(f"sections may contain {', '.join(SECTIONS)}; not {section[:100]!r}.")
+
+
+def _query_of(sheet: TaskSheet) -> str:
+    return f"{sheet.task.title}\n{sheet.task.description or ''}"[:QUERY_OF_TASK]
+
+
+def _task_part(sheet: TaskSheet, changed: Changed | None) -> TaskPart | None:
+    """The task; after a cursor only with news of it, and then only its new findings."""
+    findings = sheet.findings
+    if changed is not None:
+        new = {str(event.draft.payload.get("finding_id")) for event in changed.events}
+        findings = [finding for finding in findings if finding.id in new]
+        about = {str(event.draft.payload.get("task_id")) for event in changed.events}
+        if sheet.task.id not in about:
+            return None
+    return TaskPart(
+        task=sheet.task,
+        claims=sheet.claims,
+        findings=findings,
+        blockers=sheet.blockers,
+        is_news=changed is not None,
+    )
+
+
+def _withheld(entry: Entry, warning: NoteWarning) -> LeftOut:
+    note = entry.note
+    return LeftOut(
+        id=note.id,
+        title=note.title,
+        tokens=-(-entry.state.size // 4),
+        reason=f"{warning.kind}: {warning.reason}",
+    )
+
+
+def _gate_of(request: ContextRequest) -> Gate:
+    """What the asker may see."""
+    spaces = None if request.namespaces is None else frozenset(request.namespaces)
+    return Gate(namespaces=spaces, task_id=request.task_id, agent_id=request.agent_id)
+
+
+def _has_news(material: Material) -> bool:
+    return bool(
+        material.task or material.sources or material.warnings or material.activity or material.decisions
+    )

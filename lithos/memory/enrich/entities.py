@@ -1,0 +1,188 @@
+"""Entity extraction: names are kept beside the notes, or written into them (docs/spec/memory.md §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from typing import TypeAlias
+
+from attrs import define, field, frozen
+
+from lithos.actors.blocking import Threads
+from lithos.actors.indexing.indexer import Indexer
+from lithos.actors.indexing.messages import Upsert
+from lithos.actors.writing.messages import PatchNote, WriteOutcome
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import Forbidden, LithosError, NoteNotFound, VersionConflict
+from lithos.core.events import ENRICHMENT
+from lithos.core.notes.model import Document, Note
+from lithos.core.principals import ENRICH_AGENT
+from lithos.core.text.entities import (
+    MARKER,
+    Found,
+    decide_extraction,
+    digest_entities,
+    extract_entities,
+    is_machine_made,
+    is_stale,
+    may_extract,
+)
+from lithos.memory.model.memory import RecordEntities
+from lithos.memory.retrieve.feedback import Learning
+from lithos.services.notes.texts import NoteTexts
+from lithos.stores.notes.values import digest_of
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.entities")
+
+#: Changes a note's frontmatter; raises what the writer refuses.
+Patch: TypeAlias = Callable[[PatchNote], Awaitable[WriteOutcome]]
+
+
+@frozen
+class Extraction:
+    """The entities of one version of a note; `before` are those that counted, `source` is its bytes' hash."""
+
+    id: str
+    path: str
+    version: int
+    before: tuple[str, ...]
+    entities: tuple[str, ...]
+    source: str
+    document: Document
+
+
+@define(eq=False)
+class EntityExtraction:
+    """Determines which notes need extraction, and extracts.
+
+    With `patch` it changes frontmatter, never a body. Without it no file changes: what was found is kept by
+    id, and counts where the file has no entities, or those that a machine wrote.
+    """
+
+    _catalogue: Catalogue
+    _texts: NoteTexts
+    #: Only a dry run has no `ledger` and no `index`.
+    _ledger: Learning | None = None
+    _patch: Patch | None = field(default=None, kw_only=True)
+    #: Is told of notes whose entities are others now.
+    _index: Indexer | None = field(default=None, kw_only=True)
+    _blocking: Threads = field(factory=Threads, init=False)
+
+    async def refresh(self, note_id: str, *, force: bool = False) -> bool:
+        """Store the entities of a note where the specification's table asks for it; True when they changed.
+
+        Those of the current marker are extracted again too while nobody else has changed them: the text may
+        be another. Of a note that changes meanwhile nothing is stored: its own event brings it back. What is
+        kept of a note that is gone is forgotten. `force` is for curated entities too, if those are written.
+        Raises `StorageFailed`.
+        """
+        if note_id not in self._catalogue:
+            if self._ledger is not None and self._catalogue.entities.get(note_id) is not None:
+                await self._ledger.submit(RecordEntities(note_id))
+            return False
+        found = await self.look(note_id, force=force)
+        return found is not None and await self.store(found) and found.entities != found.before
+
+    async def refresh_stale(self) -> int:
+        """Extract again what older rules or another text gave; returns of how many notes it changed.
+
+        A note that cannot be written is logged and left to the next sweep.
+        """
+        written = 0
+        for note_id in list(self.stale()):
+            try:
+                written += await self.refresh(note_id)
+            except LithosError as refusal:
+                log.warning("entities not stored", note=note_id, reason=refusal.message)
+        return written
+
+    def stale(self) -> Iterator[str]:
+        """Ids of the notes whose entities an older version of the rules found, or in other bytes."""
+        return (entry.note.id for entry in self._catalogue if self._is_stale(entry))
+
+    def _is_stale(self, entry: Entry) -> bool:
+        found = self._catalogue.entities.counting(entry.note)
+        if self._patch is not None or found is None:
+            return is_stale(entry.note)
+        return found.extractor < MARKER or found.source != entry.digest
+
+    async def look(self, note_id: str, *, force: bool = False) -> Extraction | None:
+        """Extract the entities to store for a note, None when none are due; stores nothing.
+
+        Entities that are as a machine has written them last are not curated, whatever their marker.
+        """
+        entry, force = self._catalogue.get(note_id), force and self._patch is not None
+        made = (
+            None
+            if self._ledger is None
+            else await self._ledger.read(lambda tables: tables.ledgers.entities_digest(note_id))
+        )
+        if entry is None or not may_extract(entry.note, force=force or is_machine_made(entry.note, made)):
+            return None
+        loaded = await self._texts.load(entry)
+        if loaded is None or loaded.document.note.id != entry.note.id:
+            return None
+        note, source = loaded.document.note, digest_of(loaded.source.data)
+        force = force or is_machine_made(note, made)  # a person may have edited the file since
+        entities = await self._extract(note, loaded.document.content, source, force)
+        if entities is None:
+            return None
+        before = note.entities if self._patch is not None else self._catalogue.entities.of(note)
+        return Extraction(note.id, entry.path, note.version, before, entities, source, loaded.document)
+
+    async def _extract(self, note: Note, content: str, source: str, force: bool) -> tuple[str, ...] | None:
+        if self._patch is not None:
+            if note.frontmatter_error is not None:
+                return None  # nothing can be stored in it
+            due = await self._blocking.run(partial(decide_extraction, note, content, force=force))
+            if due is not None or self._catalogue.entities.counting(note) is None:
+                return due
+        found = self._catalogue.entities.counting(note)
+        is_known = found is not None and (found.extractor, found.source) == (MARKER, source)
+        if (is_known and self._patch is None) or not may_extract(note, force=force):
+            return None
+        return await self._blocking.run(partial(extract_entities, content))
+
+    async def store(self, found: Extraction) -> bool:
+        """Store the result of `look` unless the note has changed since; True when stored."""
+        return await (self._keep(found) if self._patch is None else self._write(found, self._patch))
+
+    async def _write(self, found: Extraction, patch: Patch) -> bool:
+        kept = self._catalogue.entities.get(found.id)
+        if self._ledger is not None and kept is not None:  # before the index takes the note in
+            await self._ledger.submit(RecordEntities(found.id, written=kept.instead_of))
+        request = PatchNote(
+            id=found.id,
+            agent=ENRICH_AGENT,
+            entities=found.entities,
+            entities_extractor=MARKER,
+            expected_version=found.version,
+            source=ENRICHMENT,
+        )
+        try:
+            await patch(request)
+        except (NoteNotFound, VersionConflict):
+            return False
+        except Forbidden:  # in a protected note nothing is written: they are kept beside it
+            return await self._keep(found)
+        if self._ledger is not None:
+            await self._ledger.submit(RecordEntities(found.id, written=digest_entities(found.entities)))
+        return True
+
+    async def _keep(self, found: Extraction) -> bool:
+        note = found.document.note
+        replaced = digest_entities(note.entities) if note.entities else ""
+        kept = Found(found.entities, MARKER, found.source, replaced)
+        if self._ledger is not None and self._is_current(found):
+            await self._ledger.submit(RecordEntities(found.id, kept))
+        entry = self._catalogue.get(found.id)
+        if entry is None or not self._is_current(found):
+            return False  # its own event brings it back, and a deletion forgets what is kept
+        if self._index is not None and found.entities != found.before:
+            self._index.promise(await self._index.accept(Upsert(entry, found.document, repair=True)))
+        return True
+
+    def _is_current(self, found: Extraction) -> bool:
+        entry = self._catalogue.get(found.id)
+        return entry is not None and entry.digest == found.source

@@ -1,0 +1,186 @@
+"""The feed of the enrich queue: which events trigger enrichment, and of what (docs/spec/memory.md §4).
+
+Delivery is at least once: triggers are durable in the queue before the cursor moves. After a crash in between
+the same events are read again, and a note that is queued twice is still one job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
+
+import trio
+
+from lithos.actors.blocking import slices
+from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.reading import JournalThread
+from lithos.actors.surviving import survive
+from lithos.catalogue.catalogue import Catalogue
+from lithos.core.events import (
+    EDGE_UPSERTED,
+    ENRICHMENT,
+    NOTE_CREATED,
+    NOTE_DELETED,
+    NOTE_RENAMED,
+    NOTE_UPDATED,
+    Event,
+    EventDraft,
+)
+from lithos.memory.model.memory import Enqueue, EnrichTrigger
+from lithos.memory.retrieve.feedback import Learning
+from lithos.services.tasks.agents import Cursors
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.enrichment")
+
+
+FINDING_POSTED: Final = "finding.posted"
+#: What the text of a note says may have changed.
+OF_CONTENT: Final = frozenset({NOTE_CREATED, NOTE_UPDATED})
+#: Notes derived from it resolve anew.
+OF_EXISTENCE: Final = frozenset({NOTE_CREATED, NOTE_DELETED})
+_OF_NOTES: Final = frozenset({NOTE_CREATED, NOTE_UPDATED, NOTE_RENAMED, NOTE_DELETED})
+
+
+def find_triggers(draft: EventDraft, catalogue: Catalogue) -> list[EnrichTrigger]:
+    """The triggers of an event; for a note that does not exist only when it was deleted.
+
+    Changes by enrichment itself trigger nothing, known by their hidden origin: any agent may use the name.
+    """
+    if draft.origin.partition(":")[0] == ENRICHMENT:
+        return []
+    return [
+        EnrichTrigger(trigger_type=draft.type, node_id=note_id)
+        for note_id in _notes(draft, catalogue)
+        if isinstance(note_id, str) and (note_id in catalogue or draft.type == NOTE_DELETED)
+    ]
+
+
+def _notes(draft: EventDraft, catalogue: Catalogue) -> list[Any]:
+    payload = draft.payload
+    if draft.type in _OF_NOTES:
+        return [payload.get("id") or _id_at(payload.get("dest_path") or payload.get("path"), catalogue)]
+    if draft.type == FINDING_POSTED:
+        return [payload.get("knowledge_id")]
+    return [payload.get("from_id"), payload.get("to_id")] if draft.type == EDGE_UPSERTED else []
+
+
+def _id_at(path: object, catalogue: Catalogue) -> str | None:
+    entry = catalogue.at_path(path) if isinstance(path, str) else None
+    return None if entry is None else entry.note.id
+
+
+CURSOR: Final = "lithos-enrich"
+#: Events per journal page: some 200 kB, a few milliseconds in a thread.
+PAGE: Final = 500
+#: Seconds to wait for more: each turn costs two syncs of the disk, whatever it brings.
+LINGER: Final = 1.0
+#: Seconds until what could not be stored is tried again.
+RETRY: Final = 10.0
+
+
+class _Bell:
+    """An auto-reset event: set by events, reset by the waiter."""
+
+    def __init__(self) -> None:
+        self._rung = trio.Event()
+        self._rung.set()
+
+    def ring(self) -> None:
+        self._rung.set()
+
+    async def wait(self) -> None:
+        await self._rung.wait()
+        self._rung = trio.Event()
+
+
+async def _follow(bell: _Bell, catch_up: Callable[[], Awaitable[object]]) -> None:
+    while True:
+        await bell.wait()
+        await trio.sleep(LINGER)
+        if not await survive("enrichment cannot read on; it will try again", catch_up):
+            bell.ring()
+            await trio.sleep(RETRY)
+
+
+class JournalFeed:
+    """Consumes the event journal from a durable cursor on."""
+
+    def __init__(
+        self,
+        journal: CoordinationStore,
+        catalogue: Catalogue,
+        reading: JournalThread,
+        coordinator: Coordinator,
+        broadcaster: Broadcaster,
+        queue: Learning,
+    ) -> None:
+        self._broadcaster = broadcaster
+        self._store = journal
+        self._reading = reading
+        self._cursors = Cursors(coordinator.mailbox, self._store, self._reading)
+        self._catalogue = catalogue
+        self._queue = queue
+        self._position: int | None = None
+        self._turn = trio.Lock()
+        self._bell = _Bell()
+
+    async def run(self) -> None:
+        """Consume events until cancelled."""
+        self._broadcaster.watch(self)
+        await _follow(self._bell, self.catch_up)
+
+    def see(self, event: Event) -> None:
+        """Callback of the broadcaster: wakes the feed, which reads the event from the journal."""
+        self._bell.ring()
+
+    def end(self) -> None:
+        """Callback of the broadcaster at shutdown; the task that runs the feed is cancelled elsewhere."""
+
+    async def catch_up(self) -> None:
+        """Return once all events before this call are in the queue."""
+        async with self._turn:
+            while await self._take_page():
+                pass
+
+    async def _take_page(self) -> bool:
+        """Enqueue the triggers of one journal page; returns whether there may be more."""
+        position = await self._find_position()
+        events, pruned_through = await self._reading.run(partial(self._store.page_after, position, PAGE))
+        if pruned_through > position:
+            await self._take_all(position, pruned_through)
+            return True
+        if not events:
+            return False
+        triggers = [trigger for event in events for trigger in find_triggers(event.draft, self._catalogue)]
+        if triggers:
+            await self._queue.submit(Enqueue(tuple(dict.fromkeys(triggers))))
+        self._position = events[-1].seq
+        if triggers or len(events) == PAGE:
+            await self._acknowledge(self._position)
+        return True
+
+    async def _find_position(self) -> int:
+        """The durable cursor, initially the beginning of the journal."""
+        if self._position is None:
+            found = await self._cursors.find(CURSOR)
+            self._position = await self._reading.run(self._store.pruned_through) if found is None else found
+        return self._position
+
+    async def _take_all(self, position: int, pruned_through: int) -> None:
+        """Resync after unread events were pruned: enqueue all notes, which they may concern."""
+        log.warning(
+            "events lost to enrichment; every note is queued", cursor=position, lost_to=pruned_through
+        )
+        async for some in slices(list(self._catalogue)):
+            triggers = [EnrichTrigger(trigger_type=NOTE_UPDATED, node_id=each.note.id) for each in some]
+            await self._queue.submit(Enqueue(tuple(triggers)))
+        self._position = pruned_through
+        await self._acknowledge(pruned_through)
+
+    async def _acknowledge(self, seq: int) -> None:
+        self._cursors.acknowledge(CURSOR, seq)
+        await self._cursors.store(CURSOR)

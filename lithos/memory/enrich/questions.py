@@ -1,0 +1,137 @@
+"""Upkeep of the memory of questions: it follows the notes, the embedding model, and orders to forget.
+
+Entries go with their note, and count half once its text has become another one; those of another embedder
+are embedded again (docs/spec/memory.md §8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+import trio
+
+from lithos.actors.blocking import Threads
+from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.actors.surviving import survive
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.kernel.settings import StorageConfig
+from lithos.memory.model.questions import (
+    SHARE_KEPT,
+    EmbedQuestions,
+    ForgetQuestions,
+    HalveQuestions,
+    QuestionFilter,
+    TrimQuestions,
+    share_kept,
+    sketch_of,
+)
+from lithos.memory.retrieve.feedback import Learning
+from lithos.memory.retrieve.questions import QuestionMemory, name_embedder
+from lithos.memory.rows.orders import ForgetOrders
+from lithos.services.notes.texts import NoteTexts
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.questions")
+
+#: Seconds between two looks for orders: a command waits for its own.
+LOOK: Final = 1.0
+#: Notes per command.
+SOME: Final = 200
+
+
+class QuestionUpkeep:
+    """Background work; what fails is tried again at the next occasion."""
+
+    def __init__(
+        self,
+        storage: StorageConfig,
+        catalogue: Catalogue,
+        semantic: SemanticBackend,
+        learning: Learning,
+        memory: QuestionMemory,
+        texts: NoteTexts,
+    ) -> None:
+        self.memory = memory
+        self._learning = learning
+        self._semantic = semantic
+        self._catalogue = catalogue
+        self._texts = texts
+        self._orders = ForgetOrders(storage.data_dir / ".lithos")
+        self._blocking = Threads()
+
+    async def keep(self) -> None:
+        """Load the entries as soon as there is a model, and again when another one has replaced it."""
+        await self._semantic.decided.wait()
+        await survive("questions are loaded when they are needed", self.embed)
+        await self._semantic.settled.wait()
+        await survive("questions are embedded at the next sweep", self.embed)
+
+    async def embed(self) -> None:
+        """Embed the entries of other models, some at a time, and load all; nothing without a model."""
+        try:
+            await self.memory.load()
+            embedder = name_embedder(self._semantic.static_identity())
+            last = 0
+            while waiting := await self._learning.unembedded_questions(embedder, last):
+                last = waiting[-1].id
+                made = await self._semantic.static_codes([each.question for each in waiting])
+                if name_embedder(made.embedder) != embedder:
+                    return  # `keep` comes again for the new model
+                codes = [row.tobytes() for row in made.codes]
+                ids = (each.id for each in waiting)
+                await self._learning.submit(EmbedQuestions(embedder, tuple(zip(ids, codes, strict=True))))
+        except SemanticUnavailable as reason:
+            log.info("questions wait for a model", reason=str(reason))
+
+    async def follow(self, note_ids: Sequence[str]) -> None:
+        """Forget what notes that are gone were cited for; halve that of notes that were rewritten."""
+        gone = tuple(note_id for note_id in note_ids if note_id not in self._catalogue)
+        if gone:
+            await self._learning.submit(ForgetQuestions(QuestionFilter(note_ids=gone)))
+        for note_id in note_ids:
+            entry = self._catalogue.get(note_id)
+            if entry is not None:
+                await self._compare(entry)
+
+    async def _compare(self, entry: Entry) -> None:
+        old = await self._learning.read(lambda tables: tables.questions.sketch(entry.note.id))
+        if old is None:
+            return
+
+        def look(_: int, content: str) -> tuple[float, bytes]:
+            text = f"{entry.note.title}\n{content}"
+            return share_kept(old, text), sketch_of(text)
+
+        (looked,) = await self._texts.map_contents([entry], look)
+        if looked is None or looked[0] >= SHARE_KEPT:
+            return
+        halved = await self._learning.submit(HalveQuestions(entry.note.id, old, looked[1]))
+        log.info("questions halved", note=entry.note.id, kept=round(looked[0], 2), questions=halved)
+
+    async def tidy(self) -> None:
+        """Forget what deletions that nobody told of have left, and what is beyond the limit."""
+        noted = await self._learning.read(lambda tables: tables.questions.notes())
+        gone = [note_id for note_id in noted if note_id not in self._catalogue]
+        for begin in range(0, len(gone), SOME):
+            some = tuple(gone[begin : begin + SOME])
+            await self._learning.submit(ForgetQuestions(QuestionFilter(note_ids=some)))
+        await self._learning.submit(TrimQuestions())
+        await self.embed()
+
+    # -- orders --------------------------------------------------------------------------------
+
+    async def take_orders(self) -> None:
+        """Carry out what `lithos reconcile --forget-questions` asks for, until cancelled."""
+        while True:
+            await survive("orders to forget wait", self._take_waiting)
+            await trio.sleep(LOOK)
+
+    async def _take_waiting(self) -> None:
+        for name in await self._blocking.run(self._orders.waiting):
+            wanted = await self._blocking.run(partial(self._orders.read, name))
+            if wanted is not None:
+                forgotten = await self._learning.submit(ForgetQuestions(wanted))
+                log.info("questions forgotten", questions=forgotten)
+            await self._blocking.run(partial(self._orders.settle, name))

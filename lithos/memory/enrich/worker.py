@@ -1,0 +1,197 @@
+"""The enrich worker: learns from what happened, away from every read and write (docs/spec/memory.md §4).
+
+One task feeds events into a durable queue; another drains the queue at intervals and now and then sweeps over
+everything (`Enrichment`). Both may be cancelled at any moment: the queue is durable.
+
+`Retention` bounds what retrieval stores: old receipts are deleted in batches. A retrieval costs
+some 2 kB for its receipt. Deleted rows free room inside `stats.db` for
+later rows; the file itself does not shrink. `TaskStates` answers which tasks may yet be completed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import trio
+from attrs import define, field
+
+from lithos.actors.coordinating.reading import JournalThread
+from lithos.actors.surviving import survive
+from lithos.core.tasks.model import Task
+from lithos.memory.enrich.drain import Drain
+from lithos.memory.enrich.projection import IncompleteScan
+from lithos.memory.model.memory import ForgetJobs, ForgetNotes, ForgetReceipts
+from lithos.memory.retrieve.feedback import Learning
+from lithos.memory.settings import LcmaConfig
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
+from lithos.telemetry import get_logger
+
+
+class TaskStates:
+    """Queries of task status in the coordination database; all raise `DatabaseFailed`."""
+
+    def __init__(
+        self,
+        journal: CoordinationStore,
+        reading: JournalThread,
+    ) -> None:
+        self._rows = journal.rows(TaskRows)
+        #: One thread for the one read connection of the coordination database.
+        self._reading = reading
+
+    async def unsettled(self, task_ids: Sequence[str], since: datetime) -> list[str]:
+        """The open ones of these tasks, and those closed later than `since`, which may well be reopened."""
+        found = await self._find(task_ids)
+        return [task.id for task in found if task.is_open or (task.resolved_at or since) > since]
+
+    async def _find(self, task_ids: Sequence[str]) -> list[Task]:
+        def read() -> list[Task]:
+            with self._rows.snapshot():
+                found = [self._rows.task(task_id) for task_id in task_ids]
+            return [task for task in found if task is not None]
+
+        return await self._reading.run(read)
+
+
+retention_log = get_logger("lithos.retention")
+
+#: How long receipts of a closed task are kept.
+REOPENED_WITHIN: Final = timedelta(days=30)
+#: Receipts per command: some 10 ms of the memory actor, for which retrievals wait.
+RECEIPTS: Final = 200
+#: How long the queue keeps what was enriched, and what was given up.
+DONE: Final = timedelta(days=7)
+GIVEN_UP: Final = timedelta(days=365)
+#: Given up triggers and notes per command.
+SOME: Final = 200
+#: Notes that are gone, and of which statistics are kept: they may come back from a backup or another folder.
+GONE_NOTES: Final = 10_000
+#: Notes that are looked at in one read.
+PAGE: Final = 1_000
+
+
+@define(eq=False)
+class Retention:
+    """Retention of `stats.db`: deletes what is too old or too much, one command after the other."""
+
+    _memory: Learning
+    #: Which of some tasks are open, or were closed later than a moment.
+    _unsettled: Callable[[Sequence[str], datetime], Awaitable[Sequence[str]]]
+    #: The settled one.
+    _clock: Callable[[], datetime]
+    #: 0 keeps all receipts.
+    _receipts_kept: int = field(kw_only=True)
+    _has_note: Callable[[str], bool] = field(default=lambda _: True, kw_only=True)
+
+    async def forget_receipts(self) -> None:
+        """Delete the oldest receipts beyond the number that is kept, but for those of unsettled tasks.
+
+        Feedback comes with the completion of a task and asks for receipts of this task only; one that is
+        closed may be reopened.
+        """
+        if not self._receipts_kept:
+            return
+        surplus, last, dropped = await self._memory.receipt_count() - self._receipts_kept, 0, 0
+        while surplus > 0:
+            some = await self._memory.oldest_receipts(last, min(RECEIPTS, surplus))
+            if not some:
+                break
+            surplus, last = surplus - len(some), some[-1].place
+            tasks = list(dict.fromkeys(receipt.task_id for receipt in some if receipt.task_id is not None))
+            needed = set(await self._unsettled(tasks, self._clock() - REOPENED_WITHIN))
+            ids = tuple(receipt.id for receipt in some if receipt.task_id not in needed)
+            if ids:
+                dropped += await self._memory.submit(ForgetReceipts(ids))
+        if dropped:
+            retention_log.info("old receipts dropped", receipts=dropped)
+
+    async def forget_jobs(self) -> None:
+        """Delete old rows of the queue."""
+        now = self._clock()
+        command = ForgetJobs(now - DONE, now - GIVEN_UP, SOME)
+        while await self._memory.submit(command) >= SOME:
+            await trio.lowlevel.checkpoint()
+
+    async def forget_notes(self) -> None:
+        """Delete the statistics of deleted notes beyond `GONE_NOTES` of them."""
+        gone = [note_id async for note_id in self._noted() if not self._has_note(note_id)]
+        surplus = gone[: max(0, len(gone) - GONE_NOTES)]
+        for begin in range(0, len(surplus), SOME):
+            await self._memory.submit(ForgetNotes(tuple(surplus[begin : begin + SOME])))
+        if surplus:
+            retention_log.info("statistics of notes that are gone dropped", notes=len(surplus))
+
+    async def _noted(self) -> AsyncIterator[str]:
+        last = ""
+        while page := await self._memory.noted(last, PAGE):
+            for note_id in page:
+                yield note_id
+            last = page[-1]
+
+
+log = get_logger("lithos.enrichment")
+
+
+@define(eq=False)
+class Enrichment:
+    """Runs drains and sweeps, never two at once."""
+
+    _drain: Drain
+    _retention: Retention
+    _lcma: LcmaConfig
+    #: Applies the pending feedback of completed tasks.
+    _teach: Callable[[], Awaitable[None]]
+
+    async def run(self) -> None:
+        """Run feed, drains and sweeps until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._drain.feed.run)
+            nursery.start_soon(self._keep_time)
+
+    async def keep_questions(self) -> None:
+        """Keep the memory of questions within its bounds until cancelled."""
+        await self._drain.questions.keep()
+
+    async def _keep_time(self) -> None:
+        await self._catch_up()
+        now, config = trio.current_time(), self._lcma
+        # The first drain comes one interval after the start.
+        interval = 60.0 * config.enrich_drain_interval_minutes
+        drain_at, sweep_at = now + interval, now + 60.0 * config.sweep_startup_delay_minutes
+        while True:
+            await trio.sleep_until(min(drain_at, sweep_at))
+            if trio.current_time() >= sweep_at:
+                await self.sweep()
+                sweep_at = trio.current_time() + 3600.0 * config.sweep_interval_hours
+            else:
+                await survive("enrichment is put off to the next interval", self.drain)
+            drain_at = trio.current_time() + interval
+
+    async def drain(self) -> None:
+        """Process all queued jobs."""
+        await self._catch_up()
+        await self._drain.run()
+
+    async def _catch_up(self) -> None:
+        await survive("feedback waits for the next interval", self._teach)
+
+    async def sweep(self) -> None:
+        """Run all periodic maintenance once; a part that fails is logged, and the others still run."""
+        parts = self._drain
+        await survive("enrichment is put off to the next interval", parts.run)
+        await survive("provenance is projected at the next sweep", self._reconcile)
+        await survive("entities are refreshed at the next sweep", parts.entities.refresh_stale)
+        await survive("old receipts are kept until the next sweep", self._retention.forget_receipts)
+        await survive("old jobs are kept until the next sweep", self._retention.forget_jobs)
+        await survive("statistics are kept until the next sweep", self._retention.forget_notes)
+        await survive("questions of notes that are gone are kept until the next sweep", parts.questions.tidy)
+        log.info("swept")
+
+    async def _reconcile(self) -> None:
+        try:
+            await self._drain.projection.reconcile()
+        except IncompleteScan as problem:
+            log.warning("provenance not projected", reason=str(problem))

@@ -1,0 +1,359 @@
+"""The memory actor: owns `edges.db` and `stats.db`, journals each change of an edge exactly once (outbox).
+
+A batch of commands is one transaction of each database, and a failure of one command fails no other. The
+transaction of the edges also holds the event of each change in an outbox. Then the coordinator journals the
+events, the outbox is cleared, and the callers get their replies. Whatever ends the process in between leaves
+the outbox, from which the next start resumes: each event has a unique origin, so that one which the journal
+has already is not appended again (deduplication).
+
+The edges are committed first, then the statistics. When one database refuses, the commands that need it are
+refused; the others are carried out all the same. When the process ends between the two commits, a command
+that changes both has changed the edges only, and its caller has no reply; each is idempotent:
+
+* `ApplyFeedback` is repeated too, since its lesson stays in `coordination.db` until then; the ledgers of both
+  databases know it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import datetime
+
+import attrs
+import trio
+from attrs import frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.messages import AppendEvents, Flush, Journalled
+from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown, run_batches
+from lithos.catalogue.note_records import KeptEntities
+from lithos.catalogue.relations import Relations, TypedEdges
+from lithos.core.commands import Command, Done
+from lithos.core.errors import LithosError, StorageFailed, UpdateFailed
+from lithos.core.events import EDGE_UPSERTED, EventDraft
+from lithos.core.learning.edges import Edge, EdgeCommand, ResolveConflict
+from lithos.core.text.entities import Found
+from lithos.memory.learning.steps import MemoryCommand, Steps, Store
+from lithos.memory.model.memory import ForgetNotes, LearningCommand, RecordEntities
+from lithos.memory.rows.edges import EdgeStore
+from lithos.memory.rows.stats import StatsStore
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.database import LearningDatabase
+from lithos.stores.sqlite import DatabaseFailed
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.memory")
+
+#: What a statement raises for a value that no column can hold.
+_UNFIT = (UnicodeError, OverflowError)
+
+
+class _StoreFailed(Exception):
+    """A database could not be written: everything uncommitted is undone."""
+
+    def __init__(self, store: Store, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.store = store
+
+
+@attrs.define(eq=False)
+class _Job:
+    """One command of a batch; `settled` once its outcome can no longer change."""
+
+    command: MemoryCommand
+    needs: frozenset[Store] = frozenset()
+    done: Done[object] = Done(None)
+    settled: bool = False
+
+    def refuse(self, reason: Exception) -> None:
+        """Settle it as not carried out."""
+        self.done, self.settled = Done(_refusal(self.command, reason)), True
+
+
+class Batches:
+    """Carries batches out in the one thread that writes both databases."""
+
+    def __init__(self, edges: EdgeStore, stats: StatsStore, steps: Steps) -> None:
+        self._edges = edges
+        self._stats = stats
+        self._steps = steps
+
+    def commit(self, commands: Sequence[MemoryCommand], now: datetime) -> list[Done[object]]:
+        """What became of each command; a `LithosError` as reply is a refusal."""
+        jobs = [self._plan(command) for command in commands]
+        while waiting := [job for job in jobs if not job.settled]:
+            try:
+                self._run(waiting, now)
+            except _StoreFailed as failure:
+                log.error("memory cannot be written", store=failure.store.value, reason=str(failure))
+                for job in waiting:
+                    if failure.store in job.needs and not job.settled:
+                        job.refuse(failure)
+        self._stats.publish()  # whatever was undone: it reads what is stored now
+        return [job.done for job in jobs]
+
+    def _plan(self, command: MemoryCommand) -> _Job:
+        job = _Job(command)
+        try:
+            job.needs = self._steps.needs(command)
+        except DatabaseFailed as failure:
+            job.refuse(failure)
+        return job
+
+    def _run(self, jobs: Sequence[_Job], now: datetime) -> None:
+        needed = {store for job in jobs for store in job.needs}
+        with self._transaction(Store.STATS, needed):
+            with self._transaction(Store.EDGES, needed):
+                for job in jobs:
+                    self._carry_out(job, now)
+            for job in jobs:
+                job.settled = Store.STATS not in job.needs
+        for job in jobs:
+            job.settled = True
+
+    @contextmanager
+    def _transaction(self, store: Store, needed: set[Store]) -> Iterator[None]:
+        if store not in needed:
+            yield
+            return
+        try:
+            with self._store(store).transaction():
+                yield
+        except (DatabaseFailed, OSError) as failure:
+            raise _StoreFailed(store, failure) from failure
+
+    def _carry_out(self, job: _Job, now: datetime) -> None:
+        """One command in a part of its own: what cannot be stored harms no other."""
+        try:
+            with ExitStack() as parts:
+                for store in job.needs:
+                    parts.enter_context(self._store(store).part())
+                job.done = self._steps.carry_out(job.command, now)
+                if job.done.events:
+                    self._edges.add_to_outbox(job.done.events)
+        except (DatabaseFailed, *_UNFIT) as failure:
+            for store in job.needs:
+                if not self._store(store).is_in_transaction:
+                    raise _StoreFailed(store, failure) from failure
+            log.error("command not stored", command=type(job.command).__name__, reason=repr(failure))
+            job.done = Done(_refusal(job.command, failure))
+
+    def _store(self, store: Store) -> EdgeStore | StatsStore:
+        return self._edges if store is Store.EDGES else self._stats
+
+
+def _refusal(command: MemoryCommand, reason: Exception) -> LithosError:
+    """What to tell the caller of a command that could not be stored."""
+    if not isinstance(command, EdgeCommand):
+        return StorageFailed(
+            f"What was learned could not be stored: {reason}. Retry when the disk has space and is writable."
+        )
+    text = (
+        f"The edge could not be stored: {reason}. Nothing was changed; "
+        "retry when the disk has space and is writable."
+    )
+    return UpdateFailed(text) if isinstance(command, ResolveConflict) else StorageFailed(text)
+
+
+#: A few dozen agents at once; more wait in their own tasks.
+CAPACITY = 64
+BATCH = 64
+#: Seconds between two tries to journal what could not be.
+RETRY_DELAY = 1.0
+#: Seconds that callers wait for the journal; their change is stored, and its event follows.
+JOURNAL_DEADLINE = 20.0
+
+
+@frozen
+class Deliver(Command[None]):
+    """Try again to journal what waits in the outbox."""
+
+
+@frozen
+class TryWriting(Command[None]):
+    """See whether a database that refused a write takes one now."""
+
+
+MemoryMessage = MemoryCommand | Deliver | TryWriting
+MemoryMailbox = Mailbox[MemoryMessage]
+#: Edges that were changed, or all that count; None where they could not be read.
+_Changed = Sequence[Edge] | TypedEdges | None
+
+
+def make_edge_id() -> str:
+    """A fresh `edge_` and 12 hexadecimal digits."""
+    return f"edge_{uuid.uuid4().hex[:12]}"
+
+
+@attrs.define(eq=False, slots=False)
+class Memory:
+    """The actor's state and its batches."""
+
+    _store: EdgeStore
+    _stats: StatsStore
+    _blocking: Blocking
+    _coordinator: Coordinator
+    _journal: CoordinationStore
+    _journal_reading: Blocking
+    _clock: Callable[[], datetime]
+    #: Questions that notes were cited for and that are kept.
+    _questions_kept: int = attrs.field(default=100_000, kw_only=True)
+    _new_edge_id: Callable[[], str] = attrs.field(default=make_edge_id, kw_only=True)
+    #: The typed edges that trust follows, from before the reply to whoever changed one.
+    _relations: Relations = attrs.field(factory=Relations, kw_only=True)
+    #: In the same way what was found in notes.
+    _entities: KeptEntities = attrs.field(factory=KeptEntities, kw_only=True)
+    mailbox: MemoryMailbox = attrs.field(factory=lambda: Mailbox("memory", CAPACITY), init=False)
+    #: What the relations have may not be what is stored: they are to be read again.
+    _is_mirror_doubtful: bool = attrs.field(default=True, init=False)
+    #: Events with a row in the outbox, in order.
+    _undelivered: list[EventDraft] = attrs.field(factory=list, init=False)
+    #: Some of them may be in the journal, or kept by the coordinator, already.
+    _is_uncertain: bool = attrs.field(default=True, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        steps = Steps(self._store, self._stats, self._questions_kept, self._new_edge_id)
+        self._batches = Batches(self._store, self._stats, steps)
+
+    @property
+    def databases(self) -> tuple[LearningDatabase, ...]:
+        """What it owns; anybody may look at `failure` and `damage`."""
+        return (self._store, self._stats)
+
+    async def start(self, inbox: Inbox[MemoryMessage], *, task_status: trio.TaskStatus[None]) -> None:
+        """Journal what an earlier run left, then serve commands until the mailbox closes."""
+        self._is_mirror_doubtful = True
+        self._mirror(await self._blocking.run(lambda: self._look(())))
+        self._entities.load(await self._blocking.run(self._read_entities))
+        self._undelivered = await self._blocking.run(self._store.outbox)
+        self._is_uncertain = True
+        await self._deliver()
+        task_status.started()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._try_again)
+            await run_batches(inbox, self._flush, size=BATCH, stats=self.mailbox.stats)
+            nursery.cancel_scope.cancel()
+
+    async def _try_again(self) -> None:
+        while True:
+            await trio.sleep(RETRY_DELAY)
+            if self._undelivered:
+                self.mailbox.nudge(Deliver())
+            if any(store.failure for store in self.databases):
+                self.mailbox.nudge(TryWriting())
+
+    async def _flush(self, messages: Sequence[MemoryMessage]) -> list[object]:
+        done, changed = await self._blocking.run(lambda: self._commit_and_look(messages))
+        self._mirror(changed)
+        for message, each in zip(messages, done, strict=True):
+            if not isinstance(each.reply, LithosError):
+                self._mirror_entities(message)
+        events = [event for each in done for event in each.events]
+        self._undelivered += events
+        if events or any(isinstance(message, Deliver) for message in messages):
+            await self._deliver()  # what was only learned does not wait for the journal
+        return [each.reply for each in done]
+
+    # -- the mirror of edges -------------------------------------------------------------------
+
+    def _commit_and_look(self, messages: Sequence[MemoryMessage]) -> tuple[list[Done[object]], _Changed]:
+        done = self._commit(messages)
+        return done, self._look(done)
+
+    def _look(self, done: Sequence[Done[object]]) -> _Changed:
+        """The edges that were changed as they are stored now; all of them where that is not sure. Blocks.
+
+        A command may be refused whose edges are stored: those of a batch are committed before the statistics.
+        """
+        if any(isinstance(each.reply, StorageFailed | UpdateFailed) for each in done):
+            self._is_mirror_doubtful = True
+        try:
+            if self._is_mirror_doubtful:
+                return TypedEdges(self._store.trust_edges())
+            ids = [str(event.payload["edge_id"]) for each in done for event in each.events]
+            return [edge for edge_id in ids if (edge := self._store.edge(edge_id)) is not None]
+        except (DatabaseFailed, OSError) as failure:
+            log.error("typed edges not read; warnings may lack some", reason=str(failure))
+            return None
+
+    def _mirror(self, changed: _Changed) -> None:
+        """Have the relations know; None: they are read again with the next batch."""
+        self._is_mirror_doubtful = changed is None
+        if isinstance(changed, TypedEdges):
+            self._relations.load_edges(changed)
+        else:
+            for edge in changed or ():
+                self._relations.put_edge(edge)
+
+    def _read_entities(self) -> Mapping[str, Found]:
+        """What was found in notes. Blocks."""
+        try:
+            with self._stats.noticing_damage():
+                return self._stats.reading.ledgers.entities()
+        except DatabaseFailed as failure:
+            log.error("entities not read; they are found again as notes change", reason=str(failure))
+            return {}
+
+    def _mirror_entities(self, message: MemoryMessage) -> None:
+        if isinstance(message, RecordEntities):
+            self._entities.put(message.node_id, message.found)
+        elif isinstance(message, ForgetNotes):
+            for note_id in message.ids:
+                self._entities.put(note_id, None)
+
+    def _commit(self, messages: Sequence[MemoryMessage]) -> list[Done[object]]:
+        """One transaction of each database; a refused command has written nothing."""
+        commands = [message for message in messages if isinstance(message, EdgeCommand | LearningCommand)]
+        done = iter(self._batches.commit(commands, self._clock()) if commands else ())
+        for store in self.databases:
+            if store.failure and TryWriting() in messages:
+                with suppress(DatabaseFailed, OSError):  # it notes its failure itself
+                    store.try_writing()
+        return [
+            next(done) if isinstance(message, EdgeCommand | LearningCommand) else Done(None)
+            for message in messages
+        ]
+
+    # -- the outbox ----------------------------------------------------------------------------
+
+    async def _deliver(self) -> None:
+        """Journal what waits, in order; what cannot be stays in the outbox, to be tried again."""
+        if not self._undelivered:
+            return
+        try:
+            with trio.fail_after(JOURNAL_DEADLINE):
+                unsent = await self._take_unsent()
+                self._is_uncertain = True  # until the coordinator has answered
+                answer = await self._coordinator.mailbox.ask(AppendEvents(tuple(unsent))) if unsent else None
+                if answer is Journalled.LATER or len(unsent) < len(self._undelivered):
+                    return
+                await self._forget({draft.origin for draft in unsent})
+                self._is_uncertain = False
+        except (ShuttingDown, ActorDown, trio.TooSlowError, DatabaseFailed, OSError) as failure:
+            log.warning(
+                "edge events wait for the journal", events=len(self._undelivered), reason=repr(failure)
+            )
+
+    async def _take_unsent(self) -> list[EventDraft]:
+        """The waiting events that the coordinator does not have; those that the journal has are forgotten."""
+        if not self._is_uncertain:
+            return list(self._undelivered)
+        # Answered after everything that was sent before: then an event is journalled, kept, or was lost.
+        await self._coordinator.mailbox.ask(Flush())
+        kept = self._coordinator.unwritten_origins
+        origins = {draft.origin for draft in self._undelivered}
+        journalled = await self._journal_reading.run(lambda: self._journal.journalled(EDGE_UPSERTED, origins))
+        await self._forget(journalled)
+        return [draft for draft in self._undelivered if draft.origin not in kept]
+
+    async def _forget(self, origins: set[str]) -> None:
+        if origins:
+            await self._blocking.run(lambda: self._clear_outbox(origins))
+        self._undelivered = [draft for draft in self._undelivered if draft.origin not in origins]
+
+    def _clear_outbox(self, origins: set[str]) -> None:
+        with self._store.transaction():
+            self._store.clear_outbox(origins)

@@ -1,0 +1,62 @@
+"""Counters of notes, and the salience and usage that follow from them (docs/spec/memory.md §2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from itertools import combinations
+from typing import Final
+
+import attrs
+
+from lithos.memory.model.memory import NodeStats
+
+#: Misleading reports after which a note is quarantined.
+STRIKES: Final = 3
+#: Notes ignored more often than this, and more often than cited, lose salience.
+PATIENCE: Final = 5
+#: Salience of a note without feedback, and what each citation, misleading report and neglect changes.
+INITIAL_SALIENCE: Final = 0.5
+_CITED: Final = 0.02
+_MISLEADING: Final = 0.05
+_IGNORED: Final = 0.02
+#: Retrievals that count as full use.
+_FULL_USE: Final = 20
+
+
+def salience_of(stats: NodeStats) -> float:
+    """Return the learned usefulness of a note, 0..1, from the counters of its feedback."""
+    neglect = max(0, stats.ignored_count - max(PATIENCE, stats.cited_count))
+    feedback = _CITED * stats.cited_count - _MISLEADING * stats.misleading_count - _IGNORED * neglect
+    return min(1.0, max(0.0, INITIAL_SALIENCE + feedback))
+
+
+def usage_of(stats: NodeStats) -> float:
+    """Return how often a note was retrieved, 0..1; 20 times and more are 1."""
+    return min(1.0, math.log1p(stats.retrieval_count) / math.log1p(_FULL_USE))
+
+
+def pairs_within(node_ids: Iterable[str], namespaces: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """The pairs of these notes that share a namespace, as (from, to, namespace) with from < to."""
+    known = sorted(node_id for node_id in set(node_ids) if node_id in namespaces)
+    return [
+        (first, second, namespaces[first])
+        for first, second in combinations(known, 2)
+        if namespaces[first] == namespaces[second]
+    ]
+
+
+def cite(stats: NodeStats, now: datetime) -> NodeStats:
+    """The note helped with a task."""
+    return attrs.evolve(stats, cited_count=stats.cited_count + 1, last_used_at=now)
+
+
+def blame(stats: NodeStats) -> NodeStats:
+    """The note misled."""
+    return attrs.evolve(stats, misleading_count=stats.misleading_count + 1)
+
+
+def ignore(stats: NodeStats) -> NodeStats:
+    """The note was of no use."""
+    return attrs.evolve(stats, ignored_count=stats.ignored_count + 1)

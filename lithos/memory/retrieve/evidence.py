@@ -1,0 +1,304 @@
+"""The pipeline of retrieval: hybrid search, and what notes were cited for.
+
+Other scouts add candidates and reasons, never score: what the search did not find stands behind what it
+found, unless evidence lifts it. An empty memory is therefore exactly hybrid search. The search stands for the
+scouts `vector` and `lexical`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+import trio
+from attrs import define, field, frozen
+
+from lithos.actors.blocking import Blocking, slices
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.catalogue.lineage import Lineage
+from lithos.core.errors import IndexFailed, LithosError
+from lithos.core.learning.ranking import Candidate, explain, merge
+from lithos.memory.model.questions import CANDIDATE, SUSPECT_SHARE, RememberedQuestion, final_score
+from lithos.memory.retrieve.candidates import Chosen, Selection
+from lithos.memory.retrieve.questions import QuestionMemory, tell_question
+from lithos.memory.retrieve.scout_team import MATCHING, NEAR, Team
+from lithos.memory.retrieve.scouts import DEADLINE, Ask, Dispatcher, Report
+from lithos.memory.rows.question_matrix import Evidence
+from lithos.services.search.hybrid import LEG_NOTES, LEG_SHARE, NOTHING_RANKED, HybridRanking
+from lithos.services.search.search import Search
+from lithos.stores.sqlite import DatabaseFailed
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.retrieve")
+
+
+#: The scouts that the search stands for, by its legs.
+_LEGS: Final = {"semantic": "vector", "fulltext": "lexical"}
+#: What a suspect note says of its place.
+_SUSPECT: Final = f"suspect, so its score counts {SUSPECT_SHARE}: see warnings"
+#: Candidates that are merged on the event loop, at most; that takes a millisecond or two.
+INLINE: Final = 3_000
+#: Seconds of looking at lineages after which others may run.
+_TURN: Final = 0.002
+#: How much more is asked for while too few notes pass the gate.
+_WIDER: Final = 4
+
+
+@define
+class _Looked:
+    """What the first phase found: the search's notes that pass, by id in its order, and all evidence."""
+
+    hybrid: HybridRanking = NOTHING_RANKED
+    scores: dict[str, float] = field(factory=dict)
+    #: The first of them, as far as `limit` ones that are not suspect lead; and the suspect ones among them.
+    best: Sequence[str] = ()
+    suspects: frozenset[str] = frozenset()
+    evidence: Sequence[Evidence] = ()
+    complete: bool = True
+
+
+@frozen
+class _Order:
+    """The search's best and the notes with evidence, best first; `values` is the evidence that counts."""
+
+    ids: Sequence[str]
+    values: Mapping[str, Evidence]
+    scores: Mapping[str, float]
+    suspects: frozenset[str]
+
+
+@frozen
+class EvidencePipeline:
+    """Ranks by hybrid score and evidence."""
+
+    _catalogue: Catalogue
+    _search: Search
+    _memory: QuestionMemory
+    _dispatcher: Dispatcher
+    _team: Team
+    _working: Blocking
+    _lineage: Lineage
+
+    async def select(self, ask: Ask, context: int, report: Report) -> Selection:
+        """The notes of the answer; `context`: how many seeds the second phase starts from."""
+        looked = await self._look(ask, report)
+        order = await self._order(looked, ask)
+        others = await self._others(looked, order, report)
+        seeds = tuple(self._entries([*order.ids, *others][:context]))
+        if seeds and await self._look_around(attrs.evolve(ask, seeds=seeds), order, report):
+            others = await self._others(looked, order, report)
+        notes = [*order.ids, *others]
+        chosen = await self._explain(ask, notes[: ask.limit], looked.hybrid, order, report)
+        lifted = sum(note_id not in looked.scores for note_id in order.ids)
+        return Selection(
+            notes=chosen,
+            considered=len(looked.scores) + lifted + len(others),
+            seeds=seeds,
+            chunks=self._chunks(chosen, looked.hybrid),
+            complete=looked.complete,
+            terms=looked.hybrid.terms,
+            matches=self._search.judged(looked.hybrid),
+        )
+
+    # -- looking -------------------------------------------------------------------------------
+
+    async def _look(self, ask: Ask, report: Report) -> _Looked:
+        """The search, the memory and the scouts of the first phase, all at once."""
+        looked = _Looked()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._look_up, ask, report, looked)
+            nursery.start_soon(self._remember, ask, looked)
+            await self._dispatcher.send(self._team.first, ask, report)
+        return looked
+
+    async def _look_up(self, ask: Ask, report: Report, looked: _Looked) -> None:
+        async def look() -> HybridRanking:
+            return await self._widen(ask, looked)
+
+        hybrid = await self._dispatcher.attempt("vector", look, report, "lexical")
+        if hybrid is None:
+            looked.scores, looked.best, looked.suspects = {}, (), frozenset()
+            looked.hybrid = attrs.evolve(NOTHING_RANKED, failed=tuple(_LEGS))
+            return
+        looked.hybrid = hybrid
+        for leg in hybrid.failed:
+            self._dispatcher.fail(_LEGS[leg], report)
+
+    async def _widen(self, ask: Ask, looked: _Looked) -> HybridRanking:
+        """Search for more until enough trusted notes pass the gate, or there are no more; fills `looked`."""
+        wanted = max(LEG_NOTES, LEG_SHARE * ask.limit)
+        while True:
+            hybrid = ask.hybrid or await self._search.rank_hybrid(ask.query, ask.gate.filters, wanted)
+            looked.scores = await self._admit(list(hybrid.scores), ask)
+            looked.best, looked.suspects = await self._best(list(looked.scores), ask.limit)
+            are_enough = len(looked.best) - len(looked.suspects) >= ask.limit
+            has_all = ask.admitted is not None and len(looked.scores) >= len(ask.admitted)
+            if are_enough or has_all or hybrid.is_all or ask.hybrid is not None:
+                return hybrid
+            wanted *= _WIDER
+
+    async def _best(self, note_ids: Sequence[str], limit: int) -> tuple[Sequence[str], frozenset[str]]:
+        """The first notes, as far as `limit` ones that are not suspect lead, and the suspect ones among them.
+
+        What comes later is in no answer: it has a lower score than all of these, whatever becomes of its own.
+        """
+        await self._lineage.settle()
+        suspects: set[str] = set()
+        began = time.perf_counter()
+        for place, note_id in enumerate(note_ids):
+            if place - len(suspects) == limit:
+                return note_ids[:place], frozenset(suspects)
+            if self._lineage.is_suspect(note_id):
+                suspects.add(note_id)
+            if time.perf_counter() - began > _TURN:
+                await trio.lowlevel.checkpoint()
+                began = time.perf_counter()
+        return note_ids, frozenset(suspects)
+
+    async def _admit(self, scores: Sequence[tuple[int, float]], ask: Ask) -> dict[str, float]:
+        at, passes, allowed = self._catalogue.at_serial, ask.gate.passes, ask.admitted_serials
+        admitted: dict[str, float] = {}
+        async for some in slices(scores, LEG_NOTES * _WIDER):
+            for serial, score in some:
+                if allowed is None or serial in allowed:
+                    entry = at(serial)
+                    if entry is not None and passes(entry):
+                        admitted[entry.note.id] = score
+        return admitted
+
+    async def _remember(self, ask: Ask, looked: _Looked) -> None:
+        if not ask.query.strip():
+            return
+        try:
+            with trio.fail_after(DEADLINE):
+                looked.evidence = await self._memory.weigh(ask.query)
+        except (LithosError, DatabaseFailed, IndexFailed, OSError, trio.TooSlowError) as failure:
+            log.warning("questions not remembered", reason=repr(failure))
+            looked.complete = False
+
+    async def _look_around(self, ask: Ask, order: _Order, report: Report) -> bool:
+        """The scouts of the second phase, where what they find can be in the answer; whether they looked.
+
+        They leave seeds out. So when the answer is full of seeds, nothing they find changes it.
+        """
+        second = self._team.second
+        shown = order.ids[: ask.limit]
+        if len(shown) == ask.limit and ask.seed_ids.issuperset(shown):
+            report.fired.update(scout.name for scout in second)
+            return False
+        await self._dispatcher.send(second, ask, report)
+        return True
+
+    # -- ranking -------------------------------------------------------------------------------
+
+    async def _order(self, looked: _Looked, ask: Ask) -> _Order:
+        scores = looked.scores
+        values = {
+            each.note_id: each
+            for each in looked.evidence
+            if (each.note_id in scores or each.value > CANDIDATE) and self._passes(each.note_id, ask)
+        }
+        places = {note_id: place for place, note_id in enumerate(scores)}
+        known = {note_id: each.value for note_id, each in values.items()}
+        best = frozenset(looked.best)
+        cited = [note_id for note_id in values if note_id not in best]
+        _, suspects = await self._best(cited, len(cited) + 1)
+        suspects |= looked.suspects
+        final = {
+            note_id: final_score(scores.get(note_id, 0.0), known.get(note_id, 0.0))
+            * (SUSPECT_SHARE if note_id in suspects else 1.0)
+            for note_id in [*looked.best, *cited]
+        }
+        ids = sorted(final, key=lambda note_id: (-final[note_id], places.get(note_id, math.inf), note_id))
+        return _Order(ids, values, final, suspects)
+
+    def _passes(self, note_id: str, ask: Ask) -> bool:
+        entry = self._catalogue.get(note_id)
+        return entry is not None and ask.gate.passes(entry)
+
+    def _entries(self, note_ids: Iterable[str]) -> list[Entry]:
+        return [entry for note_id in note_ids if (entry := self._catalogue.get(note_id)) is not None]
+
+    async def _others(self, looked: _Looked, order: _Order, report: Report) -> list[str]:
+        """What only scouts found, the best of their scaled scores first, then by id."""
+        found = report.found
+        is_little = sum(map(len, found.values())) <= INLINE
+        pool = merge(found) if is_little else await self._working.run(lambda: merge(found))
+        others = (one for one in pool if one not in looked.scores and one not in order.scores)
+        return sorted(others, key=lambda note_id: (-pool[note_id], note_id))
+
+    # -- explaining ----------------------------------------------------------------------------
+
+    async def _explain(
+        self, ask: Ask, note_ids: Sequence[str], hybrid: HybridRanking, order: _Order, report: Report
+    ) -> list[Chosen]:
+        """The notes with reasons and scouts."""
+        entries = self._entries(note_ids)
+        found = {**report.found, **_legs(entries, hybrid)}
+        reasons = explain(found, note_ids)
+        wanted = frozenset(note_ids)
+        scouts: dict[str, set[str]] = {note_id: set() for note_id in note_ids}
+        for name, candidates in found.items():
+            for candidate in candidates:
+                if candidate.id in wanted:
+                    scouts[candidate.id].add(name)
+        weighty = [each for note_id in note_ids if (each := order.values.get(note_id)) is not None]
+        cited = await self._tell_citations(ask, weighty)
+        # What only scouts found has no score to lose, but says it too.
+        rest = [entry.note.id for entry in entries if entry.note.id not in order.scores]
+        _, suspects = await self._best(rest, len(rest) + 1)
+        suspects |= order.suspects
+        return [
+            Chosen(
+                entry.note.id,
+                order.scores.get(entry.note.id, 0.0),
+                (
+                    *((_SUSPECT,) if entry.note.id in suspects else ()),
+                    *cited.get(entry.note.id, ()),
+                    *reasons[entry.note.id],
+                ),
+                frozenset(scouts[entry.note.id]),
+            )
+            for entry in entries
+        ]
+
+    async def _tell_citations(self, ask: Ask, values: Sequence[Evidence]) -> dict[str, tuple[str]]:
+        """The reason of each note with evidence: the question that has the greatest part in it."""
+        told = [each for each in values if each.value > CANDIDATE]
+        questions: Mapping[int, RememberedQuestion] = {}
+        try:
+            with trio.fail_after(DEADLINE):
+                questions = await self._memory.questions(each.entry for each in told)
+        except (DatabaseFailed, OSError, trio.TooSlowError) as failure:
+            log.warning("questions not read", reason=repr(failure))
+        spaces = ask.gate.namespaces
+        return {
+            each.note_id: (
+                tell_question(
+                    question := questions.get(each.entry),
+                    may_read=question is not None and (spaces is None or question.namespace in spaces),
+                ),
+            )
+            for each in told
+        }
+
+    def _chunks(self, chosen: Sequence[Chosen], hybrid: HybridRanking) -> dict[int, int]:
+        """By serial the nearest chunk, to be shown where no passage has enough of the query's words."""
+        wanted = {entry.serial for entry in self._entries(note.id for note in chosen)}
+        return {hit.serial: hit.chunk for hit in hybrid.chunks if hit.serial in wanted}
+
+
+def _legs(entries: Sequence[Entry], hybrid: HybridRanking) -> dict[str, list[Candidate]]:
+    """The search's hits as those of the scouts it stands for, of these notes only."""
+    ids = {entry.serial: entry.note.id for entry in entries}
+    return {
+        "vector": [
+            Candidate(ids[hit.serial], hit.similarity, NEAR) for hit in hybrid.chunks if hit.serial in ids
+        ],
+        "lexical": [
+            Candidate(note_id, 1.0, MATCHING) for serial, note_id in ids.items() if serial in hybrid.lexical
+        ],
+    }

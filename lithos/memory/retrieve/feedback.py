@@ -1,0 +1,374 @@
+"""Feedback at the completion of a task: which retrieved notes helped, misled or were of no use.
+
+It is validated before the task is completed, and its effects follow the completion (docs/spec/memory.md §6).
+A lesson is one feedback that is yet to be applied. It is stored with the completion until it has been
+applied: after a crash or a failed write it is retried later, and has its effects once (`Lessons`).
+With `lcma.enabled: false` nothing is retrieved and nothing is learned: then there is no `Feedback`, and the
+lists are only part of the completion's event. `Learning` reads all that retrieval has learned (statistics,
+receipts) and changes it through the memory actor.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar, overload
+
+import attrs
+import cattrs
+import trio
+from attrs import frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.coordinating.reading import JournalThread
+from lithos.actors.kit import honest_outcome
+from lithos.actors.writing.messages import PatchNote
+from lithos.catalogue.catalogue import Catalogue
+from lithos.core.errors import LithosError, ReceiptNotFound, StorageFailed
+from lithos.core.events import ENRICHMENT
+from lithos.core.principals import ENRICH_AGENT
+from lithos.core.tasks.commands import CompleteTask, DropLesson, Lesson
+from lithos.memory.learning.actor import MemoryMailbox
+from lithos.memory.model.memory import (
+    ApplyFeedback,
+    ForgetLessons,
+    LearningCommand,
+    NodeStats,
+    ProjectionOutcome,
+    ProjectProvenance,
+    Receipt,
+)
+from lithos.memory.model.questions import RememberedQuestion, digest_question
+from lithos.memory.rows.questions import Unembedded
+from lithos.memory.rows.receipts import OldReceipt, ReceiptFilter, ReceiptPage
+from lithos.memory.rows.stats import StatsStore, StatsTables
+from lithos.services.notes.knowledge import Knowledge
+from lithos.services.search.gate import Gate
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.stores.coordination.tasks import TaskRows
+from lithos.stores.sqlite import DatabaseFailed
+from lithos.telemetry import get_logger
+
+T = TypeVar("T")
+
+log = get_logger("lithos.feedback")
+
+LEARNING_DEADLINE = 30.0
+#: Notes per command of what concerns all of them: some 25 ms of the memory actor.
+SLICE = 500
+
+
+class Learning:
+    """Queries over the read connection of `stats.db` (`DatabaseFailed`), commands to the memory actor."""
+
+    def __init__(self, mailbox: MemoryMailbox, store: StatsStore, reading: Blocking) -> None:
+        self._mailbox = mailbox
+        self._store = store
+        #: One thread for the one read connection of the statistics.
+        self._reading = reading
+
+    async def stats(self, node_ids: Iterable[str]) -> dict[str, NodeStats]:
+        """The statistics of these notes, where there are any; others have the defaults of `NodeStats`."""
+        wanted = list(node_ids)
+        return await self.read(lambda tables: tables.nodes.get(wanted))
+
+    async def receipt(self, receipt_id: str) -> Receipt | None:
+        """One receipt."""
+        return await self.read(lambda tables: tables.receipts.get(receipt_id))
+
+    async def newest_receipt(self, task_id: str, agent_id: str) -> Receipt | None:
+        """The latest receipt of an agent's retrievals for a task."""
+        return await self.read(lambda tables: tables.receipts.newest(task_id, agent_id))
+
+    async def receipt_count(self) -> int:
+        """How many receipts there are."""
+        return await self.read(lambda tables: tables.receipts.count())
+
+    async def noted(self, after: str, most: int) -> Sequence[str]:
+        """One page of the ids of notes with stored statistics or ledger rows, after `after`."""
+        return await self.read(lambda tables: tables.ledgers.noted(after, most))
+
+    async def oldest_receipts(self, after: int, most: int) -> list[OldReceipt]:
+        """One page of receipts after the place `after`, oldest first."""
+        return await self.read(lambda tables: tables.receipts.oldest(after, most))
+
+    async def unembedded_questions(self, embedder: str, after: int) -> list[Unembedded]:
+        """Some entries behind one that have no vector of this embedder yet."""
+        return await self.read(lambda tables: tables.questions.unembedded(embedder, after))
+
+    async def receipts(self, wanted: ReceiptFilter, before: int | None, most: int) -> ReceiptPage:
+        """One page of receipts, newest first."""
+        return await self.read(lambda tables: tables.receipts.page(wanted, before, most))
+
+    async def taught(self, receipt: Receipt) -> list[RememberedQuestion]:
+        """What the question of a receipt has taught about the notes it returned."""
+        notes = [node.id for node in receipt.final_nodes]
+        digest = digest_question(receipt.query)
+        return await self.read(lambda tables: tables.questions.of_question(digest, notes))
+
+    @overload
+    async def submit(self, command: ProjectProvenance) -> ProjectionOutcome: ...
+
+    @overload
+    async def submit(self, command: LearningCommand[T]) -> T: ...
+
+    async def submit(self, command: LearningCommand[object]) -> object:
+        """Run a command durably and return its reply. Raises the refusal, or `StorageFailed`.
+
+        Commands on all notes are split into batches, so that no retrieval waits long for its receipt.
+        """
+        if isinstance(command, ProjectProvenance) and command.complete:
+            return await self._project_all(command)
+        return await self._ask(command)
+
+    async def _project_all(self, command: ProjectProvenance) -> ProjectionOutcome:
+        """Reconcile slices of notes, then remove what is left of all others."""
+        total, notes = ProjectionOutcome(), list(command.desired.items())
+        for begin in range(0, len(notes), SLICE):
+            some = dict(notes[begin : begin + SLICE])
+            total += await self._ask(attrs.evolve(command, desired=some, complete=False))
+        kept = command.kept | command.desired.keys()
+        rest = await self._ask(attrs.evolve(command, desired={}, kept=kept))
+        return total + rest
+
+    async def _ask(self, command: LearningCommand[T]) -> T:
+        with honest_outcome("Look at the statistics again before you retry."):
+            return await self._mailbox.ask(command, within=LEARNING_DEADLINE)
+
+    async def read(self, query: Callable[[StatsTables], T]) -> T:
+        """What a query of the tables finds."""
+
+        def look() -> T:
+            with self._store.noticing_damage():
+                return query(self._store.reading)  # looked up here: the first write replaces the tables
+
+        return await self._reading.run(look)
+
+
+class Lessons:
+    """Pending lessons; reads over the read connection of `coordination.db` raise `DatabaseFailed`."""
+
+    def __init__(
+        self,
+        journal: CoordinationStore,
+        reading: JournalThread,
+        coordinator: Coordinator,
+    ) -> None:
+        self._mailbox = coordinator.mailbox
+        self._rows = journal.rows(TaskRows)
+        self._reading = reading
+
+    def write_down(self, feedback: ApplyFeedback) -> Lesson:
+        """Serialize a lesson for storage with the completion of its task."""
+        return Lesson(feedback.id or "", json.dumps(cattrs.unstructure(feedback)))
+
+    async def due(self) -> list[ApplyFeedback]:
+        """The pending lessons (perhaps applied already), oldest first; an unreadable one is dropped."""
+        found = []
+        for lesson in await self._reading.run(self._rows.lessons):
+            try:
+                found.append(cattrs.structure(json.loads(lesson.text), ApplyFeedback))
+            except (ValueError, TypeError, cattrs.BaseValidationError) as problem:
+                log.error("feedback dropped", lesson=lesson.id, reason=str(problem))
+                self.drop(lesson.id)
+        return found
+
+    def drop(self, lesson_id: str) -> None:
+        """Delete a lesson that was applied; not awaited, as applying it again is idempotent."""
+        self._mailbox.nudge(DropLesson(id=lesson_id, agent=ENRICH_AGENT))
+
+
+#: Seconds for which a completion waits for its effects, even when its caller has gone.
+EFFECTS_DEADLINE = 30.0
+QUARANTINED = "quarantined"
+#: What the note says of it.
+MISLEADING_FEEDBACK = "misleading feedback"
+#: Notes cited without having been retrieved, of one completion, that are learned from.
+MOST_ELSEWHERE = 20
+
+
+@frozen
+class Taught:
+    """The effects of one completion."""
+
+    _feedback: Feedback
+    _lesson: ApplyFeedback
+
+    @property
+    def written(self) -> Lesson:
+        """The lesson as it is stored with the completion."""
+        return self._feedback.lessons.write_down(self._lesson)
+
+    async def apply(self) -> None:
+        """Apply the lesson; as `Feedback.apply`."""
+        await self._feedback.apply(self._lesson)
+
+
+class Feedback:
+    """Validates the feedback of a completion against its receipt, and applies it to the notes' statistics."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        learning: Learning,
+        knowledge: Knowledge,
+        lessons: Lessons,
+        prepare: Callable[[ApplyFeedback], Awaitable[ApplyFeedback]],
+    ) -> None:
+        self._learning = learning
+        self._knowledge = knowledge
+        self._catalogue = catalogue
+        self.lessons = lessons
+        #: Adds the question that feedback is about; raises `LithosError` and `DatabaseFailed`.
+        self._prepare = prepare
+
+    async def begin(self, command: CompleteTask) -> Taught | None:
+        """What a completion teaches; raises as `check` does."""
+        lesson = await self.check(command)
+        return None if lesson is None else Taught(self, lesson)
+
+    async def check(self, command: CompleteTask) -> ApplyFeedback | None:
+        """Validate the feedback of a completion and return its lesson, if any; changes nothing.
+
+        Raises `ReceiptNotFound`, and `StorageFailed` when a receipt cannot be looked up.
+        """
+        if command.cited_nodes is None and command.misleading_nodes is None:
+            return None
+        if command.receipt_id is not None:
+            return self._judge(command, await self._named_receipt(command, command.receipt_id))
+        receipt = await self._newest_receipt(command)
+        return None if receipt is None else self._judge(command, receipt)
+
+    async def apply(self, feedback: ApplyFeedback) -> None:
+        """Apply a lesson, and quarantine notes that misled too often. A failure is logged: the task is done.
+
+        A caller that goes away ends neither half way. What failed is repeated by `catch_up`.
+        """
+        with trio.move_on_after(EFFECTS_DEADLINE, shield=True) as scope:
+            try:
+                struck = await self._learning.submit(await self._prepare(self._still_there(feedback)))
+            except (LithosError, DatabaseFailed) as failure:
+                log.error("feedback waits", task=feedback.task_id, reason=str(failure))
+                return
+            for note_id in struck:
+                await self._quarantine(note_id, feedback.task_id)
+            if feedback.id is not None:
+                self.lessons.drop(feedback.id)
+        if scope.cancelled_caught:
+            log.error("feedback took too long", task=feedback.task_id, seconds=EFFECTS_DEADLINE)
+
+    def _still_there(self, feedback: ApplyFeedback) -> ApplyFeedback:
+        """The lesson without notes that were deleted since it was written down."""
+        known = self._catalogue
+
+        lists = ("cited", "misleading", "ignored", "elsewhere")
+        there: dict[str, Any] = {
+            name: tuple(filter(known.__contains__, getattr(feedback, name))) for name in lists
+        }
+        return attrs.evolve(feedback, **there)
+
+    async def catch_up(self) -> None:
+        """Apply the pending lessons that could not be applied when their tasks were completed.
+
+        Raises `LithosError` and `DatabaseFailed`.
+        """
+        applied = await self._learning.read(lambda tables: tables.ledgers.lessons())
+        due = await self.lessons.due()  # after: what was applied and is not due will not be repeated
+        settled = set(applied) - {feedback.id for feedback in due}
+        if settled:
+            await self._learning.submit(ForgetLessons(tuple(sorted(settled))))
+        for feedback in due:
+            log.info("feedback taken up again", task=feedback.task_id)
+            await self.apply(feedback)
+
+    async def _named_receipt(self, command: CompleteTask, receipt_id: str) -> Receipt:
+        try:
+            receipt = await self._learning.receipt(receipt_id)
+        except DatabaseFailed as failure:
+            raise StorageFailed(
+                f"The receipt could not be looked up: {failure}. The task stays open; retry, or leave the "
+                "feedback out."
+            ) from failure
+        if receipt is None or receipt.task_id != command.task_id:
+            raise ReceiptNotFound(
+                f"There is no receipt {receipt_id[:100]!r} for this task, which stays open. "
+                "Leave receipt_id out, or give the one that a retrieve call for this task answered."
+            )
+        return receipt
+
+    async def _newest_receipt(self, command: CompleteTask) -> Receipt | None:
+        try:
+            receipt = await self._learning.newest_receipt(command.task_id, command.agent)
+        except DatabaseFailed as failure:
+            log.error("feedback dropped", task=command.task_id, reason=str(failure))
+            return None
+        if receipt is None:
+            log.warning(
+                "feedback dropped",
+                task=command.task_id,
+                agent=command.agent,
+                reason="no receipt",
+            )
+        return receipt
+
+    def _judge(self, command: CompleteTask, receipt: Receipt) -> ApplyFeedback:
+        """The lists, without notes that are gone; those that were not in the receipt by themselves."""
+        retrieved = [node.id for node in receipt.final_nodes if node.id in self._catalogue]
+        cited = _among(command.cited_nodes or (), retrieved)
+        misleading = _among(command.misleading_nodes or (), retrieved)
+        judged = {*cited, *misleading}
+        elsewhere = self._elsewhere(command, receipt, judged)
+        entries = [
+            entry for note_id in (*cited, *elsewhere) if (entry := self._catalogue.get(note_id)) is not None
+        ]
+        return ApplyFeedback(
+            task_id=command.task_id,
+            id=uuid.uuid4().hex,
+            cited=cited,
+            misleading=misleading,
+            ignored=tuple(dict.fromkeys(note_id for note_id in retrieved if note_id not in judged)),
+            elsewhere=elsewhere,
+            namespaces={entry.note.id: entry.namespace for entry in entries},
+            receipt_id=receipt.id,
+        )
+
+    def _elsewhere(self, command: CompleteTask, receipt: Receipt, judged: set[str]) -> tuple[str, ...]:
+        """The first cited notes that are not in the receipt, of those that its asker may see."""
+        spaces = receipt.namespace_filter
+        gate = Gate(
+            namespaces=None if spaces is None else frozenset(spaces),
+            task_id=command.task_id,
+            agent_id=command.agent,
+        )
+        retrieved = {*judged, *(node.id for node in receipt.final_nodes)}
+        found = [
+            note_id
+            for note_id in dict.fromkeys(command.cited_nodes or ())
+            if note_id not in retrieved and (entry := self._catalogue.get(note_id)) and gate.shows(entry)
+        ]
+        return tuple(found[:MOST_ELSEWHERE])
+
+    async def _quarantine(self, note_id: str, task_id: str) -> None:
+        entry = self._catalogue.get(note_id)
+        if entry is None or entry.note.status == QUARANTINED:
+            return
+        patch = PatchNote(
+            id=note_id,
+            agent=ENRICH_AGENT,
+            status=QUARANTINED,
+            quarantine_reason=MISLEADING_FEEDBACK,
+            source=ENRICHMENT,
+        )
+        try:
+            await self._knowledge.write(patch)
+        except LithosError as failure:
+            log.error("note not quarantined", note=note_id, task=task_id, reason=failure.message)
+        else:
+            log.warning("note quarantined", note=note_id, path=entry.path, task=task_id)
+
+
+def _among(given: Iterable[str], known: list[str]) -> tuple[str, ...]:
+    """Those that are known, each once, in the given order."""
+    return tuple(dict.fromkeys(note_id for note_id in given if note_id in known))

@@ -1,0 +1,341 @@
+"""The retrieval service: a pipeline chooses notes, which are shown with reasons, and a receipt is kept.
+
+Specified in docs/spec/memory.md §1.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Final
+
+import attrs
+import trio
+from attrs import define, field, frozen
+
+from lithos.actors.indexing.indexer import Visibility
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import InvalidInput, LcmaDisabled, LithosError
+from lithos.core.learning.match import WEAK
+from lithos.core.text.snippet import Terms
+from lithos.kernel.parts import Clock
+from lithos.memory.model.memory import (
+    CONFLICTS_KEPT,
+    QUERY_KEPT,
+    FinalNode,
+    NodeStats,
+    Receipt,
+    RecordRetrieval,
+    SurfacedConflict,
+)
+from lithos.memory.retrieve.candidates import Chosen, Selection
+from lithos.memory.retrieve.evidence import EvidencePipeline
+from lithos.memory.retrieve.feedback import Learning
+from lithos.memory.retrieve.scout_team import Team
+from lithos.memory.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
+from lithos.memory.settings import LcmaConfig
+from lithos.metrics import Metrics
+from lithos.search.settings import SearchConfig
+from lithos.services.notes.texts import Snippets
+from lithos.services.search.gate import Gate
+from lithos.services.search.hybrid import HybridRanking
+from lithos.services.search.search import Hit
+from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.stores.sqlite import DatabaseFailed
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.retrieve")
+
+#: Seconds to wait for the receipt to be on disk; the answer then goes without.
+RECEIPT_DEADLINE: Final = 5.0
+#: Seconds to wait for the statistics of notes.
+STATS_DEADLINE: Final = 5.0
+
+
+@frozen(kw_only=True)
+class RetrieveRequest:
+    """One retrieval request; `namespaces` None means any, `max_context_nodes` None means `limit`.
+
+    `among`: only these notes. `with_quarantined`: these are selected too, for who names them instead of
+    showing them. `most`: results at most, for who does not answer them as rows; None: the configured number.
+    `room`: characters of JSON of all rows, 0: no limit.
+    """
+
+    query: str
+    limit: int = 10
+    namespaces: tuple[str, ...] | None = None
+    agent_id: str | None = None
+    task_id: str | None = None
+    surface_conflicts: bool = False
+    max_context_nodes: int | None = None
+    filters: Filters = field(factory=Filters)
+    among: frozenset[str] | None = None
+    with_quarantined: bool = False
+    most: int | None = None
+    room: int = 0
+
+    @property
+    def gate(self) -> Gate:
+        """What the asker may see, and wants to."""
+        return Gate(
+            namespaces=None if self.namespaces is None else frozenset(self.namespaces),
+            task_id=self.task_id,
+            agent_id=self.agent_id,
+            filters=self.filters,
+            among=self.among,
+            shows_quarantined=self.with_quarantined,
+        )
+
+
+@define
+class Drawing:
+    """An accepted request under way: its receipt so far, and which scouts have reported."""
+
+    request: RetrieveRequest
+    receipt: Receipt
+    report: Report
+    is_kept: bool = False
+
+
+@frozen
+class Drawn:
+    """What a pipeline selected: the notes that exist and pass the gate, best first, with their entries."""
+
+    ask: Ask
+    selection: Selection
+    notes: Sequence[tuple[Chosen, Entry]]
+
+
+@frozen
+class Result:
+    """One result: the note, the reasons, the scouts that found it, and its statistics."""
+
+    hit: Hit
+    reasons: tuple[str, ...]
+    scouts: tuple[str, ...]
+    stats: NodeStats
+
+
+@frozen(kw_only=True)
+class RetrieveAnswer:
+    """Results, best first. `conflicts` is None when they were not asked for.
+
+    `degraded` tells that something was left out: a scout, the statistics, or the keeping of the receipt.
+    """
+
+    results: tuple[Result, ...]
+    receipt: Receipt
+    degraded: bool
+    failed_scouts: tuple[str, ...]
+    conflicts: tuple[SurfacedConflict, ...] | None
+
+
+def make_receipt_id() -> str:
+    """A fresh `rcpt_` and 16 hexadecimal digits."""
+    return f"rcpt_{uuid.uuid4().hex[:16]}"
+
+
+@define(eq=False)
+class Retrieve:
+    """The retrieval service."""
+
+    _settings: SearchConfig
+    _lcma: LcmaConfig
+    _catalogue: Catalogue
+    _clock: Clock
+    _visibility: Visibility
+    _metrics: Metrics
+    _team: Team
+    _pipeline: EvidencePipeline
+    _snippets: Snippets
+    _recorder: Learning
+    _dispatcher: Dispatcher
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether anything is retrieved at all (`lcma.enabled`)."""
+        return self._lcma.enabled
+
+    async def retrieve(self, request: RetrieveRequest) -> RetrieveAnswer:
+        """The top-ranked notes for a query. Raises `LcmaDisabled`, `InvalidInput`.
+
+        Every accepted call leaves a receipt, whether it finds something, fails or is given up.
+        """
+        async with self.accept(request) as drawing:
+            with self._metrics.timed("lcma_retrieve_duration_seconds"):
+                answer = await self.show(drawing, await self.select(drawing))
+        return await self.complete(drawing, answer)
+
+    async def complete(self, drawing: Drawing, answer: RetrieveAnswer) -> RetrieveAnswer:
+        """Keep the receipt of what was shown; the answer with the statistics of before."""
+        known = await self._record(answer.receipt, [result.hit.entry for result in answer.results])
+        self._count(answer.receipt, len(answer.results))
+        if known is None:
+            answer = attrs.evolve(answer, degraded=True)
+            known = await self._read_stats([row.hit.entry.note.id for row in answer.results])
+        results = tuple(
+            attrs.evolve(result, stats=known.get(result.stats.node_id, result.stats))
+            for result in answer.results
+        )
+        return attrs.evolve(answer, results=results)
+
+    @asynccontextmanager
+    async def accept(self, request: RetrieveRequest) -> AsyncIterator[Drawing]:
+        """Accept a request; a block that fails or is given up leaves a receipt that says so.
+
+        Within it call `select`, and `keep` for what is shown; or `show`, and `complete` after it. Raises
+        `LcmaDisabled`, `InvalidInput`.
+        """
+        request = self._check(request)
+        drawing = Drawing(request, self._draft_receipt(request, self._clock()), Report())
+        try:
+            yield drawing
+        except BaseException:
+            if not drawing.is_kept:
+                fired = name_scouts(drawing.report.fired)
+                failed = attrs.evolve(drawing.receipt, scouts_fired=fired, terrace_reached=0)
+                await self._record(failed, ())
+            raise
+
+    async def select(self, drawing: Drawing, hybrid: HybridRanking | None = None) -> Drawn:
+        """The notes of an accepted request, best first, all of which pass the gate now.
+
+        `hybrid`: the search's ranking of these notes, where it is on one scale with those of other vaults.
+        """
+        request, report = drawing.request, drawing.report
+        await self._visibility.reach()
+        ask = await self._ask(request, drawing.receipt.ts, hybrid)
+        selection = await self._pipeline.select(ask, request.max_context_nodes or request.limit, report)
+        ask = attrs.evolve(ask, seeds=selection.seeds)
+        get = self._catalogue.get
+        pairs = [(note, get(note.id)) for note in selection.notes]
+        present = [(note, entry) for note, entry in pairs if entry is not None and ask.gate.passes(entry)]
+        return Drawn(ask, selection, present)
+
+    async def keep(
+        self, drawing: Drawing, drawn: Drawn, shown: Collection[str], tokens: int, *, is_followup: bool
+    ) -> bool:
+        """Keep the receipt of what a briefing shows of a selection, in so many tokens.
+
+        Whether that succeeded. Once per request.
+        """
+        final = [(note, entry) for note, entry in drawn.notes if note.id in shown]
+        receipt = attrs.evolve(
+            drawing.receipt,
+            scouts_fired=name_scouts(drawing.report.fired),
+            candidates_considered=drawn.selection.considered,
+            final_nodes=tuple(FinalNode(n.id, n.reasons, name_scouts(n.scouts)) for n, _ in final),
+            tokens=tokens,
+            is_followup=is_followup,
+        )
+        drawing.is_kept = True
+        known = await self._record(receipt, [entry for _, entry in final])
+        self._count(receipt, len(final))
+        return known is not None
+
+    def _check(self, request: RetrieveRequest) -> RetrieveRequest:
+        """The request with its limit in bounds."""
+        if not self._lcma.enabled:
+            raise LcmaDisabled("Retrieval that learns is off (lcma.enabled). Use lithos_search instead.")
+        context = request.max_context_nodes
+        if context is not None and context < 1:
+            raise InvalidInput(f"max_context_nodes must be at least 1, not {context}.")
+        most = self._settings.max_results if request.most is None else request.most
+        return attrs.evolve(request, limit=max(1, min(request.limit, most)))
+
+    def _draft_receipt(self, request: RetrieveRequest, now: datetime) -> Receipt:
+        return Receipt(
+            id=make_receipt_id(),
+            ts=now,
+            query=request.query[:QUERY_KEPT],
+            limit=request.limit,
+            namespace_filter=request.namespaces,
+            surface_conflicts=request.surface_conflicts,
+            agent_id=request.agent_id,
+            task_id=request.task_id,
+        )
+
+    async def show(self, drawing: Drawing, drawn: Drawn) -> RetrieveAnswer:
+        """The answer that shows the notes of a selection, without storing the receipt."""
+        request, report = drawing.request, drawing.report
+        ask, selection = drawn.ask, drawn.selection
+        conflicts = await self._find_conflicts(ask, report) if request.surface_conflicts else None
+        results = await self._present(drawn, request.room)
+        failed = name_scouts(report.failed)
+        return RetrieveAnswer(
+            results=results,
+            receipt=attrs.evolve(
+                drawing.receipt,
+                scouts_fired=name_scouts(report.fired),
+                candidates_considered=selection.considered,
+                final_nodes=tuple(FinalNode(r.hit.entry.note.id, r.reasons, r.scouts) for r in results),
+                conflicts_surfaced=(conflicts or ())[:CONFLICTS_KEPT],
+            ),
+            degraded=bool(failed) or not selection.complete,
+            failed_scouts=failed,
+            conflicts=conflicts,
+        )
+
+    async def _ask(self, request: RetrieveRequest, now: datetime, hybrid: HybridRanking | None) -> Ask:
+        gate, limit = request.gate, request.limit
+        admitted = await gate.admit(self._catalogue) if gate.is_narrow else None
+        return Ask(query=request.query, limit=limit, gate=gate, now=now, admitted=admitted, hybrid=hybrid)
+
+    async def _find_conflicts(self, ask: Ask, report: Report) -> tuple[SurfacedConflict, ...]:
+        if not ask.seeds:
+            return ()
+        find = self._team.find_contradictions
+        found = await self._dispatcher.attempt(CONTRADICTIONS, lambda: find(ask), report)
+        return tuple(found or ())
+
+    async def _present(self, drawn: Drawn, room: int) -> tuple[Result, ...]:
+        """Read the texts; notes that are gone by now are left out."""
+        ask, selection, present = drawn.ask, drawn.selection, drawn.notes
+        entries, matches = [entry for _, entry in present], selection.matches
+        terms = selection.terms if selection.terms.terms else Terms.of(ask.words, {})
+        snippets = await self._snippets.cut(entries, terms, selection.chunks, room=room)
+        return tuple(
+            Result(
+                hit=Hit(
+                    entry,
+                    note.score,
+                    snippet,
+                    judged=None if matches is None else matches.get(entry.serial, WEAK),
+                ),
+                reasons=note.reasons,
+                scouts=name_scouts(note.scouts),
+                stats=NodeStats(node_id=entry.note.id),
+            )
+            for (note, entry), snippet in zip(present, snippets, strict=True)
+            if snippet is not None
+        )
+
+    async def _record(self, receipt: Receipt, entries: Sequence[Entry]) -> Mapping[str, NodeStats] | None:
+        """Keep the receipt and what the results teach, durably; the statistics before, None if it is refused.
+
+        Also when the caller has gone: the receipt tells what was done.
+        """
+        command = RecordRetrieval(receipt, tuple(entry.note.id for entry in entries))
+        try:
+            with trio.fail_after(RECEIPT_DEADLINE, shield=True):
+                return await self._recorder.submit(command)
+        except (LithosError, trio.TooSlowError) as failure:
+            log.warning("retrieval not recorded", receipt=receipt.id, reason=repr(failure))
+            return None
+
+    async def _read_stats(self, note_ids: Sequence[str]) -> Mapping[str, NodeStats]:
+        """The stored statistics of these notes; none when they cannot be read."""
+        try:
+            with trio.fail_after(STATS_DEADLINE):
+                return await self._recorder.stats(note_ids)
+        except (DatabaseFailed, OSError, trio.TooSlowError) as failure:
+            log.warning("statistics not read", reason=repr(failure))
+            return {}
+
+    def _count(self, receipt: Receipt, shown: int) -> None:
+        metrics = self._metrics
+        metrics.observe("lcma_retrieve_candidates", receipt.candidates_considered)
+        metrics.observe("lcma_retrieve_final_nodes", shown)
+        metrics.count("lcma_cold_start")

@@ -1,0 +1,133 @@
+"""Scouts over the catalogue (names, tags, expiry, sources); the team.
+
+The team of all scouts is in the order of the spec's table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from heapq import nsmallest
+from typing import Final
+
+from attrs import define, frozen
+
+from lithos.actors.blocking import slices
+from lithos.catalogue.catalogue import Catalogue
+from lithos.core.learning.ranking import Candidate
+from lithos.core.notes.paths import host_of, slug_of
+from lithos.memory.model.memory import SurfacedConflict
+from lithos.memory.retrieve.scouts import CHEAP_SLICE, Ask, RelationScouts, Scout
+
+#: Oversampling: how many results are requested per result wanted.
+GENEROSITY: Final = 3
+#: Reasons of the scouts that hybrid search stands for.
+NEAR: Final = "is close in meaning"
+MATCHING: Final = "matches the words of the query"
+
+
+#: Characters of an id that identify a note well enough.
+SHORTEST_PREFIX: Final = 6
+#: Words by which a query asks for what may have to be looked up again.
+FRESHNESS_WORDS: Final = frozenset(("update", "refresh", "recheck", "verify", "latest"))
+_WORD: Final = re.compile(r"\w+")
+_STALE: Final = 1.0
+_FRESH: Final = 0.5
+
+
+@define(eq=False)
+class NameScouts:
+    """The scouts over the catalogue alone; none of them can fail."""
+
+    _catalogue: Catalogue
+
+    async def find_by_name(self, ask: Ask) -> Sequence[Candidate]:
+        """The note the query names as a wiki-link would, by its slug or the beginning of its id: 1.0."""
+        name = ask.words.strip()
+        if not name:
+            return ()
+        linked = self._catalogue.graph.resolve(name)
+        owner = self._catalogue.slugs.owner(slug_of(name, ""))
+        named = [note_id for note_id in (linked, owner) if note_id is not None]
+        found = [Candidate(note_id, 1.0, "is named by the query") for note_id in named]
+        starting = await self._ids_starting(name)
+        return [*found, *(Candidate(note_id, 1.0, "has the id of the query") for note_id in starting)]
+
+    async def _ids_starting(self, text: str) -> list[str]:
+        # Ids hold no blanks, so most queries need not be compared with every one of them.
+        prefix = text.lower()
+        if len(prefix) < SHORTEST_PREFIX or len(prefix.split()) > 1:
+            return []
+        found: list[str] = []
+        async for some in slices(list(self._catalogue.may_begin(prefix)), CHEAP_SLICE):
+            found += [entry.note.id for entry in some if entry.note.id.lower().startswith(prefix)]
+        return found
+
+    async def find_newest(self, ask: Ask) -> Sequence[Candidate]:
+        """The newest notes with the tags or path, at most 3 x `limit`: 1, 1/2, 1/3 …, among equals by id."""
+        admitted = ask.admitted or ()
+        newest = nsmallest(
+            GENEROSITY * ask.limit,
+            admitted,
+            key=lambda entry: (-entry.note.updated_at.timestamp(), entry.note.id),
+        )
+        return [
+            Candidate(entry.note.id, 1 / (1 + place), "is new among those with the tags or path")
+            for place, entry in enumerate(newest)
+        ]
+
+    async def find_expiring(self, ask: Ask) -> Sequence[Candidate]:
+        """Notes that expire: 1.0 for stale ones, 0.5 for others."""
+        found: list[Candidate] = []
+        async for some in slices(self._catalogue.facets.expiring(), CHEAP_SLICE):
+            found += [
+                Candidate(entry.note.id, _STALE, "has expired and may need an update")
+                if entry.note.is_stale(ask.now)
+                else Candidate(entry.note.id, _FRESH, "has an expiry and is still fresh")
+                for entry in self._catalogue.at_serials(some)
+            ]
+        return found
+
+    async def find_of_same_host(self, ask: Ask) -> Sequence[Candidate]:
+        """1.0 for every note whose source is on the web site of a seed's source."""
+        found: list[Candidate] = []
+        for host in {host_of(seed.note.source_url) for seed in ask.seeds if seed.note.source_url}:
+            reason = f"comes from {host} as well"
+            async for some in slices(list(self._catalogue.sites.of(host)), CHEAP_SLICE):
+                found += [Candidate(note_id, 1.0, reason) for note_id in some if note_id not in ask.seed_ids]
+        return found
+
+
+def _has_tags_or_path(ask: Ask) -> bool:
+    return bool(ask.gate.filters.tags) or ask.gate.filters.path_prefix is not None
+
+
+def _asks_for_fresh(ask: Ask) -> bool:
+    return not FRESHNESS_WORDS.isdisjoint(_WORD.findall(ask.words.lower()))
+
+
+@frozen
+class Team:
+    """The scouts of the first phase, those of the second (they start from seeds), and the conflict query."""
+
+    first: tuple[Scout, ...]
+    second: tuple[Scout, ...]
+    find_contradictions: Callable[[Ask], Awaitable[Sequence[SurfacedConflict]]]
+
+
+def make_team(names: NameScouts, relations: RelationScouts) -> Team:
+    """All scouts, by phase."""
+    return Team(
+        first=(
+            Scout("exact_alias", names.find_by_name),
+            Scout("tags_recency", names.find_newest, _has_tags_or_path),
+            Scout("freshness", names.find_expiring, _asks_for_fresh),
+            Scout("task_context", relations.find_of_task, lambda ask: ask.gate.task_id is not None),
+        ),
+        second=(
+            Scout("provenance", relations.find_sources),
+            Scout("graph", relations.find_neighbours),
+            Scout("source_url", names.find_of_same_host),
+        ),
+        find_contradictions=relations.find_contradictions,
+    )

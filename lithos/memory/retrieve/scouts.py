@@ -1,0 +1,269 @@
+"""Scouts (candidate generators) and their dispatch: concurrent, each with a deadline, failures isolated.
+
+And those that traverse relations: from a task to notes, and from seeds to their neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+from time import perf_counter
+from typing import Final, TypeAlias, TypeVar
+
+import trio
+from attrs import define, field, frozen
+
+from lithos.actors.blocking import slices
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.learning.edges import CONTRADICTS, Edge, other_end
+from lithos.core.learning.ranking import SCOUTS, Candidate
+from lithos.memory.model.memory import SurfacedConflict
+from lithos.metrics import Metrics
+from lithos.services.search.gate import Gate
+from lithos.services.search.hybrid import HybridRanking
+from lithos.services.tasks.coordination import Coordination
+from lithos.stores.indexes.linkgraph import Direction, LinkGraph
+from lithos.telemetry import get_logger
+
+_LINK_SCORE: Final = 0.5
+#: A contradiction in another state is settled.
+_OPEN_STATES: Final = (None, "accepted_dual")
+
+#: Gives the typed edges that touch any of these notes.
+EdgesTouching: TypeAlias = Callable[[Collection[str]], Awaitable[Sequence[Edge]]]
+
+
+@frozen
+class RelationScouts:
+    """The relation scouts; they raise what the databases raise."""
+
+    catalogue: Catalogue
+    edges_touching: EdgesTouching
+    findings: Coordination
+
+    async def find_of_task(self, ask: Ask) -> Sequence[Candidate]:
+        """Notes that the findings of the task name, and notes made for it: 1.0 each."""
+        task_id = ask.gate.task_id
+        assert task_id is not None
+        named = [
+            Candidate(finding.knowledge_id, 1.0, "is named by a finding of the task")
+            for finding in await self.findings.findings(task_id, None)
+            if finding.knowledge_id is not None
+        ]
+        made: list[Candidate] = []
+        async for some in slices(self.catalogue.serials(), CHEAP_SLICE):
+            made += [
+                Candidate(entry.note.id, 1.0, "was written for the task")
+                for entry in self.catalogue.at_serials(some)
+                if entry.note.source == task_id
+            ]
+        return [*named, *made]
+
+    async def find_sources(self, ask: Ask) -> Sequence[Candidate]:
+        """What seeds were derived from, and what was derived from them: 1.0 each."""
+        graph = self.catalogue.graph.provenance
+        found: list[Candidate] = []
+        async for some in slices(ask.seeds):
+            for seed in some:
+                found += _beside(graph, seed, "outgoing", 1.0, f"is a source of {quote(seed)}")
+                found += _beside(graph, seed, "incoming", 1.0, f"was derived from {quote(seed)}")
+        return _without_seeds(found, ask)
+
+    async def find_neighbours(self, ask: Ask) -> Sequence[Candidate]:
+        """What is linked with seeds, either way: 0.5 a link, a typed edge its weight, the best per note."""
+        graph = self.catalogue.graph.links
+        found: list[Candidate] = []
+        async for some in slices(ask.seeds):
+            for seed in some:
+                found += _beside(graph, seed, "both", _LINK_SCORE, f"is linked with {quote(seed)}")
+        for edge in await self.edges_touching(ask.seed_ids):
+            found += self._ends(edge, ask)
+        return _best_per_note(_without_seeds(found, ask))
+
+    def _ends(self, edge: Edge, ask: Ask) -> Iterator[Candidate]:
+        for seed_id in {edge.from_id, edge.to_id} & ask.seed_ids:
+            seed = self.catalogue.get(seed_id)
+            if seed is not None:
+                reason = f"has an edge {edge.type!r} with {quote(seed)}"
+                yield Candidate(other_end(edge, seed_id), edge.weight, reason)
+
+    async def find_contradictions(self, ask: Ask) -> list[SurfacedConflict]:
+        """Unsettled contradictions of seeds with notes that exist and may be seen, oldest first."""
+        return [
+            SurfacedConflict(edge.id, edge.from_id, edge.to_id, edge.conflict_state)
+            for edge in await self.edges_touching(ask.seed_ids)
+            if edge.type == CONTRADICTS
+            and edge.conflict_state in _OPEN_STATES
+            and self._is_visible(edge.from_id, ask)
+            and self._is_visible(edge.to_id, ask)
+        ]
+
+    def _is_visible(self, note_id: str, ask: Ask) -> bool:
+        entry = self.catalogue.get(note_id)
+        return entry is not None and ask.gate.shows(entry)
+
+
+def _beside(
+    graph: LinkGraph, seed: Entry, direction: Direction, score: float, reason: str
+) -> Iterator[Candidate]:
+    """The direct neighbours."""
+    near = graph.reach([seed.note.id], 1, direction)
+    return (Candidate(note_id, score, reason) for note_id in near)
+
+
+def _without_seeds(found: Sequence[Candidate], ask: Ask) -> list[Candidate]:
+    return [candidate for candidate in found if candidate.id not in ask.seed_ids]
+
+
+def _best_per_note(found: Sequence[Candidate]) -> list[Candidate]:
+    """The first of the best ones of each note."""
+    best: dict[str, Candidate] = {}
+    for candidate in found:
+        known = best.get(candidate.id)
+        if known is None or candidate.score > known.score:
+            best[candidate.id] = candidate
+    return list(best.values())
+
+
+#: Characters of a query that lexical and name scouts read; the semantic scout gets the whole query.
+LONGEST_QUERY: Final = 4_000
+#: Notes of which one thing is looked at in one turn of the event loop: a millisecond or less.
+CHEAP_SLICE: Final = 2_000
+#: Characters of a title in a reason.
+LONGEST_TITLE: Final = 80
+
+
+@frozen(kw_only=True)
+class Ask:
+    """The request to a scout.
+
+    `admitted` are all notes that pass the gate, known only when it is narrow. `seeds` are the best notes
+    so far, for the scouts that start from them. `hybrid`: the search's ranking of these notes, where it is
+    on one scale with those of other vaults.
+    """
+
+    query: str
+    limit: int
+    gate: Gate
+    now: datetime
+    admitted: Sequence[Entry] | None = None
+    seeds: tuple[Entry, ...] = ()
+    hybrid: HybridRanking | None = None
+    seed_ids: frozenset[str] = field(init=False)
+    #: The numbers of the admitted notes in the indexes.
+    admitted_serials: frozenset[int] | None = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "seed_ids", frozenset(entry.note.id for entry in self.seeds))
+        serials = None if self.admitted is None else frozenset(entry.serial for entry in self.admitted)
+        object.__setattr__(self, "admitted_serials", serials)
+
+    @property
+    def words(self) -> str:
+        """The query, truncated to `LONGEST_QUERY` characters."""
+        return self.query[:LONGEST_QUERY]
+
+
+#: Generates candidates; a note may come more than once, and hidden ones are dropped later.
+Find: TypeAlias = Callable[[Ask], Awaitable[Sequence[Candidate]]]
+
+
+def always(ask: Ask) -> bool:
+    """The condition of a scout that takes part in every retrieval."""
+    return True
+
+
+@frozen
+class Scout:
+    """A candidate generator; it runs only for requests that meet its condition `wants`."""
+
+    name: str
+    find: Find
+    wants: Callable[[Ask], bool] = always
+
+
+def quote(entry: Entry) -> str:
+    """The title of a note inside a reason."""
+    title = entry.note.title
+    return f'"{title}"' if len(title) <= LONGEST_TITLE else f'"{title[:LONGEST_TITLE]}…"'
+
+
+log = get_logger("lithos.retrieve")
+
+T = TypeVar("T")
+
+#: Candidates that are checked in one turn of the event loop, a millisecond or less.
+PASSED: Final = 500
+#: Seconds a scout may take; all of them together take some ten milliseconds.
+DEADLINE: Final = 2.0
+CONTRADICTIONS: Final = "contradictions"
+_ORDER: Final = (*SCOUTS, CONTRADICTIONS)
+
+
+@define
+class Report:
+    """The candidates by scout, and which scouts ran or failed; `failed` ones found nothing."""
+
+    found: dict[str, list[Candidate]] = field(factory=dict)
+    fired: set[str] = field(factory=set)
+    failed: set[str] = field(factory=set)
+
+
+def name_scouts(names: Iterable[str]) -> tuple[str, ...]:
+    """Their names as clients see them, in table order."""
+    return tuple(f"scout_{name}" for name in sorted(names, key=_ORDER.index))
+
+
+@define
+class Dispatcher:
+    """Runs scouts concurrently and filters their candidates by the gate."""
+
+    _catalogue: Catalogue
+    _metrics: Metrics = field(factory=Metrics)
+
+    async def send(self, scouts: Sequence[Scout], ask: Ask, report: Report) -> None:
+        """Run all scouts whose condition holds; their candidates are added to the report."""
+        async with trio.open_nursery() as nursery:
+            for scout in scouts:
+                if scout.wants(ask):
+                    nursery.start_soon(self._send_one, scout, ask, report)
+
+    async def _send_one(self, scout: Scout, ask: Ask, report: Report) -> None:
+        found = await self.attempt(scout.name, lambda: scout.find(ask), report)
+        if found is None:
+            return
+        passing = [candidate async for some in slices(found, PASSED) for candidate in self._pass(some, ask)]
+        report.found[scout.name] = passing
+        self._metrics.observe("lcma_scout_candidates", len(passing), f"scout_{scout.name}")
+
+    async def attempt(
+        self, name: str, look: Callable[[], Awaitable[T]], report: Report, *also: str
+    ) -> T | None:
+        """The result of `look`, or None when it fails or exceeds its deadline; the report records which.
+
+        `also`: further scouts that `look` stands for.
+        """
+        began = perf_counter()
+        try:
+            await trio.lowlevel.checkpoint()  # the scouts of a phase take turns with everybody else
+            with trio.fail_after(DEADLINE):
+                found = await look()
+        except Exception as failure:  # noqa: BLE001 - any answer is better than none (docs/spec/memory.md §1)
+            log.warning("scout failed", scout=name, reason=repr(failure))
+            for each in (name, *also):
+                self.fail(each, report)
+            return None
+        for each in (name, *also):
+            report.fired.add(each)
+            self._metrics.observe("lcma_scout_duration_seconds", perf_counter() - began, f"scout_{each}")
+        return found
+
+    def fail(self, name: str, report: Report) -> None:
+        """Record that a scout failed."""
+        self._metrics.count("lcma_scout_failures", f"scout_{name}")
+        report.fired.discard(name)
+        report.failed.add(name)
+
+    def _pass(self, found: Iterable[Candidate], ask: Ask) -> list[Candidate]:
+        get, passes = self._catalogue.get, ask.gate.passes
+        return [each for each in found if (entry := get(each.id)) is not None and passes(entry)]

@@ -1,0 +1,58 @@
+"""Orders to forget remembered questions, which a command leaves in `.lithos` for a server.
+
+They are `forget-questions-<random>.json` (`lithos reconcile --forget-questions`); the server removes each
+once it is carried out.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+import cattrs
+from cattrs.preconf.json import make_converter
+
+from lithos.memory.model.questions import QuestionFilter
+from lithos.stores import replace_file
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.questions")
+
+_PREFIX = "forget-questions-"
+_CONVERTER = make_converter()
+
+
+class ForgetOrders:
+    """The orders that wait. Methods block."""
+
+    def __init__(self, private: Path) -> None:
+        self._private = private
+
+    def leave(self, wanted: QuestionFilter) -> str:
+        """Write an order; its name."""
+        path = self._private / f"{_PREFIX}{uuid.uuid4().hex}.json"
+        replace_file(path, json.dumps(_CONVERTER.unstructure(wanted)).encode())
+        return path.name
+
+    def waiting(self) -> list[str]:
+        """The names of all orders that are not carried out."""
+        if not self._private.is_dir():
+            return []
+        return sorted(path.name for path in self._private.glob(f"{_PREFIX}*.json"))
+
+    def read(self, name: str) -> QuestionFilter | None:
+        """What an order asks for; None of one that is gone or cannot be read."""
+        try:
+            return _CONVERTER.structure(json.loads((self._private / name).read_bytes()), QuestionFilter)
+        except (OSError, ValueError, TypeError, cattrs.BaseValidationError) as failure:
+            log.error("order to forget dropped", file=name, reason=str(failure))
+            return None
+
+    def is_waiting(self, name: str) -> bool:
+        """True until a server has carried the order out."""
+        return (self._private / name).exists()
+
+    def settle(self, name: str) -> None:
+        """Remove an order."""
+        (self._private / name).unlink(missing_ok=True)

@@ -1,0 +1,416 @@
+"""A part of the graph of notes to look at: notes around others, with all that relates them; and its drawing.
+
+Nearest first, among equally near ones by PageRank; wiki-links, provenance and typed edges count alike. It is
+drawn in a worker thread, and the layout kept for a while: the same notes and lines are always drawn alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from hashlib import blake2b
+from heapq import nsmallest
+from itertools import islice
+from typing import Final, Literal, TypeAlias
+
+import trio
+from attrs import define, frozen
+
+from lithos.actors.blocking import Blocking, slices
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.learning.edges import Edge
+from lithos.memory.service.edges import Edges
+from lithos.services.search.graph_search import Centrality
+from lithos.stores.indexes.graph_layout import Point, lay_out
+from lithos.stores.indexes.linkgraph import LinkGraph
+
+WIDTH: Final = 1000.0
+HEIGHT: Final = 660.0
+#: Room for labels beside the outermost notes.
+MARGIN: Final = 46.0
+#: Radii of the least and of the most central note.
+SMALLEST: Final = 4.0
+LARGEST: Final = 13.0
+#: Layouts that are kept.
+KEPT: Final = 32
+#: Colours for values; the last one is for all others.
+COLOURS: Final = 8
+#: Characters of a label.
+LONGEST_LABEL: Final = 28
+#: The most central notes, whose labels may cover others.
+FOREMOST: Final = 6
+#: Width of a character and height of a line, on a wide screen and on a narrow one; labels shown at most.
+_WIDE: Final = (6.8, 15.0, 45)
+_NARROW: Final = (17.5, 38.0, 9)
+
+ColourBy = Literal["folder", "type", "namespace"]
+#: In which drawings the label of a note has room: in all, only in wide ones, in none.
+Shown = Literal["always", "wide", "never"]
+
+
+@frozen
+class Spot:
+    """A note in a drawing; `colour` is 1..8, the label stands left of it where `is_left`."""
+
+    node: Node
+    x: int
+    y: int
+    radius: float
+    colour: int
+    label: str
+    shown: Shown
+    is_left: bool
+
+
+@frozen
+class Colour:
+    """One entry of the legend."""
+
+    number: int
+    name: str
+    count: int
+
+
+@frozen(kw_only=True)
+class Drawing:
+    """The spots in the order of the neighbourhood's nodes, SVG path data by kind of line, the legend."""
+
+    spots: Sequence[Spot]
+    paths: Mapping[LineKind, str]
+    legend: Sequence[Colour]
+
+
+class Drawings:
+    """Draws neighbourhoods, and keeps the last layouts."""
+
+    def __init__(self, drawing: Blocking) -> None:
+        self._drawing = drawing
+        self._kept: OrderedDict[bytes, Sequence[Point]] = OrderedDict()
+
+    async def draw(self, picture: Neighbourhood, by: ColourBy, name: Callable[[str], str]) -> Drawing:
+        """The drawing of a neighbourhood; `name` makes a title fit to be shown."""
+        key = _key(picture)
+        known = self._kept.get(key)
+
+        def work() -> tuple[Sequence[Point], Drawing]:
+            edges = [(line.start, line.end) for line in picture.lines]
+            places = lay_out(len(picture.nodes), edges, WIDTH / HEIGHT) if known is None else known
+            return places, _draw(picture, places, by, name)
+
+        places, drawing = await self._drawing.run(work)
+        self._kept[key] = places
+        self._kept.move_to_end(key)
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return drawing
+
+
+def _key(picture: Neighbourhood) -> bytes:
+    """What tells whether two neighbourhoods have one layout."""
+    hasher = blake2b(digest_size=16)
+    for node in picture.nodes:
+        hasher.update(f"{node.entry.note.id}\n".encode())
+    for line in picture.lines:
+        hasher.update(f"{line.start} {line.end}\n".encode())
+    return hasher.digest()
+
+
+def _draw(
+    picture: Neighbourhood, places: Sequence[Point], by: ColourBy, name: Callable[[str], str]
+) -> Drawing:
+    points = [(MARGIN + x * (WIDTH - 2 * MARGIN), MARGIN / 2 + y * (HEIGHT - MARGIN)) for x, y in places]
+    highest = max((node.pagerank for node in picture.nodes), default=0.0) or 1.0
+    radii = [SMALLEST + (LARGEST - SMALLEST) * math.sqrt(node.pagerank / highest) for node in picture.nodes]
+    labels = [
+        _label(name(node.entry.note.title) or node.entry.note.id[:8], node.folded) for node in picture.nodes
+    ]
+    colours, legend = _colour([value_of(node, by) for node in picture.nodes])
+    order = sorted(
+        range(len(points)), key=lambda i: (picture.nodes[i].distance > 0, -picture.nodes[i].pagerank, i)
+    )
+    wide = _place_labels(order, points, radii, labels, _WIDE, {})
+    narrow = _place_labels(order, points, radii, labels, _NARROW, wide)
+    spots = [
+        Spot(
+            node,
+            round(points[i][0]),
+            round(points[i][1]),
+            round(radii[i], 1),
+            colours[i],
+            labels[i],
+            "always" if i in narrow else "wide" if i in wide else "never",
+            is_left=wide.get(i, points[i][0] > WIDTH * 0.8),
+        )
+        for i, node in enumerate(picture.nodes)
+    ]
+    return Drawing(spots=spots, paths=_paths(picture.lines, spots), legend=legend)
+
+
+def _label(title: str, folded: int) -> str:
+    cut = title if len(title) <= LONGEST_LABEL else title[: LONGEST_LABEL - 1].rstrip() + "…"
+    return f"{cut} +{folded:,}" if folded else cut
+
+
+def value_of(node: Node, by: ColourBy) -> str:
+    """What a note is coloured by; of folders the topmost."""
+    if by == "folder":
+        folder, slash, _ = node.entry.path.partition("/")
+        return folder if slash else "no folder"
+    return (node.entry.namespace if by == "namespace" else node.entry.note.note_type) or "none"
+
+
+def _colour(values: Sequence[str]) -> tuple[list[int], list[Colour]]:
+    """A colour for each value, the frequent ones each their own; and the legend.
+
+    Which one follows from the name, so that it is the same in all pictures, but where two names fall on one.
+    """
+    counts = Counter(values)
+    ordered = sorted(counts, key=lambda value: (-counts[value], value))
+    own = ordered if len(ordered) <= COLOURS else ordered[: COLOURS - 1]
+    free = list(range(1, (COLOURS if own is ordered else COLOURS - 1) + 1))
+    numbers: dict[str, int] = {}
+    for value in sorted(own):
+        wanted = blake2b(value.encode(), digest_size=2).digest()[0] % COLOURS + 1
+        numbers[value] = min(free, key=lambda number: (number - wanted) % COLOURS)
+        free.remove(numbers[value])
+    legend = [Colour(numbers[value], value, counts[value]) for value in own]
+    if len(own) < len(ordered):
+        legend.append(Colour(COLOURS, "others", sum(counts[value] for value in ordered[len(own) :])))
+    return [numbers.get(value, COLOURS) for value in values], legend
+
+
+def _place_labels(
+    order: Sequence[int],
+    points: Sequence[Point],
+    radii: Sequence[float],
+    labels: Sequence[str],
+    size: tuple[float, float, int],
+    sides: Mapping[int, bool],
+) -> dict[int, bool]:
+    """The notes whose labels have room, the first in `order` before others, with whether it stands left.
+
+    `sides` says where a label must stand, where that is decided.
+    """
+    width, height, most = size
+    taken: list[tuple[float, float, float, float]] = []
+    circles = [(x - r, y - r, x + r, y + r) for (x, y), r in zip(points, radii, strict=True)]
+    placed: dict[int, bool] = {}
+    for place, i in enumerate(order):
+        if len(placed) == most:
+            break
+        if sides and i not in sides:
+            continue
+        (x, y), length = points[i], width * len(labels[i]) + 4
+        for is_left in (sides[i],) if i in sides else (x > WIDTH * 0.75, x <= WIDTH * 0.75):
+            start = x - radii[i] - length if is_left else x + radii[i]
+            box = (start, y - height / 2, start + length, y + height / 2)
+            inside = box[0] >= 0 and box[2] <= WIDTH
+            covers = place >= FOREMOST and any(_overlap(box, circle) for circle in circles)
+            if inside and not covers and not any(_overlap(box, other) for other in taken):
+                taken.append(box)
+                placed[i] = is_left
+                break
+    return placed
+
+
+def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _paths(lines: Sequence[Line], spots: Sequence[Spot]) -> dict[LineKind, str]:
+    """The lines of each kind as SVG path data."""
+    found: dict[LineKind, list[str]] = {}
+    for line in lines:
+        one, other = spots[line.start], spots[line.end]
+        found.setdefault(line.kind, []).append(f"M{one.x} {one.y}L{other.x} {other.y}")
+    return {kind: "".join(parts) for kind, parts in found.items()}
+
+
+#: Notes of one picture, and lines between them.
+MOST_NOTES: Final = 300
+MOST_LINES: Final = 1_200
+#: Notes of the picture of a whole vault.
+CENTRAL: Final = 120
+DEEPEST: Final = 3
+#: A note with more neighbours than these is a hub: a picture goes on from it only where it starts there.
+HUB: Final = 60
+#: Nodes whose neighbours are collected in one turn of the event loop.
+_AT_ONCE: Final = 25
+CONTRADICTS: Final = "contradicts"
+
+LineKind: TypeAlias = Literal["link", "derived", "typed", "contradicts"]
+
+
+@frozen
+class Node:
+    """One note of a picture: its distance from the start in steps, its PageRank and its place by that.
+
+    `folded` are the neighbours of a hub that the picture does not have.
+    """
+
+    entry: Entry
+    distance: int
+    pagerank: float
+    place: int
+    folded: int = 0
+
+
+@frozen
+class Line:
+    """A relation between notes, by their places in `Neighbourhood.nodes`; `name` as people say it."""
+
+    start: int
+    end: int
+    kind: LineKind
+    name: str
+
+
+@frozen(kw_only=True)
+class Neighbourhood:
+    """The notes of a picture, the start first, and the lines between them.
+
+    `left_out` are notes that were reached and not taken, at the least; `lines_left_out` lines likewise.
+    """
+
+    nodes: Sequence[Node]
+    lines: Sequence[Line]
+    left_out: int = 0
+    lines_left_out: int = 0
+
+
+@define(eq=False)
+class Neighbourhoods:
+    """Finds the neighbourhoods of notes."""
+
+    _catalogue: Catalogue
+    _edges: Edges
+    _centrality: Centrality
+
+    async def around(self, starts: Sequence[str], depth: int, most: int = MOST_NOTES) -> Neighbourhood:
+        """Notes at most `depth` steps (1..3) from these, which come first; unknown ones are left out."""
+        ranks = await self._centrality.scores()
+        places = await self._centrality.places()
+        distances = {note_id: 0 for note_id in starts[:most] if note_id in self._catalogue}
+        frontier, left_out = list(distances), 0
+        for distance in range(1, max(1, min(depth, DEEPEST)) + 1):
+            beside = await self._beside(frontier, distances, folds=distance > 1)
+            room = most - len(distances)
+            frontier = nsmallest(room, beside, key=lambda one: (places.get(one, len(places) + 1), one))
+            distances.update(dict.fromkeys(frontier, distance))
+            left_out = len(beside) - len(frontier)
+            if left_out or not frontier:
+                break
+        return await self._picture(distances, ranks, places, left_out)
+
+    async def central(self, most: int = CENTRAL) -> Neighbourhood:
+        """The notes with the highest PageRank, of those that others are linked with where there are such."""
+        ranks = await self._centrality.scores()
+        places = await self._centrality.places()
+        chosen: list[str] = []
+        async with aclosing(slices(list(ranks))) as parts:
+            async for some in parts:
+                chosen += [one for one in some if one in self._catalogue and self._is_linked(one)]
+                if len(chosen) >= most:
+                    break
+        chosen = (chosen or [one for one in islice(ranks, most) if one in self._catalogue])[:most]
+        left_out = max(0, len(self._catalogue) - len(chosen))
+        return await self._picture(dict.fromkeys(chosen, 0), ranks, places, left_out)
+
+    def _is_linked(self, note_id: str) -> bool:
+        graph = self._catalogue.graph
+        return any(
+            isinstance(other, str) and other in self._catalogue
+            for way in (graph.links, graph.provenance)
+            for side in way.neighbours(note_id)
+            for other in islice(side, 3)
+        )
+
+    async def _beside(self, frontier: Sequence[str], known: Mapping[str, int], *, folds: bool) -> set[str]:
+        """The notes one step from a frontier that are not known yet; not those of hubs where it `folds`."""
+        found: set[str] = set()
+        for edge in await self._edges.touching(frontier):
+            found |= {edge.from_id, edge.to_id}
+        async for some in slices(frontier, _AT_ONCE):
+            for one in some:
+                if not folds or self._degree(one) <= HUB:
+                    found |= self._linked(one)
+        return {one for one in found if one not in known and one in self._catalogue}
+
+    def _linked(self, note_id: str) -> set[str]:
+        """The notes that links and provenance lead to from a note, or from which they lead to it."""
+        graph = self._catalogue.graph
+        ways = (side for way in (graph.links, graph.provenance) for side in way.neighbours(note_id))
+        return {other for side in ways for other in side if isinstance(other, str)}
+
+    def _degree(self, note_id: str) -> int:
+        """How many links and sources a note has, both ways."""
+        graph = self._catalogue.graph
+        return sum(len(side) for way in (graph.links, graph.provenance) for side in way.neighbours(note_id))
+
+    def _folded(self, note_id: str, shown: Mapping[str, int]) -> int:
+        """How many neighbours of a hub are not shown."""
+        if self._degree(note_id) <= HUB:
+            return 0
+        return sum(one not in shown and one in self._catalogue for one in self._linked(note_id))
+
+    async def _picture(
+        self,
+        distances: Mapping[str, int],
+        ranks: Mapping[str, float],
+        places: Mapping[str, int],
+        left_out: int,
+    ) -> Neighbourhood:
+        """The notes with the lines between them."""
+        typed = await self._edges.touching(list(distances))
+        nodes = [
+            Node(
+                entry,
+                distance,
+                ranks.get(note_id, 0.0),
+                places.get(note_id, len(places) + 1),
+                self._folded(note_id, distances),
+            )
+            for note_id, distance in distances.items()
+            if (entry := self._catalogue.get(note_id)) is not None
+        ]
+        numbers = {node.entry.note.id: number for number, node in enumerate(nodes)}
+        lines = list(_typed_lines(typed, numbers))
+        graph = self._catalogue.graph
+        lines += _lines_of(graph.provenance, numbers, "derived", "derived from")
+        await trio.lowlevel.checkpoint()
+        async for some in slices(list(numbers), _AT_ONCE):
+            lines += _lines_of(graph.links, numbers, "link", "links to", some)
+        shown = lines[:MOST_LINES]
+        return Neighbourhood(
+            nodes=nodes, lines=shown, left_out=left_out, lines_left_out=len(lines) - len(shown)
+        )
+
+
+def _typed_lines(edges: Iterable[Edge], numbers: Mapping[str, int]) -> Iterator[Line]:
+    """Typed edges between notes of a picture; those that only repeat the provenance are left out."""
+    seen: set[tuple[int, int, str]] = set()
+    for edge in edges:
+        start, end = numbers.get(edge.from_id), numbers.get(edge.to_id)
+        if start is None or end is None or start == end or edge.provenance_type == "frontmatter":
+            continue
+        if (start, end, edge.type) not in seen:
+            seen.add((start, end, edge.type))
+            yield Line(start, end, "contradicts" if edge.type == CONTRADICTS else "typed", edge.type)
+
+
+def _lines_of(
+    graph: LinkGraph,
+    numbers: Mapping[str, int],
+    kind: LineKind,
+    name: str,
+    starts: Iterable[str] | None = None,
+) -> Iterator[Line]:
+    """The edges of a graph between notes of a picture, from some of them or all."""
+    for start in numbers if starts is None else starts:
+        ends = graph.neighbours(start)[0]
+        few = numbers if len(ends) > len(numbers) else ends
+        for end in few:
+            if end in ends and isinstance(end, str) and end in numbers and end != start:
+                yield Line(numbers[start], numbers[end], kind, name)

@@ -1,0 +1,138 @@
+"""The tool of briefings that fit a budget: `lithos_context` (docs/spec/context.md §1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lithos.kernel.parts import Parts
+from lithos.memory.briefing.briefing import Item
+from lithos.memory.briefing.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, AboutNote, LeftOut, one_line
+from lithos.memory.context.context import SECTIONS, Context, ContextAnswer, ContextRequest, WaitingKeys
+from lithos.server.settings import ServerConfig
+from lithos.services.search.others import OtherHit
+from lithos.services.writing.kinds import ATTACHMENT, read_kinds
+from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.tools.contract.arguments import argument, as_command
+from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, NAMESPACES, QUERY
+from lithos.tools.contract.declaring import Answer, tool
+from lithos.tools.contract.rows import row_of
+
+#: Characters of a reason.
+REASON_SHOWN = 240
+
+
+@tool("lithos_context", "core", "R", place=38, is_heavy=True, fits_itself=True)
+class ContextTool:
+    """Start here: get one ready-to-read briefing on a question or task within a token budget, with relevant
+    passages, their sources, warnings and recent activity. To read on in a note, use lithos_read; to list
+    matching notes, use lithos_search. Pass receipt_id to lithos_task_complete.
+    """
+
+    query: str | None = argument("Question to answer, or work to do.", None, bound=QUERY)
+    task_id: str | None = argument("Id of your task.", None, bound=NAME)
+    budget: int = argument("Maximum number of tokens, 200 to 20000.", 2_000)
+    agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
+    tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS)
+    path_prefix: str | None = argument("Only notes whose path starts with this.", None, bound=LOOKUP)
+    namespace_filter: tuple[str, ...] | None = argument(
+        "Only notes of these namespaces.", None, bound=NAMESPACES, is_rare=True
+    )
+    since: str | None = argument(
+        "Only what is new since this cursor of an earlier answer.", None, bound=LOOKUP
+    )
+    sections: tuple[str, ...] | None = argument(
+        f"Any of {', '.join(SECTIONS)}; default: all.", None, bound=FILTERS, is_rare=True
+    )
+    explain: bool = argument(
+        "Compact answers: also why each excerpt is there, and what was left out.", False, is_listed=False
+    )
+    cursor: bool = argument("Compact answers: also where to go on with since.", False, is_listed=False)
+    kinds: tuple[str, ...] | None = argument(
+        "note leaves attachments out.", None, bound=FILTERS, is_listed=False
+    )
+
+    @property
+    def has_cursor(self) -> bool:
+        """Whether a compact answer says where to go on."""
+        return self.cursor or self.explain or self.since is not None
+
+    def request(self, *, is_compact: bool = False) -> ContextRequest:
+        """What the context service is asked."""
+        return as_command(
+            ContextRequest,
+            self,
+            is_compact=is_compact,
+            query=self.query or "",
+            filters=as_command(Filters, self),
+            namespaces=self.namespace_filter or None,
+            sections=self.sections or SECTIONS,
+            kinds=read_kinds(self.kinds),
+        )
+
+    async def answer(self, using: Parts) -> Answer:
+        waiting = using.find(WaitingKeys)
+        told = {} if waiting is None else waiting.told()
+        if using.get(ServerConfig).answers_compactly:
+            return await using.get(Context).brief_whole(
+                self.request(is_compact=True), told, explains=self.explain, has_cursor=self.has_cursor
+            )
+        answer = await using.get(Context).brief(self.request())
+        return briefing_row(answer) | told
+
+
+def briefing_row(answer: ContextAnswer) -> dict[str, Any]:
+    """A briefing with what it is made of."""
+    briefing = answer.briefing
+    return {
+        "text": briefing.text,
+        "tokens": briefing.tokens,
+        "budget": answer.budget,
+        "items": [item_row(item) | place_row(answer.places.get(item.id)) for item in briefing.items],
+        "dropped": [left_out_row(each) for each in briefing.dropped],
+        "warnings": [
+            *(trouble_row(kind, reason) for kind, reason in answer.troubles),
+            *(about_row(each) for each in briefing.warnings),
+        ],
+        "cursor": answer.cursor,
+        "receipt_id": answer.receipt_id,
+        "degraded": answer.degraded,
+    }
+
+
+def trouble_row(kind: str, reason: str) -> dict[str, Any]:
+    """Why a briefing is degraded, among its warnings."""
+    return {"kind": kind, "id": None, "title": None, "reason": reason, "distance": 0}
+
+
+def item_row(item: Item) -> dict[str, Any]:
+    """One excerpt; long names are shortened as in the text."""
+    return row_of(item) | {
+        "section": item.section[: 4 * SECTION_SHOWN],
+        "title": one_line(item.title, TITLE_SHOWN),
+        "path": item.path if len(item.path) <= 4 * PATH_SHOWN else one_line(item.path, 4 * PATH_SHOWN),
+        "reason": one_line(item.reason, REASON_SHOWN),
+    }
+
+
+def place_row(hit: OtherHit | None) -> dict[str, Any]:
+    """What an excerpt of an attachment says besides; nothing of a note."""
+    if hit is None:
+        return {}
+    row: dict[str, Any] = {"kind": ATTACHMENT, "place": hit.place}
+    return row if hit.page is None else row | {"page": hit.page}
+
+
+def left_out_row(left: LeftOut) -> dict[str, Any]:
+    """A candidate that is not in the text; `tokens` of its whole content, about."""
+    return row_of(left) | {
+        "title": one_line(left.title, TITLE_SHOWN),
+        "reason": one_line(left.reason, REASON_SHOWN),
+    }
+
+
+def about_row(about: AboutNote) -> dict[str, Any]:
+    """A warning, and which note it is about."""
+    return row_of(about.warning) | {
+        "note_id": about.note_id,
+        "note_title": one_line(about.note_title, TITLE_SHOWN),
+    }

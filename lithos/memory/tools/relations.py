@@ -1,0 +1,144 @@
+"""What is around a note: links, provenance, typed edges, and what rests on it, to be quarantined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from lithos.catalogue.catalogue import Entry
+from lithos.core.errors import InvalidInput
+from lithos.kernel.parts import Parts
+from lithos.memory.tools.memory import edge_row
+from lithos.services.notes.relations import SECTIONS, Graph
+from lithos.services.tasks.impact import Affected, Impact
+from lithos.tools.contract.arguments import argument, check_choice
+from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, TITLE
+from lithos.tools.contract.compacting import Sparing
+from lithos.tools.contract.declaring import Answer, tool
+from lithos.tools.contract.fitting import MOST_BESIDE, Paged
+from lithos.tools.contract.rows import row_of, sliced_rows
+from lithos.tools.rows.notes import linked_row, warn
+
+PREVIEW, QUARANTINE, CLEAR = "preview", "quarantine", "clear"
+ACTIONS: Final = (PREVIEW, QUARANTINE, CLEAR)
+
+
+@tool(
+    "lithos_impact",
+    "standard",
+    place=43,
+    paged=Paged(rows=("dependents", "tasks", "readers"), totals="none", beside=("linked_from",)),
+    sparing=Sparing(always=("id", "status", "dependents")),
+    preview=("action", PREVIEW),
+)
+class ImpactTool:
+    """Show which notes, tasks and agents depend on a note. If the note is wrong, action=quarantine withdraws
+    it and warns about its dependents.
+    """
+
+    id: str = argument("Note id.", bound=LOOKUP, note="there")
+    action: str = argument(
+        "What to do; default: preview, changes nothing.", PREVIEW, one_of=ACTIONS, bound=LOOKUP
+    )
+    agent: str | None = argument("Your agent id; needed unless preview.", None, bound=NAME)
+    reason: str | None = argument("What is wrong; needed for quarantine.", None, bound=TITLE)
+    open_tasks: bool = argument("Also open tasks to verify the dependents.", False, is_rare=True)
+
+    async def answer(self, using: Parts) -> Answer:
+        check_choice("action", self.action, ACTIONS)
+        if self.open_tasks and self.action != QUARANTINE:
+            raise InvalidInput(
+                f"open_tasks goes with action=quarantine only: {self.action} opens no tasks. Leave it out."
+            )
+        if self.action == PREVIEW:
+            return _answer(await using.get(Impact).preview(self.id))
+        if self.agent is None:
+            raise InvalidInput(f"action={self.action} needs agent: give your agent id.")
+        if self.action == CLEAR:
+            return _answer(await using.get(Impact).clear(self.id, self.agent))
+        if self.reason is None:
+            raise InvalidInput("action=quarantine needs reason: say what is wrong with the note.")
+        return _answer(
+            await using.get(Impact).quarantine(self.id, self.agent, self.reason, open_tasks=self.open_tasks)
+        )
+
+
+def _answer(found: Affected) -> dict[str, Any]:
+    return {
+        "id": found.entry.note.id,
+        "status": found.entry.note.status,
+        "dependents": [
+            {
+                "id": each.entry.note.id,
+                "title": each.entry.note.title,
+                "path": each.entry.path,
+                "distance": each.distance,
+                "via": each.via,
+            }
+            for each in found.dependents
+        ],
+        "tasks": [row_of(task) for task in found.tasks],
+        "readers": [row_of(each) for each in found.readers],
+        "task_ids": list(found.task_ids),
+        "truncated": not found.is_whole,
+        **linked_row(found.linked),
+    }
+
+
+_SECTIONS: Final = Paged(
+    rows=(
+        "links.outgoing", "links.incoming", "provenance.sources", "provenance.derived",
+        "provenance.unresolved_sources", "edges.outgoing", "edges.incoming", "related_ids",
+    ),
+    most=MOST_BESIDE,
+    totals="each",
+)  # fmt: skip
+
+
+#: Sections name all ids.
+_RELATED: Final = Sparing(
+    always=("id", "title", "links", "outgoing", "incoming"), unsaid=("included", "related_ids")
+)
+
+
+@tool("lithos_related", "standard", "RI", place=11, paged=_SECTIONS, sparing=_RELATED, is_heavy=True)
+class RelatedTool:
+    """List the notes connected to a note by wiki-links, sources (derived_from_ids) or typed edges."""
+
+    id: str = argument("Note id.", bound=LOOKUP, note="there")
+    include: tuple[str, ...] | None = argument(
+        "Any of links, provenance, edges; default: all.", None, bound=FILTERS
+    )
+    depth: int = argument("Number of steps, 1 to 3.", 1)
+    namespace: str | None = argument("Only edges of this namespace.", None, bound=LOOKUP, is_rare=True)
+
+    async def answer(self, using: Parts) -> Answer:
+        wanted = SECTIONS if self.include is None else self.include
+        included = [section for section in SECTIONS if section in wanted]
+        related = await using.get(Graph).relate(self.id, included, self.depth, self.namespace)
+        answer: dict[str, Any] = {"id": self.id, "included": included}
+        links, provenance, edges = related.links, related.provenance, related.edges
+        outgoing = [] if edges is None else await sliced_rows(edges.outgoing, edge_row)
+        incoming = [] if edges is None else await sliced_rows(edges.incoming, edge_row)
+        notes: list[dict[str, Any]] = []
+        if links is not None:
+            answer["links"] = {"outgoing": entry_rows(links.outgoing), "incoming": entry_rows(links.incoming)}
+            notes += answer["links"]["outgoing"] + answer["links"]["incoming"]
+        if provenance is not None:
+            sources, derived = entry_rows(provenance.sources), entry_rows(provenance.derived)
+            unresolved = list(provenance.unresolved)
+            answer["provenance"] = {"sources": sources, "derived": derived, "unresolved_sources": unresolved}
+            notes += sources + derived
+        if edges is not None:
+            answer["edges"] = {"outgoing": outgoing, "incoming": incoming}
+        # Of an edge the warnings are those about the note at its other end.
+        shown = [*((row["id"], row) for row in notes), *((row["to_id"], row) for row in outgoing)]
+        await warn(using, [*shown, *((row["from_id"], row) for row in incoming)])
+        ids = {row["id"] for row in notes}
+        ids.update(row[end] for row in (*outgoing, *incoming) for end in ("from_id", "to_id"))
+        return answer | {"related_ids": sorted(ids - {self.id})}
+
+
+def entry_rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    """Notes by id and title."""
+    return [{"id": entry.note.id, "title": entry.note.title} for entry in entries]

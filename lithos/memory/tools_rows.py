@@ -1,0 +1,8 @@
+"""The row of what a briefing leaves out."""
+
+from __future__ import annotations
+
+from lithos.memory.briefing.parts import LeftOut
+from lithos.tools.contract.rows import LEFT_OUT, register_row
+
+register_row(LeftOut, has_no_room=LEFT_OUT)

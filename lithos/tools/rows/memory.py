@@ -1,8 +1,0 @@
-"""The row of what a briefing leaves out."""
-
-from __future__ import annotations
-
-from lithos.core.context.parts import LeftOut
-from lithos.tools.contract.rows import LEFT_OUT, register_row
-
-register_row(LeftOut, has_no_room=LEFT_OUT)
