@@ -37,9 +37,9 @@ from lithos.services.notes.relations import Graph, no_edges
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.search.cache import CitedBefore
 from lithos.services.search.search import Search
-from lithos.services.tasks.coordination import Coordination, Teaching
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.on_disk import Occasion
+from lithos.tasks.service.coordination import Coordination, Teaching
 
 
 def open_edges(occasion: Occasion) -> EdgeStore:

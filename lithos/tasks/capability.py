@@ -6,22 +6,22 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from lithos.actors.coordinating.messages import make_id
-from lithos.actors.coordinating.task_board import TaskBoard
-from lithos.core.tasks.commands import DropClaims
-from lithos.core.tasks.model import ClaimTimes
 from lithos.kernel.capability import Capability, Link, Pages, Retention
 from lithos.kernel.parts import Parts
 from lithos.kernel.state import Gauge, Health
-from lithos.services.tasks.board import Board
-from lithos.services.tasks.coordination import Coordination
-from lithos.services.tasks.holdings import Claims
-from lithos.services.tasks.impact import Impact
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.coordination.task_tables import TASK_TABLES
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.board.task_board import TaskBoard
+from lithos.tasks.model.task import ClaimTimes
+from lithos.tasks.model.task_commands import DropClaims
+from lithos.tasks.resources import TaskResources
+from lithos.tasks.rows.task_tables import TASK_TABLES
+from lithos.tasks.rows.tasks import TaskRows
+from lithos.tasks.service.board import Board
+from lithos.tasks.service.coordination import Coordination
+from lithos.tasks.service.holdings import Claims
+from lithos.tasks.service.impact import Impact
 from lithos.tasks.settings import CoordinationConfig
 from lithos.tasks.state import count_tasks, look_at_coordination, measure_claims
-from lithos.tools.resources.tasks import TaskResources
 
 #: How long after its end a claim is deleted, and how many at once.
 CLAIMS_ENDED: Final = timedelta(days=30)
@@ -52,11 +52,9 @@ async def has_task(server: Parts, thing: str) -> bool:
 TASKS = Capability(
     name="tasks",
     makers=(make_task_board, Coordination, Impact, Board, Claims, TaskResources),
-    pages=Pages(
-        modules=("lithos.front.console.pages.tasks",), links=(Link(6, "Tasks", "/console/tasks", "t"),)
-    ),
+    pages=Pages(modules=("lithos.tasks.pages",), links=(Link(6, "Tasks", "/console/tasks", "t"),)),
     resources=(TaskResources,),
-    tools=("lithos.tools.rows.tasks", "lithos.tools.tasks", "lithos.tools.task_graph"),
+    tools=("lithos.tasks.tools_rows", "lithos.tasks.tools", "lithos.tasks.tools_graph"),
     holds=has_task,
     boards=(TaskBoard,),
     tables=(TASK_TABLES,),

@@ -20,15 +20,15 @@ from lithos.search.settings import SearchConfig, room_of_rows
 from lithos.server.settings import ServerConfig
 from lithos.services.search.others import BESIDE, OtherHit, OtherHits, mix_rows, standings_of
 from lithos.services.search.search import SearchRequest
-from lithos.services.tasks.coordination import Coordination, Page, TaskFilter
 from lithos.services.writing.kinds import ATTACHMENT, KINDS, NOTE, read_kinds
+from lithos.tasks.service.coordination import Coordination, Page, TaskFilter
+from lithos.tasks.tools import TaskNextTool
 from lithos.tools.contract.compacting import Sparing, compact
 from lithos.tools.contract.declaring import Answer
 from lithos.tools.contract.rows import row_of
 from lithos.tools.rows.notes import warn
 from lithos.tools.rows.search import search_row
 from lithos.tools.search import SearchTool
-from lithos.tools.tasks import TaskNextTool
 from lithos.vaults.service.briefing import JointContext, split_id
 from lithos.vaults.service.retrieving import JointRetrieve
 from lithos.vaults.service.searching import JointSearch

@@ -8,14 +8,14 @@ from typing import Any
 
 import apsw
 
-from lithos.actors.coordinating.task_board import TaskBoard
 from lithos.core.commands import carry_out
 from lithos.core.errors import LithosError
 from lithos.core.events import EventDraft
-from lithos.core.tasks.commands import CreateTask, TaskCommand
-from lithos.core.tasks.model import ClaimTimes
-from lithos.stores.coordination.task_tables import TASK_TABLES
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.board.task_board import TaskBoard
+from lithos.tasks.model.task import ClaimTimes
+from lithos.tasks.model.task_commands import CreateTask, TaskCommand
+from lithos.tasks.rows.task_tables import TASK_TABLES
+from lithos.tasks.rows.tasks import TaskRows
 
 AGENTS = "CREATE TABLE agents(id TEXT PRIMARY KEY, last_seen_at TEXT NOT NULL);"
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)

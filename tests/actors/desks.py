@@ -13,14 +13,14 @@ from lithos.actors.coordinating.boards import Boards, JournalBoard
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import make_id
-from lithos.actors.coordinating.task_board import TaskBoard
-from lithos.core.tasks.model import ClaimTimes
 from lithos.proposals.actor_board import ProposalBoard
 from lithos.proposals.model import PendingProposals
 from lithos.proposals.rows import ProposalRows
 from lithos.stores.coordination.requests import RequestRows
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.board.task_board import TaskBoard
+from lithos.tasks.model.task import ClaimTimes
+from lithos.tasks.rows.tasks import TaskRows
 from tests.fakes import Clock, Gate, served
 
 

@@ -17,17 +17,17 @@ import pytest
 import lithos
 from lithos.actors.coordinating.boards import Boards, JournalBoard
 from lithos.actors.coordinating.messages import CoordinatorMessage
-from lithos.actors.coordinating.task_board import TaskBoard
 from lithos.actors.indexing.messages import IndexMessage
 from lithos.actors.writing.messages import Publication
 from lithos.actors.writing.writer import WriterMessage
 from lithos.core.commands import Command, Done, Handlers
 from lithos.core.errors import LithosError
-from lithos.core.tasks.model import ClaimTimes
 from lithos.memory.learning.actor import MemoryMessage
 from lithos.memory.learning.steps import Steps
 from lithos.proposals.actor_board import ProposalBoard
 from lithos.proposals.model import PendingProposals
+from lithos.tasks.board.task_board import TaskBoard
+from lithos.tasks.model.task import ClaimTimes
 
 PACKAGE = Path(lithos.__file__).parent
 #: Where an `Any` is brought together with the type that a command promises, and who counts or closes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-from lithos.core.tasks.model import Citation
 from lithos.memory.model.memory import Asked
+from lithos.tasks.model.task import Citation
 from lithos.upkeep.evaluation.model_worth import NOTHING, Counts, Tally, Worth, ordered
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -8,9 +8,9 @@ from random import Random
 import pytest
 import trio
 
-from lithos.core.tasks.commands import Lesson
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.model.task_commands import Lesson
+from lithos.tasks.rows.tasks import TaskRows
 from tests.e2e.clients import Gone, WireClient
 from tests.e2e.process import Lithos, running_lithos
 from tests.repeats import repeats

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.rows.tasks import TaskRows
 from tests.e2e.clients import Gone, WireClient
 from tests.e2e.process import running_lithos
 from tests.repeats import repeats

@@ -32,8 +32,6 @@ from lithos.core.notes import paths as urls
 from lithos.core.notes import yaml_nodes as yaml_text
 from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
-from lithos.core.tasks import model as task_model
-from lithos.core.tasks.commands import NextTask
 from lithos.core.text import (
     analysis,
     chunk,
@@ -53,6 +51,8 @@ from lithos.memory.briefing import blocks, briefing, compact, parts, passages
 from lithos.stores import sqlite
 from lithos.stores.indexes import fulltext_schema, linkgraph
 from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.tasks.model import task as task_model
+from lithos.tasks.model.task_commands import NextTask
 from lithos.upkeep.evaluation import model_baseline as baseline
 from lithos.upkeep.evaluation import model_questions as knowledge_tests
 from lithos.upkeep.model import likely

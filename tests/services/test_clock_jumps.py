@@ -18,7 +18,6 @@ from lithos.actors.settled_clock import SettledClock
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.writer import Writer
 from lithos.core.scopes import WriteScopes, scopes_of_agents
-from lithos.core.tasks.model import ClaimTimes
 from lithos.memory.enrich.worker import Enrichment
 from lithos.memory.model.memory import FinalNode, Receipt, RecordRetrieval
 from lithos.memory.retrieve.feedback import Learning
@@ -26,6 +25,7 @@ from lithos.notes.opening import _last_written
 from lithos.services.tasks.retention import Upkeep
 from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.stores.notes.displaced import Displaced
+from lithos.tasks.model.task import ClaimTimes
 from tests.fakes import START
 from tests.servers import Clock, Lithos, refusal, serving
 

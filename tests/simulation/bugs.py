@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 import trio
 
-import lithos.actors.coordinating.task_board
-import lithos.actors.coordinating.task_claims
 import lithos.catalogue.note_records
-import lithos.core.tasks.model
 import lithos.stores.notes.files
+import lithos.tasks.board.task_board
+import lithos.tasks.board.task_claims
+import lithos.tasks.model.task
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.indexing.ports import FulltextPort
 from lithos.actors.recording.recorder import Recorder
 from lithos.actors.writing.publisher import Publisher
 from lithos.services.tasks.event_stream import EventStream
-from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.notes.replacing import Replacing
 from lithos.stores.notes.system_calls import KernelCalls
 from lithos.stores.notes.values import Put, state_of
 from lithos.stores.sqlite import Durability
+from lithos.tasks.rows.tasks import TaskRows
 from tests.simulation.loop import Killed
 
 Patch = pytest.MonkeyPatch
@@ -91,14 +91,14 @@ def give_a_fence_twice(patch: Patch) -> None:
 
 def skip_the_fence_check(patch: Patch) -> None:
     """A stale fence is as good as a valid one."""
-    for module in (lithos.actors.coordinating.task_claims, lithos.actors.coordinating.task_board):
+    for module in (lithos.tasks.board.task_claims, lithos.tasks.board.task_board):
         patch.setattr(module, "check_fence", lambda *_: None)
 
 
 def grant_what_is_held(patch: Patch) -> None:
     """Two agents are granted one aspect."""
-    module = lithos.actors.coordinating.task_claims
-    check = lithos.core.tasks.model.check_claimable
+    module = lithos.tasks.board.task_claims
+    check = lithos.tasks.model.task.check_claimable
 
     def check_claimable(task_id: str, task: Any, held: Any, *more: Any) -> Any:
         return check(task_id, task, None, *more)

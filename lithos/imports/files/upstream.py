@@ -22,17 +22,17 @@ from attrs import evolve
 
 from lithos.core.journal.carrying import ACCESSES, CarriedTable, Column, Database, Row, Value
 from lithos.core.notes.ignored import Ignored
-from lithos.core.tasks.carried import TASK_EDGES, TASKS
-from lithos.core.tasks.model import BLOCKS
 from lithos.core.times import format_time
 from lithos.imports.files.markdown import read_folder
 from lithos.imports.model.importing import TABLES, Degraded, ImportRefused, Item, Malformed, RowBatch
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.rows.stats import StatsStore
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.coordination.task_tables import dependencies_of
 from lithos.stores.database import read_time
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
+from lithos.tasks.model.carried import TASK_EDGES, TASKS
+from lithos.tasks.model.task import BLOCKS
+from lithos.tasks.rows.task_tables import dependencies_of
 
 NOTES: Final = "knowledge"
 _KEYS: Final = ("knowledge_dir", "knowledge_subdir")

@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol
 from attrs import field, frozen
 
 from lithos.core.journal.carrying import ACCESSES, AGENTS, CarriedTable, Row
-from lithos.core.tasks.carried import CARRIED
 from lithos.memory.model.carried import LEARNED
+from lithos.tasks.model.carried import CARRIED
 
 #: In the order in which they are carried.
 TABLES: Final[Mapping[str, CarriedTable]] = {

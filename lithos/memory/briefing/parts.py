@@ -18,11 +18,11 @@ from attrs import frozen
 from lithos.core.context.tokens import Count, cut_tidily
 from lithos.core.history.outline import TOP
 from lithos.core.notes.model import NoteWarning
-from lithos.core.tasks.graph import Blocker
-from lithos.core.tasks.model import Claim, Finding, Task
 from lithos.core.text.hidden import without_hidden
 from lithos.core.text.markdown import code_fences
 from lithos.core.times import format_time
+from lithos.tasks.model.graph import Blocker
+from lithos.tasks.model.task import Claim, Finding, Task
 
 #: Characters of a title, of a path and of a section in a line of the frame.
 TITLE_SHOWN: Final = 120

@@ -18,8 +18,8 @@ from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.questions import is_private
 from lithos.memory.retrieve.scouts import CONTRADICTIONS, name_scouts
 from lithos.memory.rows.receipts import SCANNED, ReceiptFilter
-from lithos.services.tasks.board import Board
 from lithos.services.tasks.event_stream import EventStreams
+from lithos.tasks.service.board import Board
 
 PAGE: Final = 100
 #: Characters of a filter.

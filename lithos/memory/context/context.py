@@ -38,11 +38,11 @@ from lithos.services.search.gate import Gate
 from lithos.services.search.hybrid import HybridRanking
 from lithos.services.search.others import BESIDE, OtherHit, OtherHits, OtherQuery
 from lithos.services.search.search import Search
-from lithos.services.tasks.coordination import Coordination, TaskSheet
 from lithos.services.writing.kinds import ATTACHMENT, KINDS
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.stores.indexes.tokenizer import load_pieces
+from lithos.tasks.service.coordination import Coordination, TaskSheet
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.context")

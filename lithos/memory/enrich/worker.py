@@ -19,14 +19,14 @@ from attrs import define, field
 
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.surviving import survive
-from lithos.core.tasks.model import Task
 from lithos.memory.enrich.drain import Drain
 from lithos.memory.enrich.projection import IncompleteScan
 from lithos.memory.model.memory import ForgetJobs, ForgetNotes, ForgetReceipts
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.model.task import Task
+from lithos.tasks.rows.tasks import TaskRows
 from lithos.telemetry import get_logger
 
 

@@ -29,7 +29,6 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import LithosError, ReceiptNotFound, StorageFailed
 from lithos.core.events import ENRICHMENT
 from lithos.core.principals import ENRICH_AGENT
-from lithos.core.tasks.commands import CompleteTask, DropLesson, Lesson
 from lithos.memory.learning.actor import MemoryMailbox
 from lithos.memory.model.memory import (
     ApplyFeedback,
@@ -47,8 +46,9 @@ from lithos.memory.rows.stats import StatsStore, StatsTables
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.search.gate import Gate
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.sqlite import DatabaseFailed
+from lithos.tasks.model.task_commands import CompleteTask, DropLesson, Lesson
+from lithos.tasks.rows.tasks import TaskRows
 from lithos.telemetry import get_logger
 
 T = TypeVar("T")

@@ -21,8 +21,8 @@ from lithos.memory.model.memory import SurfacedConflict
 from lithos.metrics import Metrics
 from lithos.services.search.gate import Gate
 from lithos.services.search.hybrid import HybridRanking
-from lithos.services.tasks.coordination import Coordination
 from lithos.stores.indexes.linkgraph import Direction, LinkGraph
+from lithos.tasks.service.coordination import Coordination
 from lithos.telemetry import get_logger
 
 _LINK_SCORE: Final = 0.5

@@ -10,7 +10,7 @@ from lithos.core.errors import InvalidInput
 from lithos.kernel.parts import Parts
 from lithos.memory.tools.memory import edge_row
 from lithos.services.notes.relations import SECTIONS, Graph
-from lithos.services.tasks.impact import Affected, Impact
+from lithos.tasks.service.impact import Affected, Impact
 from lithos.tools.contract.arguments import argument, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, TITLE
 from lithos.tools.contract.compacting import Sparing

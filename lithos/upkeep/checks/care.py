@@ -25,12 +25,12 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.lineage import Lineage
 from lithos.core.findings import Group, Issue, Named, Report, checks_of, load_checks
 from lithos.core.notes.model import WarningKind
-from lithos.core.tasks.commands import CreateTask
 from lithos.kernel.parts import Clock
 from lithos.services.notes.texts import NoteTexts
-from lithos.services.tasks.coordination import Coordination, TaskFilter
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.notes.files import NoteFiles
+from lithos.tasks.model.task_commands import CreateTask
+from lithos.tasks.service.coordination import Coordination, TaskFilter
 from lithos.upkeep.settings import CareConfig
 
 T = TypeVar("T")

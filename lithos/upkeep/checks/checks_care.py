@@ -43,9 +43,9 @@ from lithos.core.text.likeness import (
 )
 from lithos.core.text.markdown import visible_text
 from lithos.services.search.duplicates import read_bodies
-from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.indexes.vectors import VectorIndex
 from lithos.stores.sqlite import DatabaseFailed
+from lithos.tasks.rows.tasks import TaskRows
 from lithos.upkeep.checks.care import AT_ONCE, Round, about, entries_of, in_slices, named_of
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.model.likely import LikelyNotes, words_of

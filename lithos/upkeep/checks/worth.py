@@ -17,7 +17,6 @@ from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.principals import UNKNOWN_AGENT, is_reserved
-from lithos.core.tasks.model import Citation
 from lithos.kernel.parts import Clock
 from lithos.memory.model.memory import Asked
 from lithos.memory.retrieve.feedback import Learning
@@ -25,7 +24,8 @@ from lithos.memory.rows.stats import StatsTables
 from lithos.services.shared import Shared
 from lithos.services.tasks.agents import FLUSH_PATIENCE
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.model.task import Citation
+from lithos.tasks.rows.tasks import TaskRows
 from lithos.upkeep.evaluation.model_worth import Counts, Tally, Worth, ordered
 
 #: Days that are counted unless others are asked for, and at most.

@@ -11,13 +11,13 @@ from attrs import frozen
 from quart import Blueprint, request
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.tasks.model import Claim
 from lithos.core.times import format_time, parse_time
 from lithos.front.console.console import Console, Refused, given, given_offset
 from lithos.front.console.formats import as_json, query_with, told_ids
 from lithos.services.notes.history import NoteHistory
 from lithos.services.tasks.agents import Agents
-from lithos.services.tasks.board import Board
+from lithos.tasks.model.task import Claim
+from lithos.tasks.service.board import Board
 from lithos.upkeep.service.timeline import KINDS, TASKS, WRITES, TimelineEntry, Timelines
 
 #: Agents of a page, and entries of a timeline.

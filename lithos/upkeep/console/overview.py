@@ -22,8 +22,8 @@ from lithos.front.console.formats import query_with, sparkline, whole
 from lithos.services.notes.history import NoteHistory, Span
 from lithos.services.shared import Shared
 from lithos.services.tasks.event_stream import Activity, JournalPage, Wanted
-from lithos.services.tasks.holdings import Claims
 from lithos.stores.sqlite import DatabaseFailed
+from lithos.tasks.service.holdings import Claims
 from lithos.upkeep.console.summary import Summary, shared_summary
 
 #: Every type of event, and what the filter calls it.

@@ -21,8 +21,8 @@ from lithos.front.console.wording import OWN_AGENTS, in_words
 from lithos.services.shared import Shared
 from lithos.services.state import ServerState
 from lithos.services.tasks.agents import Agents
-from lithos.services.tasks.holdings import Claims, Holding, Holdings
 from lithos.stores.sqlite import DatabaseFailed
+from lithos.tasks.service.holdings import Claims, Holding, Holdings
 from lithos.upkeep.checks.care import Concerns
 from lithos.upkeep.checks.samples import Sample, Samples
 from lithos.upkeep.checks.worth import WorthCounter

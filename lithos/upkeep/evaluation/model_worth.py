@@ -12,8 +12,8 @@ from typing import Final
 import attrs
 from attrs import define, field, frozen
 
-from lithos.core.tasks.model import Citation
 from lithos.memory.model.memory import Asked
+from lithos.tasks.model.task import Citation
 
 #: A question that is asked again is answered well where what was cited for it is among so many first notes.
 FIRST: Final = 3

@@ -17,8 +17,8 @@ from lithos.kernel.parts import utc_now
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.tools.memory import edge_row
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.notes.values import OutsideKnowledge
+from lithos.tasks.rows.tasks import TaskRows
 from lithos.tools.contract.rows import row_of
 from lithos.tools.rows.notes import metadata_row
 from lithos.upkeep.checks.validation import Survey

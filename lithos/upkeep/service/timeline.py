@@ -25,8 +25,8 @@ from lithos.memory.rows.receipts import ReceiptSummary
 from lithos.services.notes.history import NoteHistory
 from lithos.services.search.asked import Asked
 from lithos.services.tasks.agents import AccessLog
-from lithos.stores.coordination.board_rows import BoardRows, Told
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.tasks.rows.board_rows import BoardRows, Told
 
 READS: Final = "read"
 SEARCHES: Final = "search"

@@ -19,7 +19,7 @@ from lithos.kernel.parts import Parts
 from lithos.memory.briefing.briefing import Briefing, Material
 from lithos.memory.context.context import NOTHING_TOLD, Context, ContextAnswer, ContextRequest, Gathered
 from lithos.memory.retrieve.retrieve import RetrieveRequest
-from lithos.services.tasks.coordination import Coordination
+from lithos.tasks.service.coordination import Coordination
 from lithos.vaults.service.retrieving import JointRetrieve
 
 #: The cursor over several vaults: those of each, as `work:12,home:9`.

@@ -5,10 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.actors.coordinating.reverifying import MOST
 from lithos.core.limits import TITLE
-from lithos.core.tasks.commands import CancelTask, CompleteTask, Dependent, OpenReverification, Reverification
-from lithos.core.tasks.model import PARENT_CHILD
+from lithos.tasks.board.reverifying import MOST
+from lithos.tasks.model.task import PARENT_CHILD
+from lithos.tasks.model.task_commands import (
+    CancelTask,
+    CompleteTask,
+    Dependent,
+    OpenReverification,
+    Reverification,
+)
 from tests.actors.boards import Board
 
 

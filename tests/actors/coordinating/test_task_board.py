@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.tasks.commands import (
+from lithos.tasks.model.task import BLOCKS, PARENT_CHILD, WAITS_ON_GATE
+from lithos.tasks.model.task_commands import (
     ClaimAspect,
     CompleteTask,
     CreateTask,
@@ -16,7 +17,6 @@ from lithos.core.tasks.commands import (
     UpdateTask,
     UpsertTaskEdge,
 )
-from lithos.core.tasks.model import BLOCKS, PARENT_CHILD, WAITS_ON_GATE
 from tests.actors.boards import START, Board
 
 GATE = {"gate_type": "human"}

@@ -19,7 +19,8 @@ from hypothesis.stateful import (
 )
 
 from lithos.core.errors import LithosError
-from lithos.core.tasks.commands import (
+from lithos.tasks.model.task import BLOCKS, PARENT_CHILD, WAITS_ON_GATE, Grant
+from lithos.tasks.model.task_commands import (
     CancelTask,
     ClaimAspect,
     CompleteTask,
@@ -28,7 +29,6 @@ from lithos.core.tasks.commands import (
     ReopenTask,
     UpsertTaskEdge,
 )
-from lithos.core.tasks.model import BLOCKS, PARENT_CHILD, WAITS_ON_GATE, Grant
 from tests.actors.boards import Board
 
 AGENTS = st.sampled_from(["ann", "bob", "cy"])

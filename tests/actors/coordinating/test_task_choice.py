@@ -10,9 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from lithos.actors.coordinating import readiness, task_choice
 from lithos.core.errors import LithosError
-from lithos.core.tasks.commands import (
+from lithos.tasks.board import readiness, task_choice
+from lithos.tasks.model.task import BLOCKS, WAITS_ON_GATE, aspect_key
+from lithos.tasks.model.task_commands import (
     CancelTask,
     ClaimAspect,
     CompleteTask,
@@ -23,7 +24,6 @@ from lithos.core.tasks.commands import (
     UpdateTask,
     UpsertTaskEdge,
 )
-from lithos.core.tasks.model import BLOCKS, WAITS_ON_GATE, aspect_key
 from tests.actors.boards import START, Board
 
 SLOTS = st.integers(0, 30)
@@ -202,7 +202,7 @@ def test_marks_are_few_and_a_failed_commit_forgets_them(monkeypatch: pytest.Monk
 
 
 def test_a_task_without_room_for_aspects_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lithos.actors.coordinating.task_board.ASPECTS", 1)
+    monkeypatch.setattr("lithos.tasks.board.task_board.ASPECTS", 1)
     board = Board()
     full, free = board.create("full"), board.create("free")
     board.run(ClaimAspect(task_id=full, aspect="docs", agent="a"))

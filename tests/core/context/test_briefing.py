@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.context.tokens import count_bytes, count_safely, count_with, cut_tidily, fitting_length
-from lithos.core.tasks.model import Task
 from lithos.core.text.markdown import code_fences
 from lithos.core.text.snippet import Terms
 from lithos.memory.briefing.briefing import FOR_OTHERS, NOTE_SHARE, Material, compose
@@ -21,6 +20,7 @@ from lithos.memory.briefing.choice import Chooser, Limits, Option
 from lithos.memory.briefing.parts import TaskPart, demote, header, render_spans, task_text
 from lithos.memory.briefing.passages import LEAST_TEXT, PARSED_LINE, Source, affordable, split_note
 from lithos.stores.indexes.tokenizer import load_pieces
+from lithos.tasks.model.task import Task
 from tests.fakes import START
 
 COUNT = count_with(load_pieces())

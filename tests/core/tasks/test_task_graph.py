@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lithos.core.errors import InvalidInput
-from lithos.core.tasks.graph import TaskGraph, find_path, is_gate_open_to_pass, normalise_gate_metadata
-from lithos.core.tasks.model import BLOCKS, WAITS_ON_GATE, Task
+from lithos.tasks.model.graph import TaskGraph, find_path, is_gate_open_to_pass, normalise_gate_metadata
+from lithos.tasks.model.task import BLOCKS, WAITS_ON_GATE, Task
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

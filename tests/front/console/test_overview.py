@@ -411,8 +411,8 @@ DEGRADED = ("/console/", "/console/state?partial=1", "/console/system")
 #: Each read that these pages make of a database.
 READS = (
     "lithos.stores.coordination.store.CoordinationStore.counts",
-    "lithos.stores.coordination.tasks.TaskRows.active_claims",
-    "lithos.stores.coordination.tasks.TaskRows.titles",
+    "lithos.tasks.rows.tasks.TaskRows.active_claims",
+    "lithos.tasks.rows.tasks.TaskRows.titles",
     "lithos.stores.coordination.store.CoordinationStore.event_count",
     "lithos.stores.coordination.store.CoordinationStore.events_before",
     "lithos.memory.rows.edges.EdgeStore.edges",

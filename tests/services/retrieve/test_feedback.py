@@ -15,8 +15,8 @@ from lithos.core.errors import StorageFailed
 from lithos.memory.model.memory import FinalNode, Receipt, RecordRetrieval
 from lithos.memory.retrieve.feedback import Feedback, Learning
 from lithos.memory.settings import LcmaConfig
-from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.sqlite import DatabaseFailed
+from lithos.tasks.rows.tasks import TaskRows
 from tests.fakes import START
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 from tests.services.enrich.test_enrichment import worker

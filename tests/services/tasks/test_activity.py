@@ -11,7 +11,7 @@ import lithos.services.tasks.event_stream as activity_module
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.events.settings import EventsConfig
 from lithos.services.tasks.event_stream import Activity, Wanted
-from lithos.services.tasks.holdings import Claims
+from lithos.tasks.service.holdings import Claims
 from tests.servers import Lithos, serving
 
 

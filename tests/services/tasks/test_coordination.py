@@ -14,9 +14,9 @@ import trio
 
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.core.tasks.model import Task
-from lithos.services.tasks.coordination import TaskView
-from lithos.tools.rows.tasks import view_rows
+from lithos.tasks.model.task import Task
+from lithos.tasks.service.coordination import TaskView
+from lithos.tasks.tools_rows import view_rows
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 from tests.tools.task_calls import call, create, gate, ids, link
 

@@ -17,12 +17,12 @@ from lithos.app.capabilities import make_retentions
 from lithos.core.events import EventDraft
 from lithos.core.journal.agents import READ, SEARCH_RESULT, AuditRow
 from lithos.core.principals import ENRICH_AGENT
-from lithos.core.tasks.commands import ClaimAspect, CreateTask, PostFinding
 from lithos.events.settings import EventsConfig
 from lithos.services.tasks import retention as module
 from lithos.services.tasks.agents import Cursors
 from lithos.services.tasks.retention import Upkeep
 from lithos.stores.coordination.store import CoordinationStore
+from lithos.tasks.model.task_commands import ClaimAspect, CreateTask, PostFinding
 from tests import upstream
 from tests.actors.desks import CoordinatorDesk
 from tests.fakes import START, Inline

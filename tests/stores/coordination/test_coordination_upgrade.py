@@ -13,10 +13,10 @@ from unicodedata import normalize
 import apsw
 import pytest
 
-from lithos.core.tasks.model import BLOCKS, Claim, Task, TaskEdge
 from lithos.core.times import format_time, parse_time
 from lithos.stores.coordination.store import CoordinationCounts, CoordinationStore
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.model.task import BLOCKS, Claim, Task, TaskEdge
+from lithos.tasks.rows.tasks import TaskRows
 from tests.fakes import START
 from tests.servers import refusal, serving
 

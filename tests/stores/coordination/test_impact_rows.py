@@ -12,11 +12,11 @@ import apsw
 import pytest
 
 from lithos.core.journal.agents import READ, AuditRow
-from lithos.core.tasks.model import Finding, Task
-from lithos.stores.coordination import board_rows
-from lithos.stores.coordination.board_rows import ImpactRows
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.model.task import Finding, Task
+from lithos.tasks.rows import board_rows
+from lithos.tasks.rows.board_rows import ImpactRows
+from lithos.tasks.rows.tasks import TaskRows
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -11,9 +11,9 @@ import apsw
 import pytest
 from attrs import evolve
 
-from lithos.core.tasks.model import BLOCKS, PARENT_CHILD, WAITS_ON_GATE, Claim, Finding, Task, TaskEdge
-from lithos.stores.coordination.task_tables import TASK_TABLES
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.model.task import BLOCKS, PARENT_CHILD, WAITS_ON_GATE, Claim, Finding, Task, TaskEdge
+from lithos.tasks.rows.task_tables import TASK_TABLES
+from lithos.tasks.rows.tasks import TaskRows
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

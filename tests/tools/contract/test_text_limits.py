@@ -145,7 +145,7 @@ async def test_metadata_does_not_grow_beyond_its_bound_by_patches(lithos: Lithos
 
 
 async def test_a_task_has_so_many_aspects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lithos.actors.coordinating.task_claims.ASPECTS", 3)
+    monkeypatch.setattr("lithos.tasks.board.task_claims.ASPECTS", 3)
     async with serving(tmp_path) as lithos:
         task = (await lithos.call("lithos_task_create", title="T", agent="a"))["task_id"]
         for aspect in "xyz":

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.coordinating import reverifying
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.lineage import Lineage
 from lithos.core.errors import StorageFailed
-from lithos.services.tasks import impact
+from lithos.tasks.board import reverifying
+from lithos.tasks.service import impact
 from tests.servers import MISSING_ID, VAULT, Answer, Clock, Lithos, put_note, refusal, serving
 from tests.tools.task_calls import call, create, ids
 

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from lithos.core.journal.carrying import Value, carried_table
 from lithos.core.principals import UNKNOWN_AGENT
-from lithos.core.tasks.commands import TaskCommand
+from lithos.tasks.model.task_commands import TaskCommand
 
 TASKS: Final = carried_table(
     "tasks",

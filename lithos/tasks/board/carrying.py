@@ -12,15 +12,15 @@ from functools import partial
 from typing import Any
 
 from lithos.actors.coordinating.boards import Carrier
-from lithos.actors.coordinating.readiness import Readiness
-from lithos.actors.coordinating.task_events import created_event
 from lithos.core.commands import Done
 from lithos.core.journal.carrying import Carried, CarriedTable, CarryRows
-from lithos.core.tasks.carried import CARRIED, CLAIMS, TASKS, SettleTasks, is_running
-from lithos.core.tasks.model import Claim, Task
 from lithos.core.times import parse_time
 from lithos.stores.carrying import RowMerger
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.board.readiness import Readiness
+from lithos.tasks.board.task_events import created_event
+from lithos.tasks.model.carried import CARRIED, CLAIMS, TASKS, SettleTasks, is_running
+from lithos.tasks.model.task import Claim, Task
+from lithos.tasks.rows.tasks import TaskRows
 
 
 class Carrying:

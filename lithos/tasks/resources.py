@@ -10,7 +10,6 @@ from attrs import define
 
 from lithos.core.errors import TaskNotFound
 from lithos.core.offers import TASK_PREFIX, Address
-from lithos.core.tasks.model import Task
 from lithos.services.notes.resources import (
     JSON,
     Content,
@@ -19,9 +18,10 @@ from lithos.services.notes.resources import (
     UnknownResource,
     find_newest,
 )
-from lithos.services.tasks.coordination import Coordination, TaskFilter
+from lithos.tasks import tools_rows as _rows  # noqa: F401 - it registers rows
+from lithos.tasks.model.task import Task
+from lithos.tasks.service.coordination import Coordination, TaskFilter
 from lithos.tools.contract.rows import row_of, sliced_rows
-from lithos.tools.rows import tasks as _rows  # noqa: F401 - it registers rows
 
 
 @define(eq=False)

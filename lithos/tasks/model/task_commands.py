@@ -15,7 +15,7 @@ from attrs import frozen
 
 from lithos.core.commands import BoardCommand, R_co
 from lithos.core.notes.matching import has_tags, matches_metadata
-from lithos.core.tasks.model import WORK, Claim, Grant, Task
+from lithos.tasks.model.task import WORK, Claim, Grant, Task
 
 
 @frozen(kw_only=True)

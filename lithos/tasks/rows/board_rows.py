@@ -20,12 +20,12 @@ from attrs import frozen
 from lithos.core.journal.agents import READ
 from lithos.core.notes.matching import has_tag
 from lithos.core.principals import UNKNOWN_AGENT
-from lithos.core.tasks.model import BLOCKING_TYPES, PARENT_CHILD, Citation, Claim
 from lithos.core.times import format_time, parse_time
-from lithos.stores.coordination.ready_rows import CLAIMS, TAGS_LIKE, needle, tag_needle
 from lithos.stores.database import read_time, stored_time
 from lithos.stores.sqlite import load_object, load_texts
 from lithos.stores.table import Rows, dump, listed
+from lithos.tasks.model.task import BLOCKING_TYPES, PARENT_CHILD, Citation, Claim
+from lithos.tasks.rows.ready_rows import CLAIMS, TAGS_LIKE, needle, tag_needle
 
 # kept rows: citations, completions: at most 1,000 for each completed task
 CITATION_TABLE: Final = """

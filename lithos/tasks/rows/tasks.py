@@ -14,22 +14,14 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.core.tasks.commands import Lesson
-from lithos.core.tasks.graph import TaskGraph
-from lithos.core.tasks.model import (
-    BLOCKING_TYPES,
-    PARENT_CHILD,
-    Claim,
-    Finding,
-    Task,
-    TaskEdge,
-    aspect_key,
-)
 from lithos.core.times import format_time
-from lithos.stores.coordination.board_rows import ImpactRows
 from lithos.stores.coordination.old_rows import before_us
-from lithos.stores.coordination.ready_rows import CLAIMS, ReadyRows
 from lithos.stores.table import MOMENT, OBJECT, TEXTS, TIME, Rows, Table, listed
+from lithos.tasks.model.graph import TaskGraph
+from lithos.tasks.model.task import BLOCKING_TYPES, PARENT_CHILD, Claim, Finding, Task, TaskEdge, aspect_key
+from lithos.tasks.model.task_commands import Lesson
+from lithos.tasks.rows.board_rows import ImpactRows
+from lithos.tasks.rows.ready_rows import CLAIMS, ReadyRows
 
 #: Bound of the lesson queue, which grows only while a database refuses writes.
 KEPT: Final = 10_000

@@ -19,16 +19,16 @@ from quart import Blueprint, request
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import ClaimNotFound, StaleFence
 from lithos.core.limits import Newest
-from lithos.core.tasks.commands import ReleaseClaim
-from lithos.core.tasks.graph import GATE_TYPES
-from lithos.core.tasks.model import TASK_TYPES, aspect_key
 from lithos.front.console.console import Console, Form, Refused, given, given_offset, keep
 from lithos.front.console.formats import as_json, readable, told, told_ids, whole
 from lithos.front.console.markdown import render_markdown
 from lithos.services.notes.history import NoteHistory
-from lithos.services.tasks.board import COLUMNS, Board, BoardFilter, Effects
-from lithos.services.tasks.coordination import Coordination
-from lithos.stores.coordination.board_rows import HeldClaim
+from lithos.tasks.model.graph import GATE_TYPES
+from lithos.tasks.model.task import TASK_TYPES, aspect_key
+from lithos.tasks.model.task_commands import ReleaseClaim
+from lithos.tasks.rows.board_rows import HeldClaim
+from lithos.tasks.service.board import COLUMNS, Board, BoardFilter, Effects
+from lithos.tasks.service.coordination import Coordination
 
 #: Cards of a column beside others, and alone.
 CARDS: Final = 25

@@ -10,9 +10,9 @@ from attrs import frozen
 
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.core.events import Event
-from lithos.core.tasks.model import Claim
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.model.task import Claim
+from lithos.tasks.rows.tasks import TaskRows
 
 
 @frozen

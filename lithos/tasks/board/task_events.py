@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from lithos.core.events import EventDraft
-from lithos.core.tasks.model import Claim, Task
+from lithos.tasks.model.task import Claim, Task
 
 
 def make_event(kind: str, by: str, now: datetime, tags: Sequence[str], /, **payload: Any) -> EventDraft:

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from lithos.core.tasks.commands import NextTask
-from lithos.core.tasks.graph import TaskGraph
-from lithos.core.tasks.model import Task, aspect_key
-from lithos.stores.coordination.ready_rows import FIRST, LAST, Candidate, Place
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.model.graph import TaskGraph
+from lithos.tasks.model.task import Task, aspect_key
+from lithos.tasks.model.task_commands import NextTask
+from lithos.tasks.rows.ready_rows import FIRST, LAST, Candidate, Place
+from lithos.tasks.rows.tasks import TaskRows
 
 #: Kinds of choices that are remembered: an aspect and a filter each.
 KINDS: Final = 256

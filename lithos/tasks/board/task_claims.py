@@ -12,13 +12,12 @@ from typing import Any, Final
 
 import attrs
 
-from lithos.actors.coordinating.task_choice import TaskChoice
-from lithos.actors.coordinating.task_events import expired_event, make_event
 from lithos.core.commands import Done
 from lithos.core.errors import ClaimFailed, InvalidInput
 from lithos.core.events import EventDraft
-from lithos.core.tasks.commands import ClaimAspect, Given, NextTask, ReleaseClaim, RenewClaim
-from lithos.core.tasks.model import (
+from lithos.tasks.board.task_choice import TaskChoice
+from lithos.tasks.board.task_events import expired_event, make_event
+from lithos.tasks.model.task import (
     Claim,
     ClaimTimes,
     Grant,
@@ -28,7 +27,8 @@ from lithos.core.tasks.model import (
     check_fence,
     check_owned,
 )
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.model.task_commands import ClaimAspect, Given, NextTask, ReleaseClaim, RenewClaim
+from lithos.tasks.rows.tasks import TaskRows
 
 #: Aspects of one task that may be claimed.
 ASPECTS: Final = 1_000

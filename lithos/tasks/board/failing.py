@@ -11,12 +11,11 @@ from datetime import datetime
 
 import attrs
 
-from lithos.actors.coordinating.readiness import Looked
-from lithos.actors.coordinating.task_events import make_event, task_event
 from lithos.core.commands import Done
 from lithos.core.events import EventDraft
-from lithos.core.tasks.commands import FailAttempt, Failed
-from lithos.core.tasks.model import (
+from lithos.tasks.board.readiness import Looked
+from lithos.tasks.board.task_events import make_event, task_event
+from lithos.tasks.model.task import (
     ATTEMPTS,
     Claim,
     ClaimTimes,
@@ -26,7 +25,8 @@ from lithos.core.tasks.model import (
     check_owned,
     count_attempts,
 )
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.model.task_commands import FailAttempt, Failed
+from lithos.tasks.rows.tasks import TaskRows
 
 #: Closes a task: status, agent, time and outcome; returns the events before and after that of the closing.
 Close = Callable[[Task, str, str, datetime, str | None], tuple[Sequence[EventDraft], Looked]]

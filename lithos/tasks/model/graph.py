@@ -17,8 +17,8 @@ from attrs import field, frozen
 
 from lithos.core.errors import InvalidInput, InvalidMetadataKey
 from lithos.core.limits import check_merged
-from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA, Task
 from lithos.core.times import parse_time
+from lithos.tasks.model.task import BLOCKS, FORBIDDEN_METADATA, Task
 
 GATE_TYPES: Final = ("human", "timer", "ci", "pr", "external_task")
 

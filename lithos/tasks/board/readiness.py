@@ -13,12 +13,12 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.actors.coordinating.task_choice import Marks, arm_timers
-from lithos.actors.coordinating.task_events import expired_event, ready_event
 from lithos.core.events import EventDraft
 from lithos.core.principals import TIMER_AGENT
-from lithos.core.tasks.model import ClaimTimes, Task
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.board.task_choice import Marks, arm_timers
+from lithos.tasks.board.task_events import expired_event, ready_event
+from lithos.tasks.model.task import ClaimTimes, Task
+from lithos.tasks.rows.tasks import TaskRows
 
 #: Events of one sweep, as far as one timer gate does not open more tasks: half of a subscriber's queue.
 AT_ONCE: Final = 50

@@ -17,7 +17,12 @@ from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.core.errors import InvalidInput, TaskNotFound
 from lithos.core.notes.matching import check_metadata_match, has_tags, matches_metadata
-from lithos.core.tasks.commands import (
+from lithos.kernel.parts import Clock
+from lithos.services.tasks.requests import id_to_make
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.tasks.model.graph import Blocker, TaskGraph
+from lithos.tasks.model.task import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
+from lithos.tasks.model.task_commands import (
     CompleteTask,
     CreateTask,
     Given,
@@ -27,13 +32,8 @@ from lithos.core.tasks.commands import (
     SpawnTask,
     TaskCommand,
 )
-from lithos.core.tasks.graph import Blocker, TaskGraph
-from lithos.core.tasks.model import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
-from lithos.kernel.parts import Clock
-from lithos.services.tasks.requests import id_to_make
-from lithos.stores.coordination.board_rows import Reader, RestingTask
-from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.rows.board_rows import Reader, RestingTask
+from lithos.tasks.rows.tasks import TaskRows
 
 T = TypeVar("T")
 

@@ -7,7 +7,13 @@ from typing import Any, Final
 
 from lithos.core.errors import InvalidInput
 from lithos.core.journal.agents import Agent
-from lithos.core.tasks.commands import (
+from lithos.core.times import format_time
+from lithos.kernel.parts import Parts
+from lithos.server.settings import ServerConfig
+from lithos.services.state import ServerState
+from lithos.services.tasks.agents import Agents
+from lithos.tasks.model.task import TASK_STATUSES, TASK_TYPES, WORK
+from lithos.tasks.model.task_commands import (
     CancelTask,
     ClaimAspect,
     CompleteTask,
@@ -19,13 +25,8 @@ from lithos.core.tasks.commands import (
     RenewClaim,
     UpdateTask,
 )
-from lithos.core.tasks.model import TASK_STATUSES, TASK_TYPES, WORK
-from lithos.core.times import format_time
-from lithos.kernel.parts import Parts
-from lithos.server.settings import ServerConfig
-from lithos.services.state import ServerState
-from lithos.services.tasks.agents import Agents
-from lithos.services.tasks.coordination import Coordination, TaskFilter, Waiting
+from lithos.tasks.service.coordination import Coordination, TaskFilter, Waiting
+from lithos.tasks.tools_rows import given_row, grant_row, view_rows
 from lithos.tools.contract.arguments import argument, as_command, read_time, read_title, unique
 from lithos.tools.contract.bounds import (
     DESCRIPTION,
@@ -43,7 +44,6 @@ from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import row_of, sliced_rows
-from lithos.tools.rows.tasks import given_row, grant_row, view_rows
 
 #: Of answers with tasks.
 TASKS = Sparing(

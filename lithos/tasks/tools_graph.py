@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from lithos.core.tasks.commands import ReopenTask, SpawnTask, UpsertTaskEdge
-from lithos.core.tasks.model import EDGE_TYPES
 from lithos.kernel.parts import Parts
-from lithos.services.tasks.coordination import Coordination, Page, TaskFilter
+from lithos.tasks.model.task import EDGE_TYPES
+from lithos.tasks.model.task_commands import ReopenTask, SpawnTask, UpsertTaskEdge
+from lithos.tasks.service.coordination import Coordination, Page, TaskFilter
+from lithos.tasks.tools import (
+    HELP_AGENT,
+    HELP_MATCH,
+    HELP_PROJECT,
+    HELP_SKIP,
+    HELP_TAGS,
+    HELP_TASK,
+    TASKS,
+    listing,
+    made_task,
+)
+from lithos.tasks.tools_rows import edge_row, view_rows
 from lithos.tools.contract.arguments import argument, as_command, read_title
 from lithos.tools.contract.bounds import (
     DESCRIPTION,
@@ -22,18 +34,6 @@ from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import row_of, sliced_rows
-from lithos.tools.rows.tasks import edge_row, view_rows
-from lithos.tools.tasks import (
-    HELP_AGENT,
-    HELP_MATCH,
-    HELP_PROJECT,
-    HELP_SKIP,
-    HELP_TAGS,
-    HELP_TASK,
-    TASKS,
-    listing,
-    made_task,
-)
 
 
 @tool("lithos_task_get", "full", "RI", place=30, sparing=TASKS, of="tasks")

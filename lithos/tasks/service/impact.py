@@ -21,10 +21,10 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.lineage import Lineage
 from lithos.core.errors import DocNotFound, NoteNotFound
 from lithos.core.limits import cut_name
-from lithos.core.tasks.commands import Dependent, OpenReverification, Reverification
 from lithos.services.notes.knowledge import Knowledge, LinkedFrom
-from lithos.services.tasks.coordination import Coordination
-from lithos.stores.coordination.board_rows import Reader, RestingTask
+from lithos.tasks.model.task_commands import Dependent, OpenReverification, Reverification
+from lithos.tasks.rows.board_rows import Reader, RestingTask
+from lithos.tasks.service.coordination import Coordination
 
 #: Items of each list of an answer.
 MOST: Final = 200

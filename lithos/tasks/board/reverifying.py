@@ -13,9 +13,9 @@ from typing import Any, Final
 from lithos.core.commands import Done
 from lithos.core.events import EventDraft
 from lithos.core.limits import TITLE
-from lithos.core.tasks.commands import CreateTask, Dependent, OpenReverification, Reverification
-from lithos.core.tasks.model import Task
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.model.task import Task
+from lithos.tasks.model.task_commands import CreateTask, Dependent, OpenReverification, Reverification
+from lithos.tasks.rows.tasks import TaskRows
 
 #: Open tasks for one note in doubt; when some are closed, the next call opens those that are missing.
 MOST: Final = 200

@@ -13,13 +13,6 @@ from typing import Any, Final
 import attrs
 
 from lithos.actors.coordinating.boards import Board
-from lithos.actors.coordinating.carrying import Carrying
-from lithos.actors.coordinating.failing import Failing
-from lithos.actors.coordinating.readiness import Looked, Readiness
-from lithos.actors.coordinating.reverifying import Reverifying
-from lithos.actors.coordinating.task_choice import TaskChoice
-from lithos.actors.coordinating.task_claims import ASPECTS, TaskClaims
-from lithos.actors.coordinating.task_events import as_json_text, created_event, make_event, task_event
 from lithos.core.commands import Done
 from lithos.core.errors import (
     Cycle,
@@ -33,8 +26,32 @@ from lithos.core.errors import (
     TaskNotResolved,
 )
 from lithos.core.events import EventDraft
-from lithos.core.tasks.carried import SettleTasks
-from lithos.core.tasks.commands import (
+from lithos.tasks.board.carrying import Carrying
+from lithos.tasks.board.failing import Failing
+from lithos.tasks.board.readiness import Looked, Readiness
+from lithos.tasks.board.reverifying import Reverifying
+from lithos.tasks.board.task_choice import TaskChoice
+from lithos.tasks.board.task_claims import ASPECTS, TaskClaims
+from lithos.tasks.board.task_events import as_json_text, created_event, make_event, task_event
+from lithos.tasks.model.carried import SettleTasks
+from lithos.tasks.model.graph import check_keys, find_path, merge_metadata
+from lithos.tasks.model.task import (
+    ATTEMPTS,
+    BLOCKING_TYPES,
+    BLOCKS,
+    DISCOVERED_FROM,
+    EDGE_TYPES,
+    PARENT_CHILD,
+    TASK_TYPES,
+    WAITS_ON_GATE,
+    ClaimTimes,
+    Finding,
+    Task,
+    TaskEdge,
+    check_completable,
+    check_fence,
+)
+from lithos.tasks.model.task_commands import (
     CancelTask,
     ClaimAspect,
     CompleteTask,
@@ -52,24 +69,7 @@ from lithos.core.tasks.commands import (
     UpdateTask,
     UpsertTaskEdge,
 )
-from lithos.core.tasks.graph import check_keys, find_path, merge_metadata
-from lithos.core.tasks.model import (
-    ATTEMPTS,
-    BLOCKING_TYPES,
-    BLOCKS,
-    DISCOVERED_FROM,
-    EDGE_TYPES,
-    PARENT_CHILD,
-    TASK_TYPES,
-    WAITS_ON_GATE,
-    ClaimTimes,
-    Finding,
-    Task,
-    TaskEdge,
-    check_completable,
-    check_fence,
-)
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.rows.tasks import TaskRows
 
 
 def link_tasks(rows: TaskRows, edge: TaskEdge) -> None:

@@ -18,12 +18,12 @@ from typing import Final
 import apsw
 
 from lithos.core.principals import MIGRATION_AGENT
-from lithos.core.tasks.model import BLOCKS, FORBIDDEN_METADATA, aspect_key
 from lithos.core.times import format_time
-from lithos.stores.coordination.board_rows import CITATION_TABLE, IMPACT_INDEXES, ImpactRows
 from lithos.stores.coordination.schema import Tables, columns_of
-from lithos.stores.coordination.tasks import TaskRows
 from lithos.stores.sqlite import load_object
+from lithos.tasks.model.task import BLOCKS, FORBIDDEN_METADATA, aspect_key
+from lithos.tasks.rows.board_rows import CITATION_TABLE, IMPACT_INDEXES, ImpactRows
+from lithos.tasks.rows.tasks import TaskRows
 
 # kept rows: tasks, findings, task_edges, counters, unreadable_times: the user keeps tasks
 _TASK_TABLES: Final = """

@@ -15,8 +15,10 @@ from attrs import field, frozen
 
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.core.errors import TaskNotFound
-from lithos.core.tasks.graph import Blocker, is_satisfied
-from lithos.core.tasks.model import (
+from lithos.kernel.parts import Clock
+from lithos.stores.coordination.store import CoordinationStore
+from lithos.tasks.model.graph import Blocker, is_satisfied
+from lithos.tasks.model.task import (
     BLOCKING_TYPES,
     BLOCKS,
     DISCOVERED_FROM,
@@ -25,10 +27,8 @@ from lithos.core.tasks.model import (
     Finding,
     Task,
 )
-from lithos.kernel.parts import Clock
-from lithos.stores.coordination.board_rows import BoardRows, HeldClaim, LightTask, Told
-from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.coordination.tasks import TaskRows
+from lithos.tasks.rows.board_rows import BoardRows, HeldClaim, LightTask, Told
+from lithos.tasks.rows.tasks import TaskRows
 
 T = TypeVar("T")
 

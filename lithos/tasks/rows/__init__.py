@@ -1,0 +1,7 @@
+"""Rows of tasks in `coordination.db`.
+
+Its own package and those after it use it.
+Never here: rules of tasks.
+"""
+
+ROLE = "rows"
