@@ -32,9 +32,9 @@ from bench.report import print_report
 from bench.vaults import Vaults, vault_folder
 from lithos.app.server import Server
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.learning import match
-from lithos.services.search.search import Search, SearchRequest
-from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.search.index.fulltext_schema import Filters
+from lithos.search.ranking import match
+from lithos.search.service.search import Search, SearchRequest
 
 #: The features of each mode.
 MODES: Final[Mapping[str, Any]] = {

@@ -15,7 +15,7 @@ from bench.judged import JudgedQuery
 from lithos.app.server import Server
 from lithos.core.principals import COMMAND, Principal
 from lithos.core.text.analysis import fold, words
-from lithos.services.search.search import Search, SearchRequest
+from lithos.search.service.search import Search, SearchRequest
 
 #: Notes asked for: enough for ten documents of several passages each.
 NOTES = 50

@@ -16,13 +16,13 @@ from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.blocking import Inline
 from lithos.actors.coordinating.broadcaster import Broadcaster, Subscription
-from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Upsert
 from lithos.actors.kit import ActorDown, Mailbox, supervise
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import IndexFailed, LithosError
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.model import Document, Note
+from lithos.search.indexing.indexer import Indexer
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.system_calls import KernelCalls
 from lithos.stores.notes.values import FileState, digest_of

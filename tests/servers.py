@@ -14,12 +14,11 @@ import pytest
 import trio
 from attrs import define, field
 
-import lithos.actors.indexing.accurate
 import lithos.app.server
 import lithos.search.capability
+import lithos.search.indexing.accurate
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import Flush
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.writing.outside_changes import OutsideFiles
 from lithos.actors.writing.writer import Writer
 from lithos.app.server import Server, running_server
@@ -30,8 +29,9 @@ from lithos.core.principals import OWNER
 from lithos.front.server.ports import compact_json
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
+from lithos.search.index.embedder import Embedder, load_embedder
+from lithos.search.indexing.semantic import SemanticBackend
 from lithos.server.settings import ServerConfig
-from lithos.stores.indexes.embedder import Embedder, load_embedder
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import find_note
 from tests import fakes
@@ -157,7 +157,7 @@ async def serving(
         patch.setattr(
             lithos.app.server, "return_memory", lambda: False
         )  # the next server of this process uses it
-        patch.setattr(lithos.actors.indexing.accurate, "is_installed", lambda: transformer is not None)
+        patch.setattr(lithos.search.indexing.accurate, "is_installed", lambda: transformer is not None)
         if transformer is not None:
             patch.setattr(lithos.search.capability, "load_transformer", transformer)
         async with running_server(config, clock=clock) as running:

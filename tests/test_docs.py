@@ -24,7 +24,7 @@ from lithos.core.scopes import Scope, WriteScopes
 from lithos.front.events.frames import sse_frames
 from lithos.metrics import metric_names
 from lithos.proposals.model import TidyProposals
-from lithos.tools.search import MODES, SearchTool
+from lithos.search.tools import MODES, SearchTool
 from tests.servers import Clock, Lithos, serving, until
 from tests.test_layers import imports_within, modules
 

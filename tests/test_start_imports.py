@@ -17,7 +17,7 @@ HOOK = (
     "lithos.stores.lock, lithos.clients.files_session_cursors"
 )
 #: Loading the model that is built in, as nearly every server does.
-EMBEDDER = "lithos.stores.indexes.embedder as e; e.load_embedder(e.BUILTIN)"
+EMBEDDER = "lithos.search.index.embedder as e; e.load_embedder(e.BUILTIN)"
 HEAVY = (
     "mcp", "mcp_types", "pydantic", "quart", "flask", "werkzeug", "model2vec", "huggingface_hub", "joblib",
 )  # fmt: skip

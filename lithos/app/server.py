@@ -24,8 +24,6 @@ import trio
 from lithos.actors.allocator import keep_returning, limit_arenas, return_memory
 from lithos.actors.blocking import Threads
 from lithos.actors.front_signals import FrontSignals
-from lithos.actors.indexing.models import Models
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening, StartStopped
 from lithos.actors.owning import keep_owning
 from lithos.actors.recording.catching_up import CatchingUp
@@ -45,6 +43,8 @@ from lithos.kernel.parts import Clock, Parts, utc_now
 from lithos.kernel.running import OwnToken
 from lithos.memory.learning.actor import Memory
 from lithos.notes.settings import IndexConfig
+from lithos.search.indexing.models import Models
+from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.whole_index import WholeIndex
 from lithos.server.settings import ServerConfig
 from lithos.stores.lock import OwnerLock, OwnerRecord

@@ -14,8 +14,6 @@ from lithos.actors.blocking import Blocking, NoteThreads
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Journalled
 from lithos.actors.front_signals import FrontSignals
-from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.kit import Mailbox, supervise
 from lithos.actors.opening import Opening
 from lithos.actors.recording.catching_up import settle_pending
@@ -32,6 +30,8 @@ from lithos.core.events import Event
 from lithos.kernel.parts import Clock
 from lithos.memory.learning.actor import Memory
 from lithos.notes.scanning import ScannedRows, kept_versions, place_moved, recorded_places
+from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer
+from lithos.search.indexing.semantic import SemanticBackend
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.history.store import HistoryStore
 from lithos.stores.manifest import Manifest

@@ -23,7 +23,6 @@ from lithos.actors.allocator import keep_returning
 from lithos.actors.blocking import Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.front_signals import FrontSignals
-from lithos.actors.indexing.models import Models
 from lithos.actors.kit import ActorGaveUp
 from lithos.actors.opening import Opening
 from lithos.app import capabilities
@@ -55,6 +54,7 @@ from lithos.front.server.sockets import open_listeners
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
 from lithos.metrics import labelled
+from lithos.search.indexing.models import Models
 from lithos.server.settings import ServerConfig
 from lithos.services.state import Gauges, ServerState
 from lithos.stores.database import DatabaseLost

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from lithos.actors.indexing.indexer import FulltextIndexer
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.writer import Writer
@@ -21,8 +19,10 @@ from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Health
+from lithos.search.indexing.indexer import FulltextIndexer
+from lithos.search.indexing.semantic import SemanticBackend
+from lithos.search.service.others import OtherHits
 from lithos.server.command.serving import Backlog
-from lithos.services.search.others import OtherHits
 from lithos.services.writing.ports import OtherFiles
 from lithos.stores.notes.files import NoteFiles
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from lithos.actors.blocking import NoteThreads, Threads
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
-from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.settled_clock import SettledClock
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.lineage import Lineage
@@ -32,11 +31,12 @@ from lithos.memory.service.edges import Edges
 from lithos.memory.service.neighbourhood import Neighbourhoods
 from lithos.memory.settings import LcmaConfig
 from lithos.memory.state import look_at_memory, measure_queue
+from lithos.search.indexing.indexer import FulltextIndexer
+from lithos.search.service.cache import CitedBefore
+from lithos.search.service.search import Search
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.relations import Graph, no_edges
 from lithos.services.notes.texts import NoteTexts
-from lithos.services.search.cache import CitedBefore
-from lithos.services.search.search import Search
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.on_disk import Occasion
 from lithos.tasks.service.coordination import Coordination, Teaching
@@ -221,7 +221,7 @@ MEMORY = Capability(
         "lithos.memory.tools.memory",
         "lithos.memory.tools.context",
         "lithos.memory.tools.relations",
-        "lithos.tools.connector",
+        "lithos.search.tools_connector",
         "lithos.memory.tools.legacy",
     ),
     holds=has_memory,

@@ -1,5 +1,5 @@
 """Finding notes by words, by meaning and by links.
 
-`lithos.app` alone may enter.
+The packages after it in the order of docs/develop.md use it.
 Never here: changes of notes.
 """

@@ -6,11 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 
 from lithos.actors.blocking import Threads
-from lithos.actors.indexing.accurate import ACCURATE, AccurateTier
-from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer, Visibility
-from lithos.actors.indexing.models import Models
-from lithos.actors.indexing.ports import FulltextPort, VectorPort
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening
 from lithos.actors.writing.ports import NoteIndex
 from lithos.catalogue.catalogue import Catalogue
@@ -18,7 +13,19 @@ from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.capability import Capability, Link, Pages, Store
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Gauge, Health, Observed
+from lithos.search.index.embedder import load_embedder
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.index.transformer import load_transformer
+from lithos.search.indexing.accurate import ACCURATE, AccurateTier
+from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer, Visibility
+from lithos.search.indexing.models import Models
+from lithos.search.indexing.ports import FulltextPort, VectorPort
+from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.opening import open_fulltext
+from lithos.search.service.asked import Asked
+from lithos.search.service.cache import CacheLookup
+from lithos.search.service.duplicates import Duplicates
+from lithos.search.service.search import Search
 from lithos.search.settings import SearchConfig
 from lithos.search.state import (
     count_index,
@@ -30,14 +37,7 @@ from lithos.search.state import (
     reach_index,
 )
 from lithos.search.whole_index import WholeIndex
-from lithos.services.search.asked import Asked
-from lithos.services.search.cache import CacheLookup
-from lithos.services.search.duplicates import Duplicates
-from lithos.services.search.search import Search
 from lithos.services.writing.ports import SimilarNotes, TextMatches
-from lithos.stores.indexes.embedder import load_embedder
-from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.stores.indexes.transformer import load_transformer
 from lithos.stores.notes.files import NoteFiles
 
 #: A commit takes some 20 ms for one note and 200 ms for so many, so that a rebuild wants few of them.
@@ -163,10 +163,8 @@ SEARCH = Capability(
         make_similar_notes,
         CacheLookup,
     ),
-    pages=Pages(
-        modules=("lithos.front.console.pages.search",), links=(Link(2, "Search", "/console/search", "s"),)
-    ),
-    tools=("lithos.tools.search",),
+    pages=Pages(modules=("lithos.search.pages",), links=(Link(2, "Search", "/console/search", "s"),)),
+    tools=("lithos.search.tools",),
     stores=(Store(60, open_fulltext),),
     health=(
         Health("search", 3, look_at_search),

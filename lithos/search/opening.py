@@ -7,8 +7,8 @@ from pathlib import Path
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import style_of
 from lithos.notes.settings import IndexConfig
-from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.stores.indexes.fulltext_schema import remove_index
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.index.fulltext_schema import remove_index
 from lithos.stores.manifest import Manifest
 from lithos.stores.on_disk import Occasion
 from lithos.telemetry import get_logger

@@ -7,9 +7,6 @@ from typing import Any
 
 from attrs import asdict
 
-from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer, Visibility
-from lithos.actors.indexing.semantic import SemanticBackend, SemanticState
-from lithos.actors.indexing.tiers import STATIC, TIER
 from lithos.actors.opening import Opening
 from lithos.actors.watching.guard import WAY_OUT, DeletionGuard
 from lithos.actors.writing.publisher import Publisher
@@ -17,7 +14,10 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.core.times import format_optional
 from lithos.kernel.state import Component, Number
 from lithos.metrics import Sample
-from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer, Visibility
+from lithos.search.indexing.semantic import SemanticBackend, SemanticState
+from lithos.search.indexing.tiers import STATIC, TIER
 
 
 def look_at_search(words: FulltextIndexer, meaning: VectorIndexer) -> Component:

@@ -7,13 +7,13 @@ from attrs import define, field
 
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents
-from lithos.actors.indexing.indexer import FulltextIndexer, Visibility
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening
 from lithos.core.events import REINDEX_COMPLETE, EventDraft
 from lithos.core.principals import SCAN_AGENT
 from lithos.kernel.parts import Clock
-from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.indexing.indexer import FulltextIndexer, Visibility
+from lithos.search.indexing.semantic import SemanticBackend
 
 
 @define(eq=False)

@@ -17,9 +17,9 @@ rank = number("_rank", int, lambda rank: 1 <= rank <= 50)
 
 COMMANDS: Final = (
     Command("stats", "print numbers about the notes and their indexes",
-        "lithos.cli.commands.queries:run_stats", place=50),
+        "lithos.search.commands_queries:run_stats", place=50),
     Command("inspect", "look at the state of the server, its agents, tasks or one note",
-        "lithos.cli.commands.queries:run_inspect",
+        "lithos.search.commands_queries:run_inspect",
         chosen="subject", parts=(
             Command("health", "components and their state; exit 1 when degraded"),
             Command("agents", "agents that were here"),
@@ -33,20 +33,20 @@ COMMANDS: Final = (
         ),
         place=60,
     ),
-    Command("audit", "tell who read which note", "lithos.cli.commands.queries:run_audit", (
+    Command("audit", "tell who read which note", "lithos.search.commands_queries:run_audit", (
         take("-a --agent ID", "only what this agent read"),
         take("-s --since TIME", "only what is later than this time (ISO 8601)"),
         take("-n --limit N", "most rows (default: 50)", count),
         take("--doc ID", "only reads of this note"),
     ), place=70),
     Command("care", "tell which notes want care, and why; changes nothing",
-        "lithos.cli.commands.queries:run_care", (
+        "lithos.search.commands_queries:run_care", (
         flag("--open-tasks", "open a task for each group, unless it has one"),
         flag("--all", "list up to 200 rows of each group", dest="everything"),
         take("--by NAME", "who opens the tasks (default: your user name)"),
     ), place=80),
     Command("worth", "count what agents asked, read, cited and took over from each other, by day",
-        "lithos.cli.commands.queries:run_worth", (
+        "lithos.search.commands_queries:run_worth", (
         take("--days N", "how many days, today with them (default: 7)", count),
     ), place=90),
     Command("reindex", "bring the search indexes in line with the notes",

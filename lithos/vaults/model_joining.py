@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import frozen
 
-from lithos.core.learning.ranking import FUSION_K
+from lithos.search.ranking.ranking import FUSION_K
 
 
 @frozen(kw_only=True)

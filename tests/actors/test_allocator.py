@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import pytest
 
 from lithos.actors import allocator
-from lithos.actors.indexing.ports import FulltextPort
 from lithos.core.text.chunk import ChunkSizes
+from lithos.search.indexing.ports import FulltextPort
 
 MIB = 1024 * 1024
 ON_GLIBC = pytest.mark.skipif(
@@ -67,8 +67,8 @@ COMMITTED = """
 import random, sys
 from pathlib import Path
 from lithos.actors.allocator import limit_arenas
-from lithos.actors.indexing.ports import FulltextPort
-from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.search.indexing.ports import FulltextPort
+from lithos.search.index.fulltext import FulltextIndex
 from tests.actors.test_allocator import allocated
 from tests.stores.fulltext_entries import entry
 

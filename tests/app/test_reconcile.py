@@ -15,9 +15,9 @@ import lithos.upkeep.maintenance.maintenance
 from lithos.catalogue.note_graph import NoteGraph, Resolved
 from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig
+from lithos.search.index.embedder import load_embedder
+from lithos.search.index.fulltext_schema import remove_index
 from lithos.search.settings import SearchConfig
-from lithos.stores.indexes.embedder import load_embedder
-from lithos.stores.indexes.fulltext_schema import remove_index
 from lithos.upkeep.checks.reconcile_indices import SCOPES
 from lithos.upkeep.maintenance.maintenance import owned, reconcile
 from tests.e2e.vault import snapshot

@@ -15,11 +15,11 @@ import pytest
 import trio
 
 import lithos.search.capability
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.app.vaults import Vaults, serve_vaults
 from lithos.config.catalogue import Config
 from lithos.config.load import LoadedConfig
 from lithos.kernel.settings import StorageConfig
+from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.settings import SearchConfig
 from lithos.server.settings import ServerConfig
 from lithos.telemetry import configure_logging

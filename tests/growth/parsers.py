@@ -21,11 +21,10 @@ from lithos.access.model.requests import OAuthRefused
 from lithos.attachments.model import drawing, foreign_json, lz_string, reading
 from lithos.attachments.model.parts import NotExtractable
 from lithos.core import findings, offers, scopes
-from lithos.core.context import replies, shortening, tokens
+from lithos.core.context import shortening, tokens
 from lithos.core.errors import LithosError
 from lithos.core.history import copy_merge, differences, file_merge, merging, outline, section_edit, versions
 from lithos.core.history import words as changes
-from lithos.core.learning import arranging, compounds, lead
 from lithos.core.links import canvas, forms, literal, properties
 from lithos.core.notes import document, healing, ignored, layout, link_edit, links, matching, pasted
 from lithos.core.notes import paths as urls
@@ -48,9 +47,11 @@ from lithos.core.text import (
 from lithos.core.text import snippet as truncation
 from lithos.imports.model import chats, conversation, json_items, memory_files, observations
 from lithos.memory.briefing import blocks, briefing, compact, parts, passages
+from lithos.search.index import fulltext_schema
+from lithos.search.index.fulltext_schema import Filters
+from lithos.search.ranking import arranging, compounds, lead, replies
 from lithos.stores import sqlite
-from lithos.stores.indexes import fulltext_schema, linkgraph
-from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.stores.indexes import linkgraph
 from lithos.tasks.model import task as task_model
 from lithos.tasks.model.task_commands import NextTask
 from lithos.upkeep.evaluation import model_baseline as baseline

@@ -13,8 +13,8 @@ import trio
 
 import lithos.memory.learning.actor
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.memory.retrieve.feedback import Learning
+from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.services.state import ServerState
 from lithos.stores.sqlite import DatabaseFailed
 from tests.e2e.faults.injection import failing_fsync, faulty_disk

@@ -29,13 +29,13 @@ import pytest
 import trio
 from attrs import define, field, frozen
 
-import lithos.actors.indexing.ports
 import lithos.app.server
 import lithos.app.stores
-import lithos.services.search.duplicates
-import lithos.stores.indexes.fulltext
-import lithos.stores.indexes.vector_files
-import lithos.stores.indexes.vectors
+import lithos.search.index.fulltext
+import lithos.search.index.vector_files
+import lithos.search.index.vectors
+import lithos.search.indexing.ports
+import lithos.search.service.duplicates
 import lithos.stores.notes.files
 import lithos.stores.notes.system_calls
 
@@ -284,8 +284,8 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
         patch.setattr(scheduling, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
         patch.setattr(scheduling, "_r", chance.of("scheduling"))
         patch.setattr(trio.to_thread, "run_sync", workers.run_sync)
-        patch.setattr(lithos.actors.indexing.ports, "start_call", workers.start_call)
-        patch.setattr(lithos.services.search.duplicates, "start_call", workers.start_call)
+        patch.setattr(lithos.search.indexing.ports, "start_call", workers.start_call)
+        patch.setattr(lithos.search.service.duplicates, "start_call", workers.start_call)
         patch.setattr(
             lithos.stores.notes.files, "ThreadPoolExecutor", lambda *_, **__: _Pool(chance.of("pool"))
         )
@@ -296,9 +296,9 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
             patch.setattr(module, name, answers[what])
         now = _datetime_of(clock)
         for module in (
-            lithos.stores.indexes.fulltext,
-            lithos.stores.indexes.vectors,
-            lithos.stores.indexes.vector_files,
+            lithos.search.index.fulltext,
+            lithos.search.index.vectors,
+            lithos.search.index.vector_files,
         ):
             patch.setattr(module, "datetime", now)
         patch.setattr(lithos.app.stores, "utc_now", clock.wall)

@@ -10,13 +10,13 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-import lithos.actors.indexing.accurate
 import lithos.actors.watching.watcher
 import lithos.app.server
 import lithos.app.stores
 import lithos.search.capability
-from lithos.stores.indexes.embedder import EmbedderIdentity
-from lithos.stores.indexes.fulltext import FulltextIndex
+import lithos.search.indexing.accurate
+from lithos.search.index.embedder import EmbedderIdentity
+from lithos.search.index.fulltext import FulltextIndex
 from lithos.stores.on_disk import Stores
 from tests.simulation.disk import attached
 from tests.simulation.hearing import make_listening
@@ -69,7 +69,7 @@ def installed(world: World) -> Iterator[None]:
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(lithos.search.capability, "load_embedder", lambda _: Embedder())
-        patch.setattr(lithos.actors.indexing.accurate, "is_installed", lambda: False)
+        patch.setattr(lithos.search.indexing.accurate, "is_installed", lambda: False)
         patch.setattr(lithos.actors.watching.watcher, "Listening", make_listening(world.plan.hearing))
         patch.setattr(lithos.app.server, "open_stores", open_stores)
         patch.setattr(FulltextIndex, "_commit", commit_and_merge)

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lithos.core.text.query import parse_query
-from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.stores.indexes.fulltext_schema import Filters, FulltextEntry
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.index.fulltext_schema import Filters, FulltextEntry
 
 ANYTHING = Filters()
 MOMENT = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -12,7 +12,7 @@ import pytest
 
 from lithos.core.context.tokens import count_with
 from lithos.memory.briefing.compact import source_line
-from lithos.stores.indexes.tokenizer import load_pieces
+from lithos.search.index.tokenizer import load_pieces
 from tests.servers import Lithos, serving
 
 TALK = """Ann: Where will the meeting be?

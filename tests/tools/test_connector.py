@@ -10,7 +10,7 @@ import pytest
 from lithos.core.principals import Principal
 from lithos.front.mcp.tool_calls import encode_result
 from lithos.front.server.ports import compact_json
-from lithos.tools.connector import in_words
+from lithos.search.tools_connector import in_words
 from tests.servers import Lithos, serving
 
 CONNECTOR = {"server": {"tools": "connector"}}

@@ -21,8 +21,6 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.actors.blocking import BackgroundThread, Blocking, Threads
-from lithos.actors.indexing.ports import EmbeddedNotes
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.attachments.extraction.captions import Captions
 from lithos.attachments.extraction.extractor import Extraction, Extractor
 from lithos.attachments.files.shelf import AttachedFile, Shelf, StoredPart
@@ -33,10 +31,12 @@ from lithos.core.errors import IndexFailed
 from lithos.core.notes.links import file_key, named_file
 from lithos.core.text.chunk import ChunkSizes, dates_in_words
 from lithos.core.times import from_nanoseconds
-from lithos.stores.indexes.chunk_rows import VectorEntry
-from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.stores.indexes.fulltext_schema import FulltextEntry
-from lithos.stores.indexes.vectors import VectorIndex
+from lithos.search.index.chunk_rows import VectorEntry
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.index.fulltext_schema import FulltextEntry
+from lithos.search.index.vectors import VectorIndex
+from lithos.search.indexing.ports import EmbeddedNotes
+from lithos.search.indexing.semantic import SemanticBackend
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.lookup import open_attachment
 from lithos.stores.notes.values import FileState

@@ -15,23 +15,23 @@ from typing import Final
 from attrs import define, field, frozen
 from outcome import Error
 
-from lithos.actors.indexing.ports import Asked, VectorQueries
-from lithos.actors.indexing.semantic import SemanticUnavailable
 from lithos.attachments.extraction.actor import Attaching
 from lithos.attachments.files.shelf import AttachedFile, number_of
 from lithos.attachments.model.kinds import asks_for_image, kind_of
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
 from lithos.core.errors import IndexFailed, SearchBackendFailed
-from lithos.core.learning.match import TENTH, WEAK, Judged, judge
 from lithos.core.text.query import QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.core.text.snippet import WINDOW, Terms, find_passage
+from lithos.search.index.fulltext_schema import Filters
+from lithos.search.indexing.ports import Asked, VectorQueries
+from lithos.search.indexing.semantic import SemanticUnavailable
+from lithos.search.ranking.match import TENTH, WEAK, Judged, judge
+from lithos.search.service.hybrid import LEG_NOTES, LONGEST_QUERY, Hybrid
+from lithos.search.service.least import judged_part
+from lithos.search.service.others import OtherHit, OtherQuery
 from lithos.search.settings import SearchConfig
-from lithos.services.search.hybrid import LEG_NOTES, LONGEST_QUERY, Hybrid
-from lithos.services.search.least import judged_part
-from lithos.services.search.others import OtherHit, OtherQuery
 from lithos.stores.coordination.note_rows import NoteRows
-from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.attachments")

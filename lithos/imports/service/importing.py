@@ -20,7 +20,6 @@ from attrs import define, field, frozen
 
 from lithos.actors.blocking import Threads, slices
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.opening import Opening
 from lithos.actors.writing.messages import ImportNote
 from lithos.catalogue.catalogue import Catalogue, Entry
@@ -63,6 +62,7 @@ from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
 from lithos.memory.learning.actor import Memory
 from lithos.memory.service.edges import Edges
+from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import NoteTexts
 from lithos.stores.notes.files import NoteFiles

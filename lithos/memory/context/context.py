@@ -13,15 +13,11 @@ from attrs import field, frozen
 from lithos.actors.blocking import Threads
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
-from lithos.actors.indexing.indexer import Visibility
-from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.lineage import Lineage
 from lithos.core.context.dates import AskedTime, asked_time, own_date
-from lithos.core.context.replies import wants_all
 from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import IndexFailed, InvalidInput
-from lithos.core.learning.match import WEAK
 from lithos.core.notes.model import NoteWarning
 from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.parts import Clock
@@ -33,15 +29,19 @@ from lithos.memory.context.candidates import Candidate, Candidates, Found
 from lithos.memory.context.changes import Changed, JournalChanges, tell_activity, tell_decisions
 from lithos.memory.context.splits import Splits
 from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
+from lithos.search.index.fulltext_schema import Filters
+from lithos.search.index.tokenizer import load_pieces
+from lithos.search.indexing.indexer import Visibility
+from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.search.ranking.match import WEAK
+from lithos.search.ranking.replies import wants_all
+from lithos.search.service.gate import Gate
+from lithos.search.service.hybrid import HybridRanking
+from lithos.search.service.others import BESIDE, OtherHit, OtherHits, OtherQuery
+from lithos.search.service.search import Search
 from lithos.services.notes.texts import NoteTexts
-from lithos.services.search.gate import Gate
-from lithos.services.search.hybrid import HybridRanking
-from lithos.services.search.others import BESIDE, OtherHit, OtherHits, OtherQuery
-from lithos.services.search.search import Search
 from lithos.services.writing.kinds import ATTACHMENT, KINDS
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.indexes.fulltext_schema import Filters
-from lithos.stores.indexes.tokenizer import load_pieces
 from lithos.tasks.service.coordination import Coordination, TaskSheet
 from lithos.telemetry import get_logger
 

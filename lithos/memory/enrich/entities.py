@@ -9,7 +9,6 @@ from typing import TypeAlias
 from attrs import define, field, frozen
 
 from lithos.actors.blocking import Threads
-from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Upsert
 from lithos.actors.writing.messages import PatchNote, WriteOutcome
 from lithos.catalogue.catalogue import Catalogue, Entry
@@ -29,6 +28,7 @@ from lithos.core.text.entities import (
 )
 from lithos.memory.model.memory import RecordEntities
 from lithos.memory.retrieve.feedback import Learning
+from lithos.search.indexing.indexer import Indexer
 from lithos.services.notes.texts import NoteTexts
 from lithos.stores.notes.values import digest_of
 from lithos.telemetry import get_logger

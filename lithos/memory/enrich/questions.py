@@ -13,7 +13,6 @@ from typing import Final
 import trio
 
 from lithos.actors.blocking import Threads
-from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.actors.surviving import survive
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.kernel.settings import StorageConfig
@@ -30,6 +29,7 @@ from lithos.memory.model.questions import (
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.questions import QuestionMemory, name_embedder
 from lithos.memory.rows.orders import ForgetOrders
+from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.services.notes.texts import NoteTexts
 from lithos.telemetry import get_logger
 

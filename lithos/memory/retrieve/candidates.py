@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from lithos.catalogue.catalogue import Entry
-from lithos.core.learning.match import Judged
 from lithos.core.text.snippet import Terms
+from lithos.search.ranking.match import Judged
 
 
 @frozen

@@ -43,8 +43,8 @@ from lithos.memory.model.questions import RememberedQuestion, digest_question
 from lithos.memory.rows.questions import Unembedded
 from lithos.memory.rows.receipts import OldReceipt, ReceiptFilter, ReceiptPage
 from lithos.memory.rows.stats import StatsStore, StatsTables
+from lithos.search.service.gate import Gate
 from lithos.services.notes.knowledge import Knowledge
-from lithos.services.search.gate import Gate
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.tasks.model.task_commands import CompleteTask, DropLesson, Lesson

@@ -11,7 +11,6 @@ from typing import Final, TypeVar
 import attrs
 import trio
 
-from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable, StaticQuestion
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.memory.model.memory import ApplyFeedback, AskedQuestion, Receipt
 from lithos.memory.model.questions import (
@@ -27,8 +26,9 @@ from lithos.memory.model.questions import (
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.rows.question_matrix import Evidence
 from lithos.memory.rows.stats import StatsStore
+from lithos.search.index.embedder import EmbedderIdentity
+from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable, StaticQuestion
 from lithos.services.notes.texts import NoteTexts
-from lithos.stores.indexes.embedder import EmbedderIdentity
 
 T = TypeVar("T")
 

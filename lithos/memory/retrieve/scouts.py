@@ -16,11 +16,11 @@ from attrs import define, field, frozen
 from lithos.actors.blocking import slices
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.learning.edges import CONTRADICTS, Edge, other_end
-from lithos.core.learning.ranking import SCOUTS, Candidate
 from lithos.memory.model.memory import SurfacedConflict
 from lithos.metrics import Metrics
-from lithos.services.search.gate import Gate
-from lithos.services.search.hybrid import HybridRanking
+from lithos.search.ranking.ranking import SCOUTS, Candidate
+from lithos.search.service.gate import Gate
+from lithos.search.service.hybrid import HybridRanking
 from lithos.stores.indexes.linkgraph import Direction, LinkGraph
 from lithos.tasks.service.coordination import Coordination
 from lithos.telemetry import get_logger

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lithos.memory.model.questions import entry_weight
-from lithos.stores.indexes.chunk_rows import Codes, compare_codes, invert_lengths
-from lithos.stores.indexes.embedder import Matrix
+from lithos.search.index.chunk_rows import Codes, compare_codes, invert_lengths
+from lithos.search.index.embedder import Matrix
 
 #: Notes that one question can have evidence for: the best ones.
 MOST_NOTES: Final = 1_000

@@ -19,7 +19,7 @@ from lithos.core.times import format_optional, format_time
 from lithos.memory.model.memory import ApplyFeedback, AskedQuestion
 from lithos.memory.model.questions import QuestionFilter, RememberedQuestion, Standing, kernel, learn
 from lithos.memory.rows.question_matrix import QuestionMatrix, QuestionVector
-from lithos.stores.indexes.chunk_rows import compare_codes, invert_lengths
+from lithos.search.index.chunk_rows import compare_codes, invert_lengths
 from lithos.stores.table import FLAG, MOMENT, Rows, Table, listed, matching, or_else
 
 _NEW: Final = (

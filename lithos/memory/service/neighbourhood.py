@@ -22,8 +22,8 @@ from lithos.actors.blocking import Blocking, slices
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.learning.edges import Edge
 from lithos.memory.service.edges import Edges
-from lithos.services.search.graph_search import Centrality
-from lithos.stores.indexes.graph_layout import Point, lay_out
+from lithos.search.index.graph_layout import Point, lay_out
+from lithos.search.service.graph_search import Centrality
 from lithos.stores.indexes.linkgraph import LinkGraph
 
 WIDTH: Final = 1000.0

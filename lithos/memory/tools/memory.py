@@ -26,10 +26,9 @@ from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.questions import PRIVATE
 from lithos.memory.retrieve.retrieve import Result, Retrieve, RetrieveRequest
 from lithos.memory.service.edges import Edges
-from lithos.search.settings import room_of_rows
-from lithos.server.settings import ServerConfig
-from lithos.services.search.gate import Gate
-from lithos.services.search.others import (
+from lithos.search.index.fulltext_schema import Filters
+from lithos.search.service.gate import Gate
+from lithos.search.service.others import (
     BESIDE,
     OtherHit,
     OtherHits,
@@ -38,9 +37,11 @@ from lithos.services.search.others import (
     skipped,
     standings_of,
 )
-from lithos.services.search.search import Search
+from lithos.search.service.search import Search
+from lithos.search.settings import room_of_rows
+from lithos.search.tools_rows import search_row
+from lithos.server.settings import ServerConfig
 from lithos.services.writing.kinds import ATTACHMENT, NOTE, read_kinds
-from lithos.stores.indexes.fulltext_schema import Filters
 from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
 from lithos.tools.contract.compacting import Sparing
@@ -48,7 +49,6 @@ from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import row_of, sliced_rows
 from lithos.tools.rows.notes import Veil, warn
-from lithos.tools.rows.search import search_row
 
 #: Of a place of an attachment: retrieval does not learn of these.
 _UNLEARNED: Mapping[str, Any] = {

@@ -19,13 +19,13 @@ from attrs import define, field, frozen
 
 from lithos.actors.blocking import BackgroundThread, Blocking
 from lithos.actors.coordinating.reading import JournalThread
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.opening import Opening
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.catalogue.lineage import Lineage
 from lithos.core.findings import Group, Issue, Named, Report, checks_of, load_checks
 from lithos.core.notes.model import WarningKind
 from lithos.kernel.parts import Clock
+from lithos.search.indexing.semantic import SemanticBackend
 from lithos.services.notes.texts import NoteTexts
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.notes.files import NoteFiles

@@ -13,9 +13,6 @@ from typing import TypeVar
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.indexing.indexer import Visibility
-from lithos.actors.indexing.ports import FulltextPort
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.catalogue import Config
 from lithos.core.findings import Check, CheckResult, Finding, Issue, fail, ok, warn
@@ -23,8 +20,11 @@ from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig
 from lithos.memory.enrich.projection import Projection
+from lithos.search.index.embedder import Embedder, EmbedderUnavailable, load_embedder
+from lithos.search.indexing.indexer import Visibility
+from lithos.search.indexing.ports import FulltextPort
+from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.settings import SearchConfig
-from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable, load_embedder
 from lithos.stores.lock import OwnerRecord
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
 from lithos.telemetry import get_logger

@@ -14,7 +14,6 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from lithos.actors.indexing.semantic import SemanticUnavailable
 from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.findings import (
     CARE,
@@ -42,8 +41,9 @@ from lithos.core.text.likeness import (
     word_pairs,
 )
 from lithos.core.text.markdown import visible_text
-from lithos.services.search.duplicates import read_bodies
-from lithos.stores.indexes.vectors import VectorIndex
+from lithos.search.index.vectors import VectorIndex
+from lithos.search.indexing.semantic import SemanticUnavailable
+from lithos.search.service.duplicates import read_bodies
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.tasks.rows.tasks import TaskRows
 from lithos.upkeep.checks.care import AT_ONCE, Round, about, entries_of, in_slices, named_of

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Final
 
 from lithos.core.findings import DOCTOR, SYSTEM, Finding, check, fail, has_data, ok, warn
+from lithos.search.index.embedder import EmbedderUnavailable, is_at_hand
+from lithos.search.index.transformer import INSTALL, find_trouble, is_installed
 from lithos.search.settings import SearchConfig
-from lithos.stores.indexes.embedder import EmbedderUnavailable, is_at_hand
-from lithos.stores.indexes.transformer import INSTALL, find_trouble, is_installed
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.reconcile import reconcile
 from lithos.upkeep.checks.reconcile_indices import GRAPH, INDICES, PROVENANCE, Action, find_index_faults

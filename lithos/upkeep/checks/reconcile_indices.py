@@ -13,14 +13,14 @@ import trio
 from attrs import field, frozen
 
 from lithos.actors.blocking import Threads
-from lithos.actors.indexing.indexer import Indexer
-from lithos.actors.indexing.ports import FulltextPort, VectorPort
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.kit import supervise
 from lithos.core.plan import plan_index
+from lithos.search.index.embedder import Embedder, EmbedderUnavailable
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.indexing.indexer import Indexer
+from lithos.search.indexing.ports import FulltextPort, VectorPort
+from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.settings import SearchConfig
-from lithos.stores.indexes.embedder import Embedder, EmbedderUnavailable
-from lithos.stores.indexes.fulltext import FulltextIndex
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.files.inspection import Inspected, inspect_fulltext, inspect_vectors
 

@@ -11,11 +11,11 @@ import numpy as np
 from attrs import field, frozen
 
 from lithos.core.errors import IndexFailed
-from lithos.stores.indexes import fulltext_schema, vector_files
-from lithos.stores.indexes.embedder import EmbedderIdentity
-from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.stores.indexes.fulltext_schema import FORMAT
-from lithos.stores.indexes.vector_files import StoreDamaged
+from lithos.search.index import fulltext_schema, vector_files
+from lithos.search.index.embedder import EmbedderIdentity
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.index.fulltext_schema import FORMAT
+from lithos.search.index.vector_files import StoreDamaged
 
 #: A running server replaces files of an index at any moment.
 _TRIES: Final = 3

@@ -19,8 +19,8 @@ from lithos.front.server.sockets import CannotListen, PortInUse, open_listeners
 from lithos.kernel.parts import utc_now
 from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig
+from lithos.search.index.embedder import load_embedder
 from lithos.server.settings import ServerConfig
-from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.lock import is_owned, read_owner
 from lithos.upkeep.checks.checks import Ownership, Patient, look_aside
 from lithos.upkeep.checks.inspection import examine

@@ -15,8 +15,6 @@ import trio
 from attrs import frozen
 
 from lithos.actors.blocking import Threads
-from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.actors.owning import keep_owning
 from lithos.actors.writing.messages import PatchNote, WriteOutcome
 from lithos.catalogue.catalogue import Catalogue
@@ -36,11 +34,13 @@ from lithos.memory.rows.queue import LedgerRows
 from lithos.memory.settings import LcmaConfig
 from lithos.notes.opening import make_lock, open_notes, style_of
 from lithos.notes.settings import IndexConfig
+from lithos.search.index.embedder import load_embedder
+from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer
+from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.whole_index import WholeIndex
 from lithos.server.settings import ServerConfig
 from lithos.services.notes.texts import NoteTexts
 from lithos.services.state import ServerState
-from lithos.stores.indexes.embedder import load_embedder
 from lithos.stores.lock import AlreadyOwned, VaultOwned, is_owned
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.lookup import is_there

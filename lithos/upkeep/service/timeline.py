@@ -22,8 +22,8 @@ from lithos.core.times import parse_time
 from lithos.kernel.parts import Clock
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.rows.receipts import ReceiptSummary
+from lithos.search.service.asked import Asked
 from lithos.services.notes.history import NoteHistory
-from lithos.services.search.asked import Asked
 from lithos.services.tasks.agents import AccessLog
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.tasks.rows.board_rows import BoardRows, Told

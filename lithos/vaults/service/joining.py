@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
-from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.core.learning.ranking import order_by_score
 from lithos.kernel.parts import Parts
+from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.search.ranking.ranking import order_by_score
+from lithos.search.service.hybrid import HybridRanking
+from lithos.search.service.search import Search
 from lithos.search.settings import SearchConfig
-from lithos.services.search.hybrid import HybridRanking
-from lithos.services.search.search import Search
 from lithos.vaults.model_joining import Scale, even_out
 
 

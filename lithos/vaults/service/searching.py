@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import trio
 from attrs import evolve, field, frozen
 
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import InvalidInput, InvalidMode, LithosError
 from lithos.kernel.parts import Parts
-from lithos.services.search.hybrid import backend_failure
-from lithos.services.search.search import Hit, RankedRows, Search, SearchRequest
+from lithos.search.indexing.semantic import SemanticBackend
+from lithos.search.service.hybrid import backend_failure
+from lithos.search.service.search import Hit, RankedRows, Search, SearchRequest
 from lithos.vaults.model_joining import by_rank, even_out, interleave
 from lithos.vaults.service.joining import model_of, on_one_scale
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lithos.actors.indexing.coverage import Coverage, NoteText
+from lithos.search.indexing.coverage import Coverage, NoteText
 
 
 class Vault:

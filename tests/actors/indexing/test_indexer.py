@@ -7,15 +7,15 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.actors.indexing.indexer import Indexer
 from lithos.actors.indexing.messages import Indexed, Removal
-from lithos.actors.indexing.ports import FulltextPort
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import KeptEntities
 from lithos.core.errors import IndexFailed
 from lithos.core.text.chunk import ChunkSizes
-from lithos.stores.indexes.fulltext import FulltextIndex
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.indexing.indexer import Indexer
+from lithos.search.indexing.ports import FulltextPort
 from lithos.stores.notes.files import NoteFiles
 from tests.fakes import FakeIndex, Gate, enter_file, make_entry, make_upsert, served
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import trio
 
-from lithos.actors.indexing.models import Models
-from lithos.stores.indexes.embedder import EmbedderUnavailable
-from lithos.stores.indexes.transformer import DIMS, Transformer
+from lithos.search.index.embedder import EmbedderUnavailable
+from lithos.search.index.transformer import DIMS, Transformer
+from lithos.search.indexing.models import Models
 
 
 class Model:

@@ -11,7 +11,9 @@ import pytest
 import trio
 import trio.testing
 
-from lithos.actors.indexing.ports import (
+from lithos.core.errors import IndexFailed
+from lithos.search.index.chunk_rows import VectorHit, VectorQuery
+from lithos.search.indexing.ports import (
     PATIENCE,
     QUICK_CHUNKS,
     QUICK_TEXT,
@@ -19,8 +21,6 @@ from lithos.actors.indexing.ports import (
     EmbeddedNotes,
     VectorQueries,
 )
-from lithos.core.errors import IndexFailed
-from lithos.stores.indexes.chunk_rows import VectorHit, VectorQuery
 from tests.fakes import Turns
 
 

@@ -8,10 +8,10 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.actors.indexing.indexer import DEMAND, GATHERING_LASTS, Indexer, Visibility
 from lithos.actors.indexing.messages import Indexed
 from lithos.actors.writing.ports import PATIENCE
 from lithos.catalogue.catalogue import Catalogue
+from lithos.search.indexing.indexer import DEMAND, GATHERING_LASTS, Indexer, Visibility
 from lithos.stores.notes.files import NoteFiles
 from tests.fakes import FakeIndex, Gate, Turns, make_entry, make_upsert, served
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.attachments.mixing import MOST_MIXED, SLIGHT, Standing, mix
+from lithos.search.ranking.mixing import MOST_MIXED, SLIGHT, Standing, mix
 
 
 def notes(*chances: float | None, of: int = 10) -> list[Standing]:

@@ -19,7 +19,7 @@ from lithos.memory.briefing.briefing import FOR_OTHERS, NOTE_SHARE, Material, co
 from lithos.memory.briefing.choice import Chooser, Limits, Option
 from lithos.memory.briefing.parts import TaskPart, demote, header, render_spans, task_text
 from lithos.memory.briefing.passages import LEAST_TEXT, PARSED_LINE, Source, affordable, split_note
-from lithos.stores.indexes.tokenizer import load_pieces
+from lithos.search.index.tokenizer import load_pieces
 from lithos.tasks.model.task import Task
 from tests.fakes import START
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lithos.core.learning.compounds import LONGEST_COMPOUND, MOST_FOUND, MOST_KNOWN, Compounds, long_words
+from lithos.search.ranking.compounds import LONGEST_COMPOUND, MOST_FOUND, MOST_KNOWN, Compounds, long_words
 
 GERMAN = "kraftfahrzeughaftpflichtversicherung"
 

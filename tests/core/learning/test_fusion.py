@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.learning.ranking import NEIGHBOUR, add_neighbours, blend, reciprocal_rank
+from lithos.search.ranking.ranking import NEIGHBOUR, add_neighbours, blend, reciprocal_rank
 
 
 def list_blended(

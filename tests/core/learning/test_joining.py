@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.learning.ranking import blend_parts
+from lithos.search.ranking.ranking import blend_parts
 from lithos.vaults.model_joining import Scale, by_rank, even_out, interleave
 
 SCORES = st.lists(st.floats(0, 1), max_size=8)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.learning.lead import LEADING, MOST_STEMS, Covered, LeadText, lead_coverage
-from lithos.core.learning.ranking import LED, add_lead
+from lithos.search.ranking.lead import LEADING, MOST_STEMS, Covered, LeadText, lead_coverage
+from lithos.search.ranking.ranking import LED, add_lead
 
 IDF = {"trio": 3.0, "actor": 1.0}
 

@@ -7,8 +7,8 @@ import math
 import attrs
 import pytest
 
-from lithos.core.learning.lead import Covered
-from lithos.core.learning.match import (
+from lithos.search.ranking.lead import Covered
+from lithos.search.ranking.match import (
     CALIBRATIONS,
     MEANING_CALIBRATIONS,
     Calibration,

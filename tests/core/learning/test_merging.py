@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lithos.core.learning.ranking import Candidate, explain, merge, scale
+from lithos.search.ranking.ranking import Candidate, explain, merge, scale
 
 
 def finds(reason: str = "because", **scores: float) -> list[Candidate]:

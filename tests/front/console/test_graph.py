@@ -16,8 +16,8 @@ from lithos.core.learning.edges import Edge
 from lithos.memory.service import neighbourhood
 from lithos.memory.service.edges import Edges
 from lithos.memory.service.neighbourhood import COLOURS, HEIGHT, HUB, KEPT, WIDTH, Drawings, Neighbourhoods
-from lithos.services.search.search import Search
-from lithos.stores.indexes.graph_layout import lay_out
+from lithos.search.index.graph_layout import lay_out
+from lithos.search.service.search import Search
 from tests.front.console.injections import HOSTILE
 from tests.front.console.pages import Element
 from tests.front.console.visiting import Visitor, visiting

@@ -11,11 +11,11 @@ import trio
 
 from bench import corpus
 from lithos.catalogue.catalogue import Catalogue
-from lithos.front.console.pages.search import ALL_MODES
 from lithos.memory.retrieve.feedback import Learning
+from lithos.search.index.embedder import EmbedderUnavailable
+from lithos.search.pages import ALL_MODES
+from lithos.search.service.search import MODES, Search, SearchRequest
 from lithos.search.settings import SearchConfig
-from lithos.services.search.search import MODES, Search, SearchRequest
-from lithos.stores.indexes.embedder import EmbedderUnavailable
 from tests.front.console.injections import HOSTILE
 from tests.front.console.pages import check, parse
 from tests.front.console.visiting import Visitor, visiting

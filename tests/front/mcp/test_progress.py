@@ -7,7 +7,7 @@ from typing import Any
 
 import trio
 
-from lithos.stores.indexes.embedder import Embedder
+from lithos.search.index.embedder import Embedder
 from tests.front.whole import SseSession, whole_server
 from tests.servers import load_once
 

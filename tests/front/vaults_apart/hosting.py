@@ -19,9 +19,9 @@ import pytest
 import trio
 from attrs import define, evolve
 
-import lithos.actors.indexing.accurate
 import lithos.app.vaults as composed
 import lithos.search.capability
+import lithos.search.indexing.accurate
 from lithos.access.files.tokens import Token, TokenStore, digest_of
 from lithos.app.front import serve_front
 from lithos.app.server import Server, running_server, running_vault
@@ -155,7 +155,7 @@ class Hosted(Door):
 def _with_small_models(clock: Callable[[], datetime]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lithos.search.capability, "load_embedder", load_once)
-        patch.setattr(lithos.actors.indexing.accurate, "is_installed", lambda: False)
+        patch.setattr(lithos.search.indexing.accurate, "is_installed", lambda: False)
         patch.setattr(composed, "utc_now", clock)
         patch.setattr(composed, "running_vault", partial(running_vault, clock=clock))
         patch.setattr(composed, "RETRY", 0.01)

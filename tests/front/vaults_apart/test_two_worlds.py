@@ -12,8 +12,8 @@ from typing import Any, Final
 import pytest
 import trio
 
-from lithos.actors.indexing.indexer import Visibility
 from lithos.config.catalogue import Config
+from lithos.search.indexing.indexer import Visibility
 from tests.front.vaults_apart.hosting import Hosted, body_of, config_of, hosting, let_in, put
 from tests.front.vaults_apart.test_as_alone import Ids, Recording, differences
 from tests.servers import Clock

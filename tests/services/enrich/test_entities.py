@@ -9,7 +9,6 @@ import attrs
 import pytest
 
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.text.entities import MARKER
 from lithos.memory.enrich.entities import EntityExtraction
@@ -17,7 +16,8 @@ from lithos.memory.enrich.worker import Enrichment
 from lithos.memory.model.memory import ForgetNotes, RecordEntities
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
-from lithos.stores.indexes.fulltext_schema import remove_index
+from lithos.search.index.fulltext_schema import remove_index
+from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.reconcile import reconcile
 from tests.servers import Lithos, put_note, serving

@@ -11,11 +11,11 @@ import trio
 
 from lithos.actors.blocking import Inline
 from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.learning.ranking import reciprocal_rank
+from lithos.search.index.chunk_rows import VectorHit
+from lithos.search.index.fulltext_schema import Filters
+from lithos.search.ranking.ranking import reciprocal_rank
+from lithos.search.service.graph_search import GraphSearch
 from lithos.services.notes.relations import Graph
-from lithos.services.search.graph_search import GraphSearch
-from lithos.stores.indexes.chunk_rows import VectorHit
-from lithos.stores.indexes.fulltext_schema import Filters
 from tests.fakes import make_entry
 from tests.graphs import Reference, generate_entries
 

@@ -15,7 +15,6 @@ import trio
 
 import lithos.search.capability
 from lithos.actors.coordinating.broadcaster import Broadcaster, Subscription
-from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.watching import listening, watcher
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.settling import Taking
@@ -27,6 +26,7 @@ from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.settings import IndexConfig
 from lithos.notes.state import look_at_watcher
+from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.services.state import ServerState
 from lithos.stores.orders import VanishedFiles
 from lithos.upkeep.maintenance.maintenance import GivenUp, accept_vanished

@@ -18,7 +18,6 @@ import pytest
 import trio
 from attrs import frozen
 
-from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.actors.writing import messages
 from lithos.actors.writing.writer import Writer
 from lithos.app.capabilities import all_tools, own_tools
@@ -33,6 +32,7 @@ from lithos.memory.enrich.entities import EntityExtraction
 from lithos.memory.retrieve.feedback import Learning
 from lithos.proposals.model import PendingProposals
 from lithos.proposals.service import Proposals
+from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.services.notes.knowledge import Knowledge
 from tests.servers import Lithos, serving
 

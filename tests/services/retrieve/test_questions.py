@@ -12,14 +12,14 @@ from typing import Any, NoReturn
 import pytest
 import trio
 
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.core.errors import StorageFailed
 from lithos.memory.enrich.questions import QuestionUpkeep
 from lithos.memory.model.questions import LoadQuestions
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
+from lithos.search.indexing.semantic import SemanticBackend
+from lithos.search.service.search import Search
 from lithos.search.settings import SearchConfig
-from lithos.services.search.search import Search
 from tests.servers import Clock, Lithos, put_note, serving
 from tests.services.enrich.test_enrichment import worker
 from tests.tools.task_calls import create

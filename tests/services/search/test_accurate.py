@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 import trio
 
-import lithos.actors.indexing.accurate
-from lithos.actors.indexing.semantic import SemanticBackend
+import lithos.search.indexing.accurate
 from lithos.core.errors import IndexFailed
-from lithos.core.learning.ranking import blend
+from lithos.search.index.embedder import EmbedderIdentity, EmbedderUnavailable, Matrix
+from lithos.search.index.vectors import VectorIndex
+from lithos.search.indexing.semantic import SemanticBackend
+from lithos.search.ranking.ranking import blend
 from lithos.search.settings import SearchConfig
 from lithos.services.state import Gauges, ServerState
-from lithos.stores.indexes.embedder import EmbedderIdentity, EmbedderUnavailable, Matrix
-from lithos.stores.indexes.vectors import VectorIndex
 from tests.servers import Lithos, put_note, serving
 
 DIMS = 48
@@ -90,9 +90,9 @@ def model() -> FakeTransformer:
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What failed is tried again at once, and nothing waits before it is saved."""
-    monkeypatch.setattr(lithos.actors.indexing.accurate, "RETRY", 0.05)
-    monkeypatch.setattr(lithos.actors.indexing.accurate, "SAVE_LEAST", 0.0)
-    monkeypatch.setattr(lithos.actors.indexing.accurate, "SAVE_IDLE", 0.0)
+    monkeypatch.setattr(lithos.search.indexing.accurate, "RETRY", 0.05)
+    monkeypatch.setattr(lithos.search.indexing.accurate, "SAVE_LEAST", 0.0)
+    monkeypatch.setattr(lithos.search.indexing.accurate, "SAVE_IDLE", 0.0)
 
 
 async def model_health(lithos: Lithos) -> dict[str, Any]:
@@ -392,7 +392,7 @@ async def test_the_semantic_score_weighs_by_the_tier_unless_a_weight_is_given(
         weights.append(weight)
         return blend(lexical, semantic, weight)
 
-    monkeypatch.setattr("lithos.services.search.hybrid.blend", spy)
+    monkeypatch.setattr("lithos.search.service.hybrid.blend", spy)
     put_note(tmp_path, "a.md", "# Alpha\n\ncat\n")
     config = SearchConfig(tier=tier, semantic_weight=given)
     async with serving(tmp_path, transformer=model.load, search=config) as lithos:

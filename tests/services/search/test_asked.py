@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from lithos.services.search.asked import LONGEST_ASKED, MOST_ASKED, Asked
+from lithos.search.service.asked import LONGEST_ASKED, MOST_ASKED, Asked
 
 NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 

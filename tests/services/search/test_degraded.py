@@ -10,16 +10,16 @@ from typing import Any, NoReturn
 import pytest
 import trio
 
-import lithos.actors.indexing.indexer
+import lithos.search.indexing.indexer
 from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.actors.writing.writer import Writer
 from lithos.core.errors import IndexFailed
 from lithos.core.events import NOTE_CREATED
+from lithos.search.index.embedder import EmbedderUnavailable, load_embedder
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.index.vectors import VectorIndex
+from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.services.state import ServerState
-from lithos.stores.indexes.embedder import EmbedderUnavailable, load_embedder
-from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.stores.indexes.vectors import VectorIndex
 from tests.fakes import subscribed
 from tests.servers import Lithos, refusal, serving
 
@@ -91,7 +91,7 @@ async def test_without_both_legs_there_is_no_answer(tmp_path: Path, monkeypatch:
         def fail(*_: object, **__: object) -> None:
             raise ValueError("io error while reading a segment")
 
-        monkeypatch.setattr("lithos.stores.indexes.fulltext._best", fail)
+        monkeypatch.setattr("lithos.search.index.fulltext._best", fail)
         answer = await lithos.call("lithos_search", query="alpha words")
         assert [row["title"] for row in answer["results"]] == ["Alpha"]
         assert answer["failed_backends"] == ["fulltext"]
@@ -107,7 +107,7 @@ async def test_a_write_that_no_index_takes_is_stored_and_announced_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 63"""
-    monkeypatch.setattr(lithos.actors.indexing.indexer, "REPAIR_DELAY", 0.01)
+    monkeypatch.setattr(lithos.search.indexing.indexer, "REPAIR_DELAY", 0.01)
     async with serving(tmp_path) as lithos_:
         with subscribed(lithos_.server.get(Broadcaster)) as listener:
             with failing(FulltextIndex, "apply"), failing(VectorIndex, "apply"):
@@ -171,7 +171,7 @@ async def test_an_index_that_lacks_a_note_says_so_until_it_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 60, 63: also when later batches succeed"""
-    monkeypatch.setattr(lithos.actors.indexing.indexer, "REPAIR_DELAY", 0.01)
+    monkeypatch.setattr(lithos.search.indexing.indexer, "REPAIR_DELAY", 0.01)
     async with serving(tmp_path) as lithos_:
         note = await lithos_.create("Other", "before")
         with failing(FulltextIndex, "_commit"):

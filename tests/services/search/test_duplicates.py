@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from lithos.actors.indexing.indexer import VectorIndexer
-from lithos.actors.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.actors.writing.messages import WriteNote, WriteOutcome
+from lithos.search.indexing.indexer import VectorIndexer
+from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.search.service import duplicates
+from lithos.search.service.duplicates import TOLD, Duplicates
 from lithos.services.notes.knowledge import Knowledge
-from lithos.services.search import duplicates
-from lithos.services.search.duplicates import TOLD, Duplicates
 from lithos.services.writing.ports import NewNote, Similar
 from tests.core.text.test_likeness import ON_PUMPS, PUMP
 from tests.servers import Lithos, refusal, serving

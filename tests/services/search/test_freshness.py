@@ -12,12 +12,12 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-import lithos.actors.indexing.indexer
 import lithos.actors.writing.publisher
 import lithos.search.capability
-from lithos.actors.indexing.indexer import FulltextIndexer
-from lithos.actors.indexing.ports import VectorPort
-from lithos.stores.indexes.fulltext import FulltextIndex
+import lithos.search.indexing.indexer
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.indexing.indexer import FulltextIndexer
+from lithos.search.indexing.ports import VectorPort
 from tests.servers import refusal, serving
 from tests.services.search.test_degraded import QUERY, TEXT, search
 
@@ -87,7 +87,7 @@ async def test_after_two_seconds_the_answer_says_that_full_text_is_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 60, 194"""
-    monkeypatch.setattr(lithos.actors.indexing.indexer, "PATIENCE", 0.05)
+    monkeypatch.setattr(lithos.search.indexing.indexer, "PATIENCE", 0.05)
     monkeypatch.setattr(lithos.actors.writing.publisher, "PATIENCE", 0.05)
     async with serving(tmp_path) as lithos_:
         old = await lithos_.create("Old zebra", TEXT)
@@ -114,7 +114,7 @@ async def test_vectors_that_lag_are_waited_for_and_told_of_likewise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 60, 194"""
-    monkeypatch.setattr(lithos.actors.indexing.indexer, "PATIENCE", 0.05)
+    monkeypatch.setattr(lithos.search.indexing.indexer, "PATIENCE", 0.05)
     async with serving(tmp_path) as lithos_:
         with held_back(VectorPort, "apply") as released:
             note = await lithos_.create("Zebra", TEXT)

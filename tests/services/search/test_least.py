@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lithos.search.service.least import LEAST_OF_LEG, LEAST_OF_MODEL, judged_part
 from lithos.search.settings import SearchConfig
-from lithos.services.search.least import LEAST_OF_LEG, LEAST_OF_MODEL, judged_part
 from tests.servers import Lithos, put_note, serving
 
 PLANTED = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.services.search.cache import CacheLookup, CacheRequest
-from lithos.services.search.search import Search, SearchRequest
+from lithos.search.service.cache import CacheLookup, CacheRequest
+from lithos.search.service.search import Search, SearchRequest
 from tests.servers import Lithos, put_note, serving
 
 TEMPLATES = "Template files, a template for each day, more templates: the template folder has templates."

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lithos.kernel.settings import StorageConfig
-from lithos.services.search.search import Search, SearchRequest
-from lithos.stores.indexes import fulltext_schema
+from lithos.search.index import fulltext_schema
+from lithos.search.service.search import Search, SearchRequest
 from tests.servers import Lithos, put_note, serving
 
 QUERIES = (

@@ -10,10 +10,10 @@ import pytest
 import trio
 
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.indexing.indexer import FulltextIndexer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.events import REINDEX_COMPLETE
 from lithos.notes.settings import IndexConfig
+from lithos.search.indexing.indexer import FulltextIndexer
 from tests.servers import Lithos, serving
 
 

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import trio
 
-from lithos.actors.indexing.ports import EmbeddedNotes, VectorPort
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.core.text.chunk import ChunkSizes
+from lithos.search.index.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable, Matrix
+from lithos.search.index.vectors import VectorIndex
+from lithos.search.indexing.ports import EmbeddedNotes, VectorPort
+from lithos.search.indexing.semantic import SemanticBackend
+from lithos.search.service.search import Search, SearchRequest
 from lithos.search.settings import SearchConfig
-from lithos.services.search.search import Search, SearchRequest
 from lithos.services.state import ServerState
-from lithos.stores.indexes.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable, Matrix
-from lithos.stores.indexes.vectors import VectorIndex
 from tests.fakes import make_entry, make_upsert
 from tests.servers import Lithos, put_note, refusal, serving
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.services.search.search import Search, SearchRequest
+from lithos.search.service.search import Search, SearchRequest
 from tests.servers import put_note, serving
 
 SAID = (

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.indexing.indexer import VectorIndexer
 from lithos.actors.recording.catching_up import CatchingUp
 from lithos.app.options import parse_arguments
 from lithos.app.serving.here import Here
-from lithos.cli.commands.queries import care
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config
 from lithos.core.findings import CARE, checks_of
 from lithos.core.principals import COMMAND
+from lithos.search.commands_queries import care
+from lithos.search.indexing.indexer import VectorIndexer
 from lithos.upkeep.settings import CareConfig
 from tests.core.text.test_likeness import ON_PUMPS, PUMP
 from tests.servers import Clock, Lithos, put_note, serving

@@ -12,9 +12,9 @@ from lithos.kernel.parts import Parts
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.memory.settings import LcmaConfig
-from lithos.services.search.search import SearchRequest
-from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.index.fulltext_schema import Filters
+from lithos.search.service.search import SearchRequest
 from lithos.vaults.service.retrieving import JointRetrieve, JointRetrieved
 from lithos.vaults.service.searching import JointSearch
 from tests.servers import put_note, serving

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.kernel.parts import Parts
-from lithos.services.search.search import Search, SearchRequest
-from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.index.fulltext_schema import Filters
+from lithos.search.indexing.semantic import SemanticBackend
+from lithos.search.service.search import Search, SearchRequest
 from lithos.vaults.service import searching
 from lithos.vaults.service.searching import JointAnswer, JointSearch
 from tests.servers import Lithos, put_note, serving

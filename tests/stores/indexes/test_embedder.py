@@ -21,8 +21,8 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
-from lithos.stores.indexes import embedder as embedder_module
-from lithos.stores.indexes.embedder import BUILTIN, Embedder, EmbedderUnavailable, load_embedder
+from lithos.search.index import embedder as embedder_module
+from lithos.search.index.embedder import BUILTIN, Embedder, EmbedderUnavailable, load_embedder
 
 WORDS = ["[UNK]", *["red", "green", "blue", "stone", "water", "fire", "light", "dark"]]
 
@@ -313,7 +313,7 @@ def test_an_interrupt_while_loading_is_not_a_reason(hub_cache: Path, monkeypatch
 def test_importing_the_stores_does_not_import_the_model_library() -> None:
     """It takes a noticeable part of a second, which commands that embed nothing need not pay."""
     program = (
-        "import sys, lithos.stores.indexes.embedder, lithos.stores.indexes.vectors; "
+        "import sys, lithos.search.index.embedder, lithos.search.index.vectors; "
         "print(sorted({'model2vec', 'huggingface_hub', 'tokenizers'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

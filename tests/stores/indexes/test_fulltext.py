@@ -18,9 +18,9 @@ import tantivy
 
 from lithos.core.errors import IndexFailed
 from lithos.core.plan import IndexPlan, plan_index
-from lithos.stores.indexes import fulltext, fulltext_schema
-from lithos.stores.indexes.fulltext import INCOMPLETE, FulltextIndex
-from lithos.stores.indexes.fulltext_schema import FulltextEntry, remove_index
+from lithos.search.index import fulltext, fulltext_schema
+from lithos.search.index.fulltext import INCOMPLETE, FulltextIndex
+from lithos.search.index.fulltext_schema import FulltextEntry, remove_index
 from tests.stores.fulltext_entries import entry, found
 
 
@@ -417,7 +417,7 @@ def test_stems_that_are_kept_follow_every_change(
         assert leads_of(index, "granite", 1, 2) == {1: 1.0, 2: 0.0}
     index.apply([passages(2, "granite", stamp=2)], [1])
     assert leads_of(index, "granite", 1, 2) == {2: 1.0}
-    monkeypatch.setattr("lithos.stores.indexes.leads.KEPT_BYTES", 1)
+    monkeypatch.setattr("lithos.search.index.leads.KEPT_BYTES", 1)
     index.apply([passages(2, "the granite", stamp=3)], [])
     for _ in range(2):
         assert leads_of(index, "granite", 2) == {2: round(1 / 1.04, 6)}

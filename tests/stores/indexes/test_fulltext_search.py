@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from lithos.core.context.dates import OwnDate
 from lithos.core.text.query import Boolean, Occur, Phrase, Word, parse_query, plain_words
-from lithos.stores.indexes.fulltext import FulltextIndex
-from lithos.stores.indexes.fulltext_schema import Filters
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.index.fulltext_schema import Filters
 from tests.stores.fulltext_entries import ANYTHING, entry, found
 
 

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import BertPreTokenizer, Whitespace
 
-from lithos.stores.indexes.tokenizer import (
+from lithos.search.index.tokenizer import (
     LONGEST_KEPT,
     TOKEN,
     RunPieces,

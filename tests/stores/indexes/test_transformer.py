@@ -14,9 +14,9 @@ import pytest
 
 import lithos.models
 from lithos.core.errors import IndexFailed
-from lithos.stores.indexes import transformer
-from lithos.stores.indexes.embedder import EmbedderUnavailable
-from lithos.stores.indexes.transformer import (
+from lithos.search.index import transformer
+from lithos.search.index.embedder import EmbedderUnavailable
+from lithos.search.index.transformer import (
     DIMS,
     HASHES,
     INSTALL,
@@ -194,8 +194,8 @@ def test_the_model_and_stored_vectors_can_be_loaded_in_either_order(tmp_path: Pa
     program = "\n".join(
         [
             "from pathlib import Path",
-            "from lithos.stores.indexes.transformer import identity, load_transformer",
-            "from lithos.stores.indexes.vectors import VectorIndex",
+            "from lithos.search.index.transformer import identity, load_transformer",
+            "from lithos.search.index.vectors import VectorIndex",
             *order,
             "print('both')",
         ]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.stores.indexes.chunk_rows import VectorEntry, VectorHit, VectorQuery, best_per_note
-from lithos.stores.indexes.embedder import EmbedderIdentity
-from lithos.stores.indexes.vectors import VectorIndex
+from lithos.search.index.chunk_rows import VectorEntry, VectorHit, VectorQuery, best_per_note
+from lithos.search.index.embedder import EmbedderIdentity
+from lithos.search.index.vectors import VectorIndex
 
 DIMS = 8
 IDENTITY = EmbedderIdentity("tiny", DIMS, "int8", "ab" * 32)

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from lithos.core.errors import IndexFailed
-from lithos.stores.indexes import vector_files
-from lithos.stores.indexes.chunk_rows import VectorEntry
-from lithos.stores.indexes.vectors import VectorIndex, stored_identity
+from lithos.search.index import vector_files
+from lithos.search.index.chunk_rows import VectorEntry
+from lithos.search.index.vectors import VectorIndex, stored_identity
 from tests.fakes import Killed
 from tests.stores.indexes.test_vectors import IDENTITY, X, unit
 

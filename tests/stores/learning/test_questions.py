@@ -24,7 +24,7 @@ from lithos.memory.model.questions import (
 from lithos.memory.rows import question_matrix
 from lithos.memory.rows.question_matrix import QuestionMatrix, QuestionVector
 from lithos.memory.rows.stats import StatsStore
-from lithos.stores.indexes.chunk_rows import encode_rows
+from lithos.search.index.chunk_rows import encode_rows
 from tests.fakes import START
 
 DIMS = 8

@@ -12,7 +12,7 @@ import trio
 from trio.testing import assert_no_checkpoints, wait_all_tasks_blocked
 
 from lithos.app.capabilities import all_tools
-from lithos.services.search.search import Search
+from lithos.search.service.search import Search
 from lithos.tools.contract.admission import LENT, SERVED, Admission
 from tests.servers import serving
 

@@ -6,9 +6,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.indexing.indexer import Visibility
-from lithos.actors.indexing.semantic import SemanticBackend
 from lithos.core.errors import IndexFailed
+from lithos.search.indexing.indexer import Visibility
+from lithos.search.indexing.semantic import SemanticBackend
 from lithos.services.state import Gauges
 from lithos.tools.contract.arguments import ArgumentFault, UnknownTool
 from tests.servers import Lithos

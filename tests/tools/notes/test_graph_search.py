@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.actors.indexing.semantic import SemanticBackend
+from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.settings import SearchConfig
 from tests.servers import MISSING_ID, Lithos, refusal, serving
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.services.search.hybrid import LONGEST_QUERY
+from lithos.search.service.hybrid import LONGEST_QUERY
 from tests.servers import Lithos, load_once, serving
 
 MODES = ("fulltext", "semantic", "hybrid")

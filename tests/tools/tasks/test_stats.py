@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.actors.indexing.indexer import FulltextIndexer, Visibility
+from lithos.search.indexing.indexer import FulltextIndexer, Visibility
 from tests.servers import Clock, Lithos, put_note, serving
 
 KEYS = [

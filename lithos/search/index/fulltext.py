@@ -1,0 +1,391 @@
+"""The full-text index: tantivy, BM25, one commit per batch; and lead coverage, from the stems beside it."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy as np
+from tantivy import Index, IndexWriter, Query, Searcher
+
+from lithos.core.errors import IndexFailed
+from lithos.core.learning.frequencies import bm25_idf
+from lithos.core.text.analysis import FUNCTION_WORDS
+from lithos.core.text.query import Node
+from lithos.search.index import fulltext_schema
+from lithos.search.index.fulltext_schema import (
+    ANALYZER_NAME,
+    FORMAT,
+    Filters,
+    FulltextEntry,
+    QueryTranslator,
+    make_analyzer,
+    make_document,
+    make_schema,
+)
+from lithos.search.index.leads import LEADS, Leads
+from lithos.search.ranking.compounds import Compounds, long_words
+from lithos.search.ranking.lead import Covered, LeadText, lead_coverage
+from lithos.stores.sqlite import DatabaseFailed
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.fulltext")
+
+#: The least tantivy takes, in bytes; more buys nothing at batches of a few notes.
+_WRITER_HEAP: Final = 15_000_000
+#: Commits after which tantivy's index is opened anew: it remembers the path of every file that it ever opened
+#: (`MmapCache`, whose weak entries nothing removes), some 20 and 4 KB for each commit.
+RENEWED_AFTER: Final = 500
+#: Asked beyond the limit, to find out at once in most cases who shares the last place.
+_LIKELY_TIES: Final = 32
+#: Share of the score of a word that a compound has which holds it, where the word itself is found as well.
+COMPOUND_SHARE: Final = 0.1
+#: Stamp of a note whose stems are missing or old: no note's own.
+INCOMPLETE: Final = -1
+_CLOSED: Final = "The full-text index is closed."
+#: A score is below another if it is below this share of it; some digits of single precision.
+_LEAST_STEP: Final = 1 - 4e-7
+
+
+class _Unopenable(Exception):
+    """There is no index of this format that can be used; the text says why."""
+
+
+class FulltextIndex:
+    """The notes as tantivy sees them.
+
+    One thread at a time calls `apply` and `close`. Any thread may read meanwhile: reads use the searcher of
+    the last commit, which never changes under them.
+    """
+
+    def __init__(
+        self, directory: Path, index: Index, rebuild_reason: str | None, leads: Leads | None = None
+    ) -> None:
+        """Wrap an open tantivy index; `open` is the way in. Without `leads` there is no lead coverage."""
+        #: Why the index began empty, `None` when it was opened as it was.
+        self.rebuild_reason = rebuild_reason
+        self._directory = directory
+        self._index = index
+        self._writer: IndexWriter | None = None
+        self._translator = QueryTranslator(index.schema, make_analyzer(), holding=self._holding)
+        self._leads = leads
+        self._compounds = Compounds()
+        if leads is not None:
+            self._compounds.add(leads.long_words())
+        #: Notes whose stems were missing or old when the index was opened; None before they were looked for.
+        self._lacking: set[int] | None = None
+        self._comparing = threading.Lock()
+        self._function_words = frozenset(self._translator.tokens(" ".join(FUNCTION_WORDS)))
+        self._searcher = index.searcher()
+        self._commits = 0  # since it was opened
+        #: When the last batch was committed, `None` while nothing was.
+        self.last_updated: datetime | None = None
+        if self.document_count():
+            self.last_updated = datetime.fromtimestamp((directory / "meta.json").stat().st_mtime, UTC)
+        self._behind: str | None = None
+
+    @classmethod
+    def open(cls, directory: Path) -> Self:
+        """Open the index in `directory`; a missing, foreign or damaged one is replaced by an empty one.
+
+        Raises `OSError` when the directory cannot be read or written.
+        """
+        reason = None
+        try:
+            index = _open_existing(directory)
+        except _Unopenable as error:
+            reason = str(error)
+            fulltext_schema.wipe(directory)
+            index = _open_tantivy(directory)
+            fulltext_schema.write_marker(directory, FORMAT)
+        return cls(directory, index, reason, Leads.open(directory / LEADS, datetime.now(UTC)))
+
+    @classmethod
+    def open_sound(cls, directory: Path) -> Self:
+        """Open the index in `directory` as it is; raises `IndexFailed` for one that is not whole.
+
+        Unlike `open`, this removes nothing.
+        """
+        try:
+            return cls(directory, _open_existing(directory), None)
+        except _Unopenable as error:
+            raise IndexFailed(str(error)) from error
+
+    @property
+    def was_rebuilt(self) -> bool:
+        """True when the index began empty and must be filled from the notes (`rebuild_reason`)."""
+        return self.rebuild_reason is not None
+
+    def apply(self, upserts: Sequence[FulltextEntry], removals: Collection[int]) -> None:
+        """Delete `removals` (serials), upsert `upserts`, commit once and make the result searchable.
+
+        Raises `IndexFailed`; nothing was changed then, and the index can be used and tried again.
+        """
+        if not upserts and not removals:
+            return
+        try:
+            with self._comparing, self._changed_leads(upserts, removals):
+                self._commit(upserts, removals)
+        # Tantivy reports a full disk as `ValueError`.
+        except (ValueError, OSError, RuntimeError, DatabaseFailed) as error:
+            # A writer that failed stays dead and panics on rollback; without it the batch is forgotten.
+            self._writer = None
+            # The frames of the failure would keep the writer, and with it tantivy's lock, alive.
+            traceback.clear_frames(error.__traceback__)
+            raise IndexFailed(
+                f"The full-text index in {self._directory} could not be written: {error}"
+            ) from error
+        if self._lacking:
+            self._lacking -= {*removals, *(entry.serial for entry in upserts)}
+        self.last_updated = datetime.now(UTC)
+
+    def _changed_leads(
+        self, upserts: Sequence[FulltextEntry], removals: Collection[int]
+    ) -> AbstractContextManager[None]:
+        """Commit the stems of a batch after the block, and only if it succeeds.
+
+        If the process ends between the two commits, the next one finds other stamps there (`stamps`).
+        """
+        if self._leads is None:
+            return nullcontext()
+        latest = {entry.serial: entry for entry in upserts}
+        return self._leads.changed(
+            [(entry.serial, entry.stamp, *self._lead_text(entry)) for entry in latest.values()],
+            [serial for serial in removals if serial not in latest],
+        )
+
+    def _lead_text(self, entry: FulltextEntry) -> tuple[LeadText, list[str]]:
+        """The stems of a note, and its long words."""
+        names = [" ".join(entry.aliases)] if entry.aliases else []
+        passages = [self._translator.tokens(passage) for passage in (*names, *entry.passages)]
+        if entry.own is not None:  # last, so that it moves no other word
+            passages.append(self._translator.tokens(entry.own.words))
+        words = long_words(chain.from_iterable(passages))
+        self._compounds.add(words)
+        return LeadText.of(passages if entry.has_text else [[], *passages]), words
+
+    def _holding(self, word: str, token: str) -> list[tuple[str, float]]:
+        """The terms of compounds that hold a word, with what they count: never more than the word would.
+
+        A rare compound would score higher than the word itself: each counts as if it were as frequent as all.
+        """
+        if word in FUNCTION_WORDS:
+            return []
+        held = {other: self._searcher.doc_freq("text", other) for other in self._compounds.holding(word)}
+        found = {other: notes for other, notes in held.items() if notes and other != token}
+        if not found:
+            return []
+        own, count = self._searcher.doc_freq("text", token), self._searcher.num_docs
+        worth = bm25_idf(count, min(count, own + sum(found.values())))
+        share = COMPOUND_SHARE if own else 1.0
+        return [(other, share * worth / bm25_idf(count, notes)) for other, notes in found.items()]
+
+    def _commit(self, upserts: Sequence[FulltextEntry], removals: Collection[int]) -> None:
+        documents = {entry.serial: make_document(entry) for entry in upserts}
+        is_first = self._writer is None
+        if self._commits >= RENEWED_AFTER:
+            self._renew()
+        writer = self._writer
+        if writer is None:
+            writer = self._writer = self._index.writer(heap_size=_WRITER_HEAP, num_threads=1)
+        for serial in {*removals, *documents}:
+            # A deletion has the commit open every segment, a fifth of what it costs; a new note needs none.
+            # The first batch after a failure: what failed may have been committed, unknown to the searcher.
+            if is_first or self._searcher.doc_freq("serial", serial):
+                writer.delete_documents_by_term("serial", serial)
+        for document in documents.values():
+            writer.add_document(document)
+        writer.commit()
+        self._index.reload()
+        self._searcher = self._index.searcher()
+        self._commits += 1
+
+    def _renew(self) -> None:
+        """Open the index anew, after the merges that run; searches under way keep what they have."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.wait_merging_threads()
+        index = _open_tantivy(self._directory)
+        searcher = index.searcher()
+        if self._searcher.num_docs and not searcher.num_docs:  # tantivy makes an index where it finds none
+            raise ValueError(
+                "its files were removed while it was open; restart Lithos to index all notes again"
+            )
+        self._index, self._searcher, self._commits = index, searcher, 0
+
+    def stamps(self) -> dict[int, int]:
+        """Return the stamp of every indexed note by serial, `INCOMPLETE` where its stems are missing or old.
+
+        Such a note is to be indexed again, or removed if it is gone. Raises `IndexFailed`.
+        """
+        if self._lacking is None and self._leads is not None:
+            with self._comparing:  # no batch has one of both committed
+                try:
+                    kept = self._leads.stamps()
+                except DatabaseFailed as error:
+                    raise IndexFailed(f"The stems in {self._directory} cannot be read: {error}") from error
+                indexed = self._indexed()
+                self._lacking = {serial for serial, stamp in indexed.items() if kept.get(serial) != stamp}
+        lacking = self._lacking or ()
+        return {
+            serial: INCOMPLETE if serial in lacking else stamp for serial, stamp in self._indexed().items()
+        }
+
+    def _indexed(self) -> dict[int, int]:
+        searcher = self._searcher
+        if not searcher.num_docs:
+            return {}
+        hits = searcher.search(Query.all_query(), searcher.num_docs, count=False).hits
+        addresses = [address for _, address in hits]
+        serials = searcher.fast_field_values("serial", addresses)
+        stamps = searcher.fast_field_values("stamp", addresses)
+        return {
+            int(s): int(t) for s, t in zip(serials, stamps, strict=True) if s is not None and t is not None
+        }
+
+    def document_count(self) -> int:
+        """Return how many notes are indexed."""
+        return self._searcher.num_docs
+
+    def tell_behind(self, reason: str | None) -> None:
+        """Let searches fail while the index is stale (lacks notes that it could not take), never silently."""
+        self._behind = reason
+
+    def search(self, node: Node, limit: int, filters: Filters) -> list[tuple[int, float]]:
+        """Return (serial, BM25 score) of the `limit` best notes, best first, ties by serial.
+
+        Raises `IndexFailed` when the engine cannot read its files, or `tell_behind` gave a reason.
+        """
+        if self._behind is not None:
+            raise IndexFailed(self._behind)
+        try:
+            query = self._translator.translate(node, filters)
+            return _best(self._searcher, query, limit) if query is not None else []
+        except (ValueError, OSError, RuntimeError) as error:
+            raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
+
+    def content_stems(self, text: str) -> list[str]:
+        """The distinct stems of a query without function words; all of them when there are no others."""
+        stems = list(dict.fromkeys(self._translator.tokens(text)))
+        return [stem for stem in stems if stem not in self._function_words] or stems
+
+    def idf(self, stems: Iterable[str]) -> dict[str, float]:
+        """Inverse document frequency in the field `text` as BM25 has it; `ln(1 + N)` of unknown stems.
+
+        Raises `IndexFailed`.
+        """
+        try:
+            count = self._searcher.num_docs
+            seen = {stem: self._searcher.doc_freq("text", stem) for stem in stems}
+        except (ValueError, OSError, RuntimeError) as error:
+            raise IndexFailed(f"The full-text index in {self._directory} cannot be read: {error}") from error
+        return {stem: bm25_idf(count, found) for stem, found in seen.items()}
+
+    def idf_of_unknown(self) -> float:
+        """The inverse document frequency of a stem that no note has."""
+        return bm25_idf(self._searcher.num_docs, 0)
+
+    def coverage(self, idf: Mapping[str, float], serials: Sequence[int]) -> Mapping[int, Covered]:
+        """How these notes have the stems of a query; a note whose own stems are not there is left out."""
+        if self._leads is None or not serials:
+            return {}
+        try:
+            texts = self._leads.texts(serials)
+        except (DatabaseFailed, ValueError) as failure:
+            log.warning("lead coverage left out", reason=str(failure))
+            return {}
+        return dict(zip(texts, lead_coverage(list(texts.values()), idf), strict=True))
+
+    def search_all(self, node: Node, filters: Filters) -> list[tuple[int, float]]:
+        """Return what `search` does, without a limit."""
+        return self.search(node, max(1, self.document_count()), filters)
+
+    def terms(self, text: str) -> frozenset[str]:
+        """Analyse a text to index terms: folded, stemmed, unsegmented scripts in pieces."""
+        return frozenset(self._translator.tokens(text))
+
+    def close(self) -> None:
+        """Wait for merges, release the writer and the files; searches are refused from now on."""
+        if self._behind == _CLOSED:
+            return
+        self._behind = _CLOSED
+        leads, self._leads = self._leads, None
+        if leads is not None:
+            leads.close()
+        writer, self._writer = self._writer, None
+        try:
+            if writer is not None:
+                writer.wait_merging_threads()
+        except (ValueError, OSError, RuntimeError) as error:
+            raise IndexFailed(
+                f"The full-text index in {self._directory} did not close cleanly: {error}"
+            ) from error
+        finally:
+            # While there is either, a thread of tantivy's looks at the directory twice a second.
+            del self._index, self._searcher
+
+
+def _open_existing(directory: Path) -> Index:
+    """Open what is on disk; raise `_Unopenable` unless it is whole and of this format."""
+    marker = fulltext_schema.read_marker(directory)
+    if marker is None:
+        raise _Unopenable("there was no index" if not directory.exists() else "the format marker is missing")
+    if marker != FORMAT:
+        raise _Unopenable(f"the index has format {marker[:40]!r}, not {FORMAT!r}")
+    damage = fulltext_schema.find_damage(directory)
+    if damage is not None:
+        raise _Unopenable(f"the index is damaged: {damage}")
+    try:
+        return _open_tantivy(directory)
+    except ValueError as error:
+        raise _Unopenable(f"the index does not open: {error}") from error
+
+
+def _open_tantivy(directory: Path) -> Index:
+    index = Index(make_schema(), path=str(directory), reuse=True)
+    index.register_tokenizer(ANALYZER_NAME, make_analyzer())
+    # Reload on demand; the other policy polls the directory in a thread of its own.
+    index.config_reader("manual", 0)
+    index.reload()
+    return index
+
+
+def _best(searcher: Searcher, query: Query, limit: int) -> list[tuple[int, float]]:
+    """Return the best hits; asks for more while the last place is shared, so that ties go by serial."""
+    asked = limit + _LIKELY_TIES
+    while limit > 0:
+        hits = searcher.search(query, asked, count=False).hits
+        if len(hits) < asked or hits[-1][0] < hits[limit - 1][0] * _LEAST_STEP:
+            serials = searcher.fast_field_values("serial", [address for _, address in hits])
+            return _order(serials, [score for score, _ in hits])[:limit]
+        asked *= 2
+    return []
+
+
+def _order(serials: Sequence[Any], scores: Sequence[float]) -> list[tuple[int, float]]:
+    """Pair hits, best first, with ties in order of serial.
+
+    Scores that differ by their last digits are one, the highest of them: tantivy adds up what the terms of a
+    note give in any order.
+    """
+    found = np.array(scores)
+    near = (found[1:] >= found[:-1] * _LEAST_STEP).nonzero()[0].tolist()
+    hits = list(zip(serials, scores, strict=True))
+    begin = end = 0  # of the last hits that are one
+    for at in near:
+        head = hits[at][1]
+        if scores[at + 1] < head * _LEAST_STEP:
+            continue
+        hits[at + 1] = serials[at + 1], head
+        if at >= end:
+            hits[begin:end] = sorted(hits[begin:end])
+            begin = at
+        end = at + 2
+    hits[begin:end] = sorted(hits[begin:end])
+    return hits

@@ -1,0 +1,190 @@
+"""The files of a vector store: generations of data files and the manifest that points to one.
+
+A save writes the files of a new generation, replaces `manifest.json` in one step and deletes the
+older files, so that a crash at any point leaves the old generation or the new one. Nothing is synced:
+the store can be rebuilt, and a generation that power loss damaged fails its check.
+
+usearch may end the process when it loads a damaged file, so the manifest keeps size and SHA-256 of every
+data file and nothing is loaded before they match. That isolates the check without a child process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import cattrs
+import numpy as np
+from attrs import frozen
+
+from lithos.search.index.embedder import EmbedderIdentity
+from lithos.stores.sqlite import quarantine
+
+#: Raised whenever the meaning of the data files changes; another number starts an empty store.
+FORMAT: Final = 2
+MANIFEST: Final = "manifest.json"
+_DATA_FILE: Final = re.compile(r"(?:vectors|notes|lists)\.(\d+)\.(?:usearch|npy|npz)")
+
+
+@frozen
+class DataFile:
+    """Size in bytes and SHA-256 of one data file as it was written."""
+
+    size: int
+    sha256: str
+
+
+@frozen
+class Manifest:
+    """The content of `manifest.json`; `files` are the data files of the generation by name."""
+
+    format: int
+    embedder: EmbedderIdentity
+    chunks: int
+    generation: int
+    files: Mapping[str, DataFile]
+
+
+class StoreDamaged(Exception):
+    """A file of the store is damaged (checksum, size); `path` is the file, the text says how it differs."""
+
+    def __init__(self, path: Path, problem: str) -> None:
+        super().__init__(f"{path.name} {problem}")
+        self.path = path
+
+
+def vectors_name(generation: int) -> str:
+    """Return the name of the usearch file."""
+    return f"vectors.{generation}.usearch"
+
+
+def notes_name(generation: int) -> str:
+    """Return the name of the file that says which notes are indexed."""
+    return f"notes.{generation}.npy"
+
+
+def read_manifest(directory: Path) -> Manifest | None:
+    """Return the manifest, `None` when there is none or it has another format.
+
+    Raises `StoreDamaged` when it cannot be read.
+    """
+    path = directory / MANIFEST
+    try:
+        found: Any = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise StoreDamaged(path, f"is not JSON ({error})") from error
+    if isinstance(found, dict) and isinstance(found.get("format"), int) and found["format"] != FORMAT:
+        return None
+    try:
+        return cattrs.structure(found, Manifest)
+    except (cattrs.BaseValidationError, TypeError, ValueError) as error:
+        raise StoreDamaged(path, "lacks the keys of a manifest") from error
+
+
+def verify_files(directory: Path, manifest: Manifest) -> None:
+    """Raise `StoreDamaged` unless every data file has the size and hash it was written with."""
+    expected = {vectors_name(manifest.generation), notes_name(manifest.generation)}
+    if set(manifest.files) != expected:
+        raise StoreDamaged(directory / MANIFEST, "does not name its data files")
+    for name, written in manifest.files.items():
+        path = directory / name
+        if not path.is_file():
+            raise StoreDamaged(path, "is missing")
+        if path.stat().st_size != written.size:
+            raise StoreDamaged(path, f"has {path.stat().st_size} bytes instead of {written.size}")
+        if describe_file(path) != written:
+            raise StoreDamaged(path, "has other bytes than were written")
+
+
+def describe_file(path: Path) -> DataFile:
+    """Return size and SHA-256 of a file."""
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        return DataFile(stream.tell(), digest)
+
+
+def write_generation(
+    directory: Path,
+    embedder: EmbedderIdentity,
+    chunks: int,
+    write_vectors: Callable[[Path], None],
+    write_notes: Callable[[Path], None],
+) -> Manifest:
+    """Write the next generation, point the manifest to it and delete all others; return the manifest.
+
+    Raises whatever writing raises; the store then still has the generation it had.
+    """
+    generation = _next_generation(directory)
+    vectors, notes = directory / vectors_name(generation), directory / notes_name(generation)
+    write_vectors(vectors)
+    write_notes(notes)
+    files = {path.name: describe_file(path) for path in (vectors, notes)}
+    manifest = Manifest(FORMAT, embedder, chunks, generation, files)
+    staged = directory / f"{MANIFEST}.new"
+    staged.write_text(json.dumps(cattrs.unstructure(manifest), indent=1) + "\n", encoding="utf-8")
+    staged.replace(directory / MANIFEST)
+    for name in list_data_files(directory):
+        if name not in files:
+            (directory / name).unlink(missing_ok=True)
+    return manifest
+
+
+def list_data_files(directory: Path) -> list[str]:
+    """Return the names of the data files of all generations."""
+    return sorted(path.name for path in directory.iterdir() if _DATA_FILE.fullmatch(path.name))
+
+
+def _next_generation(directory: Path) -> int:
+    """Return a number above every generation on disk, so that no file in use is overwritten."""
+    found = [0]
+    for name in list_data_files(directory):
+        match = _DATA_FILE.fullmatch(name)
+        assert match is not None
+        found.append(int(match[1]))
+    return max(found) + 1
+
+
+_STAMP_ROW: Final = np.dtype([("serial", np.uint64), ("stamp", np.uint64)])
+_STAMPS: Final = "stamps.*.npy"
+
+
+def write_stamps(directory: Path, generation: int, stamps: Mapping[int, int]) -> None:
+    """Keep a stamp per note beside a generation, for a store whose own stamps mean something else.
+
+    Raises `OSError`.
+    """
+    path = directory / _STAMPS.replace("*", str(generation))
+    np.save(path, np.array(list(stamps.items()), _STAMP_ROW))
+    for other in directory.glob(_STAMPS):
+        if other != path:
+            other.unlink(missing_ok=True)
+
+
+def read_stamps(directory: Path, generation: int) -> dict[int, int]:
+    """The stamps that were kept beside a generation; nothing where they are missing or unreadable."""
+    try:
+        rows = np.load(directory / _STAMPS.replace("*", str(generation)), allow_pickle=False)
+        return dict(rows.tolist())
+    except (OSError, ValueError, TypeError, EOFError):
+        return {}
+
+
+def quarantine_store(directory: Path, damaged: Path) -> Path:
+    """Quarantine: move every file of the store aside, bytes intact; return the new path of the damaged one.
+
+    Where the damaged file is missing, the manifest that names it stands for it.
+    """
+    now = datetime.now(UTC)
+    moved = {
+        name: quarantine(directory / name, now)
+        for name in (MANIFEST, *list_data_files(directory))
+        if (directory / name).exists()
+    }
+    return moved.get(damaged.name) or moved[MANIFEST]

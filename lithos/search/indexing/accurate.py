@@ -1,0 +1,316 @@
+"""The accurate tier: a second vector index, filled in the background with a transformer's vectors.
+
+Every note is searchable by its static vectors when it is acknowledged; the transformer follows, newest notes
+first, in one task that has one thread. Queries change to the accurate vectors once `Coverage` has enough, and
+then a note without current ones is compared by its static vectors. What is kept on disk is checked against
+the notes' stamps at the start, so that an interrupted run goes on where it was saved last. Nothing here is on
+the way of a write, and no failure here is one of the static tier, which goes on answering.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal
+
+import attrs
+import numpy as np
+import trio
+from attrs import define, field, frozen
+
+from lithos.actors.blocking import BackgroundThread, Threads
+from lithos.actors.indexing.messages import Upsert
+from lithos.catalogue.catalogue import Catalogue
+from lithos.core.errors import IndexFailed
+from lithos.core.text.chunk import ChunkSizes
+from lithos.search.index.chunk_rows import VectorEntry
+from lithos.search.index.embedder import EmbedderUnavailable, Matrix
+from lithos.search.index.transformer import is_installed
+from lithos.search.index.vector_files import read_stamps, write_stamps
+from lithos.search.index.vectors import VectorIndex
+from lithos.search.indexing.coverage import Coverage, NoteText, Progress
+from lithos.search.indexing.ports import EmbeddedNotes, VectorPort, digest_texts
+from lithos.search.indexing.repair import LOOK_SLICE, load_note
+from lithos.search.indexing.tiers import STATIC, TIER, QueryEmbedder, TieredNotes
+from lithos.stores.notes.files import NoteFiles
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.accurate")
+
+#: Below the directory of the static vectors.
+ACCURATE: Final = "accurate"
+
+#: Chunks of the notes taken at once: half a second of work, which is lost when the process ends.
+CHUNKS_AT_ONCE: Final = 48
+#: Chunks of one call into a thread: some 60 ms, for which a stop has to wait.
+CHUNKS_A_CALL: Final = 8
+#: A snapshot takes a second for 50,000 chunks: saving takes at most a twentieth of the time.
+SAVE_SHARE: Final = 20.0
+SAVE_LEAST: Final = 1.0
+#: Seconds after which what came in singly is saved.
+SAVE_IDLE: Final = 60.0
+#: Seconds until something that failed is tried again: a full disk, a note that cannot be read, the model.
+RETRY: Final = 30.0
+
+
+@frozen(eq=False)
+class _Opened:
+    """The tier once its model is loaded."""
+
+    notes: TieredNotes
+    coverage: Coverage
+
+
+@define(eq=False, slots=False)
+class AccurateTier:
+    """Fills the accurate vectors, saves them, and says whether queries go to them."""
+
+    _port: VectorPort
+    _catalogue: Catalogue
+    _files: NoteFiles
+    #: Raises `EmbedderUnavailable`.
+    _load: Callable[[], QueryEmbedder]
+    _directory: Path
+    _wanted: Literal["auto", "accurate"]
+    #: That of all vaults of the process.
+    _thread: BackgroundThread
+    _reading: Threads = field(factory=Threads, init=False)
+    _opened: _Opened | None = field(default=None, init=False)
+    _token: trio.lowlevel.TrioToken | None = field(default=None, init=False)
+    _woken: trio.Event = field(factory=trio.Event, init=False)
+    _saved_at: float = field(default=-math.inf, init=False)
+    _save_took: float = field(default=0.0, init=False)
+    #: Chunks embedded since the last save.
+    _unsaved: int = field(default=0, init=False)
+    #: When a save that failed is tried again.
+    _save_again: float = field(default=-math.inf, init=False)
+    #: Why the tier cannot be used, until it can.
+    reason: str | None = field(default=None, init=False)
+    #: Set once there is nothing more to wait for: every note was embedded, or the tier cannot be used.
+    settled: trio.Event = field(factory=trio.Event, init=False)
+
+    @property
+    def answering(self) -> TieredNotes | None:
+        """What queries go to; None: to the static vectors."""
+        opened = self._opened
+        if opened is None or not opened.coverage.is_enough or self.reason is not None:
+            return None
+        return opened.notes
+
+    def progress(self) -> Progress:
+        """The tier that answers, and how far this one is."""
+        target = self._port.target
+        total = target.vectors.chunk_total if target is not None else 0
+        done, total = self._opened.coverage.counts() if self._opened is not None else (0, total)
+        return Progress(STATIC if self.answering is None else TIER, done, total)
+
+    async def run(self, static: trio.Event) -> None:
+        """Background task: once the static tier is `static` and has notes, embed them, for good.
+
+        Nothing is loaded before there is a note.
+        """
+        await static.wait()
+        target = self._port.target
+        # Without a static model there is nothing to fall back on, nor a count of what is to be done.
+        if target is None or (self._wanted == "auto" and not is_installed()):
+            self.settled.set()
+            return
+        self._token = trio.lowlevel.current_trio_token()
+        self._port.on_applied = self._take_change
+        if self._wanted == "auto":  # who asks for the tier is told at once what it lacks
+            while not target.vectors.chunk_total:
+                self.settled.set()
+                await self._wait(math.inf)
+        try:
+            # Not in the background thread, whose priority the threads of the model would inherit.
+            opened = self._opened = await self._reading.run(partial(self._open, target))
+        except EmbedderUnavailable as problem:
+            self.reason = problem.reason
+            self._port.on_applied = None
+            log.error("accurate embeddings unavailable", reason=problem.reason)
+            self.settled.set()
+            return
+        await self._plan(target, opened)
+        await self._fill(opened)
+
+    def _open(self, target: EmbeddedNotes) -> _Opened:
+        embedder = self._load()
+        try:
+            vectors = VectorIndex.open(self._directory, embedder.identity)
+        except OSError as failure:
+            log.error("accurate vectors cannot be read", reason=str(failure))
+            vectors = VectorIndex(self._directory, embedder.identity)
+        if vectors.quarantined is not None:
+            log.warning("damaged accurate vectors set aside", path=str(vectors.quarantined))
+        coverage = Coverage(lambda: target.vectors.chunk_total, vectors.stamp_of)
+        return _Opened(TieredNotes(embedder, vectors, target, coverage.stale, self._note_failure), coverage)
+
+    def _take_change(self, notes: Sequence[NoteText], removals: Sequence[int]) -> None:
+        """What the static index took; called in its thread."""
+        if self._opened is not None:
+            self._opened.coverage.change(notes, removals)
+        assert self._token is not None
+        try:
+            self._token.run_sync_soon(self._wake)
+        except trio.RunFinishedError:
+            log.debug("a change after the end of the event loop")
+
+    def _note_failure(self, failure: IndexFailed) -> None:
+        """The model failed; it is tried again later. Called in any thread."""
+        log.error("the accurate model failed", reason=str(failure))
+        self.reason = str(failure)
+
+    def _wake(self) -> None:
+        self._woken.set()
+
+    async def _wait(self, until: float) -> None:
+        """Wait for a change, or until a time."""
+        with trio.move_on_at(until):
+            await self._woken.wait()
+        self._woken = trio.Event()
+
+    async def _plan(self, target: EmbeddedNotes, opened: _Opened) -> None:
+        """Compare what was kept on disk with the notes."""
+        times = []
+        for number, entry in enumerate(self._catalogue):
+            if number % LOOK_SLICE == LOOK_SLICE - 1:
+                await trio.lowlevel.checkpoint()
+            times.append((entry.note.updated_at, entry.serial))
+
+        def compare() -> None:
+            coverage, vectors = opened.coverage, opened.notes.vectors
+            sizes = target.vectors.sizes()
+            order = [serial for _, serial in sorted(times) if serial in sizes]
+            notes = [NoteText(serial, *sizes[serial]) for serial in order]
+            held = vectors.stamps()
+            stamps = read_stamps(self._directory, vectors.generation) if held else {}
+            known = {serial: stamp for serial, stamp in stamps.items() if serial in held}
+            coverage.plan(notes, known, held.keys() - sizes.keys())
+
+        await self._thread.run(compare)
+        log.info("accurate embeddings", **attrs.asdict(self.progress()))
+
+    async def _fill(self, opened: _Opened) -> None:
+        """Embed what is lacking, for ever."""
+        coverage, vectors = opened.coverage, opened.notes.vectors
+        retry = trio.current_time() + RETRY
+        while True:
+            if self.reason is not None:
+                await self._try_again(opened.notes.embedder)
+                continue
+            try:
+                await self._embed(opened, coverage.take(CHUNKS_AT_ONCE))
+            except IndexFailed as failure:
+                self._note_failure(failure)
+                coverage.retry()
+                continue
+            if coverage.is_complete and not self.settled.is_set():
+                log.info("accurate embeddings complete", **attrs.asdict(self.progress()))
+                self.settled.set()
+            if vectors.dirty and trio.current_time() >= self._save_due():
+                await self.save()
+            if coverage.is_drained:
+                # What is to be done though nothing changes.
+                again = math.inf if coverage.is_complete else retry
+                await self._wait(min(again, self._save_due() if vectors.dirty else math.inf))
+            if trio.current_time() >= retry:
+                coverage.retry()
+                retry = trio.current_time() + RETRY
+
+    async def _try_again(self, embedder: QueryEmbedder) -> None:
+        await trio.sleep(RETRY)
+        try:
+            await self._thread.run(partial(embedder.encode, ["a probe"]))
+        except IndexFailed as failure:
+            self._note_failure(failure)
+        else:
+            self.reason = None
+
+    async def _embed(self, opened: _Opened, serials: Sequence[int]) -> None:
+        """Bring these notes up to date. Raises `IndexFailed`."""
+        vectors = opened.notes.vectors
+        if not serials:
+            return
+        entries = {serial: self._catalogue.at_serial(serial) for serial in serials}
+        gone = [serial for serial, entry in entries.items() if entry is None]
+        present = [entry for entry in entries.values() if entry is not None]
+        style = self._catalogue.style
+        loaded = await self._reading.run(lambda: [load_note(self._files, entry, style) for entry in present])
+        upserts = [upsert for upsert in loaded if upsert is not None]
+        texts = await self._thread.run(lambda: [_texts_of(self._port.sizes, upsert) for upsert in upserts])
+        changed = [
+            (upsert.entry.serial, digest, of_note)
+            for upsert, (of_note, digest) in zip(upserts, texts, strict=True)
+            if vectors.stamp_of(upsert.entry.serial) != digest
+        ]
+        wanted = [text for *_, of_note in changed for text in of_note]
+        rows = await self._encode(opened.notes.embedder, wanted)
+        vector_entries, begin = [], 0
+        for serial, digest, of_note in changed:
+            end = begin + len(of_note)
+            vector_entries.append(VectorEntry(serial, digest, rows[begin:end]))
+            begin = end
+        if vector_entries or gone:
+            await self._thread.run(lambda: vectors.apply(vector_entries, gone))
+            self._unsaved += len(rows)
+        for serial in gone:
+            opened.coverage.filled(serial, None)
+        for upsert in upserts:
+            opened.coverage.filled(upsert.entry.serial, self._port.expected(upsert.entry))
+
+    async def _encode(self, embedder: QueryEmbedder, texts: Sequence[str]) -> Matrix:
+        """The rows of these texts, some at a time, those of about one length together."""
+        rows = np.zeros((len(texts), embedder.identity.dims), np.float32)
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        for start in range(0, len(order), CHUNKS_A_CALL):
+            some = order[start : start + CHUNKS_A_CALL]
+            rows[some] = await self._thread.run(partial(embedder.encode, [texts[i] for i in some]))
+        return rows
+
+    def _save_due(self) -> float:
+        pause = max(SAVE_LEAST, SAVE_SHARE * self._save_took)
+        if self._unsaved <= CHUNKS_AT_ONCE:
+            pause = max(pause, SAVE_IDLE)
+        return max(self._saved_at + pause, self._save_again)
+
+    async def save(self) -> None:
+        """Write a snapshot, from which an interrupted run goes on; a failure means a later try."""
+        opened = self._opened
+        if opened is None:
+            return
+        begun = trio.current_time()
+        # Taken before the vectors: a stamp that is kept is one whose vectors are.
+        stamps = opened.coverage.stamps()
+        try:
+            await self._thread.run(partial(_save, opened.notes.vectors, self._directory, stamps))
+        except (IndexFailed, OSError) as failure:
+            log.error("accurate vectors not saved", reason=str(failure), next_try_s=RETRY)
+            self._save_again = trio.current_time() + RETRY
+            return
+        self._saved_at = trio.current_time()
+        self._save_took, self._unsaved = self._saved_at - begun, 0
+
+    async def close(self) -> None:
+        """Save, and release the memory; the task must have ended."""
+        await self.save()
+        self._port.on_applied = None
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.notes.vectors.close()
+
+
+def _save(vectors: VectorIndex, directory: Path, stamps: Mapping[int, int]) -> None:
+    """Raises `IndexFailed` and `OSError`."""
+    if vectors.dirty:
+        vectors.save()
+    if vectors.generation:
+        write_stamps(directory, vectors.generation, stamps)
+
+
+def _texts_of(sizes: ChunkSizes, upsert: Upsert) -> tuple[list[str], int]:
+    """What is embedded of a note, and its digest."""
+    chunks = sizes.chunks(upsert.document.note.title, upsert.document.content)
+    texts = [chunk.embedded for chunk in chunks]
+    return texts, digest_texts(texts)

@@ -1,0 +1,302 @@
+"""An indexer: the one actor that changes one search index; and read your writes for searches.
+
+It applies what the writer passes on, batch by batch, in a worker thread. A failing index refuses
+the batch but stays alive; `converge` then compares what the index holds with what it should hold
+and repairs the difference (reconciliation). A cold start is the same comparison.
+
+An index whose commits are expensive may linger over a batch (debounce); a caller that needs it current says
+so, with `hurry` or, as searches do, by waiting for `caught_up`. That wait is only for what was promised,
+that is acknowledged before the search began: the publisher acknowledges a change before a slow index has it
+while there are no searches, and while there are (`is_in_demand`) once all have it, so that searches hardly
+ever wait for a commit. Then a change does not linger either. `Visibility` is that wait for both indexes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import trio
+from attrs import frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.indexing.messages import (
+    Hurry,
+    Index,
+    Indexed,
+    IndexMailbox,
+    IndexMessage,
+    Removal,
+    Upsert,
+    spread,
+)
+from lithos.actors.kit import Envelope, Inbox, Mailbox, ShuttingDown, run_batches
+from lithos.actors.writing.ports import PATIENCE
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import IndexFailed
+from lithos.search.indexing.repair import REPAIR_SLICE, Repair
+from lithos.stores.notes.files import NoteFiles
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.indexer")
+
+#: Queued changes at most; when the index is slower than the writer, the writer waits (backpressure).
+CAPACITY = 256
+BATCH = 64
+REPAIR_DELAY = 5.0
+#: While a program writes many notes in a row a batch lingers so many times as long, for as many seconds more.
+GATHERING = 10.0
+GATHERING_LASTS = 3.0
+#: Seconds after a search in which the next one is expected.
+DEMAND = 1.0
+
+
+class Indexer:
+    """The actor that owns one search index: batches, freshness, repair, health."""
+
+    def __init__(
+        self,
+        name: str,
+        index: Index,
+        catalogue: Catalogue,
+        files: NoteFiles,
+        blocking: Blocking,
+        *,
+        reading: Blocking | None = None,
+        repair_slice: int = REPAIR_SLICE,
+        batch: int = BATCH,
+        linger: float = 0.0,
+        on_behind: Callable[[str | None], None] = lambda _: None,
+    ) -> None:
+        """`reading` prefetches the next notes of a repair while others are indexed.
+
+        `linger`: seconds a batch waits for more changes unless it is hurried. `on_behind` is the callback
+        with the reason why the index lacks accepted changes (is stale), and None once it has them.
+        """
+        self.name = name
+        self.mailbox: IndexMailbox = Mailbox(name, CAPACITY)
+        self.index = index
+        self._catalogue = catalogue
+        self._blocking = blocking
+        self._repair = Repair(
+            name, index, self.mailbox, catalogue, files, blocking, reading or blocking, repair_slice
+        )
+        self._batch = batch
+        self._linger = linger
+        self._gathers_until = -math.inf
+        self._on_behind = on_behind
+        #: The last change that was accepted, and the last that was promised to searches: high-water marks,
+        #: since messages are served in order.
+        self._newest: Envelope[IndexMessage, Indexed] | None = None
+        self._promised: Envelope[IndexMessage, Indexed] | None = None
+        self._searched_at = -math.inf
+        #: Passed by the searches that waited, one a turn of the event loop.
+        self._resuming = trio.Lock()
+        #: Up to which change a flush has been requested.
+        self._hurried: Envelope[IndexMessage, Indexed] | None = None
+        #: A change that a search has waited for until its timeout.
+        self._late: Envelope[IndexMessage, Indexed] | None = None
+        #: Why a batch is missing, until a comparison has found everything there.
+        self._lacking: str | None = None
+        self._stale = trio.Event()
+        self._is_converged = False
+        self._converging = trio.Event()
+        self._has_ended = False
+        #: Why the index will never be ready; changes are then refused instead of deferred.
+        self.unusable: str | None = None
+        #: Why the last batch failed, until one succeeds.
+        self.failure: str | None = None
+
+    @property
+    def is_converged(self) -> bool:
+        """True when the index held all notes at the last comparison and no batch failed since."""
+        return self._is_converged
+
+    async def converged(self) -> None:
+        """Wait until the index holds every note."""
+        while not self._is_converged:
+            await self._converging.wait()
+
+    async def accept(self, change: Upsert | Removal) -> Envelope[IndexMessage, Indexed]:
+        """Enqueue a change; returns the future of its reply.
+
+        While searches come in it does not linger: its caller waits for this index too.
+        """
+        self._newest = envelope = await self.mailbox.post(change)
+        if self.is_in_demand:
+            self.hurry()
+        return envelope
+
+    def promise(self, envelope: Envelope[IndexMessage, Indexed]) -> None:
+        """Have `caught_up` wait for an accepted change from now on: it is about to be acknowledged."""
+        self._promised = envelope
+
+    def note_search(self) -> None:
+        """Record a search: more are expected soon (`is_in_demand`)."""
+        self._searched_at = trio.current_time()
+
+    @property
+    def is_in_demand(self) -> bool:
+        """Whether it was searched within the last second, and is worth waiting for: not late already."""
+        return self._late is None and trio.current_time() - self._searched_at < DEMAND
+
+    def gather(self) -> None:
+        """Expect many more changes soon, as of an import: fewer and larger batches, unless one is hurried."""
+        self._gathers_until = trio.current_time() + GATHERING_LASTS
+
+    def _linger_now(self) -> float:
+        return self._linger * (GATHERING if trio.current_time() < self._gathers_until else 1.0)
+
+    def hurry(self) -> None:
+        """Flush: have what was accepted applied without lingering, as a caller waits for it."""
+        newest = self._newest
+        if not self._linger or newest is None or newest.done.is_set() or newest is self._hurried:
+            return
+        self._hurried = newest
+        self.mailbox.nudge(Hurry())  # a full mailbox is a full batch, which does not linger
+
+    async def caught_up(self, deadline: float) -> None:
+        """Read your writes: wait until the index has applied, or refused, every change promised before this.
+
+        At the deadline (in trio's time) the index is reported as behind, until it has them.
+        """
+        promised = self._promised
+        if promised is None or promised.done.is_set():
+            return
+        self.hurry()
+        with trio.move_on_at(deadline):
+            await promised.done.wait()
+            async with self._resuming:  # handed on in the next turn: all at once they would be a long one
+                pass
+        if not promised.done.is_set():
+            log.warning("index is late", index=self.name, waiting=self.mailbox.depth)
+            self._late = promised
+            self._tell_behind()
+
+    def _tell_behind(self) -> None:
+        late = None if self._late is None else f"The {self.name} index is late: it still takes in changes."
+        self._on_behind(self._lacking or late)
+
+    def _note_progress(self) -> None:
+        if self._late is not None and self._late.done.is_set():
+            self._late = None
+            self._tell_behind()
+
+    def mark_stale(self) -> None:
+        """Schedule a repair: have the index compared with the catalogue."""
+        self._is_converged = False
+        self._stale.set()
+
+    async def start(self, inbox: Inbox[IndexMessage], *, task_status: trio.TaskStatus[None]) -> None:
+        """Serve changes until the mailbox closes."""
+        self.mark_stale()
+        task_status.started()
+        try:
+            await run_batches(
+                inbox,
+                self._flush,
+                size=self._batch,
+                linger=self._linger_now,
+                is_urgent=lambda message: isinstance(message, Hurry),
+                on_served=self._note_progress,
+                limit=600.0,
+                stats=self.mailbox.stats,
+            )
+        except BaseException as crash:
+            self._lacking = f"its indexer ended with {type(crash).__name__} and is started again"
+            self.mark_stale()  # the batch it died with may be missing
+            self._tell_behind()
+            raise
+        self._has_ended = True
+        self._stale.set()
+
+    async def converge(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Background task: repair the index whenever it is stale; `started` after the first attempt.
+
+        An index that refuses does not hold up the start (docs/spec/lifecycle.md §1): searches say why they
+        are degraded, until a later attempt succeeds.
+        """
+        try:
+            while True:
+                await self._stale.wait()
+                if self._has_ended:
+                    return
+                self._stale = trio.Event()
+                if not self.index.is_ready():
+                    continue  # it is marked stale when it becomes ready
+                if not await self._repair.run():
+                    task_status.started()
+                    task_status = trio.TASK_STATUS_IGNORED
+                    await trio.sleep(REPAIR_DELAY)
+                    self._stale.set()
+                    continue
+                if not self._stale.is_set():
+                    self._is_converged = True
+                    self._lacking = None
+                    self._tell_behind()
+                    self._converging.set()
+                    self._converging = trio.Event()
+                    task_status.started()
+                    task_status = trio.TASK_STATUS_IGNORED
+        except ShuttingDown:
+            return
+
+    async def _flush(self, messages: Sequence[IndexMessage]) -> list[Indexed | Exception]:
+        if not self.index.is_ready():
+            self.mark_stale()
+            if self.unusable is not None:
+                return [IndexFailed(self.unusable)] * len(messages)
+            return [Indexed.DEFERRED] * len(messages)
+        latest: dict[int, Upsert | Removal] = {}
+        for message in spread(messages):
+            if isinstance(message, Removal):
+                latest[message.serial] = message
+            elif not message.repair or self._is_current(message.entry):
+                latest[message.entry.serial] = message
+        upserts = [message for message in latest.values() if isinstance(message, Upsert)]
+        removals = [message.serial for message in latest.values() if isinstance(message, Removal)]
+        try:
+            if latest:
+                await self._blocking.run(lambda: self.index.apply(upserts, removals))
+        except IndexFailed as failure:
+            log.error("index refused a batch", index=self.name, changes=len(latest), reason=str(failure))
+            self.failure = self._lacking = str(failure)
+            self._tell_behind()
+            self.mark_stale()
+            return [failure] * len(messages)
+        self.failure = None
+        return [Indexed.DONE] * len(messages)
+
+    def _is_current(self, entry: Entry) -> bool:
+        current = self._catalogue.at_serial(entry.serial)
+        return current is not None and current.stamp == entry.stamp
+
+
+class FulltextIndexer(Indexer):
+    """The indexer of words."""
+
+
+class VectorIndexer(Indexer):
+    """The indexer of meaning."""
+
+
+@frozen
+class Visibility:
+    """Read-your-writes barrier: what searches await before they query an index."""
+
+    _words: FulltextIndexer
+    _meaning: VectorIndexer
+
+    async def reach(self, *, words: bool = True, meaning: bool = True) -> None:
+        """Wait until these indexes are current; returns at once while they are.
+
+        One that is late is not an error here: it refuses searches, with the reason, until it has caught up.
+        """
+        wanted = [
+            indexer for indexer, is_wanted in ((self._words, words), (self._meaning, meaning)) if is_wanted
+        ]
+        for indexer in wanted:
+            indexer.note_search()
+        deadline = trio.current_time() + PATIENCE
+        for indexer in wanted:
+            await indexer.caught_up(deadline)

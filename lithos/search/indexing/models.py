@@ -1,0 +1,57 @@
+"""The embedding models of a process: each is loaded once, however many vaults use it, and only ever read.
+
+A model stays as long as a vault holds it: the former one of a vault goes once its notes are embedded anew.
+A load that failed is not remembered, so that who tries again later loads again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
+
+from attrs import define, field
+
+from lithos.actors.blocking import BackgroundThread
+from lithos.search.index.embedder import Embedder
+from lithos.search.index.transformer import Transformer
+
+M = TypeVar("M")
+
+
+@define(eq=False)
+class Loaded(Generic[M]):
+    """What is in use, by what it was loaded for; any thread may ask, and waits while another one loads."""
+
+    _held: WeakValueDictionary[Hashable, M] = field(factory=WeakValueDictionary, init=False)
+    _loading: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def get(self, key: Hashable, load: Callable[[], M]) -> M:
+        """What is in use for `key`, else what `load` returns; raises what that raises. Blocks."""
+        with self._loading:
+            model = self._held.get(key)
+            if model is None:
+                model = self._held[key] = load()
+            return model
+
+
+@define(eq=False)
+class Models:
+    """The models of all vaults of a process; a server of one vault has its own."""
+
+    #: The one thread that embeds with a transformer: vaults take turns in it, a few chunks each.
+    embedding: BackgroundThread = field(factory=lambda: BackgroundThread("lithos-accurate"))
+    _static: Loaded[Embedder] = field(factory=Loaded, init=False)
+    _transformers: Loaded[Transformer] = field(factory=Loaded, init=False)
+
+    def static(self, load: Callable[[str], Embedder], name: str) -> Embedder:
+        """The static model of this name; raises what `load` does."""
+        return self._static.get(name, lambda: load(name))
+
+    def transformer(self, load: Callable[[int], Transformer], threads: int) -> Transformer:
+        """The transformer, computing with so many threads; the queries that it remembers are the caller's.
+
+        Raises what `load` does.
+        """
+        return self._transformers.get(threads, lambda: load(threads)).forgetful()

@@ -1,0 +1,365 @@
+"""Adapters from notes to the full-text index and the vectors, and batched vector queries.
+
+`FulltextPort` and `VectorPort` implement the indexers' `Index` port; the latter has two indexes while all
+notes are embedded with another model. `VectorQueries` answers queries in a worker thread, those of about
+the same time in one pass: a pass over all vectors takes as long for four queries as for one. It does not
+hold the interpreter (GIL) and pushes everything else out of a core's cache; meanwhile the event loop runs
+the full-text query on the other core. The first query starts a pass, later ones are in the next. The query
+is embedded in the same pass, which takes a transformer two milliseconds.
+
+Where a pass takes less than handing it to a thread and back, the event loop makes it: the first of those
+whose hits are wanted in the same turn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from typing import Final, Protocol
+
+import trio
+from attrs import define, field, frozen
+from outcome import Error, Outcome, Value, capture
+
+from lithos.actors.allocator import large_blocks_apart
+from lithos.actors.blocking import start_call
+from lithos.actors.indexing.messages import Upsert
+from lithos.catalogue.catalogue import Entry
+from lithos.catalogue.note_records import KeptEntities
+from lithos.core.context.dates import own_date
+from lithos.core.errors import IndexFailed
+from lithos.core.text.chunk import (
+    ChunkSizes,
+    dates_in_words,
+    headings_of,
+    spell_dates,
+)
+from lithos.core.text.markdown import strip_images
+from lithos.core.text.own_text import has_own_text
+from lithos.search.index.chunk_rows import ABREAST, VectorEntry, VectorHit, VectorQuery
+from lithos.search.index.embedder import Embedder, Matrix
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.index.fulltext_schema import FulltextEntry
+from lithos.search.index.vectors import VectorIndex
+from lithos.search.indexing.coverage import NoteText
+
+
+class FulltextPort:
+    """`Index` adapter of the full-text index: turns notes into its documents; the methods block."""
+
+    def __init__(self, index: FulltextIndex, sizes: ChunkSizes, entities: KeptEntities) -> None:
+        self.index = index
+        self._sizes = sizes
+        self._entities = entities
+
+    def is_ready(self) -> bool:
+        return True
+
+    def expected(self, entry: Entry) -> int:
+        return self._entities.stamped(entry.stamp, entry.note)[0]
+
+    def stamps(self) -> Mapping[int, int]:
+        return self.index.stamps()
+
+    def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
+        entries = [_index_entry(upsert, self._sizes, self._entities) for upsert in upserts]
+        with large_blocks_apart():
+            self.index.apply(entries, removals)
+
+
+def _index_entry(upsert: Upsert, sizes: ChunkSizes, kept: KeptEntities) -> FulltextEntry:
+    entry, note = upsert.entry, upsert.document.note
+    stamp, entities = kept.stamped(entry.stamp, note)
+    passages = sizes.chunks(note.title, upsert.document.content)
+    body = strip_images(upsert.document.content)
+    return FulltextEntry(
+        serial=entry.serial,
+        stamp=stamp,
+        id=note.id,
+        title=note.title,
+        headings=headings_of(body),
+        body=body,
+        entities=entities,
+        tags=note.all_tags,
+        author=note.author,
+        path=entry.path,
+        namespace=entry.namespace,
+        updated_at=note.updated_at,
+        passages=tuple(passage.indexed for passage in passages),
+        dates=dates_in_words(f"{note.title}\n{upsert.document.content}"),
+        aliases=note.aliases,
+        own=own_date(note.extra, note.title, entry.path, upsert.document.content),
+        has_text=has_own_text(upsert.document.content),
+    )
+
+
+def digest_texts(texts: Sequence[str]) -> int:
+    """A number that tells whether the same texts are embedded again, 63 bits."""
+    digest = hashlib.blake2b(digest_size=8)
+    for text in texts:
+        encoded = text.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8) + encoded)
+    return int.from_bytes(digest.digest()) >> 1
+
+
+@frozen
+class Wanted:
+    """A query: the `most` notes nearest to the text, of the notes `among` where they are given."""
+
+    text: str
+    most: int
+    threshold: float
+    among: Sequence[int] | None = None
+
+
+class Searched(Protocol):
+    """Vectors that answer queries; `find` blocks."""
+
+    @property
+    def is_accurate(self) -> bool:
+        """Whether they are those of the accurate tier, whose similarities weigh more."""
+
+    def find(self, wanted: Sequence[Wanted]) -> list[list[VectorHit]]:
+        """The hits of each query, best first; raises `IndexFailed`."""
+
+    def is_quick(self, wanted: Wanted) -> bool:
+        """Whether the event loop may call `find` with a query: it takes some tenths of a millisecond."""
+
+
+#: Chunks that are compared with a query, characters of one that are embedded, and notes that are ranked or
+#: looked up one by one, each in 0.3 ms.
+QUICK_CHUNKS: Final = 8_192
+QUICK_TEXT: Final = 1_000
+QUICK_NOTES: Final = 1_000
+
+
+@frozen
+class EmbeddedNotes:
+    """A model and the vectors made with it, which are never compared with those of another."""
+
+    embedder: Embedder
+    vectors: VectorIndex
+    is_accurate: bool = False
+
+    def find(self, wanted: Sequence[Wanted]) -> list[list[VectorHit]]:
+        """The hits of each query, best first; a text without a known word finds nothing."""
+        vectors = self.embedder.encode([each.text for each in wanted])
+        return search_all(self.vectors, vectors, wanted)
+
+    def is_quick(self, wanted: Wanted) -> bool:
+        """With few vectors, for a text of ordinary length."""
+        return (
+            self.vectors.chunk_total <= QUICK_CHUNKS
+            and len(wanted.text) <= QUICK_TEXT
+            and max(wanted.most, len(wanted.among or ())) <= QUICK_NOTES
+        )
+
+
+def search_all(
+    index: VectorIndex, vectors: Sequence[Matrix] | Matrix, wanted: Sequence[Wanted], spare: int = 0
+) -> list[list[VectorHit]]:
+    """The hits of each query with its vector, those without `among` in one pass; `spare` more of each."""
+    everywhere = [i for i, each in enumerate(wanted) if each.among is None]
+    together = [VectorQuery(vectors[i], wanted[i].most + spare, wanted[i].threshold) for i in everywhere]
+    found = dict(zip(everywhere, index.search_together(together), strict=True))
+    for i, each in enumerate(wanted):
+        if each.among is not None:
+            found[i] = index.search_among(vectors[i], each.among, each.threshold, each.most + spare)
+    return [found[i] for i in range(len(wanted))]
+
+
+class VectorPort:
+    """`Index` adapter of the vectors: `target` is brought up to date; `former` answers until then.
+
+    `former` gets the changes made meanwhile too (double write). Both are None before the model is loaded.
+    Only the event loop changes them; `apply` runs in a thread.
+    """
+
+    def __init__(self, sizes: ChunkSizes) -> None:
+        self.sizes = sizes
+        self.target: EmbeddedNotes | None = None
+        self.former: EmbeddedNotes | None = None
+        #: True while another index is being filled too, and needs a core for that.
+        self.leaves_a_core: Callable[[], bool] = lambda: False
+        #: Why the vectors lack changes that were accepted, if they do.
+        self.behind: str | None = None
+        #: Is told, in the thread of `apply`, what `target` took, before anybody else is.
+        self.on_applied: Callable[[Sequence[NoteText], Sequence[int]], None] | None = None
+
+    @property
+    def vectors(self) -> VectorIndex | None:
+        """The index that answers queries: `former` while there is one."""
+        answering = self.former or self.target
+        return answering.vectors if answering is not None else None
+
+    def tell_behind(self, reason: str | None) -> None:
+        """Record why the vectors are stale, so that searches refuse instead; None: they are current."""
+        self.behind = reason
+
+    def is_ready(self) -> bool:
+        return self.target is not None
+
+    def expected(self, entry: Entry) -> int:
+        return self.sizes.mix(entry.stamp)
+
+    def stamps(self) -> Mapping[int, int]:
+        assert self.target is not None
+        return self.target.vectors.stamps()
+
+    def apply(self, upserts: Sequence[Upsert], removals: Sequence[int]) -> None:
+        target, former = self.target, self.former
+        assert target is not None
+        self._embed(target, upserts, removals, self.on_applied)
+        if former is not None:
+            held = former.vectors.stamp_of
+            news = [upsert for upsert in upserts if held(upsert.entry.serial) != self._stamp(upsert)]
+            self._embed(former, news, removals)
+
+    def _embed(
+        self,
+        notes: EmbeddedNotes,
+        upserts: Sequence[Upsert],
+        removals: Sequence[int],
+        tell: Callable[[Sequence[NoteText], Sequence[int]], None] | None = None,
+    ) -> None:
+        documents = [upsert.document for upsert in upserts]
+        chunks = [self.sizes.chunks(document.note.title, document.content) for document in documents]
+        texts = [chunk.embedded for of_note in chunks for chunk in of_note]
+        vectors = notes.embedder.encode(texts, one_core=self.leaves_a_core())
+        entries: list[VectorEntry] = []
+        told: list[NoteText] = []
+        begin = 0
+        for upsert, of_note in zip(upserts, chunks, strict=True):
+            end = begin + len(of_note)
+            entries.append(VectorEntry(upsert.entry.serial, self._stamp(upsert), vectors[begin:end]))
+            if tell is not None:
+                digest = digest_texts(texts[begin:end])
+                told.append(NoteText(upsert.entry.serial, self._stamp(upsert), end - begin, digest))
+            begin = end
+        notes.vectors.apply(entries, removals)
+        if tell is not None:
+            tell(told, removals)
+
+    def _stamp(self, upsert: Upsert) -> int:
+        return self.expected(upsert.entry)
+
+
+#: Timeout of a query in seconds; a pass takes some milliseconds.
+PATIENCE: Final = 10.0
+
+
+@define(eq=False)
+class Asked:
+    """A query in flight, a future: the caller does other work first and then awaits the hits."""
+
+    _outcome: Outcome[list[VectorHit]] | None = None
+    #: Whether the accurate tier answers it, which is decided when it is asked.
+    is_accurate: bool = field(default=False, kw_only=True)
+    #: Has it answered on the event loop; None: a thread answers it.
+    _find_here: Callable[[Asked], Awaitable[None]] | None = field(default=None, kw_only=True)
+    _answered: trio.Event = field(factory=trio.Event, init=False)
+
+    async def hits(self) -> list[VectorHit]:
+        """The nearest notes, best first; can be taken once. Raises `IndexFailed` and what the search did."""
+        if self._find_here is not None:
+            await self._find_here(self)
+        if self._outcome is None:
+            with trio.move_on_after(PATIENCE):
+                await self._answered.wait()
+        if self._outcome is None:
+            raise IndexFailed(f"The vectors gave no answer within {PATIENCE:.0f} s; retry in a moment.")
+        return self._outcome.unwrap()
+
+    def answer(self, outcome: Outcome[list[VectorHit]]) -> None:
+        """Complete the query and wake its caller."""
+        self._outcome = outcome
+        self._answered.set()
+
+
+@frozen
+class _Waiting:
+    notes: Searched
+    wanted: Wanted
+    asked: Asked
+
+
+class VectorQueries:
+    """Batches queries into one pass at a time (request coalescing). Used on the event loop only."""
+
+    def __init__(self) -> None:
+        self._waiting: list[_Waiting] = []
+        self._is_passing = False
+        #: Those that the event loop answers, for the turn from when their hits are wanted.
+        self._quick: dict[Asked, _Waiting] = {}
+
+    def ask(
+        self, notes: Searched, text: str, most: int, threshold: float, among: Sequence[int] | None = None
+    ) -> Asked:
+        """Start a query for the `most` notes nearest to a text, of `among` where they are given."""
+        wanted = Wanted(spell_dates(text), most, threshold, among)
+        if notes.is_quick(wanted):
+            return Asked(is_accurate=notes.is_accurate, find_here=partial(self._find_here, notes, wanted))
+        asked = Asked(is_accurate=notes.is_accurate)
+        self._waiting.append(_Waiting(notes, wanted, asked))
+        if not self._is_passing:
+            self._start()
+        return asked
+
+    async def _find_here(self, notes: Searched, wanted: Wanted, asked: Asked) -> None:
+        """Answer a query and some that wait beside it for the same vectors, unless one of them has."""
+        self._quick[asked] = own = _Waiting(notes, wanted, asked)
+        try:
+            await trio.lowlevel.checkpoint()
+            if asked in self._quick:
+                others = (each for each in self._quick.values() if each.notes is notes and each is not own)
+                together = [own, *islice(others, ABREAST - 1)]
+                outcome = capture(notes.find, [each.wanted for each in together])
+                for each, answer in zip(together, _answers(outcome, len(together)), strict=True):
+                    del self._quick[each.asked]
+                    each.asked.answer(answer)
+        finally:
+            self._quick.pop(asked, None)
+
+    def _start(self) -> None:
+        """Start a pass with the waiting queries of the same vectors as the first."""
+        notes = self._waiting[0].notes
+        together = [each for each in self._waiting if each.notes is notes]
+        self._waiting = [each for each in self._waiting if each.notes is not notes]
+        self._is_passing = True
+
+        def finish(outcome: Outcome[list[list[VectorHit]]]) -> None:
+            self._is_passing = False
+            if self._waiting:
+                self._start()
+            _hand_out(together, outcome)
+
+        start_call(lambda: notes.find([each.wanted for each in together]), finish)
+
+
+def _hand_out(together: Sequence[_Waiting], outcome: Outcome[list[list[VectorHit]]]) -> None:
+    """Answer the queries of one pass, one a turn of the event loop.
+
+    Each searcher then ranks its hits, a millisecond or two. Woken at once, sixteen of them would be one turn
+    of 25 ms, and a write waits for many turns.
+    """
+    waiting = list(zip(together, _answers(outcome, len(together)), strict=True))[::-1]
+    token = trio.lowlevel.current_trio_token()
+
+    def answer_next() -> None:
+        each, answer = waiting.pop()
+        each.asked.answer(answer)
+        if waiting:
+            with suppress(trio.RunFinishedError):  # the event loop ends, and with it every waiter
+                token.run_sync_soon(answer_next)
+
+    answer_next()
+
+
+def _answers(outcome: Outcome[list[list[VectorHit]]], count: int) -> list[Outcome[list[VectorHit]]]:
+    """The outcome of a pass of so many queries, for each of them."""
+    if isinstance(outcome, Error):
+        return [Error(outcome.error) for _ in range(count)]
+    return [Value(hits) for hits in outcome.unwrap()]

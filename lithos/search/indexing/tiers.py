@@ -1,0 +1,77 @@
+"""Queries to two tiers of vectors: the accurate ones, and the static ones of notes that have no others.
+
+A similarity of one model is then compared with one of the other, which is why it is only done for the few
+notes of a vault that lack accurate vectors (`Coverage`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from attrs import evolve, frozen
+
+from lithos.core.errors import IndexFailed
+from lithos.search.index.chunk_rows import VectorHit
+from lithos.search.index.embedder import Embedder, Matrix
+from lithos.search.index.vectors import VectorIndex
+from lithos.search.indexing.ports import EmbeddedNotes, Wanted, search_all
+
+TIER: Final = "accurate"
+STATIC: Final = "static"
+
+
+class QueryEmbedder(Embedder, Protocol):
+    """An `Embedder` that remembers the vectors of queries."""
+
+    def encode_query(self, text: str) -> Matrix:
+        """The row of a query (dims,)."""
+
+
+@frozen(eq=False)
+class TieredNotes:
+    """Accurate vectors, and the static ones of the notes that have no current accurate ones (`Searched`)."""
+
+    embedder: QueryEmbedder
+    vectors: VectorIndex
+    static: EmbeddedNotes
+    stale: Callable[[], frozenset[int]]
+    on_failure: Callable[[IndexFailed], None]
+    is_accurate: bool = True
+
+    def find(self, wanted: Sequence[Wanted]) -> list[list[VectorHit]]:
+        """The hits of each query; by the static vectors alone when the model fails."""
+        try:
+            return self._find(wanted)
+        except IndexFailed as failure:
+            self.on_failure(failure)
+            return self.static.find(wanted)
+
+    def is_quick(self, wanted: Wanted) -> bool:
+        """Never: a transformer takes milliseconds."""
+        return False
+
+    def _find(self, wanted: Sequence[Wanted]) -> list[list[VectorHit]]:
+        # One by one: the vector of a query must not depend on who else asks, which int8 activations make it.
+        vectors = [self.embedder.encode_query(each.text) for each in wanted]
+        # Taken before the scan: what becomes current meanwhile still counts by its static vectors.
+        stale = self.stale()
+        found = search_all(self.vectors, vectors, wanted, len(stale))
+        if not stale:
+            return found
+        others = self.static.find([_only(each, stale) for each in wanted])
+        return [_merge(found[i], others[i], stale, each.most) for i, each in enumerate(wanted)]
+
+
+def _only(wanted: Wanted, stale: frozenset[int]) -> Wanted:
+    """The same query among stale notes."""
+    among = stale if wanted.among is None else stale.intersection(wanted.among)
+    return evolve(wanted, among=list(among))
+
+
+def _merge(
+    accurate: Sequence[VectorHit], static: Sequence[VectorHit], stale: frozenset[int], most: int
+) -> list[VectorHit]:
+    """Stale notes by their static hits, all others by their accurate ones; best first, ties by serial."""
+    hits = [*(hit for hit in accurate if hit.serial not in stale), *static]
+    return sorted(hits, key=lambda hit: (-hit.similarity, hit.serial))[:most]

@@ -1,0 +1,293 @@
+"""`/console/search`: what an agent gets for a query, in any mode, and why; two modes side by side.
+
+A keystroke fetches the results alone (`?partial=1`). It never retrieves: a retrieval leaves a receipt and
+teaches, so it waits until the form is submitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from attrs import evolve, field, frozen
+from quart import Blueprint, Response, request
+
+from lithos.core.errors import LithosError
+from lithos.core.text.snippet import Terms, mark_matches
+from lithos.front.console.console import Console, Refused
+from lithos.front.console.formats import plural, readable, whole
+from lithos.search.index.fulltext_schema import Filters
+from lithos.search.service.explaining import Explained, Explanation
+from lithos.search.service.search import MODES, Search, SearchRequest
+from lithos.services.notes.history import NoteHistory
+
+RETRIEVE: Final = "retrieve"
+ALL_MODES: Final = (*MODES, RETRIEVE)
+LIMITS: Final = (10, 25, 50)
+#: Contradictions next to results that are shown, and the keys of their notes.
+MOST_CONFLICTS: Final = 50
+ENDS: Final = ("from_id", "to_id")
+#: Characters of a snippet, by how many results there are.
+WHOLE_SNIPPET: Final = 1_000
+SHORT_SNIPPET: Final = 360
+COMPARED_SNIPPET: Final = 160
+#: Differences between scores that are rounding.
+_SAME: Final = 1e-6
+#: What filters a mode does not know.
+_UNKNOWN: Final[Mapping[str, tuple[str, ...]]] = {
+    RETRIEVE: ("author", "entities", "threshold", "seed_ids"),
+    **dict.fromkeys(MODES, ("namespace", "task_id")),
+}
+FILTERS: Final = (
+    "tags", "path_prefix", "author", "namespace", "entities", "threshold", "seed_ids", "task_id"
+)  # fmt: skip
+_NAMES: Final = {
+    "author": "the author", "entities": "entities", "threshold": "the threshold", "seed_ids": "start notes",
+    "namespace": "the namespace", "task_id": "the task",
+}  # fmt: skip
+
+
+def add_routes(console: Console, app: Blueprint) -> None:
+    """Add the page."""
+    app.get("/search", endpoint="search")(SearchPage(console).show)
+
+
+@frozen(kw_only=True)
+class Asked:
+    """The form as it was submitted; `filters` has the texts of all its other fields by their names."""
+
+    q: str
+    mode: str
+    against: str
+    depth: int
+    limit: int
+    offset: int
+    filters: Mapping[str, str]
+
+    @classmethod
+    def read(cls, args: Mapping[str, str]) -> Asked:
+        """From a query string; what is no choice is the usual one."""
+        given = {name: args.get(name, "").strip() for name in ("mode", "against", "limit", "depth", "offset")}
+        mode, against, limit = given["mode"], given["against"], whole(given["limit"])
+        return cls(
+            q=args.get("q", ""),
+            mode=mode if mode in ALL_MODES else MODES[0],
+            against=against if against in ALL_MODES and against != mode else "",
+            depth=min(3, max(1, whole(given["depth"]) or 2)),
+            limit=limit if limit in LIMITS else LIMITS[0],
+            offset=whole(given["offset"]) or 0,
+            filters={name: args.get(name, "").strip() for name in FILTERS},
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing to look for."""
+        return not self.q.strip() and not (self.mode == "graph" and self.filters["seed_ids"])
+
+    def ignored_by(self, mode: str) -> list[str]:
+        """The filters that were given and that a mode does not know."""
+        return [_NAMES[name] for name in _UNKNOWN[mode] if self.filters[name]]
+
+    def arguments(self, mode: str) -> dict[str, Any]:
+        """Those of the tool that answers in a mode."""
+        texts = self.filters
+        wanted = {
+            "query": self.q,
+            "limit": self.limit,
+            "offset": self.offset or None,
+            "tags": _items(texts["tags"]),
+            "path_prefix": texts["path_prefix"] or None,
+        }
+        if mode == RETRIEVE:
+            return wanted | {
+                "namespace_filter": _items(texts["namespace"]),
+                "task_id": texts["task_id"] or None,
+                "surface_conflicts": True,
+            }
+        walk = {"seed_ids": _items(texts["seed_ids"]), "graph_depth": self.depth} if mode == "graph" else {}
+        return (
+            wanted
+            | walk
+            | {
+                "mode": mode,
+                "author": texts["author"] or None,
+                "entities": _items(texts["entities"]),
+                "threshold": _threshold(texts["threshold"]),
+            }
+        )
+
+
+#: One part of a score, as a piece of a bar: its name, where it begins and how long it is, 0..100, its value.
+Piece = tuple[str, float, float, float]
+
+
+@frozen(kw_only=True)
+class Row:
+    """One result: the tool's row, and why it is there."""
+
+    place: int
+    data: Mapping[str, Any]
+    why: Explanation | None
+    parts: Sequence[Piece]
+    #: What a retrieval adds to the score of the search: what the note was cited for.
+    memory: float | None = None
+
+
+@frozen(kw_only=True)
+class Column:
+    """The answer in one mode. Instead of rows a `refusal`, or a `hint` where nothing was asked."""
+
+    mode: str
+    rows: Sequence[Row] = ()
+    message: str = ""
+    refusal: str = ""
+    hint: str = ""
+    failed: Sequence[str] = ()
+    receipt_id: str | None = None
+    conflicts: Sequence[Mapping[str, Any]] = ()
+    ignored: Sequence[str] = ()
+    terms: Terms = field(factory=Terms)
+    status: int = 200
+    next_offset: int | None = None
+    #: The places of the notes in the other ranking, where there is one.
+    others: Mapping[str, int] | None = None
+
+    @property
+    def announcement(self) -> str:
+        """What is said to those who do not see the list."""
+        return self.refusal or self.hint or f"{plural(len(self.rows), 'result')} in mode {self.mode}"
+
+    def mark(self, text: str, most: int = WHOLE_SNIPPET) -> list[tuple[str, bool]]:
+        """A snippet in parts, with whether a word of the query matches there."""
+        return mark_matches(readable(text, most), self.terms)
+
+
+@frozen
+class SearchPage:
+    """The page and its results."""
+
+    _console: Console
+
+    async def show(self) -> Response:
+        """The page, or its results alone."""
+        asked, is_partial = Asked.read(request.args), "partial" in request.args
+        columns: list[Column] = []
+        if not asked.is_empty:
+            columns.append(await self._ask(asked, asked.mode, is_live=is_partial))
+            if asked.against:
+                columns.append(await self._ask(asked, asked.against, is_live=is_partial))
+        if len(columns) == 2:
+            other = columns[0]
+            places = (
+                None if other.refusal or other.hint else {row.data["id"]: row.place for row in other.rows}
+            )
+            columns[1] = evolve(columns[1], others=places)
+        return await self._console.show(
+            "search_results.html" if is_partial else "search.html",
+            status=max([200, *(column.status for column in columns)]) if not is_partial else 200,
+            asked=asked,
+            columns=columns,
+            **(await self._console.panels("search") if asked.is_empty else {}),
+            modes=ALL_MODES,
+            limits=LIMITS,
+            most=SHORT_SNIPPET if asked.limit > LIMITS[0] else WHOLE_SNIPPET,
+            compared_most=COMPARED_SNIPPET,
+            titles=await self._console.parts.get(NoteHistory).titles(
+                edge[end] for each in columns for edge in each.conflicts[:MOST_CONFLICTS] for end in ENDS
+            ),
+        )
+
+    async def _ask(self, asked: Asked, mode: str, *, is_live: bool) -> Column:
+        """The answer of the tool, and why."""
+        if mode == RETRIEVE and is_live:
+            hint = (
+                "Press Enter to retrieve. Each retrieval leaves a receipt, so typing alone retrieves nothing."
+            )
+            return Column(mode=mode, hint=hint)
+        try:
+            tool = "lithos_retrieve" if mode == RETRIEVE else "lithos_search"
+            told = asked.arguments(mode) | ({"prefix": True} if is_live else {})
+            answer = await self._console.call(tool, agent_id=self._console.agent, **told)
+        except Refused as refused:
+            return Column(mode=mode, refusal=refused.message, status=refused.status)
+        results = answer.get("results", [])
+        explained = await self._explain(asked, mode, [row["id"] for row in results], is_live=is_live)
+        return Column(
+            mode=mode,
+            rows=_rows(results, explained, mode, asked.offset),
+            message=str(answer.get("message", "")),
+            failed=[*answer.get("failed_backends", ()), *answer.get("failed_scouts", ())],
+            receipt_id=answer.get("receipt_id"),
+            conflicts=answer.get("conflicts", ()),
+            ignored=asked.ignored_by(mode),
+            terms=explained.terms,
+            next_offset=asked.offset + len(results) if len(results) >= asked.limit else None,
+        )
+
+    async def _explain(self, asked: Asked, mode: str, note_ids: Sequence[str], *, is_live: bool) -> Explained:
+        """Why; nothing where the search is not answered as it was a moment ago."""
+        is_search, told = mode != RETRIEVE, asked.arguments(mode)
+        wanted = SearchRequest(
+            query=asked.q,
+            mode=mode if is_search else "hybrid",
+            limit=asked.limit if is_search else asked.limit + asked.offset,
+            offset=asked.offset if is_search else 0,
+            threshold=told.get("threshold"),
+            filters=Filters(
+                tags=tuple(told["tags"] or ()),
+                author=told.get("author"),
+                path_prefix=told["path_prefix"],
+                entities=tuple(told.get("entities") or ()),
+            ),
+            seed_ids=tuple(told.get("seed_ids") or ()),
+            graph_depth=asked.depth,
+            prefix=is_live,
+        )
+        try:
+            return await self._console.parts.get(Search).explain(wanted, note_ids)
+        except LithosError:
+            return Explained()
+
+
+def _rows(results: Sequence[Mapping[str, Any]], explained: Explained, mode: str, offset: int) -> list[Row]:
+    highest = max((float(row["score"]) for row in results), default=0.0)
+    longest = max(highest, 1.0) if mode in ("hybrid", RETRIEVE) else highest
+    rows = []
+    for place, row in enumerate(results, start=offset + 1):
+        why = explained.by_id.get(row["id"])
+        memory = None
+        if mode == RETRIEVE and why is not None and abs(row["score"] - why.score) > _SAME:
+            memory = row["score"] - why.score
+        rows.append(Row(place=place, data=row, why=why, parts=_parts(why, memory, longest), memory=memory))
+    return rows
+
+
+def _parts(why: Explanation | None, memory: float | None, longest: float) -> list[Piece]:
+    """The parts of a score as pieces of a bar."""
+    if why is None or longest <= 0:
+        return []
+    if why.walk is not None:
+        named = list(zip(("links", "distance", "meaning"), why.walk.parts, strict=True))
+    else:
+        legs = (("words", why.words), ("meaning", why.meaning), ("lead", why.lead))
+        named = [(name, leg.part) for name, leg in legs if leg is not None]
+    named += [("memory", memory)] if memory is not None and memory > 0 else []
+    parts, start = list[Piece](), 0.0
+    for name, value in named:
+        length = 100 * value / longest
+        if length > 0:
+            parts.append((name, round(start, 2), round(length, 2), value))
+            start += length
+    return parts
+
+
+def _items(text: str) -> list[str] | None:
+    """A list as people write it: separated by commas; None without any."""
+    return [part.strip() for part in text.split(",") if part.strip()] or None
+
+
+def _threshold(text: str) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        return None

@@ -1,0 +1,91 @@
+"""Mixing: where hits among other files of the vault stand between the notes of one answer.
+
+Scores of two indexes cannot be compared: each has its own frequencies of words. The probability that a hit
+answers (`lithos.search.ranking.match`) can. The numbers below were chosen on the development collections, and
+on questions about other files (`bench/attachments.py` of ee169747): of these 76 of 100 are
+answered among ten rows and 50 by the first, where 85 are by the three places that may be shown at all; nDCG
+of questions about notes falls by 0.2 and 0.3 of 100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import frozen
+
+from lithos.search.ranking.match import CANDIDATES
+
+#: Of ten rows so many at most are no notes.
+MOST_MIXED: Final = 3
+#: A hit stands before notes whose chance is below its own by this factor, if its own is at least this.
+LEAD: Final = 1.5
+LEAST: Final = 0.06
+#: Behind all, in the last rows of a full page: so many, from this chance on and not below the best note's.
+FULL: Final = 10
+MOST_LAST: Final = 2
+SLIGHT: Final = 0.02
+
+
+@frozen
+class Standing:
+    """A hit to be mixed: the probability that it answers (None: not known) and its score, both 0..1.
+
+    One that does not `lead` never stands before a note.
+    """
+
+    chance: float | None
+    score: float
+    leads: bool = True
+
+
+@frozen
+class Place:
+    """One row of a mixed answer: the hit with this number, which is a note or not, and its score."""
+
+    number: int
+    is_note: bool
+    score: float
+
+
+def mix(notes: Sequence[Standing], others: Sequence[Standing], limit: int) -> list[Place]:
+    """The rows of an answer of at most `limit`, notes in their own order, best first.
+
+    Three of ten rows are no notes at most, unless there are fewer notes. Scores never rise from row to row:
+    that of a hit among notes is its own as far as its neighbours leave it.
+    """
+    most = max(1, limit * MOST_MIXED // 10)
+    first = list(enumerate(others[:CANDIDATES]))
+    waiting = [each for each in first if each[1].leads and _chance(each[1]) >= LEAST][:most]
+    # Where it is not known how well notes answer, nothing stands before them.
+    best = [1.0 if note.chance is None else note.chance for note in notes]
+    for number in range(len(best) - 2, -1, -1):
+        best[number] = max(best[number], best[number + 1])
+    rows: list[Place] = []
+    for number, note in enumerate(notes[:limit]):
+        while waiting and _chance(waiting[0][1]) > LEAD * best[number]:
+            _append(rows, waiting.pop(0), note.score)
+        rows.append(Place(number, True, note.score))
+    del rows[limit:]
+    shown = {row.number for row in rows if not row.is_note}
+    slight = [each for each in first if _chance(each[1]) >= max((SLIGHT, *best[:1]))]
+    last = [each for each in (*waiting, *slight) if each[0] not in shown]
+    for each in dict.fromkeys(last[: min(MOST_LAST, most - len(shown))] if limit >= FULL else ()):
+        if len(rows) == limit:
+            del rows[max(place for place, row in enumerate(rows) if row.is_note)]
+        shown.add(each[0])
+        _append(rows, each, 0.0)
+    rest = (each for each in enumerate(others) if each[0] not in shown)
+    for each, _ in zip(rest, range(limit - len(rows)), strict=False):
+        _append(rows, each, 0.0)
+    return rows
+
+
+def _append(rows: list[Place], other: tuple[int, Standing], least: float) -> None:
+    number, standing = other
+    most = rows[-1].score if rows else 1.0
+    rows.append(Place(number, False, min(most, max(least, standing.score))))
+
+
+def _chance(standing: Standing) -> float:
+    return standing.chance or 0.0

@@ -1,0 +1,96 @@
+"""Cache lookups: notes that probably answer a question, and the best ones when none does (search §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
+
+from attrs import define, field, frozen
+
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.text.markdown import one_line
+from lithos.core.text.snippet import truncate
+from lithos.search.index.fulltext_schema import Filters
+from lithos.search.ranking.match import CANDIDATES
+from lithos.search.service.hybrid import LONGEST_QUERY, NOTHING_RANKED, HybridRanking, backend_failure
+from lithos.search.service.search import RankedRows, Search, SearchRequest
+
+#: Characters of the line that a candidate is shown with.
+LINE: Final = 120
+#: Rows of a ranking among which the candidates are found: some may be quarantined or without text.
+_LOOKED_AT: Final = 4 * CANDIDATES
+
+
+@frozen
+class CachedAnswer:
+    """A note that may answer a question, and the probability that it does."""
+
+    entry: Entry
+    probability: float
+
+
+@frozen
+class CacheCandidate:
+    """A note that a miss names, and one line of its best passage."""
+
+    entry: Entry
+    line: str
+
+
+@frozen
+class Answers:
+    """The notes that probably answer a question, best first, and the ranking they are from."""
+
+    likely: Sequence[CachedAnswer] = ()
+    ranking: HybridRanking = field(default=NOTHING_RANKED, repr=False)
+
+
+@define(eq=False)
+class AnswerFinder:
+    """Finds the answers of cache lookups by a hybrid search; records nothing."""
+
+    _search: Search
+    _catalogue: Catalogue
+
+    async def find(self, query: str, limit: int, tags: tuple[str, ...]) -> Answers:
+        """The best notes that probably answer a question, at most `limit`. Raises `SearchBackendFailed`.
+
+        Only the first three rows of a hybrid search are considered.
+        """
+        if not query.strip():
+            return Answers()
+        search = self._search
+        await search.reach_all()
+        await search.wait_for_meaning()
+        ranking = await search.hybrid.rank(query, Filters(tags=tags), CANDIDATES, search.threshold)
+        if ranking.failed:
+            raise backend_failure(ranking.message)
+        confidence = search.hybrid.confidence(ranking)
+        likely = [
+            CachedAnswer(entry, chance)
+            for serial, chance in list(search.hybrid.chances(ranking).items())[:limit]
+            if chance >= confidence and (entry := self._catalogue.at_serial(serial)) is not None
+        ]
+        return Answers(likely, ranking)
+
+    async def name(self, query: str, answers: Answers, first: Sequence[Entry]) -> list[CacheCandidate]:
+        """Up to three notes that a miss names: those of `first`, then the best of the ranking, once only.
+
+        Quarantined notes and notes without text of their own are left out.
+        """
+        ranking = answers.ranking
+        ranked = (
+            entry
+            for serial, _ in islice(ranking.scores, _LOOKED_AT)
+            if (entry := self._catalogue.at_serial(serial)) is not None
+            and not (serial in ranking.covered and ranking.covered[serial].bare)
+        )
+        known = {entry.serial: entry for entry in (*first, *ranked) if entry.note.status != "quarantined"}
+        chosen = list(known.values())[:CANDIDATES]
+        if not chosen:
+            return []
+        terms = ranking.terms if ranking.terms.terms else self._search.hybrid.terms(query[:LONGEST_QUERY])
+        rows = RankedRows([(entry.serial, 0.0) for entry in chosen], ranking.chunks, terms)
+        shown = await self._search.present(SearchRequest(query=query), rows, CANDIDATES)
+        return [CacheCandidate(hit.entry, truncate(one_line(hit.snippet), LINE)[0]) for hit in shown]

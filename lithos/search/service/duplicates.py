@@ -1,0 +1,140 @@
+"""Notes that say what another one says: nearest by vectors, confirmed by shared pairs of words.
+
+`similar` is for a note that is being made (docs/spec/copies.md §4). It only tells: nothing is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Final
+
+import trio
+from attrs import define, field
+from outcome import Error, Outcome
+
+from lithos.actors.blocking import start_call
+from lithos.actors.writing.messages import WriteOutcome
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import IndexFailed
+from lithos.core.history.versions import body_of
+from lithos.core.text.chunk import ChunkSizes
+from lithos.core.text.likeness import likeness, match_of, word_pairs
+from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.search.service.gate import Gate
+from lithos.services.writing.ports import NewNote, Similar
+from lithos.stores.notes.files import NoteFiles
+from lithos.stores.notes.values import OutsideKnowledge
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.duplicates")
+
+#: Passages of a new note that are looked for, spread over its first characters, and notes asked for of each.
+PASSAGES: Final = 4
+OPENING: Final = 8_000
+NEAREST: Final = 8
+#: Notes whose texts are compared, beside the new one's, and characters of each.
+COMPARED: Final = 4
+CHARACTERS: Final = 8_000
+#: Looks a second over time, and how many at once: whoever creates more, as a program that fills a vault, is
+#: told of the first, and its writes keep their rate.
+RATE, BURST = 20.0, 32
+#: Seconds that a write which is done waits for the look: it takes some milliseconds.
+PATIENCE: Final = 0.5
+#: Notes that are told.
+TOLD: Final = 3
+
+
+@define(eq=False)
+class Duplicates:
+    """Finds them."""
+
+    _semantic: SemanticBackend
+    _catalogue: Catalogue
+    _files: NoteFiles
+    _sizes: ChunkSizes
+    #: Looks that may begin now, as of a time (token bucket).
+    _left: float = field(default=BURST, init=False)
+    _at: float = field(default=0.0, init=False)
+
+    async def beside(
+        self, new: NewNote, write: Callable[[], Awaitable[WriteOutcome]]
+    ) -> tuple[WriteOutcome, list[Similar]]:
+        """The outcome of a write, and at most three similar notes, the likeliest first.
+
+        They are looked for while the note is written. So the search may find the new note itself, which is
+        left out. Raises what the write raises.
+        """
+        if not self._may_look():
+            return await write(), []
+        looked = trio.Event()
+        outcomes: list[Outcome[list[Similar]]] = []
+
+        def take(outcome: Outcome[list[Similar]]) -> None:
+            outcomes.append(outcome)
+            looked.set()
+
+        start_call(partial(self.similar, new), take)
+        answer = await write()
+        if not outcomes:
+            with trio.move_on_after(PATIENCE):
+                await looked.wait()
+        for outcome in outcomes:
+            if isinstance(outcome, Error):
+                log.error("similar notes could not be looked for", reason=repr(outcome.error))
+            else:
+                others = [each for each in outcome.unwrap() if each.entry.note.id != answer.id]
+                return answer, others[:TOLD]
+        return answer, []
+
+    def _may_look(self) -> bool:
+        now = trio.current_time()
+        self._left = min(BURST, self._left + max(0.0, now - self._at) * RATE)
+        self._at = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+    def similar(self, new: NewNote) -> list[Similar]:
+        """Notes that may say what a new one says, the likeliest first. It may be among them. Blocks.
+
+        Without vectors none is found: nobody waits for them.
+        """
+        texts = self._passages(new)
+        try:
+            return self._confirm(new, self._semantic.nearest_to(texts, NEAREST)) if texts else []
+        except (SemanticUnavailable, IndexFailed):
+            return []
+
+    def _passages(self, new: NewNote) -> list[str]:
+        passages = self._sizes.chunks(new.title, new.content[:OPENING])
+        number = min(PASSAGES, len(passages))
+        return [passages[place * len(passages) // number].embedded for place in range(number)]
+
+    def _confirm(self, new: NewNote, near: Mapping[int, float]) -> list[Similar]:
+        """Those that share enough pairs of words, of the nearest that the agent may see."""
+        gate = Gate(agent_id=new.agent)
+        known = ((similarity, self._catalogue.at_serial(serial)) for serial, similarity in near.items())
+        seen = [(each, entry) for each, entry in known if entry is not None and gate.passes(entry)]
+        seen.sort(key=lambda each: (-each[0], each[1].note.id))
+        entries = [entry for _, entry in seen[: COMPARED + 1]]
+        own = word_pairs(new.content[:CHARACTERS])
+        found: list[tuple[float, Similar]] = []
+        for entry, text in zip(entries, read_bodies(self._files, entries), strict=True):
+            share = 0.0 if text is None else likeness(own, word_pairs(text[:CHARACTERS]))
+            if (match := match_of(share)) is not None:
+                found.append((share, Similar(entry, match)))
+        found.sort(key=lambda each: (-each[0], each[1].entry.note.id))
+        return [each for _, each in found]
+
+
+def read_bodies(files: NoteFiles, entries: Iterable[Entry]) -> list[str | None]:
+    """The bodies as the files have them now, None where one cannot be read; no cache learns them. Blocks."""
+    texts: list[str | None] = []
+    for entry in entries:
+        try:
+            texts.append(body_of(files.read(entry.path).data).decode("utf-8", "replace"))
+        except (OSError, OutsideKnowledge):
+            texts.append(None)
+    return texts

@@ -1,0 +1,214 @@
+"""Why a search ranks a note where it does: what each leg found, and what it gives to the score.
+
+For people who look at a search, not for searches: an explanation ranks a second time, by the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+import attrs
+from attrs import field, frozen
+
+from lithos.core.errors import IndexFailed
+from lithos.core.text.query import Boolean, Boosted, Node, Word, plain_words
+from lithos.core.text.snippet import Terms
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.index.fulltext_schema import HEADINGS_BOOST, TITLE_BOOST, Filters
+from lithos.search.service.graph_search import Walk
+from lithos.search.service.hybrid import LONGEST_QUERY, Hybrid, HybridRanking
+
+#: Notes of which the share of title and headings is looked at.
+MOST_TITLED: Final = 1_000
+
+
+@frozen(kw_only=True)
+class WordsPart:
+    """What words found: rank from 1, BM25, shares of title and headings in it, part of the score."""
+
+    rank: int
+    bm25: float
+    title: float = 0.0
+    headings: float = 0.0
+    part: float = 0.0
+
+
+@frozen(kw_only=True)
+class MeaningPart:
+    """What meaning found: rank from 1, similarity of the best passage, part of the score."""
+
+    rank: int
+    similarity: float
+    part: float = 0.0
+
+
+@frozen(kw_only=True)
+class LeadPart:
+    """How early the note has the words, 0..1: coverage, that of title and opening, that of its best passage.
+
+    `share` is how much of the question's words, by idf, it has at all; `part` what coverage gives the score.
+    """
+
+    coverage: float
+    opening: float
+    passage: float
+    share: float
+    part: float = 0.0
+
+
+@frozen(kw_only=True)
+class Explanation:
+    """Why one note has its score: the parts add up to it (all are 0 where a mode does not use a leg)."""
+
+    words: WordsPart | None = None
+    meaning: MeaningPart | None = None
+    lead: LeadPart | None = None
+    #: Only of a graph search, of which the score is the sum of the walk's parts.
+    walk: Walk | None = None
+    #: Probability that the note answers the question, of the first three rows.
+    probability: float | None = None
+
+    @property
+    def score(self) -> float:
+        """The sum of the parts."""
+        if self.walk is not None:
+            return sum(self.walk.parts)
+        return sum(each.part for each in (self.words, self.meaning, self.lead) if each is not None)
+
+
+@frozen(kw_only=True)
+class Explained:
+    """The explanations of one search by note id, and the terms that are marked in its snippets."""
+
+    by_id: Mapping[str, Explanation] = field(factory=dict)
+    terms: Terms = Terms()
+
+
+class Explainer:
+    """Tells the legs of a ranking."""
+
+    def __init__(self, fulltext: FulltextIndex, hybrid: Hybrid) -> None:
+        self._fulltext = fulltext
+        self._hybrid = hybrid
+
+    def tell_hybrid(
+        self, query: str, filters: Filters, ranking: HybridRanking, serials: Collection[int]
+    ) -> dict[int, Explanation]:
+        """By serial: the legs of a hybrid ranking with what they give; `Explanation.score` is the score."""
+        words, meaning, lead = self._hybrid.parts(ranking)
+        chances = self._hybrid.chances(ranking)
+        found = self.tell_words(
+            plain_words(query[:LONGEST_QUERY]), filters, list(ranking.lexical.items()), serials
+        )
+        near: dict[int, MeaningPart] = {}
+        for rank, hit in enumerate(ranking.chunks, start=1):
+            if hit.serial in serials:
+                near.setdefault(hit.serial, MeaningPart(rank=rank, similarity=hit.similarity))
+        told: dict[int, Explanation] = {}
+        for serial in dict.fromkeys([*found, *near]):
+            of_words, of_meaning, covered = found.get(serial), near.get(serial), ranking.covered.get(serial)
+            told[serial] = Explanation(
+                words=of_words and attrs.evolve(of_words, part=words.get(serial, 0.0)),
+                meaning=of_meaning and attrs.evolve(of_meaning, part=meaning.get(serial, 0.0)),
+                lead=None
+                if covered is None
+                else LeadPart(
+                    coverage=covered.coverage,
+                    opening=covered.lead,
+                    passage=covered.passage,
+                    share=covered.share,
+                    part=lead.get(serial, 0.0),
+                ),
+                probability=chances.get(serial),
+            )
+        return told
+
+    def tell_words(
+        self,
+        node: Node | None,
+        filters: Filters,
+        found: Sequence[tuple[int, float]],
+        serials: Collection[int],
+    ) -> dict[int, WordsPart]:
+        """By serial: rank and BM25 of a full-text ranking, with the shares of title and headings.
+
+        The shares are those of ranked words: phrases and what must be there do not count.
+        """
+        title = self._field_scores(node, "title", TITLE_BOOST, filters)
+        headings = self._field_scores(node, "headings", HEADINGS_BOOST, filters)
+        return {
+            serial: WordsPart(
+                rank=rank,
+                bm25=bm25,
+                title=min(1.0, title.get(serial, 0.0) / bm25) if bm25 else 0.0,
+                headings=min(1.0, headings.get(serial, 0.0) / bm25) if bm25 else 0.0,
+            )
+            for rank, (serial, bm25) in enumerate(found, start=1)
+            if serial in serials
+        }
+
+    def _field_scores(
+        self, node: Node | None, name: str, boost: float, filters: Filters
+    ) -> Mapping[int, float]:
+        """What one field of the notes adds to BM25."""
+        narrowed = _narrow(node, name)
+        if narrowed is None:
+            return {}
+        try:
+            found = self._fulltext.search(narrowed, MOST_TITLED, filters)
+        except IndexFailed:
+            return {}  # the search has said so
+        return {serial: boost * score for serial, score in found}
+
+
+def _narrow(node: Node | None, name: str) -> Node | None:
+    """The ranked words of a query that are looked for everywhere, looked for in one field only."""
+    if isinstance(node, Word):
+        return Word(name, node.text) if node.field is None else None
+    if isinstance(node, Boosted):
+        inner = _narrow(node.node, name)
+        return None if inner is None else Boosted(inner, node.factor)
+    if not isinstance(node, Boolean):
+        return None
+    clauses = [(occur, each) for occur, clause in node.clauses if (each := _narrow(clause, name)) is not None]
+    ranked = [(occur, each) for occur, each in clauses if occur.value == "should"]
+    return Boolean(tuple(ranked)) if ranked else None
+
+
+def words_alone(
+    told: Mapping[int, Explanation], words: Mapping[int, WordsPart], chances: Mapping[int, float]
+) -> dict[int, Explanation]:
+    """The explanations of a full-text search, which scores by BM25 alone; other legs say what they know."""
+    nothing = Explanation()
+    return {
+        serial: attrs.evolve(
+            _without_parts(told.get(serial, nothing)),
+            words=attrs.evolve(part, part=part.bm25),
+            probability=chances.get(serial),
+        )
+        for serial, part in words.items()
+    }
+
+
+def meaning_alone(told: Mapping[int, Explanation], chances: Mapping[int, float]) -> dict[int, Explanation]:
+    """The explanations of a semantic search, which scores by similarity alone."""
+    return {
+        serial: attrs.evolve(
+            _without_parts(each),
+            meaning=attrs.evolve(each.meaning, part=each.meaning.similarity),
+            probability=chances.get(serial),
+        )
+        for serial, each in told.items()
+        if each.meaning is not None
+    }
+
+
+def _without_parts(told: Explanation) -> Explanation:
+    """What the legs know, without a part in the score."""
+    return attrs.evolve(
+        told,
+        words=told.words and attrs.evolve(told.words, part=0.0),
+        meaning=told.meaning and attrs.evolve(told.meaning, part=0.0),
+        lead=told.lead and attrs.evolve(told.lead, part=0.0),
+    )

@@ -1,0 +1,406 @@
+"""Hybrid search: the full-text and the semantic ranking fused, ordered by lead coverage, with match strength.
+
+docs/spec/search.md §5 and §6. `lithos_search`, `lithos_retrieve` and `lithos_cache_lookup` rank by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from operator import itemgetter
+from typing import Final
+
+from attrs import define, field, frozen
+
+from lithos.core.errors import IndexFailed, SearchBackendFailed
+from lithos.core.text.query import begin_last, plain_words
+from lithos.core.text.snippet import Terms
+from lithos.search.index.chunk_rows import VectorHit
+from lithos.search.index.fulltext_schema import Filters
+from lithos.search.indexing.semantic import SemanticUnavailable
+from lithos.search.ranking.arranging import highest_named, keep_places, lift_named, sink_bare
+from lithos.search.ranking.lead import Covered
+from lithos.search.ranking.match import (
+    CALIBRATIONS,
+    CANDIDATES,
+    MEANING_CALIBRATIONS,
+    TENTH,
+    THIRTIETH,
+    WORDS_CALIBRATION,
+    Calibration,
+    Features,
+    Judged,
+    LexicalLeg,
+    MeaningFeatures,
+    Standing,
+    WordFeatures,
+    above,
+    judge,
+    meaning_features,
+    probability,
+    spread,
+    word_features,
+)
+from lithos.search.ranking.ranking import (
+    HIGHEST_RECIPROCAL,
+    add_lead,
+    add_neighbours,
+    blend,
+    blend_parts,
+    reciprocal_parts,
+    reciprocal_rank,
+)
+from lithos.search.service.ports import MeaningPort, NearestPort, NotesPort, WordsPort
+from lithos.search.settings import SearchConfig
+
+#: The least number of candidates that each ranking of a hybrid search contributes.
+LEG_NOTES: Final = 200
+#: Candidates of each ranking for each result wanted, where these are more.
+LEG_SHARE: Final = 5
+#: Share of the semantic score in `blend`, by whether the accurate tier answers.
+SEMANTIC_WEIGHTS: Final = {False: 0.2, True: 0.4}
+#: Characters of a full-text query. Every pair in a run of unsegmented script is a term of its own, and
+#: 300,000 of them stop the event loop for twenty seconds. Meaning still gets the whole query.
+LONGEST_QUERY: Final = 4_000
+
+_serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
+
+
+@frozen(kw_only=True)
+class HybridRanking:
+    """A ranking: notes (serial, score) best first, iterable once; `lexical` are the full-text matches.
+
+    `features` has those of the first three rows, and none while a leg failed (`failed`, `message` says why).
+    `is_all`: neither leg would find more.
+    """
+
+    scores: Iterable[tuple[int, float]]
+    chunks: Sequence[VectorHit]
+    lexical: Mapping[int, float]
+    terms: Terms
+    features: Mapping[int, Features]
+    is_all: bool
+    #: Whether the accurate tier answered.
+    is_accurate: bool = False
+    #: Lead coverage of the best notes, and the share of the semantic leg in `blend`.
+    covered: Mapping[int, Covered] = field(factory=dict)
+    weight: float = 0.0
+    #: What names, places in the legs and the lack of text added to scores, or took; all of a score is
+    #: divided by `highest`, the highest there may be.
+    moved: Mapping[int, float] = field(factory=dict)
+    highest: float = 1.0
+    #: What turns of conversations have of their neighbours, and what fused scores were divided by for it.
+    beside: Mapping[int, float] = field(factory=dict)
+    spread: float = 1.0
+    failed: tuple[str, ...] = ()
+    message: str = ""
+
+
+@frozen
+class _Ordered:
+    """The best notes in their order, and those behind them; what `HybridRanking` has of both."""
+
+    first: Sequence[tuple[int, float]]
+    rest: Iterator[tuple[int, float]]
+    covered: Mapping[int, Covered]
+    moved: Mapping[int, float] = field(factory=dict)
+    highest: float = 1.0
+    beside: Mapping[int, float] = field(factory=dict)
+    spread: float = 1.0
+
+
+NOTHING_RANKED: Final = HybridRanking(
+    scores=(), chunks=(), lexical={}, terms=Terms(), features={}, is_all=True
+)
+
+
+@define(eq=False)
+class Hybrid:
+    """Ranks notes by words and meaning."""
+
+    _nearest: NearestPort
+    _semantic: MeaningPort
+    _fulltext: WordsPort
+    _settings: SearchConfig
+    _catalogue: NotesPort
+
+    def confidence(self, ranking: HybridRanking) -> float:
+        """The probability from which on a note of a ranking is an answer."""
+        configured = self._settings.cache_confidence
+        return _calibration(ranking).threshold if configured is None else configured
+
+    def chances(self, ranking: HybridRanking) -> dict[int, float]:
+        """The probability that a note answers, for the first three."""
+        return _chances(ranking.features, _calibration(ranking))
+
+    def terms(self, words: str) -> Terms:
+        """The words of a query that count, weighted; without weights while the index cannot be read."""
+        try:
+            return Terms.of(words, self._fulltext.idf(self._fulltext.content_stems(words)))
+        except IndexFailed:
+            return Terms.of(words, {})
+
+    def judge_words(
+        self, words: str, found: Sequence[tuple[int, float]]
+    ) -> tuple[Terms, Mapping[int, Judged] | None]:
+        """The terms of a full-text query, and the strength of its first three rows; all others are weak.
+
+        From words alone: a look at the vectors costs more than the whole search. Without strengths when
+        nothing is known of the notes' words.
+        """
+        terms, features = self.word_features(words, found)
+        return terms, self._judge(features, WORDS_CALIBRATION)
+
+    def judge_meaning(
+        self, query: str, found: Sequence[tuple[int, float]], threshold: float, *, is_accurate: bool
+    ) -> tuple[Terms, Mapping[int, Judged] | None]:
+        """The same of a semantic search, from similarities and lead coverage: BM25 would cost as much again.
+
+        `found` (serial, similarity) has thirty, or all there are from the threshold on.
+        """
+        terms, features = self.meaning_features(query, found, threshold)
+        return terms, self._judge(features, MEANING_CALIBRATIONS[_tier(is_accurate)])
+
+    def _judge(
+        self, features: Mapping[int, WordFeatures | MeaningFeatures] | None, calibration: Calibration
+    ) -> Mapping[int, Judged] | None:
+        if features is None:
+            return None
+        configured = self._settings.cache_confidence
+        confidence = calibration.threshold if configured is None else configured
+        return judge(_chances(features, calibration), confidence)
+
+    def word_chances(self, features: Mapping[int, WordFeatures]) -> dict[int, float]:
+        """The probability that a note answers, from words alone."""
+        return _chances(features, WORDS_CALIBRATION)
+
+    def word_features(
+        self, words: str, found: Sequence[tuple[int, float]]
+    ) -> tuple[Terms, Mapping[int, WordFeatures] | None]:
+        """What is known of the first three rows of a full-text search; `found` has ten, or all there are.
+
+        None when nothing is known of the notes' words.
+        """
+        terms, idf, covered = self._look_at(words, [serial for serial, _ in found[:CANDIDATES]])
+        return terms, None if covered is None else word_features(found, idf, covered)
+
+    def meaning_features(
+        self, query: str, found: Sequence[tuple[int, float]], threshold: float
+    ) -> tuple[Terms, Mapping[int, MeaningFeatures] | None]:
+        """The same of a semantic search; `found` has thirty, or all there are."""
+        terms, idf, covered = self._look_at(
+            query[:LONGEST_QUERY], [serial for serial, _ in found[:CANDIDATES]]
+        )
+        return terms, None if covered is None else meaning_features(found, len(idf), covered, threshold)
+
+    def meaning_chances(
+        self, features: Mapping[int, MeaningFeatures], *, is_accurate: bool
+    ) -> dict[int, float]:
+        """The probability that a note answers, from similarities and lead coverage."""
+        return _chances(features, MEANING_CALIBRATIONS[_tier(is_accurate)])
+
+    def _look_at(
+        self, words: str, serials: Sequence[int]
+    ) -> tuple[Terms, Mapping[str, float], Mapping[int, Covered] | None]:
+        """The terms of a query, the idf of its content stems, and how these notes have them.
+
+        None for the last when nothing is known of the notes' words.
+        """
+        try:
+            idf = self._fulltext.idf(self._fulltext.content_stems(words))
+        except IndexFailed:
+            return Terms.of(words, {}), {}, None
+        covered = self._fulltext.coverage(idf, serials)
+        return Terms.of(words, idf), idf, None if serials and not covered else covered
+
+    async def rank(
+        self, query: str, filters: Filters, limit: int, threshold: float, *, is_typed: bool = False
+    ) -> HybridRanking:
+        """The ranking of at least `limit` notes if there are so many.
+
+        `is_typed`: the last word may be the beginning of one, since somebody is typing it.
+        Answers from one leg when the other fails. Raises `SearchBackendFailed` when both do.
+        """
+        wanted = max(LEG_NOTES, LEG_SHARE * limit)
+        asked = self._nearest.ask(query, filters, wanted, threshold)
+        failures: dict[str, str] = {}
+        lexical: Sequence[tuple[int, float]] = ()
+        semantic: Sequence[VectorHit] = ()
+        idf: Mapping[str, float] = {}
+        unknown = 1.0
+        words = query[:LONGEST_QUERY]
+        try:
+            node = plain_words(words)
+            node = begin_last(node) if is_typed else node
+            if node is not None:
+                lexical = self._fulltext.search(node, wanted, filters)
+            idf = self._fulltext.idf(self._fulltext.content_stems(words))
+            unknown = self._fulltext.idf_of_unknown()
+        except IndexFailed as failure:
+            failures["fulltext"] = str(failure)
+        try:
+            semantic = await asked.hits()
+            if not self._semantic.is_answering:
+                failures["semantic"] = "the semantic index is still being built"
+        except (SemanticUnavailable, IndexFailed) as failure:
+            failures["semantic"] = str(failure)
+        reasons = "; ".join(failures.values())
+        if len(failures) == 2:
+            raise backend_failure(reasons)
+        leg = LexicalLeg(scores=dict(lexical), idf=idf, unknown=unknown)
+        weight = self._settings.semantic_weight
+        weight = SEMANTIC_WEIGHTS[asked.is_accurate] if weight is None else weight
+        ordered = self._order(words, lexical, semantic, leg, weight)
+        similarities = dict(map(_serial_and_similarity, semantic))
+        features = _features(ordered.first[:TENTH], leg, similarities, ordered.covered, threshold)
+        return HybridRanking(
+            scores=chain(ordered.first, ordered.rest),
+            chunks=semantic,
+            lexical=leg.scores,
+            terms=Terms.of(words, idf),
+            features={} if failures else features,
+            is_accurate=asked.is_accurate,
+            covered=ordered.covered,
+            weight=weight,
+            moved=ordered.moved,
+            highest=ordered.highest,
+            beside=ordered.beside,
+            spread=ordered.spread,
+            is_all=len(lexical) < wanted and len(semantic) < wanted,
+            failed=tuple(failures),
+            message=f"Answered without {' and '.join(failures)}: {reasons}" if failures else "",
+        )
+
+    def _order(
+        self,
+        words: str,
+        lexical: Sequence[tuple[int, float]],
+        semantic: Sequence[VectorHit],
+        leg: LexicalLeg,
+        weight: float,
+    ) -> _Ordered:
+        """Fusion, neighbours; of the best lead coverage, places in both legs, names and the lack of text."""
+        similarities = dict(map(_serial_and_similarity, semantic))
+        covered: dict[int, Covered] = {}
+
+        def cover(serials: list[int]) -> Mapping[int, float]:
+            covered.update(self._fulltext.coverage(leg.idf, serials))
+            return {serial: each.coverage for serial, each in covered.items()}
+
+        fused, turns = self._fuse(lexical, similarities, weight), self._catalogue.turns
+        fused, beside, spread = add_neighbours(fused, turns.beside, turns) if turns else (fused, {}, 1.0)
+        led, rest = add_lead(fused, cover, self._settings.lead_weight)
+        if not self._settings.lead_weight:
+            cover([serial for serial, _ in led])
+        named = self._names_share(words, leg.idf)
+        if named:
+            named = {each: named[each] for each in named if each in leg.scores or each in similarities}
+            led += rest if not named.keys() <= dict(led).keys() else ()
+        first = lift_named(keep_places(led, (leg.scores, similarities)), named)
+        bare = {serial: each.share for serial, each in covered.items() if each.bare}
+        if bare:
+            shares = {serial: each.share for serial, each in covered.items() if serial not in bare}
+            first = sink_bare(first, bare, shares)
+        if first is led:
+            return _Ordered(led, rest, covered, beside=beside, spread=spread)
+        before, highest = dict(led), highest_named(named)
+        moved = {serial: score - before[serial] for serial, score in first if score != before[serial]}
+        first = [(serial, score / highest) for serial, score in first]
+        behind = ((serial, score / highest) for serial, score in rest)
+        return _Ordered(first, behind, covered, moved, highest, beside, spread)
+
+    def _names_share(self, words: str, idf: Mapping[str, float]) -> dict[int, float]:
+        """By serial, which share of a question by idf is the name of a note that it names."""
+        named, total = self._catalogue.named_in(words), sum(idf.values())
+        return {
+            serial: sum(idf.get(stem, 0.0) for stem in self._fulltext.terms(name)) / total
+            for serial, name in named.items()
+            if total
+        }
+
+    def divisor(self, ranking: HybridRanking) -> float:
+        """Return what the parts of words and meaning are divided by to have scores of 0..1."""
+        return (1 + self._settings.lead_weight) * ranking.highest * ranking.spread
+
+    def parts(self, ranking: HybridRanking) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:
+        """What words, meaning and lead coverage give each note; they add up to the scores of a ranking."""
+        lexical = list(ranking.lexical.items())
+        similarities = dict(map(_serial_and_similarity, ranking.chunks))
+        if self._settings.fusion == "rrf":
+            legs = [reciprocal_parts(list(leg)) for leg in (ranking.lexical, similarities)]
+            words, meaning = (
+                {serial: part / HIGHEST_RECIPROCAL for serial, part in leg.items()} for leg in legs
+            )
+        else:
+            words, meaning = blend_parts(lexical, list(similarities.items()), ranking.weight)
+        lead, whole = self._settings.lead_weight, (1 + self._settings.lead_weight) * ranking.highest
+        fused = self.divisor(ranking)
+        words = {serial: part / fused for serial, part in words.items()}
+        meaning = {serial: part / fused for serial, part in meaning.items()}
+        for serial, part in ranking.beside.items():  # of a neighbour's words or meaning
+            leg = words if serial in words else meaning
+            leg[serial] += part / whole
+        return (
+            words,
+            meaning,
+            {
+                serial: lead * each.coverage / whole + ranking.moved.get(serial, 0.0) / ranking.highest
+                for serial, each in ranking.covered.items()
+            },
+        )
+
+    def _fuse(
+        self, lexical: Sequence[tuple[int, float]], similarities: Mapping[int, float], weight: float
+    ) -> Iterator[tuple[int, float]]:
+        if self._settings.fusion == "rrf":
+            ranks = reciprocal_rank([[serial for serial, _ in lexical], list(similarities)])
+            return iter([(serial, score / HIGHEST_RECIPROCAL) for serial, score in ranks])
+        return blend(lexical, list(similarities.items()), weight)
+
+
+def _calibration(ranking: HybridRanking) -> Calibration:
+    return CALIBRATIONS[_tier(ranking.is_accurate)]
+
+
+def _chances(
+    features: Mapping[int, Features | WordFeatures | MeaningFeatures], calibration: Calibration
+) -> dict[int, float]:
+    return {serial: probability(known, calibration) for serial, known in features.items()}
+
+
+def _tier(is_accurate: bool) -> str:
+    """The name of a tier in the tables of calibrations."""
+    return "accurate" if is_accurate else "static"
+
+
+def _features(
+    first: Sequence[tuple[int, float]],
+    leg: LexicalLeg,
+    similarities: Mapping[int, float],
+    covered: Mapping[int, Covered],
+    threshold: float,
+) -> dict[int, Features]:
+    """The features of each of the first three rows; `first` has ten."""
+    mean, deviation = spread(islice(similarities.values(), THIRTIETH), threshold)  # best first
+    rows = [
+        Standing(score, similarities.get(serial, 0.0), covered[serial].passage if serial in covered else 0.0)
+        for serial, score in first
+    ]
+    found: dict[int, Features] = {}
+    for place, (serial, _) in enumerate(first[:CANDIDATES]):
+        of_note, row = covered.get(serial, Covered()), rows[place]
+        if of_note.bare:  # answers nothing
+            continue
+        found[serial] = Features(
+            cosine=row.cosine,
+            above=above(row.cosine, mean, deviation),
+            margin=row.margin(rows[place + 1 :]),
+            held=leg.held(of_note.passage),
+            missing=leg.missing(of_note.share),
+        )
+    return found
+
+
+def backend_failure(reason: str) -> SearchBackendFailed:
+    """The refusal of a search whose indexes cannot answer."""
+    return SearchBackendFailed(f"The search could not be answered: {reason}")

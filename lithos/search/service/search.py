@@ -1,0 +1,427 @@
+"""Search modes: full text, semantic (embeddings), hybrid (both fused), graph (docs/spec/search.md §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from operator import itemgetter
+
+import attrs
+from attrs import field, frozen
+
+from lithos.actors.blocking import NoteThreads
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.opening import Opening, wait_telling
+from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.core.errors import IndexFailed, InvalidInput, InvalidMode, SearchBackendFailed
+from lithos.core.journal.agents import SEARCH_RESULT, AuditRow
+from lithos.core.principals import UNKNOWN_AGENT
+from lithos.core.text.chunk import ChunkSizes
+from lithos.core.text.query import Node, QuerySyntaxError, begin_last, parse_query, words_of
+from lithos.core.text.snippet import Terms
+from lithos.kernel.parts import Clock
+from lithos.search.index.chunk_rows import VectorHit
+from lithos.search.index.fulltext import FulltextIndex
+from lithos.search.index.fulltext_schema import Filters
+from lithos.search.indexing.indexer import Visibility
+from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
+from lithos.search.ranking.match import CANDIDATES, TENTH, WEAK, Judged, Strength, judge
+from lithos.search.service.asked import Asked
+from lithos.search.service.explaining import Explained, Explainer, Explanation, meaning_alone, words_alone
+from lithos.search.service.graph_search import Centrality, GraphSearch, Nearest
+from lithos.search.service.hybrid import (
+    LEG_NOTES,
+    LEG_SHARE,
+    LONGEST_QUERY,
+    NOTHING_RANKED,
+    Hybrid,
+    HybridRanking,
+    backend_failure,
+)
+from lithos.search.service.least import LEAST_OF_MODEL, judged_part, least_similarity
+from lithos.search.settings import SearchConfig
+from lithos.services.notes.texts import NoteTexts, Snippets
+
+MODES = ("hybrid", "fulltext", "semantic", "graph")
+#: Hybrid hits from which a graph search without seeds starts.
+SEEDS = 5
+WARMING_WAIT = 10.0
+#: Rows that a search may skip; each leg finds five notes for each.
+DEEPEST_OFFSET = 1_000
+
+
+@frozen(kw_only=True)
+class SearchRequest:
+    """The query, mode, filters and limit of one search; `threshold` None means the configured one.
+
+    Only a graph search has seeds and a depth; without seeds it starts from what the query finds. `offset`
+    rows are skipped. `prefix`: the last word may be the beginning of one, where words are looked for. `room`:
+    characters of JSON of all rows, 0: no limit.
+    """
+
+    query: str
+    mode: str = "hybrid"
+    limit: int = 10
+    threshold: float | None = None
+    filters: Filters = field(factory=Filters)
+    agent_id: str | None = None
+    seed_ids: tuple[str, ...] = ()
+    graph_depth: int = 2
+    offset: int = 0
+    prefix: bool = False
+    room: int = 0
+
+
+@frozen
+class Hit:
+    """A search result; `similarity` only in mode semantic, `judged` unless a leg of the search failed."""
+
+    entry: Entry
+    score: float
+    snippet: str
+    similarity: float | None = None
+    judged: Judged | None = None
+
+    @property
+    def match(self) -> Strength | None:
+        """The match strength."""
+        return None if self.judged is None else self.judged.match
+
+
+@frozen
+class SearchAnswer:
+    """The results, best first; `failed` names unavailable backends (partial results), `message` says why."""
+
+    hits: tuple[Hit, ...]
+    failed: tuple[str, ...] = ()
+    message: str = ""
+
+
+@frozen
+class RankedRows:
+    """A ranking to make rows of: serials of notes by descending score, iterable once."""
+
+    scores: Iterable[tuple[int, float]]
+    chunks: Sequence[VectorHit]
+    terms: Terms = Terms()
+    failed: tuple[str, ...] = ()
+    message: str = ""
+    #: By serial, all others are weak; None: the rows say nothing of it.
+    matches: Mapping[int, Judged] | None = None
+    #: What a hybrid search ranked; its `scores` are the same iterator.
+    ranking: HybridRanking | None = None
+
+
+_serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
+_NOTHING = RankedRows((), ())
+
+
+class Search:
+    """The search service: queries the indexes, ranks, cuts snippets; writes nothing but the access log."""
+
+    def __init__(
+        self,
+        fulltext: FulltextIndex,
+        settings: SearchConfig,
+        catalogue: Catalogue,
+        semantic: SemanticBackend,
+        coordinator: Coordinator,
+        clock: Clock,
+        sizes: ChunkSizes,
+        visibility: Visibility,
+        opening: Opening,
+        threads: NoteThreads,
+        texts: NoteTexts,
+    ) -> None:
+        self._catalogue = catalogue
+        self._snippets = Snippets(texts, sizes)
+        self._semantic = semantic
+        self._nearest = Nearest(catalogue, semantic)
+        self._fulltext = fulltext
+        self.hybrid = Hybrid(self._nearest, semantic, fulltext, settings, catalogue)
+        #: Walks of links from notes.
+        self.graph_search = GraphSearch(catalogue, self._nearest, threads)
+        self.asked = Asked()
+        self._explainer = Explainer(fulltext, self.hybrid)
+        self._visibility = visibility
+        self._coordinator = coordinator
+        self._settings = settings
+        self._clock = clock
+        self._known = opening.known
+
+    async def search(self, request: SearchRequest) -> SearchAnswer:
+        """The best matches of one search. Raises `InvalidMode`, `InvalidInput`, `SearchBackendFailed`."""
+        answer = await self.look(request)
+        if request.mode == "graph" or request.query.strip():
+            self.record(request, answer.hits)
+        return answer
+
+    async def look(self, request: SearchRequest) -> SearchAnswer:
+        """The same without a record of who asked, and what was shown."""
+        _, limit = self.bounds(request)
+        ranked = await self.rank(request)
+        hits = await self.present(request, ranked, limit)
+        return SearchAnswer(hits, ranked.failed, ranked.message)
+
+    async def rank(self, request: SearchRequest) -> RankedRows:
+        """Rank notes without reading their texts: at least so many as the page of the request ends with."""
+        threshold, limit = self.bounds(request)
+        await self._visibility.reach(words=request.mode != "semantic", meaning=request.mode != "fulltext")
+        if request.mode == "graph":
+            return await self._rank_graph(request, threshold)
+        if not request.query.strip():
+            return _NOTHING
+        if request.mode == "fulltext":
+            return self._rank_fulltext(request, limit)
+        if request.mode == "semantic":
+            return await self._rank_semantic(request, limit, threshold)
+        return await self._rank_hybrid(request, limit, threshold)
+
+    async def explain(self, request: SearchRequest, note_ids: Iterable[str]) -> Explained:
+        """Why `search` ranks these notes as it does, by another search of the same kind; nothing is recorded.
+
+        The scores of the parts are those of `search` as long as no note changes between the two. Notes that
+        it does not find are left out. Raises what `search` raises.
+        """
+        entries = [entry for note_id in note_ids if (entry := self._catalogue.get(note_id)) is not None]
+        wanted = {entry.serial: entry.note.id for entry in entries}
+        threshold, limit = self.bounds(request)
+        await self._visibility.reach()
+        ranking = await self._rank_pages(request, limit, threshold)
+        terms = ranking.terms
+        told = self._explainer.tell_hybrid(request.query, request.filters, ranking, wanted)
+        if request.mode == "graph":
+            seeds = await self._seeds(request, threshold)
+            walks = await self.graph_search.explain(
+                request.query, seeds, request.graph_depth, request.filters, threshold
+            )
+            terms = self.hybrid.terms(request.query[:LONGEST_QUERY])
+            told = {
+                serial: attrs.evolve(told.get(serial, Explanation()), walk=walks[note_id])
+                for serial, note_id in wanted.items()
+                if note_id in walks
+            }
+        elif request.mode == "fulltext":
+            node, _ = parse(request.query)
+            if node is None:
+                return Explained()
+            node = begin_last(node) or node if request.prefix else node
+            found = self._fulltext.search(node, max(TENTH, request.offset + limit), request.filters)
+            terms, features = self.hybrid.word_features(words_of(node), found)
+            words = self._explainer.tell_words(node, request.filters, found, wanted)
+            told = words_alone(told, words, self.hybrid.word_chances(features or {}))
+        elif request.mode == "semantic":
+            scores, least = judged_part(list(map(_serial_and_similarity, ranking.chunks)), threshold)
+            terms, known = self.hybrid.meaning_features(request.query, scores, least)
+            chances = self.hybrid.meaning_chances(known or {}, is_accurate=ranking.is_accurate)
+            told = meaning_alone(told, chances)
+        return Explained(by_id={wanted[serial]: each for serial, each in told.items()}, terms=terms)
+
+    async def _rank_pages(self, request: SearchRequest, limit: int, threshold: float) -> HybridRanking:
+        """The hybrid ranking of which pages are shown, as far as it goes: other legs score otherwise."""
+        if not request.query.strip():
+            return NOTHING_RANKED
+        last = request.offset + limit
+        wanted = limit if last <= LEG_NOTES else last
+        return await self.hybrid.rank(
+            request.query, request.filters, wanted, threshold, is_typed=request.prefix
+        )
+
+    async def _seeds(self, request: SearchRequest, threshold: float) -> Sequence[str]:
+        """Where a graph search starts."""
+        if request.seed_ids or not request.query.strip():
+            return request.seed_ids
+        start = await self._rank_hybrid(request, SEEDS, threshold)
+        return tuple(islice(self._ids(start.scores), SEEDS))
+
+    @property
+    def centrality(self) -> Centrality:
+        """PageRank of the notes."""
+        return self.graph_search.centrality
+
+    @property
+    def threshold(self) -> float:
+        """The least similarity of the semantic leg where none is given."""
+        return least_similarity(self._settings.semantic_threshold)
+
+    def threshold_of(self, request: SearchRequest) -> float:
+        """The least similarity of a search: as asked, as configured, or that of its mode and the model."""
+        if request.threshold is not None:
+            return request.threshold
+        if request.mode != "semantic" or self._settings.semantic_threshold is not None:
+            return self.threshold
+        return LEAST_OF_MODEL[self._semantic.is_accurate]
+
+    async def rank_hybrid(self, query: str, filters: Filters, wanted: int) -> HybridRanking:
+        """Every note that a hybrid search with legs of `wanted` notes finds, best first.
+
+        Exactly the order of `search`; the caller has waited for freshness. Raises `SearchBackendFailed`.
+        """
+        if not query.strip():
+            return NOTHING_RANKED
+        return await self.hybrid.rank(query, filters, wanted // LEG_SHARE, self.threshold)
+
+    async def match_text(self, query: str) -> tuple[list[Entry], str]:
+        """Every note that a full-text query matches, best first; why none can, when it does not parse.
+
+        Raises `SearchBackendFailed`.
+        """
+        node, message = parse(query)
+        if node is None:
+            return [], message
+        await self._visibility.reach(meaning=False)
+        try:
+            found = self._fulltext.search_all(node, Filters())
+        except IndexFailed as failure:
+            raise backend_failure(str(failure)) from failure
+        entries = (self._catalogue.at_serial(serial) for serial, _ in found)
+        return [entry for entry in entries if entry is not None], ""
+
+    async def reach_all(self) -> None:
+        """Wait until both indexes have what was written before."""
+        await self._visibility.reach()
+
+    def bounds(self, request: SearchRequest) -> tuple[float, int]:
+        """The least similarity, and how many rows it gets. Raises `InvalidMode`, `InvalidInput`."""
+        if request.mode not in MODES:
+            raise InvalidMode(f"There is no search mode {request.mode!r}. Use one of: {', '.join(MODES)}.")
+        threshold = self.threshold_of(request)
+        if not 0 <= threshold <= 1:
+            raise InvalidInput(f"threshold must be between 0 and 1, not {threshold}.")
+        if request.offset > DEEPEST_OFFSET:
+            raise InvalidInput(
+                f"offset must be at most {DEEPEST_OFFSET:,}, not {request.offset}. Ask more precisely, or "
+                "list the notes with lithos_list."
+            )
+        return threshold, max(1, min(request.limit, self._settings.max_results))
+
+    def _rank_fulltext(self, request: SearchRequest, limit: int) -> RankedRows:
+        node, message = parse(request.query)
+        if node is None:
+            return RankedRows((), (), message=message)
+        node = begin_last(node) or node if request.prefix else node
+        try:
+            found = self._fulltext.search(node, max(TENTH, request.offset + limit), request.filters)
+        except IndexFailed as failure:
+            raise backend_failure(str(failure)) from failure
+        terms, matches = self.hybrid.judge_words(words_of(node), found)
+        return RankedRows(found, (), terms, matches=matches)
+
+    async def _rank_semantic(self, request: SearchRequest, limit: int, threshold: float) -> RankedRows:
+        await self.wait_for_meaning()
+        # As many as in a hybrid search, so that both judge matches from the same rows.
+        wanted = max(LEG_NOTES, request.offset + limit)
+        asked = self._nearest.ask(request.query, request.filters, wanted, threshold)
+        try:
+            found = await asked.hits()
+        except (SemanticUnavailable, IndexFailed) as failure:
+            raise backend_failure(str(failure)) from failure
+        scores = list(map(_serial_and_similarity, found))
+        likely, least = judged_part(scores, threshold)
+        terms, matches = self.hybrid.judge_meaning(
+            request.query, likely, least, is_accurate=asked.is_accurate
+        )
+        return RankedRows(scores, found, terms, matches=matches)
+
+    async def _judge(self, query: str, filters: Filters, threshold: float) -> HybridRanking:
+        """The hybrid ranking, which tells how well a note answers, whatever mode found it."""
+        if not query.strip():
+            return NOTHING_RANKED
+        try:
+            return await self.hybrid.rank(query, filters, CANDIDATES, threshold)
+        except SearchBackendFailed as failure:
+            return attrs.evolve(NOTHING_RANKED, failed=("fulltext", "semantic"), message=failure.message)
+
+    async def wait_for_meaning(self) -> None:
+        """Wait for the semantic index, some seconds; raises `SearchBackendFailed`."""
+        try:
+            await wait_telling(self._semantic.decided, WARMING_WAIT, "The semantic index is being built.")
+            await self._semantic.ready(within=0)
+        except SemanticUnavailable as failure:
+            raise backend_failure(str(failure)) from failure
+
+    async def _rank_hybrid(self, request: SearchRequest, limit: int, threshold: float) -> RankedRows:
+        ranking = await self._rank_pages(request, limit, threshold)
+        matches = self.judged(ranking)
+        return RankedRows(
+            ranking.scores, ranking.chunks, ranking.terms, ranking.failed, ranking.message, matches, ranking
+        )
+
+    def judged(self, ranking: HybridRanking) -> Mapping[int, Judged] | None:
+        """How well the first rows match, by serial; all others are weak. None while a leg is missing."""
+        if ranking.failed:
+            return None
+        return judge(self.hybrid.chances(ranking), self.hybrid.confidence(ranking))
+
+    async def _rank_graph(self, request: SearchRequest, threshold: float) -> RankedRows:
+        start = _NOTHING
+        if not request.seed_ids and request.query.strip():
+            start = await self._rank_hybrid(request, SEEDS, threshold)
+        seeds = request.seed_ids or tuple(islice(self._ids(start.scores), SEEDS))
+        scores = await self.graph_search.search(
+            request.query, seeds, request.graph_depth, request.filters, threshold
+        )
+        terms = self.hybrid.terms(request.query[:LONGEST_QUERY])
+        matches, chunks = start.matches, start.chunks
+        if request.seed_ids and scores:
+            judged = await self._judge(request.query, request.filters, threshold)
+            matches, chunks = self.judged(judged), judged.chunks
+        return RankedRows(scores, chunks, terms, start.failed, start.message, matches)
+
+    def _ids(self, scores: Iterable[tuple[int, float]]) -> Iterator[str]:
+        """The notes of a ranking that still exist."""
+        entries = (self._catalogue.at_serial(serial) for serial, _ in scores)
+        return (entry.note.id for entry in entries if entry is not None)
+
+    async def present(self, request: SearchRequest, ranked: RankedRows, limit: int) -> tuple[Hit, ...]:
+        """Read the texts of the best notes, from the request's offset on, and cut their snippets."""
+        present = (
+            (entry, score)
+            for serial, score in ranked.scores
+            if (entry := self._catalogue.at_serial(serial)) is not None
+        )
+        chosen = list(islice(present, request.offset, request.offset + limit))
+        wanted = {entry.serial for entry, _ in chosen}
+        chunks = {hit.serial: hit.chunk for hit in ranked.chunks if hit.serial in wanted}
+        semantic_only, matches = request.mode == "semantic", ranked.matches
+        entries = [entry for entry, _ in chosen]
+        snippets = await self._snippets.cut(
+            entries, ranked.terms, chunks, of_chunks=semantic_only, room=request.room
+        )
+        return tuple(
+            Hit(
+                entry,
+                score,
+                snippet or "",
+                score if semantic_only else None,
+                None if matches is None else matches.get(entry.serial, WEAK),
+            )
+            for (entry, score), snippet in zip(chosen, snippets, strict=True)
+            # Before the scan a note that cannot be read may be one that is gone.
+            if snippet is not None or self._known.is_set()
+        )
+
+    def record(self, request: SearchRequest, hits: Sequence[Hit]) -> None:
+        """Record who asked, and what was shown."""
+        now = self._clock()
+        agent = request.agent_id or UNKNOWN_AGENT
+        self.asked.record(agent, now, request.query)
+        self._coordinator.record_access(
+            [AuditRow(agent, hit.entry.note.id, SEARCH_RESULT, now) for hit in hits]
+        )
+
+
+def parse(query: str) -> tuple[Node | None, str]:
+    """The tree of a full-text query; of one that does not parse None, and what is wrong with it."""
+    if len(query) > LONGEST_QUERY:
+        return None, (
+            f"Nothing was searched: the query has {len(query):,} characters, and full-text queries at most "
+            f"{LONGEST_QUERY:,}. Use fewer words, or search with mode=hybrid."
+        )
+    try:
+        return parse_query(query), ""
+    except QuerySyntaxError as error:
+        return None, (
+            f"Nothing was searched: the query does not parse at character {error.position + 1}: {error}. "
+            'Put text with signs in it into "double quotes", or search for the plain words with mode=hybrid.'
+        )

@@ -1,0 +1,204 @@
+"""Tools that look for what is known: search, and cache lookup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from attrs import evolve
+
+from lithos.actors.opening import Opening
+from lithos.catalogue.first_looks import FirstLooks
+from lithos.core.errors import InvalidInput
+from lithos.core.text.snippet import cut, truncate
+from lithos.core.times import format_optional, format_time
+from lithos.kernel.parts import Parts
+from lithos.search.index.fulltext_schema import Filters
+from lithos.search.service.cache import CacheAnswer, CacheLookup, CacheRequest
+from lithos.search.service.others import (
+    BESIDE,
+    OtherHit,
+    OtherHits,
+    OtherQuery,
+    mix_hits,
+    skipped,
+    standings_of,
+)
+from lithos.search.service.search import MODES, Search, SearchRequest
+from lithos.search.settings import SearchConfig, room_of_rows
+from lithos.search.tools_rows import search_row
+from lithos.server.settings import ServerConfig
+from lithos.services.writing.kinds import ATTACHMENT, ATTACHMENTS_OFF, KINDS, KINDS_TOLD, NOTE, read_kinds
+from lithos.tools.contract.arguments import argument, as_command, check_choice
+from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, QUERY, URL
+from lithos.tools.contract.compacting import Sparing
+from lithos.tools.contract.declaring import Answer, tool
+from lithos.tools.contract.fitting import Paged
+from lithos.tools.rows.notes import look_row, warn
+
+_SEARCHED: Final = Sparing(
+    always=("results", "id", "title", "snippet", "path", "is_stale"),
+    asked={"explain": ("score", "similarity", "derived_from_ids")},
+)
+
+
+@tool(
+    "lithos_search",
+    "core",
+    "RI",
+    place=4,
+    paged=Paged(rows=("results",), totals="none"),
+    sparing=_SEARCHED,
+    is_heavy=True,
+)
+class SearchTool:
+    """Find specific notes by keywords, meaning, tags, author or path. For notes that help with a task, use
+    lithos_retrieve. mode=fulltext supports "phrases", +must, -not, AND/OR/NOT and title:word.
+    """
+
+    query: str = argument("Words or question to search for.", may_be_blank=True, bound=QUERY)
+    limit: int = argument("Maximum number of results.", 10)
+    mode: str = argument("Search method.", "hybrid", one_of=MODES, bound=LOOKUP)
+    tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS)
+    author: str | None = argument("Only notes of this author.", None, bound=LOOKUP)
+    path_prefix: str | None = argument("Only notes whose path starts with this.", None, bound=LOOKUP)
+    threshold: float | None = argument("Minimum similarity, 0 to 1.", None, is_rare=True)
+    seed_ids: tuple[str, ...] = argument(
+        "Ids of the notes where a graph search starts.", (), bound=IDS, is_rare=True
+    )
+    graph_depth: int = argument("Steps of a graph search, 1 to 3.", 2, is_rare=True)
+    entities: tuple[str, ...] = argument(
+        "Only notes that have all of these entities.", (), bound=FILTERS, is_rare=True
+    )
+    agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
+    offset: int = argument("Results to skip.", 0, is_listed=False)
+    prefix: bool = argument("The last word may be the beginning of one.", False, is_listed=False)
+    kinds: tuple[str, ...] | None = argument(KINDS_TOLD, None, bound=FILTERS, is_listed=False)
+    explain: bool = argument("Compact answers: also scores and sources.", False, is_listed=False)
+
+    async def answer(self, using: Parts) -> Answer:
+        kinds = KINDS if self.kinds is None else read_kinds(self.kinds)
+        request = self.request(room_of_rows(using.get(ServerConfig), self.limit))
+        others = using.find(OtherHits)
+        if NOTE not in kinds:
+            return await self._search_others(using, others, request)
+        beside: Sequence[OtherHit] = ()
+        if ATTACHMENT in kinds and others is not None and others.has_any(request.filters):
+            beside = await others.beside(self.other_query(using, request, BESIDE))
+        if beside and request.offset:  # they were on the first page
+            first = await using.get(Search).look(evolve(request, offset=0))
+            before = skipped(first.hits, beside, max(1, request.limit), request.offset)
+            request = evolve(request, offset=before)
+        answer = await using.get(Search).search(request)
+        now = using.clock()
+        rows = [search_row(hit, now) for hit in answer.hits]
+        await warn(using, ((row["id"], row) for row in rows))
+        if others is not None and beside and not self.offset:
+            rows = mix_hits(others, rows, standings_of(answer.hits), beside, max(1, request.limit))
+        rows += self._first_looks(using, rows)
+        result: dict[str, object] = {"results": rows}
+        if answer.failed:
+            result |= {"degraded": True, "failed_backends": list(answer.failed)}
+        return result | ({"message": answer.message} if answer.message else {})
+
+    def _first_looks(self, using: Parts, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Rows for places that are left, of notes known by title and first lines until they are indexed."""
+        left = max(1, min(self.limit, using.get(SearchConfig).max_results)) - len(rows)
+        is_filtered = self.tags or self.author or self.entities or self.offset
+        is_of_words = self.mode in ("hybrid", "fulltext")
+        if using.get(Opening).complete.is_set() or is_filtered or left < 1 or not is_of_words:
+            return []
+        shown = {row["path"] for row in rows}
+        least = min((row["score"] for row in rows), default=1.0)
+        found = using.get(FirstLooks).find(self.query, left + len(shown), self.path_prefix or "")
+        return [look_row(look, least * score) for look, score in found if look.path not in shown][:left]
+
+    def request(self, room: int = 0) -> SearchRequest:
+        """What the search is asked; `room` as there."""
+        return as_command(SearchRequest, self, filters=as_command(Filters, self), room=room)
+
+    async def _search_others(self, using: Parts, others: OtherHits | None, request: SearchRequest) -> Answer:
+        """Rows of other files alone."""
+        check_choice("mode", self.mode, MODES)
+        limit = max(1, min(request.limit, using.get(SearchConfig).max_results))
+        if others is None:
+            return {"results": [], "message": ATTACHMENTS_OFF}
+        hits = await others.search(self.other_query(using, request, limit, offset=request.offset))
+        result: dict[str, object] = {"results": [others.row(hit, hit.score) for hit in hits]}
+        return result if others.is_enabled else result | {"message": ATTACHMENTS_OFF}
+
+    def other_query(self, using: Parts, request: SearchRequest, limit: int, offset: int = 0) -> OtherQuery:
+        """What is looked for among the files beside the notes."""
+        threshold = using.get(Search).threshold_of(request)
+        return as_command(OtherQuery, request, threshold=threshold, limit=limit, offset=offset)
+
+
+@tool(
+    "lithos_cache_lookup",
+    "core",
+    "RI",
+    place=9,
+    paged=Paged(content="document.content"),
+    sparing=Sparing(always=("hit", "id", "title", "content"), defaults={"confidence": 1.0}),
+    is_heavy=True,
+)
+class CacheLookupTool:
+    """Check whether a fresh, trusted note already answers one specific question. Use it before web research.
+    hit=false means that none does; to explore related notes, use lithos_retrieve.
+    """
+
+    query: str = argument("Question to answer.", may_be_blank=True, bound=QUERY)
+    source_url: str | None = argument("Web page that the answer comes from.", None, bound=URL)
+    max_age_hours: float | None = argument("Treat older notes as stale.", None)
+    min_confidence: float = argument("Minimum confidence of the note, 0 to 1.", 0.5, is_rare=True)
+    limit: int = argument("Maximum number of candidates to check.", 3, is_rare=True)
+    tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS, is_rare=True)
+    max_length: int = argument("Maximum number of characters of content.", 4_000, is_rare=True)
+
+    async def answer(self, using: Parts) -> Answer:
+        if self.max_age_hours is not None and not self.max_age_hours > 0:
+            raise InvalidInput(f"max_age_hours must be above 0, not {self.max_age_hours}.")
+        if not 0 <= self.min_confidence <= 1:
+            raise InvalidInput(f"min_confidence must be between 0 and 1, not {self.min_confidence}.")
+        truncate("", self.max_length)  # refuse a bad length before anything is looked for
+        if self.limit < 1:
+            raise InvalidInput(f"limit must be at least 1, not {self.limit}.")
+        answer = await using.get(CacheLookup).look_up(as_command(CacheRequest, self))
+        row = _cache_row(answer, self.max_length)
+        if answer.entry is not None:
+            await warn(using, [(answer.entry.note.id, row)])
+        return row
+
+
+def _cache_row(answer: CacheAnswer, max_length: int) -> dict[str, object]:
+    """The answer of `lithos_cache_lookup`; a content that is cut says so."""
+    document: dict[str, object] | None = None
+    if answer.entry is not None:
+        note = answer.entry.note
+        is_cut = 0 < max_length < len(answer.content)
+        content, end = cut(answer.content, max_length) if is_cut else (answer.content, 0)
+        document = {
+            "id": note.id,
+            "title": note.title,
+            "content": content,
+            "confidence": note.confidence,
+            "updated_at": format_time(note.updated_at),
+            "expires_at": format_optional(note.expires_at),
+            "tags": list(note.all_tags),
+            "source_url": note.source_url or "",
+        }
+        document |= {"truncated": True, "next_offset": end} if is_cut else {}
+    row: dict[str, object] = {
+        "hit": document is not None,
+        "document": document,
+        "stale_exists": answer.stale_id is not None,
+        "stale_id": answer.stale_id,
+        "probability": None if answer.probability is None else round(answer.probability, 4),
+        "because": answer.because,
+    }
+    if answer.candidates:
+        row["candidates"] = [
+            {"id": each.entry.note.id, "title": each.entry.note.title, "snippet": each.line}
+            for each in answer.candidates
+        ]
+    return row
