@@ -26,7 +26,6 @@ from lithos.actors.blocking import Threads
 from lithos.actors.front_signals import FrontSignals
 from lithos.actors.opening import Opening, StartStopped
 from lithos.actors.owning import keep_owning
-from lithos.actors.recording.catching_up import CatchingUp
 from lithos.actors.writing.keeper import Keeper
 from lithos.app import capabilities
 from lithos.app.capabilities import makers
@@ -38,6 +37,7 @@ from lithos.catalogue.scan import ScanResult
 from lithos.config.catalogue import Config
 from lithos.core.events import Event
 from lithos.core.times import format_time
+from lithos.history.recording.catching_up import CatchingUp
 from lithos.kernel.capability import Capabilities
 from lithos.kernel.parts import Clock, Parts, utc_now
 from lithos.kernel.running import OwnToken

@@ -16,8 +16,6 @@ from lithos.actors.coordinating.messages import AppendEvents, Journalled
 from lithos.actors.front_signals import FrontSignals
 from lithos.actors.kit import Mailbox, supervise
 from lithos.actors.opening import Opening
-from lithos.actors.recording.catching_up import settle_pending
-from lithos.actors.recording.recorder import Recorder
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.watching.watcher import Watcher
 from lithos.actors.writing.keeper import Keeper
@@ -27,13 +25,15 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import ScanResult, scan_folder
 from lithos.core.events import Event
+from lithos.history.recording.catching_up import settle_pending
+from lithos.history.recording.recorder import Recorder
+from lithos.history.rows.store import HistoryStore
 from lithos.kernel.parts import Clock
 from lithos.memory.learning.actor import Memory
 from lithos.notes.scanning import ScannedRows, kept_versions, place_moved, recorded_places
 from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.history.store import HistoryStore
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.displaced import Moves
 from lithos.stores.notes.files import NoteFiles

@@ -1,5 +1,5 @@
 """Every version of every note, and the way back: restoring, undoing, conflict copies.
 
-`lithos.app` alone may enter.
-Never here: changes of notes past their writer.
+The packages after it in the order of docs/develop.md use it.
+Never here: changes past the writer of notes.
 """

@@ -5,28 +5,28 @@ from __future__ import annotations
 import attrs
 
 from lithos.actors.blocking import Threads
-from lithos.actors.recording.catching_up import CatchingUp
-from lithos.actors.recording.recorder import Recorder
 from lithos.actors.settled_clock import SettledClock
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.ports import VersionRecorder, VersionStore
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.history.versions import VersionLimits
+from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.recorder import Recorder
+from lithos.history.rows.reading import HistoryReading
+from lithos.history.rows.store import HISTORY as HISTORY_FILE
+from lithos.history.rows.store import HistoryStore
+from lithos.history.service.conflict_copies import ConflictCopies
+from lithos.history.service.history import NoteHistory
+from lithos.history.service.restoring import Restoring
+from lithos.history.service.retention import HistoryUpkeep
 from lithos.history.settings import HistoryConfig
 from lithos.history.state import look_at_history, measure_history
 from lithos.kernel.capability import Background, Capability, Pages, Store
 from lithos.kernel.state import Gauge, Health
-from lithos.services.notes.conflict_copies import ConflictCopies
-from lithos.services.notes.history import NoteHistory
 from lithos.services.notes.knowledge import Knowledge
-from lithos.services.notes.restoring import Restoring
 from lithos.services.notes.texts import NoteTexts
-from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.services.writing.ports import EarlierVersions
-from lithos.stores.history.reading import HistoryReading
-from lithos.stores.history.store import HISTORY as HISTORY_FILE
-from lithos.stores.history.store import HistoryStore
 from lithos.stores.on_disk import Occasion
 
 
@@ -105,8 +105,8 @@ HISTORY = Capability(
         Background(ConflictCopies, ConflictCopies.run),
         Background(HistoryUpkeep, HistoryUpkeep.run),
     ),
-    pages=Pages(modules=("lithos.front.console.pages.undo",)),
-    tools=("lithos.tools.history", "lithos.tools.copies"),
+    pages=Pages(modules=("lithos.history.pages_undo",)),
+    tools=("lithos.history.tools", "lithos.history.tools_copies"),
     stores=(Store(40, open_history),),
     health=(Health("history", 10, look_at_history),),
     gauges=(Gauge(90, measure_history),),

@@ -47,6 +47,8 @@ from lithos.core.notes.model import Document
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import ACTING, COMMAND, acting_as
+from lithos.history.rows.store import HistoryStore
+from lithos.history.service.history import HistoryRequest, NoteHistory
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
 from lithos.proposals.model import (
@@ -62,13 +64,11 @@ from lithos.proposals.model import (
     Status,
 )
 from lithos.proposals.rows import ProposalRows
-from lithos.services.notes.history import HistoryRequest, NoteHistory
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.merging import merge_files
 from lithos.services.notes.moving import Moving
 from lithos.services.notes.texts import LoadedNote, NoteTexts
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.history.store import HistoryStore
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.proposals")

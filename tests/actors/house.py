@@ -14,7 +14,6 @@ from lithos.actors.blocking import Inline
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import supervise
-from lithos.actors.recording.recorder import Recorder
 from lithos.actors.writing.applying import Applying
 from lithos.actors.writing.editing import Outlines
 from lithos.actors.writing.keeper import Keeper
@@ -27,12 +26,13 @@ from lithos.catalogue.note_records import NoteRecords
 from lithos.catalogue.scan import ScanResult, scan_folder
 from lithos.core.events import Event
 from lithos.core.plan import VanishRule
+from lithos.history.recording.recorder import Recorder
+from lithos.history.rows.store import HistoryStore
 from lithos.proposals.keeping import Proposing
 from lithos.proposals.model import PendingProposals
 from lithos.proposals.rows import ProposalRows
 from lithos.stores.coordination.note_rows import KeptNotes
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.history.store import HistoryStore
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.displaced import Displaced, Moves
 from lithos.stores.notes.files import NoteFiles

@@ -23,7 +23,7 @@ from lithos.attachments.model.parts import NotExtractable
 from lithos.core import findings, offers, scopes
 from lithos.core.context import shortening, tokens
 from lithos.core.errors import LithosError
-from lithos.core.history import copy_merge, differences, file_merge, merging, outline, section_edit, versions
+from lithos.core.history import differences, merging, outline, section_edit, versions
 from lithos.core.history import words as changes
 from lithos.core.links import canvas, forms, literal, properties
 from lithos.core.notes import document, healing, ignored, layout, link_edit, links, matching, pasted
@@ -45,6 +45,7 @@ from lithos.core.text import (
     snippet,
 )
 from lithos.core.text import snippet as truncation
+from lithos.history.model import copy_merge, file_merge
 from lithos.imports.model import chats, conversation, json_items, memory_files, observations
 from lithos.memory.briefing import blocks, briefing, compact, parts, passages
 from lithos.search.index import fulltext_schema

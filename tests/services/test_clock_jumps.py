@@ -18,12 +18,12 @@ from lithos.actors.settled_clock import SettledClock
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.writer import Writer
 from lithos.core.scopes import WriteScopes, scopes_of_agents
+from lithos.history.service.retention import HistoryUpkeep
 from lithos.memory.enrich.worker import Enrichment
 from lithos.memory.model.memory import FinalNode, Receipt, RecordRetrieval
 from lithos.memory.retrieve.feedback import Learning
 from lithos.notes.opening import _last_written
 from lithos.services.tasks.retention import Upkeep
-from lithos.services.upkeep.history import HistoryUpkeep
 from lithos.stores.notes.displaced import Displaced
 from lithos.tasks.model.task import ClaimTimes
 from tests.fakes import START

@@ -10,9 +10,9 @@ import trio
 
 from lithos.actors.blocking import Inline, Threads
 from lithos.core.history.versions import DELETED, UPDATED, VersionLimits
-from lithos.services.upkeep import history as module
-from lithos.services.upkeep.history import FIRST, HistoryUpkeep
-from lithos.stores.history.store import HistoryStore, NewVersion
+from lithos.history.rows.store import HistoryStore, NewVersion
+from lithos.history.service import retention as module
+from lithos.history.service.retention import FIRST, HistoryUpkeep
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

@@ -16,8 +16,8 @@ import lithos.tasks.board.task_board
 import lithos.tasks.board.task_claims
 import lithos.tasks.model.task
 from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.recording.recorder import Recorder
 from lithos.actors.writing.publisher import Publisher
+from lithos.history.recording.recorder import Recorder
 from lithos.search.indexing.ports import FulltextPort
 from lithos.services.tasks.event_stream import EventStream
 from lithos.stores.notes.replacing import Replacing

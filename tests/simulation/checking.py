@@ -10,12 +10,12 @@ import apsw
 import trio
 
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.recording.catching_up import CatchingUp
 from lithos.actors.watching.guard import DeletionGuard
 from lithos.actors.writing.writer import Writer
 from lithos.app.server import Server
 from lithos.catalogue.catalogue import Catalogue
-from lithos.stores.history.store import HistoryStore
+from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.rows.store import HistoryStore
 from lithos.stores.notes.values import digest_of
 from tests.simulation.ledger import demand, tokens
 

@@ -27,10 +27,10 @@ from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.plan import MASS_LOSS, Place, VanishRule
 from lithos.core.times import from_nanoseconds
+from lithos.history.rows.reading import read_contents, read_places
+from lithos.history.rows.schema import DamagedContent
+from lithos.history.rows.store import HISTORY
 from lithos.stores.coordination.note_rows import NoteRows, load_note_rows
-from lithos.stores.history.reading import read_contents, read_places
-from lithos.stores.history.schema import DamagedContent
-from lithos.stores.history.store import HISTORY
 from lithos.stores.lock import is_owned
 from lithos.stores.manifest import Manifest
 from lithos.stores.notes.displaced import DISPLACED, Displaced

@@ -14,7 +14,7 @@ from lithos.catalogue.catalogue import Catalogue
 from lithos.core.times import format_time, parse_time
 from lithos.front.console.console import Console, Refused, given, given_offset
 from lithos.front.console.formats import as_json, query_with, told_ids
-from lithos.services.notes.history import NoteHistory
+from lithos.history.service.history import NoteHistory
 from lithos.services.tasks.agents import Agents
 from lithos.tasks.model.task import Claim
 from lithos.tasks.service.board import Board

@@ -19,7 +19,7 @@ from lithos.core.limits import Newest
 from lithos.core.principals import ENRICH_AGENT, IMPORT_AGENT, is_reserved
 from lithos.front.console.console import Console
 from lithos.front.console.formats import query_with, sparkline, whole
-from lithos.services.notes.history import NoteHistory, Span
+from lithos.history.service.history import NoteHistory, Span
 from lithos.services.shared import Shared
 from lithos.services.tasks.event_stream import Activity, JournalPage, Wanted
 from lithos.stores.sqlite import DatabaseFailed

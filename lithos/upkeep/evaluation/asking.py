@@ -11,7 +11,7 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.core.principals import EVALUATE_AGENT
-from lithos.services.notes.undo import ToolCalls
+from lithos.history.service.undo import ToolCalls
 from lithos.upkeep.evaluation.model_baseline import NDCG_CUT, Outcome, Ranking, Scores
 from lithos.upkeep.evaluation.model_questions import (
     DEEPEST,

@@ -18,8 +18,8 @@ from lithos.cli.output import tell, warn
 from lithos.cli.progress import counted
 from lithos.cli.session import CommandFailed, Session
 from lithos.core.times import format_time
+from lithos.history.service.undo import ToolCalls
 from lithos.kernel.parts import utc_now
-from lithos.services.notes.undo import ToolCalls
 from lithos.stores import replace_file
 from lithos.upkeep.checks.checks import look_aside
 from lithos.upkeep.evaluation import asking

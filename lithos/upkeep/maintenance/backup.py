@@ -16,11 +16,11 @@ from attrs import frozen
 from lithos import __version__
 from lithos.config.catalogue import Config
 from lithos.core.times import format_time
+from lithos.history.rows.store import HISTORY
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import make_lock, open_notes
 from lithos.stores import PRIVATE_FOLDER, TOKEN_FILES
-from lithos.stores.history.store import HISTORY
 from lithos.stores.lock import is_owned
 from lithos.stores.notes.displaced import DISPLACED
 from lithos.upkeep.files import backup

@@ -19,11 +19,11 @@ from lithos.core.errors import HistoryDisabled
 from lithos.core.history.versions import VersionRow
 from lithos.core.journal.agents import READ
 from lithos.core.times import parse_time
+from lithos.history.service.history import NoteHistory
 from lithos.kernel.parts import Clock
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.rows.receipts import ReceiptSummary
 from lithos.search.service.asked import Asked
-from lithos.services.notes.history import NoteHistory
 from lithos.services.tasks.agents import AccessLog
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.tasks.rows.board_rows import BoardRows, Told

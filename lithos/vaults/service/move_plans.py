@@ -28,11 +28,11 @@ from lithos.core.notes.paths import resolve_new_path
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import Principal
 from lithos.core.scopes import refusal_of
+from lithos.history.rows.store import HistoryStore
 from lithos.kernel.parts import Parts
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.moving import RESUMED
 from lithos.services.notes.texts import LoadedNote, NoteTexts
-from lithos.stores.history.store import HistoryStore
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import LinkedFile, OutsideKnowledge
 

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from random import Random
 
-from lithos.core.history.copy_merge import Ancestor, PastVersion, find_ancestor, merge_copy, say_the_same
+from lithos.history.model.copy_merge import Ancestor, PastVersion, find_ancestor, merge_copy, say_the_same
 from tests.core.history.divergences import Divergence, diverge, lost_lines
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lithos.actors.recording.catching_up import CatchingUp
+from lithos.history.recording.catching_up import CatchingUp
 from tests.front.console.pages import Element, check
 from tests.front.console.visiting import Visitor, form_of, visiting
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.actors.recording.catching_up import CatchingUp
+from lithos.history.recording.catching_up import CatchingUp
 from tests.front.console.visiting import visiting
 from tests.services.notes.test_copy_merging import BODY, COPY, copies, make, said
 

@@ -18,7 +18,7 @@ from attrs import frozen
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.principals import RIGHTS, Rights
 from lithos.front.console.console import Console
-from lithos.services.notes.conflict_copies import ConflictCopies
+from lithos.history.service.conflict_copies import ConflictCopies
 from lithos.services.state import Gauges
 from tests.front.console.proposing import bind, propose_note
 from tests.front.console.visiting import Visitor, browser, form_of, make_token, visiting

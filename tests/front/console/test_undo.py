@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from lithos.front.console.pages import undo as undo_page
-from lithos.services.notes.undo import UndoRun, plan_undo
+from lithos.history import pages_undo as undo_page
+from lithos.history.service.undo import UndoRun, plan_undo
 from tests.front.console.pages import check
 from tests.front.console.visiting import Visitor, form_of, visiting
 from tests.servers import MISSING_ID, Clock

@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 import pytest
 
-from lithos.actors.recording.catching_up import CatchingUp
+from lithos.history.recording.catching_up import CatchingUp
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.notes.files import NoteFiles
 from tests.servers import Lithos, put_note, refusal, serving, until

@@ -13,18 +13,18 @@ import apsw
 import pytest
 import trio
 
-from lithos.actors.recording import recorder
-from lithos.actors.recording.catching_up import CatchingUp
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.messages import RestoreNote
 from lithos.actors.writing.writer import Writer
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.history.versions import VersionRow
+from lithos.history.recording import recorder
+from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.rows.store import HistoryFailed, HistoryStore
 from lithos.history.settings import HistoryConfig
 from lithos.kernel.parts import utc_now
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.state import ServerState
-from lithos.stores.history.store import HistoryFailed, HistoryStore
 from tests.servers import Lithos, put_note, serving, until
 
 

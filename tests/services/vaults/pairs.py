@@ -10,7 +10,7 @@ from typing import Any
 from attrs import define
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.stores.history.store import HistoryStore
+from lithos.history.rows.store import HistoryStore
 from lithos.vaults.service.moving import VaultMove, VaultMoving
 from tests.servers import Lithos, serving
 

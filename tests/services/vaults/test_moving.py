@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lithos.actors.recording.catching_up import CatchingUp
 from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import (
     DocNotFound,
@@ -21,9 +20,10 @@ from lithos.core.errors import (
     VersionConflict,
 )
 from lithos.core.principals import Principal
+from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.rows.store import HistoryStore
 from lithos.history.settings import HistoryConfig
 from lithos.notes.settings import AgentsConfig
-from lithos.stores.history.store import HistoryStore
 from lithos.stores.notes.files import NoteFiles
 from lithos.vaults.service import move_plans
 from lithos.vaults.service.moving import VaultMoving

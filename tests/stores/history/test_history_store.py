@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.history.versions import CREATED, DELETED, OUTSIDE, RENAMED, UPDATED
-from lithos.stores.history import schema
-from lithos.stores.history.schema import CHAIN
-from lithos.stores.history.store import HistoryFailed, HistoryStore, NewVersion
+from lithos.history.rows import schema
+from lithos.history.rows.schema import CHAIN
+from lithos.history.rows.store import HistoryFailed, HistoryStore, NewVersion
 
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from lithos.core.history.differences import LONGEST_DIFF
+from lithos.history.rows.store import HistoryStore
+from lithos.history.service.history import NoteHistory
 from lithos.history.settings import HistoryConfig
-from lithos.services.notes.history import NoteHistory
-from lithos.stores.history.store import HistoryStore
 from lithos.tools.contract.arguments import ArgumentFault
 from tests.servers import MISSING_ID, VAULT, Clock, Lithos, put_note, refusal, serving
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from lithos.core.errors import InvalidInput
+from lithos.history.service.history import HistoryRequest, NoteHistory
+from lithos.history.service.restoring import RestoreRequest, Restoring
 from lithos.kernel.parts import Parts
-from lithos.services.notes.history import HistoryRequest, NoteHistory
-from lithos.services.notes.restoring import RestoreRequest, Restoring
 from lithos.tools.contract.arguments import TAKES_BACK, argument, as_command, read_time, source_of
 from lithos.tools.contract.bounds import LOOKUP, NAME, PATH
 from lithos.tools.contract.compacting import Sparing

@@ -24,8 +24,8 @@ from lithos.core.notes.paths import resolve_read_path
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.text.analysis import name_key
 from lithos.core.times import format_time
+from lithos.history.rows.reading import HistoryReading
 from lithos.services.writing.ports import KeptNote
-from lithos.stores.history.reading import HistoryReading
 from lithos.stores.notes.values import FileState
 
 #: From one version of a note to another: its id, the older and the newer.

@@ -31,17 +31,6 @@ from lithos.core.errors import (
     StorageFailed,
     VersionConflict,
 )
-from lithos.core.history.copy_merge import (
-    SIDES,
-    Ancestor,
-    CopyMerge,
-    PastVersion,
-    Side,
-    find_ancestor,
-    has_all_lines,
-    merge_copy,
-    say_the_same,
-)
 from lithos.core.history.versions import (
     COPY,
     CREATED,
@@ -55,11 +44,22 @@ from lithos.core.history.versions import (
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import COMMAND, MERGE_AGENT, acting_as
+from lithos.history.model.copy_merge import (
+    SIDES,
+    Ancestor,
+    CopyMerge,
+    PastVersion,
+    Side,
+    find_ancestor,
+    has_all_lines,
+    merge_copy,
+    say_the_same,
+)
+from lithos.history.rows.store import HistoryStore
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.texts import LoadedNote, NoteTexts
-from lithos.stores.history.store import HistoryStore
 from lithos.stores.notes.displaced import CopyIntent, CopyMerges
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import OutsideKnowledge, digest_of

@@ -25,14 +25,14 @@ from lithos.core.errors import (
 )
 from lithos.core.events import TOOL
 from lithos.core.history.merging import merge_documents
-from lithos.core.history.undo import takes_back
 from lithos.core.history.versions import DELETED, OUTSIDE, VersionRow
 from lithos.core.notes.document import parse_document
 from lithos.core.notes.model import Document
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import UNDO_AGENT
-from lithos.services.notes.history import HistoryRequest, KeptVersion, NoteHistory
+from lithos.history.model.undo import takes_back
+from lithos.history.service.history import HistoryRequest, KeptVersion, NoteHistory
 from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.merging import merge_files, says
 from lithos.services.notes.texts import LoadedNote, NoteTexts

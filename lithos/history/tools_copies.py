@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from lithos.history.service.conflict_copies import ConflictCopies, ListedCopy, ShownCopy, conflict_rows
 from lithos.kernel.parts import Parts
-from lithos.services.notes.conflict_copies import ConflictCopies, ListedCopy, ShownCopy, conflict_rows
 from lithos.tools.contract.arguments import argument
 from lithos.tools.contract.bounds import IDS, LOOKUP, NAME, PATH
 from lithos.tools.contract.declaring import OWN, Answer, tool

@@ -11,8 +11,8 @@ from lithos.cli.commands.asking import ask_pages, ask_tool, asking, person
 from lithos.cli.output import print_json, print_line, tell, warn
 from lithos.cli.session import CommandFailed, Session
 from lithos.cli.streams import make_printable
-from lithos.core.history.file_merge import FileMerge, merge_files
-from lithos.core.history.marking import MARKER_SIZE, Markers
+from lithos.history.model.file_merge import FileMerge, merge_files
+from lithos.history.model.marking import MARKER_SIZE, Markers
 from lithos.server.command.asker import Asker
 from lithos.server.command.declaring import Invocation
 from lithos.stores import open_regular, replace_file

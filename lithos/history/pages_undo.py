@@ -12,14 +12,14 @@ from attrs import define, field, frozen
 from quart import Blueprint, request
 
 from lithos.catalogue.catalogue import Catalogue
-from lithos.core.history.undo import Step
 from lithos.core.history.versions import HistoryFailed, VersionRow
 from lithos.core.limits import Newest
 from lithos.core.times import format_time, parse_time
 from lithos.front.console.console import Console, Form, Refused, given, keep
 from lithos.front.console.formats import plural, whole
-from lithos.services.notes.history import NoteHistory, Span
-from lithos.services.notes.undo import (
+from lithos.history.model.undo import Step
+from lithos.history.service.history import NoteHistory, Span
+from lithos.history.service.undo import (
     LEFT,
     RESULTS,
     UNDONE,

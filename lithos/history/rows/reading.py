@@ -17,8 +17,7 @@ import apsw
 from lithos.core.history.versions import HistoryFailed, KeptVersion, NewVersion, VersionRow
 from lithos.core.plan import Place
 from lithos.core.times import from_microseconds, to_microseconds
-from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase
-from lithos.stores.history.schema import (
+from lithos.history.rows.schema import (
     COLUMNS,
     DELETION,
     JOINED,
@@ -32,6 +31,7 @@ from lithos.stores.history.schema import (
     read_row,
     upgrade,
 )
+from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.stores.table import matching
 from lithos.telemetry import get_logger

@@ -23,7 +23,7 @@ from lithos.core.history.versions import (
     cuts,
     surplus_versions,
 )
-from lithos.stores.history.store import HistoryFailed, HistoryStore
+from lithos.history.rows.store import HistoryFailed, HistoryStore
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.history")

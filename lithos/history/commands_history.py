@@ -10,11 +10,11 @@ from typing import Any, Final
 from lithos.cli.commands.asking import accept, ask_tool, asking
 from lithos.cli.output import print_line, tell
 from lithos.cli.session import CommandFailed, Session, refusing
-from lithos.core.history.undo import Step
 from lithos.core.principals import CLI_AGENT
 from lithos.core.times import format_time
+from lithos.history.model.undo import Step
+from lithos.history.service.undo import LEFT, RESULTS, UNDONE, Result, UndoFailed, UndoRun, plan_undo
 from lithos.server.command.asker import Asker
-from lithos.services.notes.undo import LEFT, RESULTS, UNDONE, Result, UndoFailed, UndoRun, plan_undo
 
 
 async def undo(session: Session, asker: Asker) -> int:

@@ -15,16 +15,9 @@ import attrs
 
 from lithos.core.history.versions import BODY, PATH, RENAMED, HistoryFailed, NewVersion, have_same_body
 from lithos.core.times import to_microseconds
+from lithos.history.rows.reading import HistoryReading
+from lithos.history.rows.schema import CODES, DELETION, Contents, NewestVersion, PendingVersion, failed
 from lithos.stores.database import SET_ASIDE
-from lithos.stores.history.reading import HistoryReading
-from lithos.stores.history.schema import (
-    CODES,
-    DELETION,
-    Contents,
-    NewestVersion,
-    PendingVersion,
-    failed,
-)
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, quarantine
 
 __all__ = ["HISTORY", "HistoryFailed", "HistoryStore", "NewVersion", "NewestVersion", "PendingVersion"]

@@ -16,7 +16,7 @@ import trio
 from lithos.actors.blocking import Blocking
 from lithos.actors.writing.recording import Result, is_undone
 from lithos.core.history.versions import OUTSIDE
-from lithos.stores.history.store import HistoryFailed, HistoryStore, NewVersion
+from lithos.history.rows.store import HistoryFailed, HistoryStore, NewVersion
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.history")

@@ -18,7 +18,6 @@ from attrs import define, field, frozen
 
 from lithos.actors.blocking import SLICE, Threads
 from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.actors.recording.recorder import Recorder
 from lithos.actors.writing.keeper import Keeper
 from lithos.actors.writing.outside_changes import OutsideBytes
 from lithos.actors.writing.recording import first_version, outside_version
@@ -27,7 +26,8 @@ from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.events import NOTE_DELETED, NOTE_RENAMED, Event, origin_version
 from lithos.core.history.versions import DELETED, OUTSIDE, RENAMED
 from lithos.core.principals import SCAN_AGENT
-from lithos.stores.history.store import HistoryFailed, HistoryStore, NewestVersion, NewVersion, PendingVersion
+from lithos.history.recording.recorder import Recorder
+from lithos.history.rows.store import HistoryFailed, HistoryStore, NewestVersion, NewVersion, PendingVersion
 from lithos.stores.notes.displaced import DisplacedFile
 from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.values import OutsideKnowledge
