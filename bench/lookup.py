@@ -31,7 +31,7 @@ from bench.quality import add_collection_options, distinct_layouts
 from bench.report import print_report
 from bench.vaults import Vaults, vault_folder
 from lithos.app.server import Server
-from lithos.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking import match
 from lithos.search.service.search import Search, SearchRequest

@@ -16,16 +16,16 @@ from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.blocking import Inline
 from lithos.actors.coordinating.broadcaster import Broadcaster, Subscription
-from lithos.actors.indexing.messages import Upsert
 from lithos.actors.kit import ActorDown, Mailbox, supervise
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import IndexFailed, LithosError
-from lithos.core.notes.document import parse_document
-from lithos.core.notes.model import Document, Note
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.system_calls import KernelCalls
+from lithos.notes.files.values import FileState, digest_of
+from lithos.notes.format.document import parse_document
+from lithos.notes.messages_of_index import Upsert
+from lithos.notes.model.note import Document, Note
 from lithos.search.indexing.indexer import Indexer
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.system_calls import KernelCalls
-from lithos.stores.notes.values import FileState, digest_of
 
 START = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import attrs
 
-from lithos.catalogue.catalogue import Entry
-from lithos.catalogue.note_graph import NoteGraph
-from lithos.core.notes.links import LinkTable
-from lithos.stores.indexes.linkgraph import Placeholder
+from lithos.notes.catalogue.catalogue import Entry
+from lithos.notes.catalogue.index_links import Placeholder
+from lithos.notes.catalogue.note_graph import NoteGraph
+from lithos.notes.links.links import LinkTable
 from tests.fakes import make_entry
 
 

@@ -19,21 +19,21 @@ import lithos.search.capability
 import lithos.search.indexing.accurate
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import Flush
-from lithos.actors.writing.outside_changes import OutsideFiles
-from lithos.actors.writing.writer import Writer
 from lithos.app.server import Server, running_server
-from lithos.catalogue.note_reading import examine
 from lithos.config.catalogue import Config
 from lithos.core.events import REINDEX_COMPLETE
 from lithos.core.principals import OWNER
 from lithos.front.server.ports import compact_json
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.catalogue.note_reading import examine
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.lookup import find_note
+from lithos.notes.writing.actor_writer import Writer
+from lithos.notes.writing.outside_changes import OutsideFiles
 from lithos.search.index.embedder import Embedder, load_embedder
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.server.settings import ServerConfig
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.lookup import find_note
 from tests import fakes
 
 Answer = dict[str, Any]

@@ -16,8 +16,8 @@ from lithos.config.load import LoadedConfig, LogSettings, load_config, load_log_
 from lithos.config.retired import RETIRED
 from lithos.config.rules import PATTERNS
 from lithos.config.sources import ConfigError
-from lithos.core.scopes import Scope, check_typed, scopes_of_agents
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.model.scopes import Scope, check_typed, scopes_of_agents
 from lithos.notes.settings import AgentsConfig
 from lithos.server.settings import ServerConfig
 from lithos.tasks.settings import CoordinationConfig

@@ -14,15 +14,15 @@ from docs.generate import ADVICE, FOLDER, find_differences, render_pages
 from docs.interface import EVENTS, HTTP_REFUSALS, QUERY, list_errors
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import Flush
-from lithos.actors.writing.writer import Writer
 from lithos.app.capabilities import all_tools
 from lithos.app.options import make_parser
-from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import SETTINGS
 from lithos.core.events import REINDEX_COMPLETE, Event, EventDraft
-from lithos.core.scopes import Scope, WriteScopes
 from lithos.front.events.frames import sse_frames
 from lithos.metrics import metric_names
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.model.scopes import Scope, WriteScopes
+from lithos.notes.writing.actor_writer import Writer
 from lithos.proposals.model import TidyProposals
 from lithos.search.tools import MODES, SearchTool
 from tests.servers import Clock, Lithos, serving, until

@@ -6,12 +6,12 @@ from lithos.access.model.requests import RESOURCE_PATHS
 from lithos.access.service.authorization import AuthorizationServer
 from lithos.access.service.keyring import TokenRing
 from lithos.config.catalogue import Config
-from lithos.core.scopes import ScopeOfToken
 from lithos.kernel.capability import Capability, Pages
 from lithos.kernel.parts import Clock
 from lithos.kernel.running import OwnToken
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Component, Health
+from lithos.notes.model.scopes import ScopeOfToken
 from lithos.server.command.serving import Announced
 from lithos.server.settings import ServerConfig
 from lithos.services.admitting import Keyring

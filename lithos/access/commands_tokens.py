@@ -33,8 +33,8 @@ from lithos.cli.output import tell, warn
 from lithos.cli.session import CommandFailed, Session, refusing
 from lithos.cli.streams import make_printable
 from lithos.core.principals import Rights
-from lithos.core.scopes import Scope, check_typed, make_scope
 from lithos.core.times import format_time
+from lithos.notes.model.scopes import Scope, check_typed, make_scope
 from lithos.server.settings import ServerConfig
 
 

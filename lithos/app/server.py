@@ -26,14 +26,10 @@ from lithos.actors.blocking import Threads
 from lithos.actors.front_signals import FrontSignals
 from lithos.actors.opening import Opening, StartStopped
 from lithos.actors.owning import keep_owning
-from lithos.actors.writing.keeper import Keeper
 from lithos.app import capabilities
 from lithos.app.capabilities import makers
 from lithos.app.start import Start
 from lithos.app.stores import close_stores, open_stores
-from lithos.catalogue.catalogue import Catalogue
-from lithos.catalogue.first_looks import FirstLooks
-from lithos.catalogue.scan import ScanResult
 from lithos.config.catalogue import Config
 from lithos.core.events import Event
 from lithos.core.times import format_time
@@ -42,14 +38,18 @@ from lithos.kernel.capability import Capabilities
 from lithos.kernel.parts import Clock, Parts, utc_now
 from lithos.kernel.running import OwnToken
 from lithos.memory.learning.actor import Memory
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.first_looks import FirstLooks
+from lithos.notes.catalogue.scan import ScanResult
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.manifest import Manifest
 from lithos.notes.settings import IndexConfig
+from lithos.notes.writing.keeper import Keeper
 from lithos.search.indexing.models import Models
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.whole_index import WholeIndex
 from lithos.server.settings import ServerConfig
 from lithos.stores.lock import OwnerLock, OwnerRecord
-from lithos.stores.manifest import Manifest
-from lithos.stores.notes.files import NoteFiles
 from lithos.stores.on_disk import Stores
 from lithos.telemetry import get_logger
 from lithos.tools.contract.registry import Tools

@@ -16,27 +16,27 @@ from lithos.actors.coordinating.messages import AppendEvents, Journalled
 from lithos.actors.front_signals import FrontSignals
 from lithos.actors.kit import Mailbox, supervise
 from lithos.actors.opening import Opening
-from lithos.actors.watching.guard import DeletionGuard
-from lithos.actors.watching.watcher import Watcher
-from lithos.actors.writing.keeper import Keeper
-from lithos.actors.writing.publisher import Publisher
-from lithos.actors.writing.writer import Writer
-from lithos.catalogue.catalogue import Catalogue
-from lithos.catalogue.note_records import NoteRecords
-from lithos.catalogue.scan import ScanResult, scan_folder
 from lithos.core.events import Event
 from lithos.history.recording.catching_up import settle_pending
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.store import HistoryStore
 from lithos.kernel.parts import Clock
 from lithos.memory.learning.actor import Memory
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.note_records import NoteRecords
+from lithos.notes.catalogue.scan import ScanResult, scan_folder
+from lithos.notes.files.displaced import Moves
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.manifest import Manifest
 from lithos.notes.scanning import ScannedRows, kept_versions, place_moved, recorded_places
+from lithos.notes.watching.guard import DeletionGuard
+from lithos.notes.watching.watcher import Watcher
+from lithos.notes.writing.actor_publisher import Publisher
+from lithos.notes.writing.actor_writer import Writer
+from lithos.notes.writing.keeper import Keeper
 from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.manifest import Manifest
-from lithos.stores.notes.displaced import Moves
-from lithos.stores.notes.files import NoteFiles
 
 #: Seconds that the model and the link graph leave to a first client once the front listens.
 FIRST_CLIENT: Final = 0.1

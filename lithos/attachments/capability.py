@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from lithos.actors.opening import Opening
-from lithos.actors.watching.watcher import Watcher
-from lithos.actors.writing.writer import Writer
 from lithos.attachments.backlog import AttachmentBacklog
 from lithos.attachments.extraction.actor import Attaching
 from lithos.attachments.extraction.captions import Captions
@@ -19,12 +17,14 @@ from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Health
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.service.ports import OtherFiles
+from lithos.notes.watching.watcher import Watcher
+from lithos.notes.writing.actor_writer import Writer
 from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.service.others import OtherHits
 from lithos.server.command.serving import Backlog
-from lithos.services.writing.ports import OtherFiles
-from lithos.stores.notes.files import NoteFiles
 
 
 def make_attaching(

@@ -16,7 +16,7 @@ from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.core.errors import LithosError
 from lithos.front.console.console import Console, Refused, given, given_offset
 from lithos.kernel.settings import StorageConfig
-from lithos.services.notes.knowledge import ReadNote
+from lithos.notes.service.knowledge import ReadNote
 
 #: The entry of the navigation to which the pages of attachments belong.
 SECTION: Final = "/console/notes"

@@ -10,8 +10,8 @@ from quart import Blueprint, Response, redirect
 from quart.wrappers.response import ResponseBody
 
 from lithos.front.console.console import Console, Refused
-from lithos.services.notes.browsing import VaultFiles
-from lithos.stores.notes.lookup import Attachment
+from lithos.notes.files.lookup import Attachment
+from lithos.notes.service.browsing import VaultFiles
 
 #: Pictures that browsers show, and that hold no script (SVG does).
 IMAGES: Final = {

@@ -14,8 +14,8 @@ from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.config.catalogue import Config
 from lithos.core.times import format_time, from_nanoseconds
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.service.kinds import ATTACHMENT
 from lithos.search.service.others import OtherHit
-from lithos.services.writing.kinds import ATTACHMENT
 from lithos.tools.contract.fitting import Pictured, cut_warning
 
 

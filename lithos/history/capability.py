@@ -6,11 +6,6 @@ import attrs
 
 from lithos.actors.blocking import Threads
 from lithos.actors.settled_clock import SettledClock
-from lithos.actors.writing.keeper import Keeper
-from lithos.actors.writing.ports import VersionRecorder, VersionStore
-from lithos.actors.writing.writer import Writer
-from lithos.catalogue.catalogue import Catalogue
-from lithos.core.history.versions import VersionLimits
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.reading import HistoryReading
@@ -24,9 +19,14 @@ from lithos.history.settings import HistoryConfig
 from lithos.history.state import look_at_history, measure_history
 from lithos.kernel.capability import Background, Capability, Pages, Store
 from lithos.kernel.state import Gauge, Health
-from lithos.services.notes.knowledge import Knowledge
-from lithos.services.notes.texts import NoteTexts
-from lithos.services.writing.ports import EarlierVersions
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.model.versions import VersionLimits
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.service.ports import EarlierVersions
+from lithos.notes.service.texts import NoteTexts
+from lithos.notes.writing.actor_writer import Writer
+from lithos.notes.writing.keeper import Keeper
+from lithos.notes.writing.ports import VersionRecorder, VersionStore
 from lithos.stores.on_disk import Occasion
 
 

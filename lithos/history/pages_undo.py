@@ -11,8 +11,6 @@ import trio
 from attrs import define, field, frozen
 from quart import Blueprint, request
 
-from lithos.catalogue.catalogue import Catalogue
-from lithos.core.history.versions import HistoryFailed, VersionRow
 from lithos.core.limits import Newest
 from lithos.core.times import format_time, parse_time
 from lithos.front.console.console import Console, Form, Refused, given, keep
@@ -29,6 +27,8 @@ from lithos.history.service.undo import (
     changes_of,
     plan_changes,
 )
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.model.versions import HistoryFailed, VersionRow
 
 #: The entry of the navigation to which these pages belong.
 SECTION: Final = "/console/agents"

@@ -6,8 +6,6 @@ from lithos.actors.blocking import NoteThreads, Threads
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.settled_clock import SettledClock
-from lithos.catalogue.catalogue import Catalogue
-from lithos.catalogue.lineage import Lineage
 from lithos.kernel.capability import Background, Capability, Link, Pages, Store
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Gauge, Health, Observed
@@ -31,12 +29,14 @@ from lithos.memory.service.edges import Edges
 from lithos.memory.service.neighbourhood import Neighbourhoods
 from lithos.memory.settings import LcmaConfig
 from lithos.memory.state import look_at_memory, measure_queue
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.lineage import Lineage
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.service.relations import Graph, no_edges
+from lithos.notes.service.texts import NoteTexts
 from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.search.service.cache import CitedBefore
 from lithos.search.service.search import Search
-from lithos.services.notes.knowledge import Knowledge
-from lithos.services.notes.relations import Graph, no_edges
-from lithos.services.notes.texts import NoteTexts
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.on_disk import Occasion
 from lithos.tasks.service.coordination import Coordination, Teaching

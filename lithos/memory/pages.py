@@ -8,16 +8,16 @@ from typing import Any, Final
 from attrs import frozen
 from quart import Blueprint
 
-from lithos.catalogue.catalogue import Catalogue
-from lithos.core.learning.edges import RESOLUTIONS
 from lithos.front.console.console import Console
-from lithos.front.console.pages.note import Reason
 from lithos.memory.model.memory import Receipt
 from lithos.memory.model.salience import PATIENCE, STRIKES
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.questions import is_private
 from lithos.memory.rows.receipts import ReceiptFilter
-from lithos.services.notes.knowledge import ReadNote
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.console.note import Reason
+from lithos.notes.model.edges import RESOLUTIONS
+from lithos.notes.service.knowledge import ReadNote
 from lithos.stores.sqlite import DatabaseFailed
 
 #: Questions shown before anything is asked, and receipts they are looked for in.

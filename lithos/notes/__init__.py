@@ -1,5 +1,5 @@
 """Notes and their files: reading, writing, watching and moving them; links between them.
 
-`lithos.app` alone may enter.
-Never here: who is asking, tools, pages or commands.
+The packages after it in the order of docs/develop.md use it.
+Never here: who is asking.
 """

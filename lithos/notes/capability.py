@@ -13,27 +13,22 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import make_id
 from lithos.actors.front_signals import FrontSignals
 from lithos.actors.settled_clock import SettledClock
-from lithos.actors.watching.guard import DeletionGuard
-from lithos.actors.watching.watcher import Watcher
-from lithos.actors.writing.applying import Applying
-from lithos.actors.writing.editing import Outlines
-from lithos.actors.writing.keeper import Keeper
-from lithos.actors.writing.ports import ChangeGate, NoteIndex, VersionRecorder, VersionStore
-from lithos.actors.writing.preparation import Preparation
-from lithos.actors.writing.publisher import Publisher
-from lithos.actors.writing.writer import Writer
-from lithos.catalogue.catalogue import Catalogue
-from lithos.catalogue.first_looks import FirstLooks
-from lithos.catalogue.lineage import Lineage
-from lithos.catalogue.note_records import NoteRecords
 from lithos.config.catalogue import Config
 from lithos.core.journal.ports import Along, KnownNotes
-from lithos.core.scopes import ScopeOfToken, WriteScopes, check_globs, scopes_of_agents
 from lithos.kernel.capability import Background, Capability, Link, Pages, Store
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Gauge, Health, Observed
 from lithos.metrics import Metrics
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.first_looks import FirstLooks
+from lithos.notes.catalogue.lineage import Lineage
+from lithos.notes.catalogue.note_records import NoteRecords
+from lithos.notes.files.displaced import Displaced, Moves
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.manifest import Manifest
+from lithos.notes.files.orders import VanishedFiles
+from lithos.notes.model.scopes import ScopeOfToken, WriteScopes, check_globs, scopes_of_agents
 from lithos.notes.opening import (
     make_copy_merges,
     make_moves,
@@ -42,7 +37,15 @@ from lithos.notes.opening import (
     recover_files,
     style_of,
 )
+from lithos.notes.resources import NoteResources, TagResources
+from lithos.notes.rows_coordination import NOTE_TABLES
 from lithos.notes.scanning import ScannedRows, kept_versions
+from lithos.notes.service.browsing import Browsing, VaultFiles
+from lithos.notes.service.cut_reads import CutReads
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.service.moving import Moving
+from lithos.notes.service.pasting import Pasting
+from lithos.notes.service.texts import NoteTexts, Snippets
 from lithos.notes.settings import AgentsConfig, IndexConfig
 from lithos.notes.state import (
     count_notes,
@@ -52,24 +55,21 @@ from lithos.notes.state import (
     measure_links,
     measure_notes,
 )
+from lithos.notes.watching.guard import DeletionGuard
+from lithos.notes.watching.watcher import Watcher
+from lithos.notes.writing.actor_publisher import Publisher
+from lithos.notes.writing.actor_writer import Writer
+from lithos.notes.writing.applying import Applying
+from lithos.notes.writing.editing import Outlines
+from lithos.notes.writing.keeper import Keeper
+from lithos.notes.writing.ports import ChangeGate, NoteIndex, VersionRecorder, VersionStore
+from lithos.notes.writing.preparation import Preparation
 from lithos.server.settings import ServerConfig
-from lithos.services.notes.browsing import Browsing, VaultFiles
-from lithos.services.notes.knowledge import Knowledge
-from lithos.services.notes.moving import Moving
 from lithos.services.notes.resources import Changes, Library
-from lithos.services.notes.texts import NoteTexts, Snippets
 from lithos.services.tasks.agents import NoteTitles
-from lithos.services.writing.cut_reads import CutReads
-from lithos.services.writing.pasting import Pasting
-from lithos.stores.coordination.note_rows import NOTE_TABLES
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import Database
-from lithos.stores.manifest import Manifest
-from lithos.stores.notes.displaced import Displaced, Moves
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.orders import VanishedFiles
 from lithos.tools.contract.ports import NotePorts
-from lithos.tools.resources.notes import NoteResources, TagResources
 
 
 def make_records(rows: ScannedRows) -> NoteRecords:
@@ -247,15 +247,15 @@ NOTES = Capability(
     background=(Background(Moving, Moving.run),),
     pages=Pages(
         modules=(
-            "lithos.front.console.pages.notes",
-            "lithos.front.console.pages.note",
+            "lithos.notes.console.notes",
+            "lithos.notes.console.note",
             "lithos.attachments.pages_files",
         ),
         links=(Link(3, "Notes", "/console/notes", "n"),),
         tabs=(Link(1, "Notes", "/console/notes"), Link(3, "Deleted", "/console/notes?view=deleted")),
     ),
     resources=(TagResources, NoteResources),
-    tools=("lithos.tools.rows.notes", "lithos.tools.notes"),
+    tools=("lithos.notes.tools_rows", "lithos.notes.tools"),
     holds=has_note,
     stores=(Store(-20, open_notes), Store(-10, recover_files), Store(50, open_manifest)),
     health=(

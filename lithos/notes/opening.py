@@ -7,16 +7,16 @@ from pathlib import Path
 
 from attrs import evolve
 
-from lithos.core.notes.ignored import Ignored
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.times import from_nanoseconds
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.files.displaced import DISPLACED, CopyMerges, Displaced, Moves
+from lithos.notes.files.files import EXCHANGED, NoteFiles
+from lithos.notes.files.manifest import Manifest
+from lithos.notes.files.values import Kept
+from lithos.notes.files.vault_settings import VaultSettings
+from lithos.notes.model.ignored import Ignored
 from lithos.stores.lock import OwnerLock, lock_of
-from lithos.stores.manifest import Manifest
-from lithos.stores.notes.displaced import DISPLACED, CopyMerges, Displaced, Moves
-from lithos.stores.notes.files import EXCHANGED, NoteFiles
-from lithos.stores.notes.values import Kept
-from lithos.stores.notes.vault_settings import VaultSettings
 from lithos.stores.on_disk import Occasion, sync_names
 from lithos.telemetry import get_logger
 

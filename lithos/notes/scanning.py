@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from lithos.actors.writing.ports import VersionStore
-from lithos.catalogue.catalogue import Catalogue
-from lithos.catalogue.kinship import MOST_VERSIONS
-from lithos.core.history.versions import HistoryFailed
-from lithos.core.plan import Place
-from lithos.stores.coordination.note_rows import KeptNotes, NoteRows
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.kinship import MOST_VERSIONS
+from lithos.notes.files.displaced import Moves
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.model.plan import Place
+from lithos.notes.model.versions import HistoryFailed
+from lithos.notes.rows_coordination import KeptNotes, NoteRows
+from lithos.notes.writing.ports import VersionStore
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.notes.displaced import Moves
-from lithos.stores.notes.files import NoteFiles
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.start")

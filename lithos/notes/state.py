@@ -8,13 +8,13 @@ from typing import Any
 import trio
 
 from lithos.actors.coordinating.reading import JournalThread
-from lithos.actors.watching.watcher import Watcher
-from lithos.actors.writing.writer import Writer
-from lithos.catalogue.catalogue import Catalogue
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import CHECK_DEADLINE, OK, Component, Number
 from lithos.metrics import Sample
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.watching.watcher import Watcher
+from lithos.notes.writing.actor_writer import Writer
 
 
 async def look_at_folder(storage: StorageConfig, reading: JournalThread, writer: Writer) -> Component:

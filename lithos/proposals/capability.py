@@ -9,12 +9,12 @@ from lithos.actors.blocking import NoteThreads
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import make_id
 from lithos.actors.coordinating.reading import JournalThread
-from lithos.actors.writing.ports import ChangeGate
-from lithos.catalogue.catalogue import Catalogue
 from lithos.kernel.capability import Background, Capability, Link, Pages, Retention, Waiting
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Gauge, Health
 from lithos.memory.context.context import WaitingKeys
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.writing.ports import ChangeGate
 from lithos.proposals.actor_board import ProposalBoard
 from lithos.proposals.keeping import Proposing
 from lithos.proposals.model import MOST_REASONS, PendingProposals, TidyProposals

@@ -13,17 +13,17 @@ import trio
 from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import ActorDown, Envelope, ShuttingDown
-from lithos.actors.writing.messages import Accepted, WriteRequest
-from lithos.actors.writing.ports import ProposedText
-from lithos.actors.writing.preparation import Prepared, ProposedFile
-from lithos.actors.writing.proposing import agent_of
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import LithosError, PathCollision
 from lithos.core.history.differences import count_lines
-from lithos.core.notes.document import parse_document
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.files.values import FileState, Move, Put, ReadFile, Remove
+from lithos.notes.format.document import parse_document
+from lithos.notes.writing.gate import agent_of
+from lithos.notes.writing.messages import Accepted, WriteRequest
+from lithos.notes.writing.ports import ProposedText
+from lithos.notes.writing.preparation import Prepared, ProposedFile
 from lithos.proposals.model import KeepProposal, Kind, PendingProposals, Proposal, ProposalTexts
 from lithos.proposals.rows import ProposalRows
-from lithos.stores.notes.values import FileState, Move, Put, ReadFile, Remove
 
 
 class Proposing:

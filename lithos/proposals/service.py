@@ -21,16 +21,6 @@ from lithos.actors.blocking import Threads
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
-from lithos.actors.writing.messages import (
-    Approval,
-    DeleteNote,
-    MoveNote,
-    RestoreNote,
-    WriteOutcome,
-)
-from lithos.actors.writing.write_rules import check_content
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.catalogue.relinking import relinked_by
 from lithos.core.errors import (
     Forbidden,
     InvalidInput,
@@ -41,9 +31,6 @@ from lithos.core.errors import (
     VersionConflict,
 )
 from lithos.core.history.differences import unified_diff
-from lithos.core.history.versions import DELETED, VersionRow
-from lithos.core.notes.document import parse_document
-from lithos.core.notes.model import Document
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import ACTING, COMMAND, acting_as
@@ -51,6 +38,17 @@ from lithos.history.rows.store import HistoryStore
 from lithos.history.service.history import HistoryRequest, NoteHistory
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.catalogue.relinking import relinked_by
+from lithos.notes.format.document import parse_document
+from lithos.notes.model.note import Document
+from lithos.notes.model.versions import DELETED, VersionRow
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.service.merging import merge_files
+from lithos.notes.service.moving import Moving
+from lithos.notes.service.texts import LoadedNote, NoteTexts
+from lithos.notes.writing.messages import Approval, DeleteNote, MoveNote, RestoreNote, WriteOutcome
+from lithos.notes.writing.write_rules import check_content
 from lithos.proposals.model import (
     LONGEST_REASON,
     STATUSES,
@@ -64,10 +62,6 @@ from lithos.proposals.model import (
     Status,
 )
 from lithos.proposals.rows import ProposalRows
-from lithos.services.notes.knowledge import Knowledge
-from lithos.services.notes.merging import merge_files
-from lithos.services.notes.moving import Moving
-from lithos.services.notes.texts import LoadedNote, NoteTexts
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.telemetry import get_logger
 

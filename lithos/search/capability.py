@@ -7,12 +7,14 @@ from functools import partial
 
 from lithos.actors.blocking import Threads
 from lithos.actors.opening import Opening
-from lithos.actors.writing.ports import NoteIndex
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.capability import Capability, Link, Pages, Store
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Gauge, Health, Observed
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.service.ports import SimilarNotes, TextMatches
+from lithos.notes.writing.ports import NoteIndex
 from lithos.search.index.embedder import load_embedder
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.transformer import load_transformer
@@ -37,8 +39,6 @@ from lithos.search.state import (
     reach_index,
 )
 from lithos.search.whole_index import WholeIndex
-from lithos.services.writing.ports import SimilarNotes, TextMatches
-from lithos.stores.notes.files import NoteFiles
 
 #: A commit takes some 20 ms for one note and 200 ms for so many, so that a rebuild wants few of them.
 FULLTEXT_SLICE = 1_000

@@ -8,12 +8,12 @@ from typing import Any
 from attrs import asdict
 
 from lithos.actors.opening import Opening
-from lithos.actors.watching.guard import WAY_OUT, DeletionGuard
-from lithos.actors.writing.publisher import Publisher
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.times import format_optional
 from lithos.kernel.state import Component, Number
 from lithos.metrics import Sample
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.watching.guard import WAY_OUT, DeletionGuard
+from lithos.notes.writing.actor_publisher import Publisher
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer, Visibility
 from lithos.search.indexing.semantic import SemanticBackend, SemanticState

@@ -8,11 +8,13 @@ from typing import Any, Final
 from attrs import evolve
 
 from lithos.actors.opening import Opening
-from lithos.catalogue.first_looks import FirstLooks
 from lithos.core.errors import InvalidInput
 from lithos.core.text.snippet import cut, truncate
 from lithos.core.times import format_optional, format_time
 from lithos.kernel.parts import Parts
+from lithos.notes.catalogue.first_looks import FirstLooks
+from lithos.notes.service.kinds import ATTACHMENT, ATTACHMENTS_OFF, KINDS, KINDS_TOLD, NOTE, read_kinds
+from lithos.notes.tools_rows import look_row, warn
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.cache import CacheAnswer, CacheLookup, CacheRequest
 from lithos.search.service.others import (
@@ -28,13 +30,11 @@ from lithos.search.service.search import MODES, Search, SearchRequest
 from lithos.search.settings import SearchConfig, room_of_rows
 from lithos.search.tools_rows import search_row
 from lithos.server.settings import ServerConfig
-from lithos.services.writing.kinds import ATTACHMENT, ATTACHMENTS_OFF, KINDS, KINDS_TOLD, NOTE, read_kinds
 from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, QUERY, URL
 from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged
-from lithos.tools.rows.notes import look_row, warn
 
 _SEARCHED: Final = Sparing(
     always=("results", "id", "title", "snippet", "path", "is_stale"),

@@ -7,15 +7,15 @@ from typing import Any, Final
 from lithos.core.errors import InvalidInput
 from lithos.core.times import format_time
 from lithos.kernel.parts import Parts
+from lithos.notes.service.cut_reads import CutReads
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.tools_rows import warn
 from lithos.search.service.search import Search, SearchRequest
 from lithos.search.tools_rows import search_row
 from lithos.server.settings import ServerConfig
-from lithos.services.notes.knowledge import Knowledge
-from lithos.services.writing.cut_reads import CutReads
 from lithos.tools.contract.arguments import argument
 from lithos.tools.contract.bounds import LOOKUP, NAME, QUERY
 from lithos.tools.contract.declaring import Answer, tool
-from lithos.tools.rows.notes import warn
 
 #: Rows of a search.
 ROWS: Final = 10

@@ -6,7 +6,6 @@ from typing import Final
 
 from lithos.actors.blocking import Threads
 from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.core.findings import CARE, OVERVIEW
 from lithos.kernel.capability import Background, Capability, Link, Pages
@@ -14,8 +13,9 @@ from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Gauge, Health
 from lithos.metrics import Metrics
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.files.files import NoteFiles
 from lithos.services.state import Gauges, GaugeThread, ServerState
-from lithos.stores.notes.files import NoteFiles
 from lithos.upkeep.checks.care import Care, CareTasks, Concerns, Inspected
 from lithos.upkeep.checks.checks import Live, Patient
 from lithos.upkeep.checks.samples import Samples

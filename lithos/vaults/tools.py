@@ -16,19 +16,19 @@ from lithos.core.notes.matching import most_written, tag_key
 from lithos.kernel.parts import Parts
 from lithos.memory.tools.context import ContextTool, about_row, item_row, left_out_row, place_row, trouble_row
 from lithos.memory.tools.memory import RetrieveTool, retrieve_row
+from lithos.notes.service.kinds import ATTACHMENT, KINDS, NOTE, read_kinds
+from lithos.notes.tools_rows import warn
 from lithos.search.service.others import BESIDE, OtherHit, OtherHits, mix_rows, standings_of
 from lithos.search.service.search import SearchRequest
 from lithos.search.settings import SearchConfig, room_of_rows
 from lithos.search.tools import SearchTool
 from lithos.search.tools_rows import search_row
 from lithos.server.settings import ServerConfig
-from lithos.services.writing.kinds import ATTACHMENT, KINDS, NOTE, read_kinds
 from lithos.tasks.service.coordination import Coordination, Page, TaskFilter
 from lithos.tasks.tools import TaskNextTool
 from lithos.tools.contract.compacting import Sparing, compact
 from lithos.tools.contract.declaring import Answer
 from lithos.tools.contract.rows import row_of
-from lithos.tools.rows.notes import warn
 from lithos.vaults.service.briefing import JointContext, split_id
 from lithos.vaults.service.retrieving import JointRetrieve
 from lithos.vaults.service.searching import JointSearch

@@ -14,28 +14,28 @@ from lithos.actors.blocking import Inline
 from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import supervise
-from lithos.actors.writing.applying import Applying
-from lithos.actors.writing.editing import Outlines
-from lithos.actors.writing.keeper import Keeper
-from lithos.actors.writing.messages import DeleteNote, WriteNote, WriteOutcome, WriteRequest
-from lithos.actors.writing.preparation import Preparation
-from lithos.actors.writing.publisher import RECORD_DELAY, Publisher
-from lithos.actors.writing.writer import Writer
-from lithos.catalogue.catalogue import Catalogue
-from lithos.catalogue.note_records import NoteRecords
-from lithos.catalogue.scan import ScanResult, scan_folder
 from lithos.core.events import Event
-from lithos.core.plan import VanishRule
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.store import HistoryStore
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.note_records import NoteRecords
+from lithos.notes.catalogue.scan import ScanResult, scan_folder
+from lithos.notes.files.displaced import Displaced, Moves
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.manifest import Manifest
+from lithos.notes.model.plan import VanishRule
+from lithos.notes.rows_coordination import KeptNotes
+from lithos.notes.writing.actor_publisher import RECORD_DELAY, Publisher
+from lithos.notes.writing.actor_writer import Writer
+from lithos.notes.writing.applying import Applying
+from lithos.notes.writing.editing import Outlines
+from lithos.notes.writing.keeper import Keeper
+from lithos.notes.writing.messages import DeleteNote, WriteNote, WriteOutcome, WriteRequest
+from lithos.notes.writing.preparation import Preparation
 from lithos.proposals.keeping import Proposing
 from lithos.proposals.model import PendingProposals
 from lithos.proposals.rows import ProposalRows
-from lithos.stores.coordination.note_rows import KeptNotes
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.manifest import Manifest
-from lithos.stores.notes.displaced import Displaced, Moves
-from lithos.stores.notes.files import NoteFiles
 from tests.actors.desks import all_boards
 from tests.fakes import Clock, FakeIndex, Gate, LateCalls, make_indexer
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 import trio
 
-from lithos.stores.notes.displaced import Displaced
-from lithos.stores.notes.values import digest_of
+from lithos.notes.files.displaced import Displaced
+from lithos.notes.files.values import digest_of
 from tests.actors.house import House
 from tests.fakes import START
 
@@ -123,7 +123,7 @@ async def test_displaced_texts_are_dropped_once_a_day_when_they_are_old(house):
 
 
 def test_displaced_texts_are_bounded_and_stored_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("lithos.stores.notes.displaced.KEPT_BYTES", 100)
+    monkeypatch.setattr("lithos.notes.files.displaced.KEPT_BYTES", 100)
     displaced = Displaced(tmp_path / "displaced")
     first = displaced.save("x/a.md", b"text", START)
     assert displaced.save("x/a.md", b"text", START + timedelta(hours=1)) == first

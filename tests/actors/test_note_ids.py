@@ -5,13 +5,13 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from lithos.actors.writing.messages import MoveNote
-from lithos.actors.writing.outside_changes import OutsideFiles
-from lithos.catalogue.note_reading import examine
 from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
-from lithos.core.notes.document import derive_id
-from lithos.stores.coordination.note_rows import KeptNotes
-from lithos.stores.notes.lookup import find_note
+from lithos.notes.catalogue.note_reading import examine
+from lithos.notes.files.lookup import find_note
+from lithos.notes.format.document import derive_id
+from lithos.notes.rows_coordination import KeptNotes
+from lithos.notes.writing.messages import MoveNote
+from lithos.notes.writing.outside_changes import OutsideFiles
 from tests.actors.test_versions import lose_manifest
 from tests.actors.watched import UUID, WatchedHouse, note
 

@@ -17,13 +17,13 @@ import pytest
 import lithos
 from lithos.actors.coordinating.boards import Boards, JournalBoard
 from lithos.actors.coordinating.messages import CoordinatorMessage
-from lithos.actors.indexing.messages import IndexMessage
-from lithos.actors.writing.messages import Publication
-from lithos.actors.writing.writer import WriterMessage
 from lithos.core.commands import Command, Done, Handlers
 from lithos.core.errors import LithosError
 from lithos.memory.learning.actor import MemoryMessage
 from lithos.memory.learning.steps import Steps
+from lithos.notes.messages_of_index import IndexMessage
+from lithos.notes.writing.actor_writer import WriterMessage
+from lithos.notes.writing.messages import Publication
 from lithos.proposals.actor_board import ProposalBoard
 from lithos.proposals.model import PendingProposals
 from lithos.tasks.board.task_board import TaskBoard

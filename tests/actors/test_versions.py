@@ -12,13 +12,13 @@ import trio
 
 from lithos.actors.blocking import Threads
 from lithos.actors.coordinating.messages import Flush
-from lithos.actors.writing import outside_changes
-from lithos.actors.writing.messages import WriteOutcome
 from lithos.core.errors import VersionConflict
-from lithos.core.notes.model import Standing
-from lithos.services.notes.texts import NoteTexts
-from lithos.stores.coordination.note_rows import KeptNotes, NoteRows
-from lithos.stores.notes.values import digest_of
+from lithos.notes.files.values import digest_of
+from lithos.notes.model.note import Standing
+from lithos.notes.rows_coordination import KeptNotes, NoteRows
+from lithos.notes.service.texts import NoteTexts
+from lithos.notes.writing import outside_changes
+from lithos.notes.writing.messages import WriteOutcome
 from tests.actors.watched import UUID, WatchedHouse, note
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import trio
 
 from lithos.actors.blocking import Inline
-from lithos.actors.watching.guard import DeletionGuard
-from lithos.actors.watching.pending import Noticed, Pending
-from lithos.actors.watching.settling import Taking
-from lithos.actors.writing.messages import WriteOutcome
-from lithos.stores.orders import VanishedFiles
+from lithos.notes.files.orders import VanishedFiles
+from lithos.notes.watching.guard import DeletionGuard
+from lithos.notes.watching.pending import Noticed, Pending
+from lithos.notes.watching.settling import Taking
+from lithos.notes.writing.messages import WriteOutcome
 from tests.actors.house import House
 from tests.fakes import put_file
 

@@ -19,12 +19,12 @@ import trio
 import lithos.upkeep.files.backup
 from lithos.actors.blocking import Threads
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.writing.writer import Writer
 from lithos.app.main import main
 from lithos.config.catalogue import Config
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.writing.actor_writer import Writer
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.lock import AlreadyOwned, OwnerLock
 from lithos.upkeep.files.backup import BackupRefused

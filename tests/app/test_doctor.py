@@ -22,7 +22,6 @@ import trio
 from attrs import define, field, frozen
 
 import lithos.upkeep.maintenance.doctor
-from lithos.actors.watching.listening import Probe
 from lithos.config.catalogue import Config
 from lithos.core.findings import DOCTOR, checks_of
 from lithos.imports.checks import check_upstream
@@ -30,6 +29,7 @@ from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
 from lithos.memory.model.memory import NodeStats
 from lithos.memory.rows.stats import StatsStore
+from lithos.notes.watching.listening import Probe
 from lithos.server.settings import ServerConfig
 from lithos.stores.lock import OwnerLock, OwnerRecord
 from lithos.upkeep.checks import checks_storage

@@ -9,11 +9,11 @@ from pathlib import Path
 import attrs
 import pytest
 
-from lithos.actors.writing.writer import Writer
 from lithos.app import capabilities
 from lithos.core.principals import Principal
-from lithos.core.scopes import Scope, WriteScopes
-from lithos.services.writing.kinds import ATTACHMENTS_OFF
+from lithos.notes.model.scopes import Scope, WriteScopes
+from lithos.notes.service.kinds import ATTACHMENTS_OFF
+from lithos.notes.writing.actor_writer import Writer
 from tests.servers import Lithos, refusal, serving
 
 

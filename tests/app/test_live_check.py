@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lithos.catalogue.catalogue import Catalogue
-from lithos.catalogue.note_graph import Resolved
 from lithos.memory.model.memory import ProjectProvenance
 from lithos.memory.retrieve.feedback import Learning
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.note_graph import Resolved
 from lithos.search.indexing.ports import FulltextPort
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.reconcile import reconcile

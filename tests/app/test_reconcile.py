@@ -12,9 +12,9 @@ import apsw
 import pytest
 
 import lithos.upkeep.maintenance.maintenance
-from lithos.catalogue.note_graph import NoteGraph, Resolved
 from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.catalogue.note_graph import NoteGraph, Resolved
 from lithos.search.index.embedder import load_embedder
 from lithos.search.index.fulltext_schema import remove_index
 from lithos.search.settings import SearchConfig

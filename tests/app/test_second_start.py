@@ -14,15 +14,15 @@ import trio
 from lithos.actors import opening
 from lithos.actors.opening import Opening
 from lithos.app.server import Server, running_server
-from lithos.catalogue import scan
-from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.catalogue import scan
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.service.knowledge import Knowledge
 from lithos.search.settings import SearchConfig
 from lithos.server.settings import ServerConfig
-from lithos.services.notes.knowledge import Knowledge
 from lithos.services.notes.resources import Library
-from lithos.stores.notes.files import NoteFiles
 from tests.servers import serving
 
 

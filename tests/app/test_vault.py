@@ -16,22 +16,22 @@ from typing import Any
 import pytest
 import trio
 
-import lithos.catalogue.scan
+import lithos.notes.catalogue.scan
 from lithos.actors import opening
 from lithos.actors.front_signals import FrontSignals
 from lithos.actors.opening import Opening
-from lithos.actors.watching.guard import DeletionGuard
-from lithos.actors.watching.watcher import Watcher
 from lithos.app.server import Server, running_server
-from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.system_calls import KernelCalls
 from lithos.notes.opening import open_notes
+from lithos.notes.watching.guard import DeletionGuard
+from lithos.notes.watching.watcher import Watcher
 from lithos.search.settings import SearchConfig
 from lithos.server.settings import ServerConfig
 from lithos.services.state import ServerState
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.system_calls import KernelCalls
 from lithos.upkeep.checks.validation import validate_notes
 from lithos.upkeep.files.backup import BackupRefused
 from lithos.upkeep.maintenance.backup import back_up, restore
@@ -232,7 +232,7 @@ async def fronted(settings: Config) -> AsyncIterator[Server]:
 def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """A start that counts as long; the reading of the second file waits for the event."""
     go = threading.Event()
-    real, seen = lithos.catalogue.scan.examine, []
+    real, seen = lithos.notes.catalogue.scan.examine, []
 
     def examine(*arguments: Any) -> Any:
         seen.append(arguments[1].path)
@@ -240,7 +240,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
             go.wait(30)
         return real(*arguments)
 
-    monkeypatch.setattr(lithos.catalogue.scan, "examine", examine)
+    monkeypatch.setattr(lithos.notes.catalogue.scan, "examine", examine)
     monkeypatch.setattr(opening, "MANY", 0)
     yield go
     go.set()

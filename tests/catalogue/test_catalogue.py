@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.catalogue.catalogue import Catalogue, Entry, UniqueKeys
-from lithos.catalogue.note_graph import LinkCounts
-from lithos.core.notes.links import LinkTable
-from lithos.core.notes.paths import slug_of
+from lithos.notes.catalogue.catalogue import Catalogue, Entry, UniqueKeys
+from lithos.notes.catalogue.note_graph import LinkCounts
+from lithos.notes.links.links import LinkTable
+from lithos.notes.model.paths import slug_of
 from tests.fakes import make_entry
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.catalogue.first_looks import LINES, FirstLooks
-from lithos.core.notes.document import derive_id
 from lithos.core.notes.style import PLAIN, VaultStyle
-from lithos.stores.notes.files import NoteFiles
+from lithos.notes.catalogue.first_looks import LINES, FirstLooks
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.format.document import derive_id
 from tests.servers import put_note
 
 

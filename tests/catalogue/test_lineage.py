@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import lithos.catalogue.lineage as module
-from lithos.catalogue.catalogue import Catalogue
-from lithos.catalogue.lineage import Kin, Lineage
-from lithos.catalogue.relations import TypedEdges
-from lithos.core.learning.edges import LINEAGE, RESOLUTIONS, Edge
-from lithos.core.notes.model import Note
+import lithos.notes.catalogue.lineage as module
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.lineage import Kin, Lineage
+from lithos.notes.catalogue.relations import TypedEdges
+from lithos.notes.model.edges import LINEAGE, RESOLUTIONS, Edge
+from lithos.notes.model.note import Note
 from tests.core.context.test_briefing import calls_of
 from tests.fakes import START, make_entry
 

@@ -8,8 +8,8 @@ from typing import Any
 import apsw
 import pytest
 
-from lithos.catalogue import note_reading
-from lithos.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue import note_reading
+from lithos.notes.catalogue.catalogue import Catalogue
 from tests.servers import VAULT, put_note, serving
 from tests.tools.notes.test_foreign_notes import id_of
 

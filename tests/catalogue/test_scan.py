@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lithos.actors.writing.recording import first_version
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_RENAMED, NOTE_UPDATED
-from lithos.core.notes.document import derive_id
-from lithos.stores.notes.files import NoteFiles
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.format.document import derive_id
+from lithos.notes.writing.recording import first_version
 from tests.actors.house import House
 from tests.fakes import put_file
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from lithos.catalogue.catalogue import Catalogue
-from lithos.catalogue.turns import APART, LONGEST, Turns
-from lithos.stores.manifest import Entry
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.turns import APART, LONGEST, Turns
+from lithos.notes.files.manifest import Entry
 from tests.fakes import make_entry
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from lithos.access.files.tokens import TOKENS, digest_of, read_tokens
 from lithos.app.main import main
-from lithos.core.scopes import Scope
+from lithos.notes.model.scopes import Scope
 
 SECRET = re.compile(r"lithos_[\w-]{43}")
 

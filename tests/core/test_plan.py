@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
-from lithos.core.plan import (
+from lithos.notes.model.plan import (
     MASS_LOSS,
     Claim,
     FilePlan,

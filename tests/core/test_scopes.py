@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal
-from lithos.core.scopes import (
+from lithos.notes.model.scopes import (
     Scope,
     WriteScopes,
     check_globs,

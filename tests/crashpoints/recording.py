@@ -30,7 +30,7 @@ from tests.crashpoints.disk import Cut, Disk, File, Folder, Named, Node, Operati
 REBUILDABLE = (".tantivy", ".usearch")
 #: Not failed: after the link of a new note it is answered "nothing was changed", and the note is there.
 SPARED = {"unlink (temporary)"}
-_SEAM = "lithos.stores.notes.system_calls"
+_SEAM = "lithos.notes.files.system_calls"
 #: Where the product calls renameat2, if it does.
 SYSTEM_CALLS: Any = importlib.import_module(_SEAM) if importlib.util.find_spec(_SEAM) else None
 _EXCHANGE = 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.stores.notes.files import NoteFiles
+from lithos.notes.files.files import NoteFiles
 from tests.crashpoints.sweep import record, sweep
 from tests.repeats import first_of
 from tests.simulation.bugs import BUGS, Patch

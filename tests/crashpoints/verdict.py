@@ -14,10 +14,10 @@ import pytest
 import trio
 from attrs import define
 
-from lithos.actors.writing.writer import Writer
-from lithos.core.history.versions import VersionRow
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.history.rows.store import HistoryStore
+from lithos.notes.model.versions import VersionRow
+from lithos.notes.writing.actor_writer import Writer
 from lithos.tools.contract import arguments
 from tests.crashpoints.recording import REBUILDABLE, unsynced
 from tests.crashpoints.script import PATIENCE, WORD, Script, State, Step, Told, observe, read_events

@@ -13,7 +13,7 @@ import pytest
 from lithos.app.main import main
 from lithos.clients.connect import command, files, writing
 from lithos.clients.connect.clients import CLIENTS
-from lithos.stores.notes.system_calls import KernelCalls
+from lithos.notes.files.system_calls import KernelCalls
 from tests.e2e.connecting import (
     FILES,
     KEYS,

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.stores.notes.protection import SYNCS_UNNAMED, file_system_of
+from lithos.notes.files.protection import SYNCS_UNNAMED, file_system_of
 from tests.e2e.clients import WireClient
 from tests.e2e.process import Lithos, clean_environment, running_lithos
 from tests.repeats import repeats

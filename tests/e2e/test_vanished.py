@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.catalogue.catalogue import Catalogue
-from lithos.stores.orders import VanishedFiles
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.files.orders import VanishedFiles
 from tests.actors.watched import note
 from tests.e2e.process import Lithos, run_lithos, running_lithos, until
 from tests.servers import put_note, serving

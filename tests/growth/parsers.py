@@ -20,22 +20,18 @@ from lithos.access.model import claims, clients, redirects
 from lithos.access.model.requests import OAuthRefused
 from lithos.attachments.model import drawing, foreign_json, lz_string, reading
 from lithos.attachments.model.parts import NotExtractable
-from lithos.core import findings, offers, scopes
+from lithos.core import findings, offers
 from lithos.core.context import shortening, tokens
 from lithos.core.errors import LithosError
-from lithos.core.history import differences, merging, outline, section_edit, versions
+from lithos.core.history import differences, outline, section_edit
 from lithos.core.history import words as changes
-from lithos.core.links import canvas, forms, literal, properties
-from lithos.core.notes import document, healing, ignored, layout, link_edit, links, matching, pasted
-from lithos.core.notes import paths as urls
+from lithos.core.notes import layout, matching
 from lithos.core.notes import yaml_nodes as yaml_text
-from lithos.core.notes.model import Document, Note
 from lithos.core.notes.style import VaultStyle
 from lithos.core.text import (
     analysis,
     chunk,
     edges,
-    entities,
     hidden,
     likeness,
     markdown,
@@ -48,11 +44,17 @@ from lithos.core.text import snippet as truncation
 from lithos.history.model import copy_merge, file_merge
 from lithos.imports.model import chats, conversation, json_items, memory_files, observations
 from lithos.memory.briefing import blocks, briefing, compact, parts, passages
+from lithos.notes.catalogue import index_links as linkgraph
+from lithos.notes.format import document, healing, merging, pasted
+from lithos.notes.links import canvas, forms, links, literal, properties
+from lithos.notes.links import edit as link_edit
+from lithos.notes.model import entities, ignored, scopes, versions
+from lithos.notes.model import paths as urls
+from lithos.notes.model.note import Document, Note
 from lithos.search.index import fulltext_schema
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking import arranging, compounds, lead, replies
 from lithos.stores import sqlite
-from lithos.stores.indexes import linkgraph
 from lithos.tasks.model import task as task_model
 from lithos.tasks.model.task_commands import NextTask
 from lithos.upkeep.evaluation import model_baseline as baseline

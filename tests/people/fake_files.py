@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from lithos.stores.notes.system_calls import UNNAMED
+from lithos.notes.files.system_calls import UNNAMED
 
 #: The call without which a file system has not what `Protection` names so.
 NEEDED = {

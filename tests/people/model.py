@@ -20,11 +20,11 @@ from typing import Any
 
 import attrs
 
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.protection import Protection
-from lithos.stores.notes.replacing import Replacing
-from lithos.stores.notes.values import FileBusy, FileChanged, Kept, Move, Place, Put, Remove, digest_of
-from lithos.stores.notes.watch import recover_folder, settle
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.protection import Protection
+from lithos.notes.files.replacing import Replacing
+from lithos.notes.files.values import FileBusy, FileChanged, Kept, Move, Place, Put, Remove, digest_of
+from lithos.notes.files.watch import recover_folder, settle
 from tests.people.fake_files import NEEDED, FakeCalls, Inode
 
 #: Rounds in which the writer decides again.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.stores.notes.files import NoteFiles
+from lithos.notes.files.files import NoteFiles
 from tests.people.fake_files import FakeCalls
 from tests.people.model import Explored, Step, World, append, atomic, delete, explore, in_place, move, take_up
 
@@ -209,7 +209,7 @@ def test_the_model_finds_a_blunder(tmp_path: Path, blunder: str, monkeypatch: py
         monkeypatch.setattr(FakeCalls, "lease", lambda self, descriptor: None)
         monkeypatch.setattr(FakeCalls, "is_leased", lambda self, descriptor: True)
     else:
-        monkeypatch.setattr("lithos.stores.notes.watch.Watch.is_still", lambda self, path, digest: True)
+        monkeypatch.setattr("lithos.notes.files.watch.Watch.is_still", lambda self, path, digest: True)
         monkeypatch.setattr(
             "tests.people.model.settle", lambda calls, kept, save, leases: calls.unlink(kept.path)
         )

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lithos.stores.notes import protection
-from lithos.stores.notes.protection import Protection, probe_protection
-from lithos.stores.notes.system_calls import UNNAMED, KernelCalls, SystemCalls
+from lithos.notes.files import protection
+from lithos.notes.files.protection import Protection, probe_protection
+from lithos.notes.files.system_calls import UNNAMED, KernelCalls, SystemCalls
 from tests.people.fake_files import NEEDED, FakeCalls
 
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import trio
 
-import lithos.services.notes.knowledge
-from lithos.stores.notes.protection import probe_protection
-from lithos.stores.notes.system_calls import KernelCalls
+import lithos.notes.service.knowledge
+from lithos.notes.files.protection import probe_protection
+from lithos.notes.files.system_calls import KernelCalls
 from tests.servers import refusal, serving
 
 
@@ -47,7 +47,7 @@ async def test_a_write_waits_for_the_editor_and_other_notes_do_not(tmp_path: Pat
 async def test_a_file_that_is_never_closed_is_given_up_and_the_answer_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lithos.services.notes.knowledge, "BUSY_PATIENCE", 0.1)
+    monkeypatch.setattr(lithos.notes.service.knowledge, "BUSY_PATIENCE", 0.1)
     async with serving(tmp_path) as server:
         note = await server.create("Busy", "text")
         path = server.data / "knowledge" / "busy.md"

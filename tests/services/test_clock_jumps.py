@@ -15,16 +15,16 @@ import trio
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import Flush, MoveCursor
 from lithos.actors.settled_clock import SettledClock
-from lithos.actors.writing.keeper import Keeper
-from lithos.actors.writing.writer import Writer
-from lithos.core.scopes import WriteScopes, scopes_of_agents
 from lithos.history.service.retention import HistoryUpkeep
 from lithos.memory.enrich.worker import Enrichment
 from lithos.memory.model.memory import FinalNode, Receipt, RecordRetrieval
 from lithos.memory.retrieve.feedback import Learning
+from lithos.notes.files.displaced import Displaced
+from lithos.notes.model.scopes import WriteScopes, scopes_of_agents
 from lithos.notes.opening import _last_written
+from lithos.notes.writing.actor_writer import Writer
+from lithos.notes.writing.keeper import Keeper
 from lithos.services.tasks.retention import Upkeep
-from lithos.stores.notes.displaced import Displaced
 from lithos.tasks.model.task import ClaimTimes
 from tests.fakes import START
 from tests.servers import Clock, Lithos, refusal, serving

@@ -9,10 +9,10 @@ import pytest
 import trio
 
 from lithos.actors.blocking import Inline, Threads
-from lithos.core.history.versions import DELETED, UPDATED, VersionLimits
 from lithos.history.rows.store import HistoryStore, NewVersion
 from lithos.history.service import retention as module
 from lithos.history.service.retention import FIRST, HistoryUpkeep
+from lithos.notes.model.versions import DELETED, UPDATED, VersionLimits
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

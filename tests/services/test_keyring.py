@@ -20,7 +20,7 @@ from lithos.access.model.claims import principal_of
 from lithos.access.service.keyring import EVERY, NOTHING, TokenRing
 from lithos.actors.blocking import Inline
 from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal
-from lithos.core.scopes import Scope
+from lithos.notes.model.scopes import Scope
 from lithos.services.admitting import AUTH_TOKEN, OneToken
 from tests.fakes import Clock
 

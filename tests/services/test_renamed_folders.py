@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import trio
 
-import lithos.actors.writing.writer
-from lithos.catalogue.note_reading import examine_renamed
+import lithos.notes.writing.actor_writer
+from lithos.notes.catalogue.note_reading import examine_renamed
 from tests.servers import Lithos, put_note, refusal, serving
 
 AGENTS, EDITS, NOTES = 4, 7, 6
@@ -94,7 +94,7 @@ async def test_notes_that_are_where_they_belong_are_looked_for_by_nobody(
         walks.append(arguments)
         return examine_renamed(*arguments)
 
-    monkeypatch.setattr(lithos.actors.writing.writer, "examine_renamed", count)
+    monkeypatch.setattr(lithos.notes.writing.actor_writer, "examine_renamed", count)
     async with serving(tmp_path) as server:
         note = await server.create("Note")
         await append(server, note, "more")

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 import trio
 
-import lithos.catalogue.note_records
-import lithos.stores.notes.files
+import lithos.notes.catalogue.note_records
+import lithos.notes.files.files
 import lithos.tasks.board.task_board
 import lithos.tasks.board.task_claims
 import lithos.tasks.model.task
 from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.writing.publisher import Publisher
 from lithos.history.recording.recorder import Recorder
+from lithos.notes.files.replacing import Replacing
+from lithos.notes.files.system_calls import KernelCalls
+from lithos.notes.files.values import Put, state_of
+from lithos.notes.writing.actor_publisher import Publisher
 from lithos.search.indexing.ports import FulltextPort
 from lithos.services.tasks.event_stream import EventStream
-from lithos.stores.notes.replacing import Replacing
-from lithos.stores.notes.system_calls import KernelCalls
-from lithos.stores.notes.values import Put, state_of
 from lithos.stores.sqlite import Durability
 from lithos.tasks.rows.tasks import TaskRows
 from tests.simulation.loop import Killed
@@ -45,7 +45,7 @@ def drop_fsync_of_notes(patch: Patch) -> None:
 
 def lose_a_rename(patch: Patch) -> None:
     """A folder is not synced after a rename in it: a power failure takes the rename back."""
-    patch.setattr(lithos.stores.notes.files, "sync_folder", lambda *_: None)
+    patch.setattr(lithos.notes.files.files, "sync_folder", lambda *_: None)
 
 
 def drop_fsync_of_databases(patch: Patch) -> None:
@@ -154,7 +154,7 @@ def skip_an_event_at_a_resume(patch: Patch) -> None:
 def count_no_outside_edit(patch: Patch) -> None:
     """A person's edit has the version of what it replaced."""
     patch.setattr(
-        lithos.catalogue.note_records,
+        lithos.notes.catalogue.note_records,
         "effective_version",
         lambda own, _, last: max(own, last.version if last else own),
     )

@@ -10,13 +10,13 @@ import apsw
 import trio
 
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.watching.guard import DeletionGuard
-from lithos.actors.writing.writer import Writer
 from lithos.app.server import Server
-from lithos.catalogue.catalogue import Catalogue
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.history.rows.store import HistoryStore
-from lithos.stores.notes.values import digest_of
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.files.values import digest_of
+from lithos.notes.watching.guard import DeletionGuard
+from lithos.notes.writing.actor_writer import Writer
 from tests.simulation.ledger import demand, tokens
 
 if TYPE_CHECKING:

@@ -22,11 +22,11 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-import lithos.actors.watching.listening
-import lithos.actors.watching.watcher
-import lithos.stores.notes.files
-import lithos.stores.notes.tree
-from lithos.stores.notes.system_calls import KernelCalls
+import lithos.notes.files.files
+import lithos.notes.files.tree
+import lithos.notes.watching.listening
+import lithos.notes.watching.watcher
+from lithos.notes.files.system_calls import KernelCalls
 from tests.crashpoints.disk import Disk, File, Folder, Image, Node, Operation, build
 from tests.crashpoints.recording import REBUILDABLE, SPARED, SYSTEM_CALLS, Recorder, _Calls, _DatabaseDisk
 from tests.simulation.loop import Killed, SimulatedClock, Workers, running_process
@@ -327,7 +327,7 @@ def _looking(disk: SimulatedDisk, name: str) -> Callable[..., Any]:
 def attached(disk: SimulatedDisk, workers: Workers) -> Iterator[None]:
     """All calls of this interpreter below the disk's folder go through it inside the block."""
     databases = _DatabaseDisk(disk)
-    walk = lithos.stores.notes.tree.walk_notes
+    walk = lithos.notes.files.tree.walk_notes
 
     def walk_notes(*arguments: Any) -> Iterator[tuple[str, os.stat_result]]:
         for path, status in walk(*arguments):
@@ -348,8 +348,8 @@ def attached(disk: SimulatedDisk, workers: Workers) -> Iterator[None]:
         for name in ("open", "read", "fstat", "lstat", "lease", "is_leased"):
             patch.setattr(KernelCalls, name, _looking(disk, name))
         patch.setattr(KernelCalls, "sleep", sleep)
-        patch.setattr(lithos.stores.notes.files, "walk_notes", walk_notes)
-        patch.setattr(lithos.actors.watching.listening, "count_watches", lambda: None)
+        patch.setattr(lithos.notes.files.files, "walk_notes", walk_notes)
+        patch.setattr(lithos.notes.watching.listening, "count_watches", lambda: None)
         try:
             yield
         finally:

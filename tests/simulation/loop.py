@@ -31,13 +31,13 @@ from attrs import define, field, frozen
 
 import lithos.app.server
 import lithos.app.stores
+import lithos.notes.files.files
+import lithos.notes.files.system_calls
 import lithos.search.index.fulltext
 import lithos.search.index.vector_files
 import lithos.search.index.vectors
 import lithos.search.indexing.ports
 import lithos.search.service.duplicates
-import lithos.stores.notes.files
-import lithos.stores.notes.system_calls
 
 #: When every run begins.
 EPOCH = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
@@ -287,7 +287,7 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
         patch.setattr(lithos.search.indexing.ports, "start_call", workers.start_call)
         patch.setattr(lithos.search.service.duplicates, "start_call", workers.start_call)
         patch.setattr(
-            lithos.stores.notes.files, "ThreadPoolExecutor", lambda *_, **__: _Pool(chance.of("pool"))
+            lithos.notes.files.files, "ThreadPoolExecutor", lambda *_, **__: _Pool(chance.of("pool"))
         )
         patch.setattr(uuid, "uuid4", lambda: uuid.UUID(int=ids.getrandbits(128), version=4))
         patch.setattr(os, "urandom", ids.randbytes)

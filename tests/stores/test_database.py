@@ -8,9 +8,9 @@ from pathlib import Path
 import apsw
 import pytest
 
+from lithos.notes.files.manifest import Manifest
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import Database, Layout
-from lithos.stores.manifest import Manifest
 from lithos.stores.sqlite import CorruptDatabase
 from tests.fakes import START
 from tests.stores.test_database_removed import KINDS

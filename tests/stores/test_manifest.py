@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.notes.model import Note
-from lithos.stores import manifest as module
-from lithos.stores.manifest import Entry, Manifest
-from lithos.stores.notes.values import FileState
+from lithos.notes.files import manifest as module
+from lithos.notes.files.manifest import Entry, Manifest
+from lithos.notes.files.values import FileState
+from lithos.notes.model.note import Note
 from tests.fakes import START, make_entry
 
 

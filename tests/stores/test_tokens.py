@@ -25,7 +25,7 @@ from lithos.access.files.tokens import (
     is_released,
     read_tokens,
 )
-from lithos.core.scopes import Scope
+from lithos.notes.model.scopes import Scope
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, 8, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lithos.actors.writing.writer import Writer
-from lithos.core.scopes import Scope, WriteScopes
+from lithos.notes.model.scopes import Scope, WriteScopes
+from lithos.notes.writing.actor_writer import Writer
 from tests.servers import Clock, Lithos, put_note, refusal, serving, take_up
 from tests.tools.task_calls import create
 

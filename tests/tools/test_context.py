@@ -10,7 +10,7 @@ import pytest
 import lithos.memory.context.context
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
-from lithos.services.notes.texts import NoteTexts
+from lithos.notes.service.texts import NoteTexts
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 from tests.tools.task_calls import create
 

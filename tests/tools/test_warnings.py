@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from lithos.actors.writing.messages import PatchNote
 from lithos.core.errors import StorageFailed
 from lithos.memory.model.memory import ProjectProvenance
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.rows.edges import EdgeStore
-from lithos.services.notes.knowledge import Knowledge
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.writing.messages import PatchNote
 from lithos.stores.sqlite import DatabaseFailed
 from tests.servers import Answer, Clock, Lithos, put_note, refusal, serving
 from tests.tools.test_retrieve import connect, retrieve

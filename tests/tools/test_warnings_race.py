@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.writing.messages import PatchNote
-from lithos.services.notes.knowledge import Knowledge
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.writing.messages import PatchNote
 from tests.servers import Lithos, serving
 
 READERS = 16

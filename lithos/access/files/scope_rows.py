@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final
 
-from lithos.core.scopes import Scope, make_scope
+from lithos.notes.model.scopes import Scope, make_scope
 
 #: Bytes of a line besides the pattern: its indent, a comma and the end.
 _LINE: Final = 8

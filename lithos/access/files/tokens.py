@@ -36,7 +36,7 @@ from lithos.access.files.scope_rows import size_of_scopes
 from lithos.core import principals
 from lithos.core.errors import InvalidInput
 from lithos.core.principals import Rights
-from lithos.core.scopes import Scope
+from lithos.notes.model.scopes import Scope
 from lithos.stores import PRIVATE_FOLDER, TOKEN_FILES, overwrite, sync_folder
 
 __all__ = [

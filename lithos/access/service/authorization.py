@@ -50,7 +50,7 @@ from lithos.access.service.keyring import TokenRing
 from lithos.actors.blocking import Threads
 from lithos.core.limits import Newest
 from lithos.core.principals import Rights
-from lithos.core.scopes import Scope
+from lithos.notes.model.scopes import Scope
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.oauth")

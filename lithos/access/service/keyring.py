@@ -23,7 +23,7 @@ from lithos.access.files.tokens import LOCK, TOKENS, Token, TokensUnreadable, is
 from lithos.access.model.grants import Access
 from lithos.actors.blocking import Blocking, Threads
 from lithos.core.principals import ANYONE, OWNER, Principal
-from lithos.core.scopes import Scope
+from lithos.notes.model.scopes import Scope
 from lithos.services.admitting import AUTH_TOKEN
 from lithos.telemetry import get_logger
 

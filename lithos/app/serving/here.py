@@ -41,7 +41,7 @@ class Here:
         return answer
 
     async def accesses(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
-        from lithos.catalogue.catalogue import Catalogue
+        from lithos.notes.catalogue.catalogue import Catalogue
         from lithos.services.tasks.agents import AccessLog, with_titles
 
         entries = await self.server.get(AccessLog).entries(

@@ -28,18 +28,18 @@ from lithos.attachments.files.survey import look_at, survey_attachments
 from lithos.attachments.model.kinds import MOST_PARTS, kind_of
 from lithos.attachments.model.parts import Part
 from lithos.core.errors import IndexFailed
-from lithos.core.notes.links import file_key, named_file
 from lithos.core.text.chunk import ChunkSizes, dates_in_words
 from lithos.core.times import from_nanoseconds
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.lookup import open_attachment
+from lithos.notes.files.values import FileState
+from lithos.notes.links.links import file_key, named_file
 from lithos.search.index.chunk_rows import VectorEntry
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import FulltextEntry
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.ports import EmbeddedNotes
 from lithos.search.indexing.semantic import SemanticBackend
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.lookup import open_attachment
-from lithos.stores.notes.values import FileState
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
 from lithos.telemetry import get_logger
 

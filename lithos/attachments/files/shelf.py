@@ -16,8 +16,8 @@ from attrs import frozen
 
 from lithos.attachments.model.kinds import attachment_id
 from lithos.attachments.model.parts import Part
+from lithos.notes.files.values import FileState
 from lithos.stores.database import Database, Layout
-from lithos.stores.notes.values import FileState
 from lithos.stores.sqlite import Durability
 from lithos.telemetry import get_logger
 

@@ -10,10 +10,10 @@ import os
 import stat
 
 from lithos.attachments.model.kinds import kind_of
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.lookup import open_attachment
-from lithos.stores.notes.tree import is_text
-from lithos.stores.notes.values import FileState, state_of
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.lookup import open_attachment
+from lithos.notes.files.tree import is_text
+from lithos.notes.files.values import FileState, state_of
 
 
 def survey_attachments(files: NoteFiles) -> dict[str, FileState]:

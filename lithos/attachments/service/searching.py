@@ -18,11 +18,12 @@ from outcome import Error
 from lithos.attachments.extraction.actor import Attaching
 from lithos.attachments.files.shelf import AttachedFile, number_of
 from lithos.attachments.model.kinds import asks_for_image, kind_of
-from lithos.catalogue.catalogue import Catalogue
-from lithos.catalogue.note_records import NoteRecords
 from lithos.core.errors import IndexFailed, SearchBackendFailed
 from lithos.core.text.query import QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.core.text.snippet import WINDOW, Terms, find_passage
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.note_records import NoteRecords
+from lithos.notes.rows_coordination import NoteRows
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.ports import Asked, VectorQueries
 from lithos.search.indexing.semantic import SemanticUnavailable
@@ -31,7 +32,6 @@ from lithos.search.service.hybrid import LEG_NOTES, LONGEST_QUERY, Hybrid
 from lithos.search.service.least import judged_part
 from lithos.search.service.others import OtherHit, OtherQuery
 from lithos.search.settings import SearchConfig
-from lithos.stores.coordination.note_rows import NoteRows
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.attachments")

@@ -20,8 +20,8 @@ from typing import Final
 
 from attrs import frozen
 
+from lithos.notes.files.system_calls import KernelCalls
 from lithos.stores import NotRegular, open_regular, sync_folder
-from lithos.stores.notes.system_calls import KernelCalls
 
 SUFFIX: Final = ".lithos-backup"
 DEFAULT_NAME: Final = "lithos"

@@ -15,9 +15,9 @@ from typing import Final, Literal
 from attrs import frozen
 
 from lithos.core.history.differences import match_lines
-from lithos.core.history.versions import COPY, OUTSIDE, head_of
 from lithos.history.model.file_merge import merge_files
 from lithos.history.model.marking import MARKER_SIZE, Markers
+from lithos.notes.model.versions import COPY, OUTSIDE, head_of
 
 #: What a person can keep of a place that both sides changed.
 Side = Literal["note", "copy", "both"]

@@ -14,7 +14,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from lithos.core.history.differences import match_lines
-from lithos.core.history.merging import MOST_LINES, Bounds, LineMerge, Lines
+from lithos.notes.format.merging import MOST_LINES, Bounds, LineMerge, Lines
 
 #: Common lines between two conflicts that make them one.
 NEAR: Final = 3

@@ -13,9 +13,9 @@ from typing import Final, Literal
 
 from attrs import frozen
 
-from lithos.core.history.versions import ADDRESS, CREATED, DELETED, RENAMED, RESTORED, VersionRow
-from lithos.core.notes.paths import slug_of
 from lithos.core.principals import ENRICH_AGENT, UNDO_AGENT
+from lithos.notes.model.paths import slug_of
+from lithos.notes.model.versions import ADDRESS, CREATED, DELETED, RENAMED, RESTORED, VersionRow
 
 #: What enrichment keeps up to date by itself; it is no change of anybody.
 _MACHINE_MADE: Final = frozenset(("entities", "entities_extractor", "contributors", "updated_at", "version"))

@@ -18,19 +18,19 @@ from attrs import define, field, frozen
 
 from lithos.actors.blocking import SLICE, Threads
 from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.actors.writing.keeper import Keeper
-from lithos.actors.writing.outside_changes import OutsideBytes
-from lithos.actors.writing.recording import first_version, outside_version
-from lithos.actors.writing.writer import WriterMailbox
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.events import NOTE_DELETED, NOTE_RENAMED, Event, origin_version
-from lithos.core.history.versions import DELETED, OUTSIDE, RENAMED
 from lithos.core.principals import SCAN_AGENT
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.store import HistoryFailed, HistoryStore, NewestVersion, NewVersion, PendingVersion
-from lithos.stores.notes.displaced import DisplacedFile
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.values import OutsideKnowledge
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.files.displaced import DisplacedFile
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.values import OutsideKnowledge
+from lithos.notes.model.versions import DELETED, OUTSIDE, RENAMED
+from lithos.notes.writing.actor_writer import WriterMailbox
+from lithos.notes.writing.keeper import Keeper
+from lithos.notes.writing.outside_changes import OutsideBytes
+from lithos.notes.writing.recording import first_version, outside_version
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.history")

@@ -14,9 +14,9 @@ from typing import Final, TypeVar
 import trio
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.writing.recording import Result, is_undone
-from lithos.core.history.versions import OUTSIDE
 from lithos.history.rows.store import HistoryFailed, HistoryStore, NewVersion
+from lithos.notes.model.versions import OUTSIDE
+from lithos.notes.writing.recording import Result, is_undone
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.history")

@@ -14,8 +14,6 @@ from typing import Any, Final
 
 import apsw
 
-from lithos.core.history.versions import HistoryFailed, KeptVersion, NewVersion, VersionRow
-from lithos.core.plan import Place
 from lithos.core.times import from_microseconds, to_microseconds
 from lithos.history.rows.schema import (
     COLUMNS,
@@ -31,6 +29,8 @@ from lithos.history.rows.schema import (
     read_row,
     upgrade,
 )
+from lithos.notes.model.plan import Place
+from lithos.notes.model.versions import HistoryFailed, KeptVersion, NewVersion, VersionRow
 from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.stores.table import matching

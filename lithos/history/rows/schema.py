@@ -19,7 +19,9 @@ from typing import Any, Final
 import apsw
 from attrs import frozen
 
-from lithos.core.history.versions import (
+from lithos.core.times import from_microseconds
+from lithos.notes.files.values import digest_of
+from lithos.notes.model.versions import (
     COPY,
     CREATED,
     DELETED,
@@ -31,9 +33,7 @@ from lithos.core.history.versions import (
     NewVersion,
     VersionRow,
 )
-from lithos.core.times import from_microseconds
 from lithos.stores.database import DatabaseLost, add_missing_columns
-from lithos.stores.notes.values import digest_of
 from lithos.telemetry import get_logger
 
 if sys.version_info >= (3, 14):

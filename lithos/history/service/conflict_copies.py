@@ -18,11 +18,6 @@ from attrs import frozen
 
 from lithos.actors.blocking import Threads
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
-from lithos.actors.writing.messages import RestoreNote
-from lithos.actors.writing.outside_changes import CopyKeeping, CopyRemoval, OutsideBytes
-from lithos.actors.writing.writer import Writer
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.catalogue.kinship import MOST_VERSIONS
 from lithos.core.errors import (
     DocNotFound,
     HistoryDisabled,
@@ -31,17 +26,6 @@ from lithos.core.errors import (
     StorageFailed,
     VersionConflict,
 )
-from lithos.core.history.versions import (
-    COPY,
-    CREATED,
-    DELETED,
-    OUTSIDE,
-    UPDATED,
-    VersionRow,
-    body_of,
-    head_of,
-)
-from lithos.core.notes.document import parse_document
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import COMMAND, MERGE_AGENT, acting_as
 from lithos.history.model.copy_merge import (
@@ -58,11 +42,18 @@ from lithos.history.model.copy_merge import (
 from lithos.history.rows.store import HistoryStore
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
-from lithos.services.notes.knowledge import Knowledge
-from lithos.services.notes.texts import LoadedNote, NoteTexts
-from lithos.stores.notes.displaced import CopyIntent, CopyMerges
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.values import OutsideKnowledge, digest_of
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.catalogue.kinship import MOST_VERSIONS
+from lithos.notes.files.displaced import CopyIntent, CopyMerges
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.values import OutsideKnowledge, digest_of
+from lithos.notes.format.document import parse_document
+from lithos.notes.model.versions import COPY, CREATED, DELETED, OUTSIDE, UPDATED, VersionRow, body_of, head_of
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.service.texts import LoadedNote, NoteTexts
+from lithos.notes.writing.actor_writer import Writer
+from lithos.notes.writing.messages import RestoreNote
+from lithos.notes.writing.outside_changes import CopyKeeping, CopyRemoval, OutsideBytes
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.copies")

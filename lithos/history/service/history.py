@@ -14,19 +14,19 @@ import attrs
 from attrs import define, frozen
 
 from lithos.actors.blocking import Blocking
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import DocNotFound, HistoryDisabled, InvalidInput, StorageFailed, VersionNotFound
 from lithos.core.history.differences import Diff, count_lines, unified_diff
-from lithos.core.history.versions import DELETED, VersionRow, body_of
-from lithos.core.notes.document import parse_document
-from lithos.core.notes.links import targets_in
-from lithos.core.notes.paths import resolve_read_path
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.text.analysis import name_key
 from lithos.core.times import format_time
 from lithos.history.rows.reading import HistoryReading
-from lithos.services.writing.ports import KeptNote
-from lithos.stores.notes.values import FileState
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.files.values import FileState
+from lithos.notes.format.document import parse_document
+from lithos.notes.links.links import targets_in
+from lithos.notes.model.paths import resolve_read_path
+from lithos.notes.model.versions import DELETED, VersionRow, body_of
+from lithos.notes.service.ports import KeptNote
 
 #: From one version of a note to another: its id, the older and the newer.
 Span = tuple[str, int, int]

@@ -14,8 +14,6 @@ from typing import Final
 from attrs import define, frozen
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.writing.messages import RestoreNote, WriteOutcome
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import (
     DocNotFound,
     InvalidInput,
@@ -24,18 +22,20 @@ from lithos.core.errors import (
     VersionNotFound,
 )
 from lithos.core.events import TOOL
-from lithos.core.history.merging import merge_documents
-from lithos.core.history.versions import DELETED, OUTSIDE, VersionRow
-from lithos.core.notes.document import parse_document
-from lithos.core.notes.model import Document
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import UNDO_AGENT
 from lithos.history.model.undo import takes_back
 from lithos.history.service.history import HistoryRequest, KeptVersion, NoteHistory
-from lithos.services.notes.knowledge import Knowledge
-from lithos.services.notes.merging import merge_files, says
-from lithos.services.notes.texts import LoadedNote, NoteTexts
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.format.document import parse_document
+from lithos.notes.format.merging import merge_documents
+from lithos.notes.model.note import Document
+from lithos.notes.model.versions import DELETED, OUTSIDE, VersionRow
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.service.merging import merge_files, says
+from lithos.notes.service.texts import LoadedNote, NoteTexts
+from lithos.notes.writing.messages import RestoreNote, WriteOutcome
 
 #: Earlier versions by the same agent that are looked at.
 MOST_EARLIER: Final = 20

@@ -15,7 +15,8 @@ import trio
 from attrs import define
 
 from lithos.actors.blocking import Blocking
-from lithos.core.history.versions import (
+from lithos.history.rows.store import HistoryFailed, HistoryStore
+from lithos.notes.model.versions import (
     MOST_VERSIONS,
     VersionLimits,
     before,
@@ -23,7 +24,6 @@ from lithos.core.history.versions import (
     cuts,
     surplus_versions,
 )
-from lithos.history.rows.store import HistoryFailed, HistoryStore
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.history")

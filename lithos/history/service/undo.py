@@ -15,10 +15,10 @@ from typing import Any, Final, Protocol
 import attrs
 from attrs import define, field, frozen
 
-from lithos.core.history.versions import DELETED, VersionRow
 from lithos.core.principals import CLI_AGENT, UNDO_AGENT
 from lithos.core.times import format_time, parse_time
 from lithos.history.model.undo import Step, interleave, is_undone, plan_steps, since_by_others, split_step
+from lithos.notes.model.versions import DELETED, VersionRow
 
 #: Changes that one run takes back.
 MOST_CHANGES: Final = 100_000

@@ -13,7 +13,6 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.core.notes.links import scan_targets
 from lithos.imports.files.reading import MarkdownFile, read_markdown, walk
 from lithos.imports.model.importing import ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.imports.model.memory_files import (
@@ -26,6 +25,7 @@ from lithos.imports.model.memory_files import (
     visible_path,
 )
 from lithos.imports.model.texts import digest, parse_moment
+from lithos.notes.links.links import scan_targets
 
 #: The folder of settings and memories, in a project and in a person's home.
 _FOLDER: Final = ".claude"

@@ -18,8 +18,6 @@ from typing import IO, Any, Final
 
 from attrs import define, evolve, field, frozen
 
-from lithos.core.notes.links import scan_targets
-from lithos.core.notes.paths import slug_of
 from lithos.core.times import format_optional
 from lithos.imports.files.reading import read_head
 from lithos.imports.model import chats
@@ -28,6 +26,8 @@ from lithos.imports.model.conversation import Conversation, blocks_of, parts_of
 from lithos.imports.model.importing import MOST_CONTENT, ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.imports.model.json_items import Damaged, read_items
 from lithos.imports.model.texts import digest
+from lithos.notes.links.links import scan_targets
+from lithos.notes.model.paths import slug_of
 
 #: What a part of a conversation says of the one before it.
 CONTINUES: Final = "continues"

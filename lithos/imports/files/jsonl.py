@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from lithos.core.notes.links import scan_links
 from lithos.imports.files.reading import read_lines, read_moment
 from lithos.imports.model.importing import Degraded, ImportRefused, Item, Malformed, Record
+from lithos.notes.links.links import scan_links
 from lithos.stores import NotRegular, open_regular
 
 #: Bytes of a line; a longer one is skipped without being held in memory.

@@ -14,7 +14,6 @@ from typing import IO, Final
 import apsw
 from attrs import define, field
 
-from lithos.core.notes.links import scan_targets
 from lithos.imports.files.conversations import CONTINUES
 from lithos.imports.files.reading import Line, read_head, read_lines
 from lithos.imports.model.conversation import parts_of
@@ -22,6 +21,7 @@ from lithos.imports.model.importing import MOST_CONTENT, ImportRefused, Item, Ma
 from lithos.imports.model.json_items import read_json
 from lithos.imports.model.observations import Entity, NoGraphLine, Relation, entity_blocks, read_line
 from lithos.imports.model.texts import digest, relation_type, tags_of
+from lithos.notes.links.links import scan_targets
 
 #: Names of the file in a folder.
 _NAMES: Final = ("memory.jsonl", "memory.json")

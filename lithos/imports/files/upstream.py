@@ -21,12 +21,12 @@ import apsw
 from attrs import evolve
 
 from lithos.core.journal.carrying import ACCESSES, CarriedTable, Column, Database, Row, Value
-from lithos.core.notes.ignored import Ignored
 from lithos.core.times import format_time
 from lithos.imports.files.markdown import read_folder
 from lithos.imports.model.importing import TABLES, Degraded, ImportRefused, Item, Malformed, RowBatch
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.rows.stats import StatsStore
+from lithos.notes.model.ignored import Ignored
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import read_time
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot

@@ -8,8 +8,8 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from lithos.core.notes.links import LinkTable, scan_targets
 from lithos.imports.model.importing import Record
+from lithos.notes.links.links import LinkTable, scan_targets
 
 #: Links of one import that are looked at; those of further notes are not.
 MOST_LINKS: Final = 1_000_000

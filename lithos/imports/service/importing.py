@@ -21,14 +21,9 @@ from attrs import define, field, frozen
 from lithos.actors.blocking import Threads, slices
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.opening import Opening
-from lithos.actors.writing.messages import ImportNote
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput, LithosError, PathCollision, VersionConflict
 from lithos.core.journal.carrying import Carried
-from lithos.core.learning.edges import UpsertEdge
 from lithos.core.limits import NAME, check_text
-from lithos.core.notes.document import parse_document
-from lithos.core.notes.paths import file_name_of, portable_path, resolve_new_path, slug_of
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import IMPORT_AGENT, check_agent
 from lithos.core.text.analysis import name_key
@@ -62,11 +57,16 @@ from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
 from lithos.memory.learning.actor import Memory
 from lithos.memory.service.edges import Edges
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.values import digest_of
+from lithos.notes.format.document import parse_document
+from lithos.notes.model.edges import UpsertEdge
+from lithos.notes.model.paths import file_name_of, portable_path, resolve_new_path, slug_of
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.service.texts import NoteTexts
+from lithos.notes.writing.messages import ImportNote
 from lithos.search.indexing.indexer import FulltextIndexer
-from lithos.services.notes.knowledge import Knowledge
-from lithos.services.notes.texts import NoteTexts
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.values import digest_of
 
 #: Of the ids of imported notes: UUIDv5 of kind and id of the record.
 _NAMESPACE: Final = uuid.UUID("5f0f4c52-8c14-5c6e-9d0c-6a4f3b6f1c7e")

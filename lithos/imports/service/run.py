@@ -19,7 +19,6 @@ import trio
 from attrs import asdict, define, field, frozen
 
 from lithos.core.journal.carrying import Carried
-from lithos.core.notes.links import FileNames
 from lithos.imports.files.attachments import copy_attachment
 from lithos.imports.model.importing import Attachment, Degraded, Item, Malformed, Record, RowBatch, Source
 from lithos.imports.service.dead_links import DeadLink
@@ -43,7 +42,8 @@ from lithos.imports.service.records import (
     excess_of,
     size_of,
 )
-from lithos.stores.notes.lookup import list_attachments
+from lithos.notes.files.lookup import list_attachments
+from lithos.notes.links.links import FileNames
 
 #: Rows that are listed of each kind; the rest is counted.
 MOST_LISTED: Final = 100

@@ -17,10 +17,10 @@ from attrs import frozen
 
 from lithos.core.context.tokens import Count, cut_tidily
 from lithos.core.history.outline import TOP
-from lithos.core.notes.model import NoteWarning
 from lithos.core.text.hidden import without_hidden
 from lithos.core.text.markdown import code_fences
 from lithos.core.times import format_time
+from lithos.notes.model.note import NoteWarning
 from lithos.tasks.model.graph import Blocker
 from lithos.tasks.model.task import Claim, Finding, Task
 

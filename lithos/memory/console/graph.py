@@ -9,7 +9,6 @@ from attrs import frozen
 from quart import Blueprint, Response, request
 
 from lithos.actors.blocking import Threads
-from lithos.catalogue.catalogue import Catalogue
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import readable, whole
 from lithos.memory.service.neighbourhood import (
@@ -23,6 +22,7 @@ from lithos.memory.service.neighbourhood import (
     Neighbourhoods,
     value_of,
 )
+from lithos.notes.catalogue.catalogue import Catalogue
 
 #: Rows of each table.
 PAGE: Final = 100

@@ -8,7 +8,6 @@ from typing import Any, Final
 from attrs import frozen
 from quart import Blueprint, Response, request
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.times import parse_time
 from lithos.front.console.console import Console, Refused, given
 from lithos.front.console.formats import told, told_ids, whole
@@ -17,6 +16,7 @@ from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.questions import is_private
 from lithos.memory.retrieve.scouts import CONTRADICTIONS, name_scouts
 from lithos.memory.rows.receipts import SCANNED, ReceiptFilter
+from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.ranking.ranking import SCOUTS
 from lithos.services.tasks.event_stream import EventStreams
 from lithos.tasks.service.board import Board

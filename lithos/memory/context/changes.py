@@ -8,7 +8,6 @@ from typing import Any, Final
 from attrs import frozen
 
 from lithos.actors.blocking import Blocking
-from lithos.catalogue.catalogue import Entry
 from lithos.core.events import (
     ENRICHMENT,
     NOTE_CREATED,
@@ -22,6 +21,7 @@ from lithos.core.text.analysis import fold
 from lithos.core.text.snippet import Terms, first_places
 from lithos.core.times import format_time
 from lithos.memory.briefing.parts import one_line
+from lithos.notes.catalogue.catalogue import Entry
 from lithos.services.tasks.event_stream import parse_position
 from lithos.stores.coordination.store import CoordinationStore
 

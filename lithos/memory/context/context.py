@@ -13,12 +13,9 @@ from attrs import field, frozen
 from lithos.actors.blocking import Threads
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.catalogue.lineage import Lineage
 from lithos.core.context.dates import AskedTime, asked_time, own_date
 from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import IndexFailed, InvalidInput
-from lithos.core.notes.model import NoteWarning
 from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.parts import Clock
 from lithos.memory.briefing.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
@@ -29,6 +26,11 @@ from lithos.memory.context.candidates import Candidate, Candidates, Found
 from lithos.memory.context.changes import Changed, JournalChanges, tell_activity, tell_decisions
 from lithos.memory.context.splits import Splits
 from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.catalogue.lineage import Lineage
+from lithos.notes.model.note import NoteWarning
+from lithos.notes.service.kinds import ATTACHMENT, KINDS
+from lithos.notes.service.texts import NoteTexts
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.index.tokenizer import load_pieces
 from lithos.search.indexing.indexer import Visibility
@@ -39,8 +41,6 @@ from lithos.search.service.gate import Gate
 from lithos.search.service.hybrid import HybridRanking
 from lithos.search.service.others import BESIDE, OtherHit, OtherHits, OtherQuery
 from lithos.search.service.search import Search
-from lithos.services.notes.texts import NoteTexts
-from lithos.services.writing.kinds import ATTACHMENT, KINDS
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.tasks.service.coordination import Coordination, TaskSheet
 from lithos.telemetry import get_logger

@@ -9,14 +9,15 @@ from typing import TypeAlias
 from attrs import define, field, frozen
 
 from lithos.actors.blocking import Threads
-from lithos.actors.indexing.messages import Upsert
-from lithos.actors.writing.messages import PatchNote, WriteOutcome
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import Forbidden, LithosError, NoteNotFound, VersionConflict
 from lithos.core.events import ENRICHMENT
-from lithos.core.notes.model import Document, Note
 from lithos.core.principals import ENRICH_AGENT
-from lithos.core.text.entities import (
+from lithos.memory.model.memory import RecordEntities
+from lithos.memory.retrieve.feedback import Learning
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.files.values import digest_of
+from lithos.notes.messages_of_index import Upsert
+from lithos.notes.model.entities import (
     MARKER,
     Found,
     decide_extraction,
@@ -26,11 +27,10 @@ from lithos.core.text.entities import (
     is_stale,
     may_extract,
 )
-from lithos.memory.model.memory import RecordEntities
-from lithos.memory.retrieve.feedback import Learning
+from lithos.notes.model.note import Document, Note
+from lithos.notes.service.texts import NoteTexts
+from lithos.notes.writing.messages import PatchNote, WriteOutcome
 from lithos.search.indexing.indexer import Indexer
-from lithos.services.notes.texts import NoteTexts
-from lithos.stores.notes.values import digest_of
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.entities")

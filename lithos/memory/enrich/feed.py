@@ -17,7 +17,6 @@ from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.surviving import survive
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.events import (
     EDGE_UPSERTED,
     ENRICHMENT,
@@ -30,6 +29,7 @@ from lithos.core.events import (
 )
 from lithos.memory.model.memory import Enqueue, EnrichTrigger
 from lithos.memory.retrieve.feedback import Learning
+from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.services.tasks.agents import Cursors
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.telemetry import get_logger

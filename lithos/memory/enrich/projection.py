@@ -13,9 +13,9 @@ from typing import TypeAlias
 import trio
 
 from lithos.actors.blocking import slices
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.memory.model.memory import ProjectionOutcome, ProjectProvenance
 from lithos.memory.retrieve.feedback import Learning
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.projection")

@@ -14,7 +14,6 @@ import trio
 
 from lithos.actors.blocking import Threads
 from lithos.actors.surviving import survive
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.kernel.settings import StorageConfig
 from lithos.memory.model.questions import (
     SHARE_KEPT,
@@ -29,8 +28,9 @@ from lithos.memory.model.questions import (
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.questions import QuestionMemory, name_embedder
 from lithos.memory.rows.orders import ForgetOrders
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.service.texts import NoteTexts
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.services.notes.texts import NoteTexts
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.questions")

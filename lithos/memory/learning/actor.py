@@ -29,17 +29,17 @@ from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import AppendEvents, Flush, Journalled
 from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown, run_batches
-from lithos.catalogue.note_records import KeptEntities
-from lithos.catalogue.relations import Relations, TypedEdges
 from lithos.core.commands import Command, Done
 from lithos.core.errors import LithosError, StorageFailed, UpdateFailed
 from lithos.core.events import EDGE_UPSERTED, EventDraft
-from lithos.core.learning.edges import Edge, EdgeCommand, ResolveConflict
-from lithos.core.text.entities import Found
 from lithos.memory.learning.steps import MemoryCommand, Steps, Store
 from lithos.memory.model.memory import ForgetNotes, LearningCommand, RecordEntities
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.rows.stats import StatsStore
+from lithos.notes.catalogue.note_records import KeptEntities
+from lithos.notes.catalogue.relations import Relations, TypedEdges
+from lithos.notes.model.edges import Edge, EdgeCommand, ResolveConflict
+from lithos.notes.model.entities import Found
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import LearningDatabase
 from lithos.stores.sqlite import DatabaseFailed

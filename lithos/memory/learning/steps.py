@@ -10,14 +10,6 @@ from enum import Enum
 from lithos.core.commands import Done, Handlers, carry_out
 from lithos.core.errors import LithosError
 from lithos.core.journal.carrying import Carried
-from lithos.core.learning.edges import (
-    Edge,
-    EdgeCommand,
-    ResolveConflict,
-    UpsertEdge,
-    announce_edge,
-    check_conflict,
-)
 from lithos.memory.model.carried import LEARNED, CarryLearned
 from lithos.memory.model.memory import (
     ApplyFeedback,
@@ -46,6 +38,14 @@ from lithos.memory.model.questions import (
 from lithos.memory.model.salience import STRIKES, blame, cite, ignore, pairs_within
 from lithos.memory.rows.edges import EdgeStore, wanted_edges
 from lithos.memory.rows.stats import StatsStore
+from lithos.notes.model.edges import (
+    Edge,
+    EdgeCommand,
+    ResolveConflict,
+    UpsertEdge,
+    announce_edge,
+    check_conflict,
+)
 
 MemoryCommand = EdgeCommand[object] | LearningCommand[object]
 

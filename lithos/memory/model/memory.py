@@ -12,7 +12,7 @@ from typing import Final
 from attrs import field, frozen
 
 from lithos.core.commands import Command, R_co
-from lithos.core.text.entities import Found
+from lithos.notes.model.entities import Found
 
 
 class LearningCommand(Command[R_co]):

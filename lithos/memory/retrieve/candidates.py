@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from lithos.catalogue.catalogue import Entry
 from lithos.core.text.snippet import Terms
+from lithos.notes.catalogue.catalogue import Entry
 from lithos.search.ranking.match import Judged
 
 

@@ -17,8 +17,6 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.actors.blocking import Blocking, slices
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.catalogue.lineage import Lineage
 from lithos.core.errors import IndexFailed, LithosError
 from lithos.memory.model.questions import CANDIDATE, SUSPECT_SHARE, RememberedQuestion, final_score
 from lithos.memory.retrieve.candidates import Chosen, Selection
@@ -26,6 +24,8 @@ from lithos.memory.retrieve.questions import QuestionMemory, tell_question
 from lithos.memory.retrieve.scout_team import MATCHING, NEAR, Team
 from lithos.memory.retrieve.scouts import DEADLINE, Ask, Dispatcher, Report
 from lithos.memory.rows.question_matrix import Evidence
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.catalogue.lineage import Lineage
 from lithos.search.ranking.ranking import Candidate, explain, merge
 from lithos.search.service.hybrid import LEG_NOTES, LEG_SHARE, NOTHING_RANKED, HybridRanking
 from lithos.search.service.search import Search

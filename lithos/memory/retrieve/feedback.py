@@ -24,8 +24,6 @@ from lithos.actors.blocking import Blocking
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import honest_outcome
-from lithos.actors.writing.messages import PatchNote
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import LithosError, ReceiptNotFound, StorageFailed
 from lithos.core.events import ENRICHMENT
 from lithos.core.principals import ENRICH_AGENT
@@ -43,8 +41,10 @@ from lithos.memory.model.questions import RememberedQuestion, digest_question
 from lithos.memory.rows.questions import Unembedded
 from lithos.memory.rows.receipts import OldReceipt, ReceiptFilter, ReceiptPage
 from lithos.memory.rows.stats import StatsStore, StatsTables
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.writing.messages import PatchNote
 from lithos.search.service.gate import Gate
-from lithos.services.notes.knowledge import Knowledge
 from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.tasks.model.task_commands import CompleteTask, DropLesson, Lesson

@@ -11,7 +11,6 @@ from typing import Final, TypeVar
 import attrs
 import trio
 
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.memory.model.memory import ApplyFeedback, AskedQuestion, Receipt
 from lithos.memory.model.questions import (
     QUESTION_KEPT,
@@ -26,9 +25,10 @@ from lithos.memory.model.questions import (
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.rows.question_matrix import Evidence
 from lithos.memory.rows.stats import StatsStore
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.service.texts import NoteTexts
 from lithos.search.index.embedder import EmbedderIdentity
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable, StaticQuestion
-from lithos.services.notes.texts import NoteTexts
 
 T = TypeVar("T")
 

@@ -15,7 +15,6 @@ import attrs
 import trio
 from attrs import define, field, frozen
 
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput, LcmaDisabled, LithosError
 from lithos.core.text.snippet import Terms
 from lithos.kernel.parts import Clock
@@ -35,6 +34,8 @@ from lithos.memory.retrieve.scout_team import Team
 from lithos.memory.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
 from lithos.memory.settings import LcmaConfig
 from lithos.metrics import Metrics
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.service.texts import Snippets
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.indexer import Visibility
 from lithos.search.ranking.match import WEAK
@@ -42,7 +43,6 @@ from lithos.search.service.gate import Gate
 from lithos.search.service.hybrid import HybridRanking
 from lithos.search.service.search import Hit
 from lithos.search.settings import SearchConfig
-from lithos.services.notes.texts import Snippets
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 

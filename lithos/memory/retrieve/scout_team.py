@@ -13,10 +13,10 @@ from typing import Final
 from attrs import define, frozen
 
 from lithos.actors.blocking import slices
-from lithos.catalogue.catalogue import Catalogue
-from lithos.core.notes.paths import host_of, slug_of
 from lithos.memory.model.memory import SurfacedConflict
 from lithos.memory.retrieve.scouts import CHEAP_SLICE, Ask, RelationScouts, Scout
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.model.paths import host_of, slug_of
 from lithos.search.ranking.ranking import Candidate
 
 #: Oversampling: how many results are requested per result wanted.

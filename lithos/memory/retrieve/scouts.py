@@ -14,14 +14,14 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.actors.blocking import slices
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.learning.edges import CONTRADICTS, Edge, other_end
 from lithos.memory.model.memory import SurfacedConflict
 from lithos.metrics import Metrics
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.catalogue.index_links import Direction, LinkGraph
+from lithos.notes.model.edges import CONTRADICTS, Edge, other_end
 from lithos.search.ranking.ranking import SCOUTS, Candidate
 from lithos.search.service.gate import Gate
 from lithos.search.service.hybrid import HybridRanking
-from lithos.stores.indexes.linkgraph import Direction, LinkGraph
 from lithos.tasks.service.coordination import Coordination
 from lithos.telemetry import get_logger
 

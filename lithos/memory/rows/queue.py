@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
-from lithos.core.text.entities import Found
 from lithos.core.times import format_time
 from lithos.memory.model.memory import EnrichJob, EnrichTrigger
+from lithos.notes.model.entities import Found
 from lithos.stores.database import read_time
 from lithos.stores.sqlite import load_texts
 from lithos.stores.table import Rows, listed

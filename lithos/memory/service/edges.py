@@ -7,11 +7,12 @@ from collections.abc import Collection
 from lithos.actors.blocking import Threads
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import honest_outcome
-from lithos.actors.writing.messages import PROPOSED, PatchNote
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.commands import R
 from lithos.core.errors import Forbidden, LithosError, NoteNotFound, StorageFailed
-from lithos.core.learning.edges import (
+from lithos.memory.learning.actor import Memory
+from lithos.memory.rows.edges import EdgeStore
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.model.edges import (
     SUPERSEDED,
     Edge,
     EdgeCommand,
@@ -20,9 +21,8 @@ from lithos.core.learning.edges import (
     UpsertEdge,
     other_end,
 )
-from lithos.memory.learning.actor import Memory
-from lithos.memory.rows.edges import EdgeStore
-from lithos.services.notes.knowledge import Knowledge
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.writing.messages import PROPOSED, PatchNote
 
 EDGE_DEADLINE = 30.0
 

@@ -19,12 +19,12 @@ import trio
 from attrs import define, frozen
 
 from lithos.actors.blocking import Blocking, slices
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.learning.edges import Edge
 from lithos.memory.service.edges import Edges
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.catalogue.index_links import LinkGraph
+from lithos.notes.model.edges import Edge
 from lithos.search.index.graph_layout import Point, lay_out
 from lithos.search.service.graph_search import Centrality
-from lithos.stores.indexes.linkgraph import LinkGraph
 
 WIDTH: Final = 1000.0
 HEIGHT: Final = 660.0

@@ -8,10 +8,10 @@ from lithos.kernel.parts import Parts
 from lithos.memory.briefing.briefing import Item
 from lithos.memory.briefing.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, AboutNote, LeftOut, one_line
 from lithos.memory.context.context import SECTIONS, Context, ContextAnswer, ContextRequest, WaitingKeys
+from lithos.notes.service.kinds import ATTACHMENT, read_kinds
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.others import OtherHit
 from lithos.server.settings import ServerConfig
-from lithos.services.writing.kinds import ATTACHMENT, read_kinds
 from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, NAMESPACES, QUERY
 from lithos.tools.contract.declaring import Answer, tool

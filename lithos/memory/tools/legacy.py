@@ -7,14 +7,14 @@ from typing import Any
 from lithos.core.errors import DocNotFound
 from lithos.kernel.parts import Parts
 from lithos.memory.tools.relations import entry_rows
+from lithos.notes.service.relations import Graph
+from lithos.notes.tools_rows import warn
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.search import Search, SearchRequest
-from lithos.services.notes.relations import Graph
 from lithos.tools.contract.arguments import argument, as_command
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, QUERY
 from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import MOST_BESIDE, Paged
-from lithos.tools.rows.notes import warn
 
 
 @tool(

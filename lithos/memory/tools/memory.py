@@ -8,15 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import InvalidInput
-from lithos.core.learning.edges import (
-    RESOLUTIONS,
-    Edge,
-    EdgeFilter,
-    ResolveConflict,
-    UpsertEdge,
-)
 from lithos.core.times import format_optional
 from lithos.kernel.parts import Parts
 from lithos.memory.model.memory import NodeStats
@@ -26,6 +18,10 @@ from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.questions import PRIVATE
 from lithos.memory.retrieve.retrieve import Result, Retrieve, RetrieveRequest
 from lithos.memory.service.edges import Edges
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.model.edges import RESOLUTIONS, Edge, EdgeFilter, ResolveConflict, UpsertEdge
+from lithos.notes.service.kinds import ATTACHMENT, NOTE, read_kinds
+from lithos.notes.tools_rows import Veil, warn
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.gate import Gate
 from lithos.search.service.others import (
@@ -41,14 +37,12 @@ from lithos.search.service.search import Search
 from lithos.search.settings import room_of_rows
 from lithos.search.tools_rows import search_row
 from lithos.server.settings import ServerConfig
-from lithos.services.writing.kinds import ATTACHMENT, NOTE, read_kinds
 from lithos.tools.contract.arguments import argument, as_command, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
 from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import Paged
 from lithos.tools.contract.rows import row_of, sliced_rows
-from lithos.tools.rows.notes import Veil, warn
 
 #: Of a place of an attachment: retrieval does not learn of these.
 _UNLEARNED: Mapping[str, Any] = {

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from lithos.catalogue.catalogue import Entry
 from lithos.core.errors import InvalidInput
 from lithos.kernel.parts import Parts
 from lithos.memory.tools.memory import edge_row
-from lithos.services.notes.relations import SECTIONS, Graph
+from lithos.notes.catalogue.catalogue import Entry
+from lithos.notes.service.relations import SECTIONS, Graph
+from lithos.notes.tools_rows import linked_row, warn
 from lithos.tasks.service.impact import Affected, Impact
 from lithos.tools.contract.arguments import argument, check_choice
 from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, TITLE
@@ -17,7 +18,6 @@ from lithos.tools.contract.compacting import Sparing
 from lithos.tools.contract.declaring import Answer, tool
 from lithos.tools.contract.fitting import MOST_BESIDE, Paged
 from lithos.tools.contract.rows import row_of, sliced_rows
-from lithos.tools.rows.notes import linked_row, warn
 
 PREVIEW, QUARANTINE, CLEAR = "preview", "quarantine", "clear"
 ACTIONS: Final = (PREVIEW, QUARANTINE, CLEAR)

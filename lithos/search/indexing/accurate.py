@@ -21,10 +21,11 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.actors.blocking import BackgroundThread, Threads
-from lithos.actors.indexing.messages import Upsert
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import IndexFailed
 from lithos.core.text.chunk import ChunkSizes
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.messages_of_index import Upsert
 from lithos.search.index.chunk_rows import VectorEntry
 from lithos.search.index.embedder import EmbedderUnavailable, Matrix
 from lithos.search.index.transformer import is_installed
@@ -34,7 +35,6 @@ from lithos.search.indexing.coverage import Coverage, NoteText, Progress
 from lithos.search.indexing.ports import EmbeddedNotes, VectorPort, digest_texts
 from lithos.search.indexing.repair import LOOK_SLICE, load_note
 from lithos.search.indexing.tiers import STATIC, TIER, QueryEmbedder, TieredNotes
-from lithos.stores.notes.files import NoteFiles
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.accurate")

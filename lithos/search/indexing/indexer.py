@@ -20,7 +20,11 @@ import trio
 from attrs import frozen
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.indexing.messages import (
+from lithos.actors.kit import Envelope, Inbox, Mailbox, ShuttingDown, run_batches
+from lithos.core.errors import IndexFailed
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.messages_of_index import (
     Hurry,
     Index,
     Indexed,
@@ -30,12 +34,8 @@ from lithos.actors.indexing.messages import (
     Upsert,
     spread,
 )
-from lithos.actors.kit import Envelope, Inbox, Mailbox, ShuttingDown, run_batches
-from lithos.actors.writing.ports import PATIENCE
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.errors import IndexFailed
+from lithos.notes.writing.ports import PATIENCE
 from lithos.search.indexing.repair import REPAIR_SLICE, Repair
-from lithos.stores.notes.files import NoteFiles
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.indexer")

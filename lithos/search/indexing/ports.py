@@ -26,9 +26,6 @@ from outcome import Error, Outcome, Value, capture
 
 from lithos.actors.allocator import large_blocks_apart
 from lithos.actors.blocking import start_call
-from lithos.actors.indexing.messages import Upsert
-from lithos.catalogue.catalogue import Entry
-from lithos.catalogue.note_records import KeptEntities
 from lithos.core.context.dates import own_date
 from lithos.core.errors import IndexFailed
 from lithos.core.text.chunk import (
@@ -39,6 +36,9 @@ from lithos.core.text.chunk import (
 )
 from lithos.core.text.markdown import strip_images
 from lithos.core.text.own_text import has_own_text
+from lithos.notes.catalogue.catalogue import Entry
+from lithos.notes.catalogue.note_records import KeptEntities
+from lithos.notes.messages_of_index import Upsert
 from lithos.search.index.chunk_rows import ABREAST, VectorEntry, VectorHit, VectorQuery
 from lithos.search.index.embedder import Embedder, Matrix
 from lithos.search.index.fulltext import FulltextIndex

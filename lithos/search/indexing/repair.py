@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from lithos.actors.blocking import Blocking, slices
-from lithos.actors.indexing.messages import (
+from lithos.actors.kit import ActorDown, Envelope
+from lithos.core.errors import IndexFailed
+from lithos.core.notes.layout import read_layout
+from lithos.core.notes.style import PLAIN, VaultStyle
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import from_nanoseconds
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.values import OutsideKnowledge, digest_of
+from lithos.notes.format.document import parse_document
+from lithos.notes.messages_of_index import (
     Hurry,
     Index,
     Indexed,
@@ -17,18 +27,8 @@ from lithos.actors.indexing.messages import (
     Slice,
     Upsert,
 )
-from lithos.actors.kit import ActorDown, Envelope
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.errors import IndexFailed
-from lithos.core.notes.document import parse_document
-from lithos.core.notes.layout import read_layout
-from lithos.core.notes.model import Document
-from lithos.core.notes.style import PLAIN, VaultStyle
-from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.plan import plan_index
-from lithos.core.times import from_nanoseconds
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.values import OutsideKnowledge, digest_of
+from lithos.notes.model.note import Document
+from lithos.notes.model.plan import plan_index
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.indexer")

@@ -8,9 +8,9 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.text.markdown import one_line
 from lithos.core.text.snippet import truncate
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking.match import CANDIDATES
 from lithos.search.service.hybrid import LONGEST_QUERY, NOTHING_RANKED, HybridRanking, backend_failure

@@ -14,17 +14,17 @@ from attrs import define, field
 from outcome import Error, Outcome
 
 from lithos.actors.blocking import start_call
-from lithos.actors.writing.messages import WriteOutcome
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import IndexFailed
-from lithos.core.history.versions import body_of
 from lithos.core.text.chunk import ChunkSizes
 from lithos.core.text.likeness import likeness, match_of, word_pairs
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.values import OutsideKnowledge
+from lithos.notes.model.versions import body_of
+from lithos.notes.service.ports import NewNote, Similar
+from lithos.notes.writing.messages import WriteOutcome
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.search.service.gate import Gate
-from lithos.services.writing.ports import NewNote, Similar
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.values import OutsideKnowledge
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.duplicates")

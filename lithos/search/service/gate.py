@@ -9,10 +9,10 @@ import attrs
 from attrs import field, frozen
 
 from lithos.actors.blocking import slices
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.catalogue.facets import FacetFilter
 from lithos.core.notes.matching import has_tags
-from lithos.core.notes.model import NoteWarning
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.catalogue.facets import FacetFilter
+from lithos.notes.model.note import NoteWarning
 from lithos.search.index.fulltext_schema import Filters
 
 #: The reason of a warning whose cause is not named.

@@ -11,17 +11,17 @@ from attrs import frozen
 from outcome import Error, capture
 
 from lithos.actors.blocking import Blocking, slices
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.catalogue.facets import FacetFilter
-from lithos.catalogue.note_records import KeptEntities
 from lithos.core.errors import IndexFailed
 from lithos.core.notes.matching import has_all, has_tags
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.catalogue.facets import FacetFilter
+from lithos.notes.catalogue.note_records import KeptEntities
+from lithos.notes.service.relations import clamp_depth
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.ports import Asked
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.search.ranking.ranking import FUSION_K, reciprocal_rank
-from lithos.services.notes.relations import clamp_depth
 
 
 class Nearest:

@@ -12,7 +12,6 @@ from attrs import field, frozen
 from lithos.actors.blocking import NoteThreads
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.opening import Opening, wait_telling
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import IndexFailed, InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.core.journal.agents import SEARCH_RESULT, AuditRow
 from lithos.core.principals import UNKNOWN_AGENT
@@ -20,6 +19,8 @@ from lithos.core.text.chunk import ChunkSizes
 from lithos.core.text.query import Node, QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.core.text.snippet import Terms
 from lithos.kernel.parts import Clock
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.service.texts import NoteTexts, Snippets
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import Filters
@@ -40,7 +41,6 @@ from lithos.search.service.hybrid import (
 )
 from lithos.search.service.least import LEAST_OF_MODEL, judged_part, least_similarity
 from lithos.search.settings import SearchConfig
-from lithos.services.notes.texts import NoteTexts, Snippets
 
 MODES = ("hybrid", "fulltext", "semantic", "graph")
 #: Hybrid hits from which a graph search without seeds starts.

@@ -2,7 +2,7 @@
 
 Specified in docs/spec/cli-config.md §3.1. A folder is known by its real path, and by device and inode, which
 tell of a mount or a file system that ignores case what paths do not. What links of notes reach outside is not
-read (`stores/notes/tree.py`), so the roots alone count. A folder that is missing is compared by its path.
+read (`notes/files/tree.py`), so the roots alone count. A folder that is missing is compared by its path.
 """
 
 from __future__ import annotations

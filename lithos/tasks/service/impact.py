@@ -16,12 +16,12 @@ from attrs import define, frozen
 from lithos.actors.blocking import SLICE, slices
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.opening import Opening
-from lithos.actors.writing.messages import PROPOSED, PatchNote, WriteOutcome
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.catalogue.lineage import Lineage
 from lithos.core.errors import DocNotFound, NoteNotFound
 from lithos.core.limits import cut_name
-from lithos.services.notes.knowledge import Knowledge, LinkedFrom
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.catalogue.lineage import Lineage
+from lithos.notes.service.knowledge import Knowledge, LinkedFrom
+from lithos.notes.writing.messages import PROPOSED, PatchNote, WriteOutcome
 from lithos.tasks.model.task_commands import Dependent, OpenReverification, Reverification
 from lithos.tasks.rows.board_rows import Reader, RestingTask
 from lithos.tasks.service.coordination import Coordination

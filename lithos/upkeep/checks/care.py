@@ -20,15 +20,15 @@ from attrs import define, field, frozen
 from lithos.actors.blocking import BackgroundThread, Blocking
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.opening import Opening
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.catalogue.lineage import Lineage
 from lithos.core.findings import Group, Issue, Named, Report, checks_of, load_checks
-from lithos.core.notes.model import WarningKind
 from lithos.kernel.parts import Clock
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.catalogue.lineage import Lineage
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.model.note import WarningKind
+from lithos.notes.service.texts import NoteTexts
 from lithos.search.indexing.semantic import SemanticBackend
-from lithos.services.notes.texts import NoteTexts
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.notes.files import NoteFiles
 from lithos.tasks.model.task_commands import CreateTask
 from lithos.tasks.service.coordination import Coordination, TaskFilter
 from lithos.upkeep.settings import CareConfig

@@ -13,13 +13,13 @@ from typing import TypeVar
 import trio
 from attrs import define, field, frozen
 
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.config.catalogue import Config
 from lithos.core.findings import Check, CheckResult, Finding, Issue, fail, ok, warn
 from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig
 from lithos.memory.enrich.projection import Projection
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.search.index.embedder import Embedder, EmbedderUnavailable, load_embedder
 from lithos.search.indexing.indexer import Visibility
 from lithos.search.indexing.ports import FulltextPort

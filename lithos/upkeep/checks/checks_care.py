@@ -14,7 +14,6 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.findings import (
     CARE,
     DOCTOR,
@@ -28,8 +27,6 @@ from lithos.core.findings import (
     has_data,
     name_some,
 )
-from lithos.core.notes.links import file_alias
-from lithos.core.notes.model import WarningKind
 from lithos.core.text.hidden import hide, without_hidden
 from lithos.core.text.likeness import (
     LOOKED_AT,
@@ -41,6 +38,9 @@ from lithos.core.text.likeness import (
     word_pairs,
 )
 from lithos.core.text.markdown import visible_text
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.links.links import file_alias
+from lithos.notes.model.note import WarningKind
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.semantic import SemanticUnavailable
 from lithos.search.service.duplicates import read_bodies

@@ -14,8 +14,6 @@ from typing import Final, TypeVar
 import trio
 
 from lithos.actors.blocking import Threads
-from lithos.actors.watching.guard import WAY_OUT
-from lithos.actors.watching.listening import PROBE_BOUND, Listening, ListeningFailed, Probe
 from lithos.core.findings import (
     DOCTOR,
     SYSTEM,
@@ -29,11 +27,13 @@ from lithos.core.findings import (
 )
 from lithos.core.times import format_time
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.files.displaced import DISPLACED, Displaced
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.protection import Protection, file_system_of, remote_file_system
 from lithos.notes.settings import IndexConfig
+from lithos.notes.watching.guard import WAY_OUT
+from lithos.notes.watching.listening import PROBE_BOUND, Listening, ListeningFailed, Probe
 from lithos.server.settings import ServerConfig
-from lithos.stores.notes.displaced import DISPLACED, Displaced
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.protection import Protection, file_system_of, remote_file_system
 from lithos.upkeep.checks.checks import NotLookedAt, Patient, look_aside
 
 T = TypeVar("T")

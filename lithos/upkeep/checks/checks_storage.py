@@ -24,9 +24,9 @@ from lithos.core.findings import (
 )
 from lithos.core.times import format_time, to_microseconds
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.files.replacing import check_writable
 from lithos.stores.lock import has_locks
 from lithos.stores.migrations import CURRENT
-from lithos.stores.notes.replacing import check_writable
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
 from lithos.upkeep.checks.checks import Patient, look_aside
 from lithos.upkeep.files.probes import (

@@ -14,7 +14,7 @@ from attrs import field, frozen
 
 from lithos.actors.blocking import Threads
 from lithos.actors.kit import supervise
-from lithos.core.plan import plan_index
+from lithos.notes.model.plan import plan_index
 from lithos.search.index.embedder import Embedder, EmbedderUnavailable
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.indexing.indexer import Indexer

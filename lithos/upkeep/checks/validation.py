@@ -15,29 +15,25 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from lithos.catalogue.catalogue import Catalogue
-from lithos.catalogue.kinship import MOST_VERSIONS
-from lithos.catalogue.note_reading import LARGEST_FILE
-from lithos.catalogue.note_records import NoteRecords
-from lithos.catalogue.scan import scan_folder
 from lithos.core.findings import Group, Severity
-from lithos.core.notes.document import amend_document, given_keys, parse_document
-from lithos.core.notes.links import FileNames, targets_in
 from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.plan import MASS_LOSS, Place, VanishRule
 from lithos.core.times import from_nanoseconds
 from lithos.history.rows.reading import read_contents, read_places
 from lithos.history.rows.schema import DamagedContent
 from lithos.history.rows.store import HISTORY
-from lithos.stores.coordination.note_rows import NoteRows, load_note_rows
-from lithos.stores.lock import is_owned
-from lithos.stores.manifest import Manifest
-from lithos.stores.notes.displaced import DISPLACED, Displaced
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.lookup import list_attachments
-from lithos.stores.notes.tree import is_inside
-from lithos.stores.notes.values import (
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.kinship import MOST_VERSIONS
+from lithos.notes.catalogue.note_reading import LARGEST_FILE
+from lithos.notes.catalogue.note_records import NoteRecords
+from lithos.notes.catalogue.scan import scan_folder
+from lithos.notes.files.displaced import DISPLACED, Displaced
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.lookup import list_attachments
+from lithos.notes.files.manifest import Manifest
+from lithos.notes.files.orders import VanishedFiles
+from lithos.notes.files.tree import is_inside
+from lithos.notes.files.values import (
     GRACE,
     Elsewhere,
     FileBusy,
@@ -49,7 +45,11 @@ from lithos.stores.notes.values import (
     Put,
     ReadFile,
 )
-from lithos.stores.orders import VanishedFiles
+from lithos.notes.format.document import amend_document, given_keys, parse_document
+from lithos.notes.links.links import FileNames, targets_in
+from lithos.notes.model.plan import MASS_LOSS, Place, VanishRule
+from lithos.notes.rows_coordination import NoteRows, load_note_rows
+from lithos.stores.lock import is_owned
 from lithos.stores.sqlite import CorruptDatabase, snapshot
 from lithos.upkeep.model.note_issues import Amendment, CheckedFile, NoteFolder, find_issues
 

@@ -15,12 +15,12 @@ from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.coordinating.messages import Flush
 from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.principals import UNKNOWN_AGENT, is_reserved
 from lithos.kernel.parts import Clock
 from lithos.memory.model.memory import Asked
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.rows.stats import StatsTables
+from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.services.shared import Shared
 from lithos.services.tasks.agents import FLUSH_PATIENCE
 from lithos.stores.coordination.store import CoordinationStore

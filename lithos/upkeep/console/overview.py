@@ -12,14 +12,14 @@ from jinja2 import Environment
 from markupsafe import Markup
 from quart import Blueprint, Response, redirect, request
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.events import NOTE_CREATED, NOTE_UPDATED, Event, origin_version
-from lithos.core.history.versions import HistoryFailed
 from lithos.core.limits import Newest
 from lithos.core.principals import ENRICH_AGENT, IMPORT_AGENT, is_reserved
 from lithos.front.console.console import Console
 from lithos.front.console.formats import query_with, sparkline, whole
 from lithos.history.service.history import NoteHistory, Span
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.model.versions import HistoryFailed
 from lithos.services.shared import Shared
 from lithos.services.tasks.event_stream import Activity, JournalPage, Wanted
 from lithos.stores.sqlite import DatabaseFailed

@@ -10,14 +10,14 @@ from typing import Any, Final, TypeVar
 import trio
 from attrs import frozen
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import LithosError
 from lithos.core.findings import Report
 from lithos.core.journal.agents import Agent
-from lithos.core.learning.edges import RESOLUTIONS
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural
 from lithos.front.console.wording import OWN_AGENTS, in_words
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.model.edges import RESOLUTIONS
 from lithos.services.shared import Shared
 from lithos.services.state import ServerState
 from lithos.services.tasks.agents import Agents

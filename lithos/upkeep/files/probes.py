@@ -18,9 +18,9 @@ import apsw
 from attrs import frozen
 
 from lithos.core.times import parse_time
+from lithos.notes.files.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 from lithos.stores import opened
 from lithos.stores.lock import NO_LOCKS
-from lithos.stores.notes.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 from lithos.stores.sqlite import snapshot
 
 

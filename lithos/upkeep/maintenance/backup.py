@@ -19,10 +19,10 @@ from lithos.core.times import format_time
 from lithos.history.rows.store import HISTORY
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.files.displaced import DISPLACED
 from lithos.notes.opening import make_lock, open_notes
 from lithos.stores import PRIVATE_FOLDER, TOKEN_FILES
 from lithos.stores.lock import is_owned
-from lithos.stores.notes.displaced import DISPLACED
 from lithos.upkeep.files import backup
 from lithos.upkeep.files.backup import PRIVATE, VAULT, BackupIndex, BackupRefused, FoundLinks, SavedFile, Told
 

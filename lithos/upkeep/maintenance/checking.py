@@ -29,9 +29,9 @@ from lithos.core.findings import SEVERITIES, CheckResult, worst
 from lithos.kernel.parts import utc_now
 from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.files.files import NoteFiles
 from lithos.notes.opening import open_notes, style_of
 from lithos.server.command.declaring import Invocation
-from lithos.stores.notes.files import NoteFiles
 from lithos.stores.notes.vault_roots import VaultsOverlap, check_vault_roots
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.validation import Fixing, Progress, Validation, fix_notes, validate_notes

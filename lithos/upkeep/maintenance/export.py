@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from lithos.config.catalogue import Config
-from lithos.core.learning.edges import EdgeFilter
-from lithos.core.notes.document import parse_document
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.kernel.parts import utc_now
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.tools.memory import edge_row
+from lithos.notes.files.values import OutsideKnowledge
+from lithos.notes.format.document import parse_document
+from lithos.notes.model.edges import EdgeFilter
+from lithos.notes.tools_rows import metadata_row
 from lithos.stores.coordination.store import CoordinationStore
-from lithos.stores.notes.values import OutsideKnowledge
 from lithos.tasks.rows.tasks import TaskRows
 from lithos.tools.contract.rows import row_of
-from lithos.tools.rows.notes import metadata_row
 from lithos.upkeep.checks.validation import Survey
 from lithos.upkeep.files.backup import copy_database
 from lithos.upkeep.surveying import survey_of

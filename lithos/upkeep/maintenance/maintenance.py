@@ -16,13 +16,8 @@ from attrs import frozen
 
 from lithos.actors.blocking import Threads
 from lithos.actors.owning import keep_owning
-from lithos.actors.writing.messages import PatchNote, WriteOutcome
-from lithos.catalogue.catalogue import Catalogue
-from lithos.catalogue.note_records import NoteRecords
-from lithos.catalogue.scan import scan_folder
 from lithos.config.catalogue import Config
 from lithos.core.errors import LithosError, StorageFailed
-from lithos.core.plan import VanishRule
 from lithos.core.times import format_time
 from lithos.kernel.parts import Parts, utc_now
 from lithos.kernel.running import RunServer
@@ -32,19 +27,24 @@ from lithos.memory.model.questions import QuestionFilter
 from lithos.memory.rows.orders import ForgetOrders
 from lithos.memory.rows.queue import LedgerRows
 from lithos.memory.settings import LcmaConfig
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.note_records import NoteRecords
+from lithos.notes.catalogue.scan import scan_folder
+from lithos.notes.files.lookup import is_there
+from lithos.notes.files.manifest import Manifest
+from lithos.notes.files.orders import VanishedFiles
+from lithos.notes.model.plan import VanishRule
 from lithos.notes.opening import make_lock, open_notes, style_of
+from lithos.notes.service.texts import NoteTexts
 from lithos.notes.settings import IndexConfig
+from lithos.notes.writing.messages import PatchNote, WriteOutcome
 from lithos.search.index.embedder import load_embedder
 from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.whole_index import WholeIndex
 from lithos.server.settings import ServerConfig
-from lithos.services.notes.texts import NoteTexts
 from lithos.services.state import ServerState
 from lithos.stores.lock import AlreadyOwned, VaultOwned, is_owned
-from lithos.stores.manifest import Manifest
-from lithos.stores.notes.lookup import is_there
-from lithos.stores.orders import VanishedFiles
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 from lithos.telemetry import get_logger
 from lithos.upkeep.checks.checks import Patient

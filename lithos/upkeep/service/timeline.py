@@ -14,15 +14,15 @@ from typing import Any, Final
 from attrs import evolve, frozen
 
 from lithos.actors.coordinating.reading import JournalThread
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import HistoryDisabled
-from lithos.core.history.versions import VersionRow
 from lithos.core.journal.agents import READ
 from lithos.core.times import parse_time
 from lithos.history.service.history import NoteHistory
 from lithos.kernel.parts import Clock
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.rows.receipts import ReceiptSummary
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.model.versions import VersionRow
 from lithos.search.service.asked import Asked
 from lithos.services.tasks.agents import AccessLog
 from lithos.stores.coordination.store import CoordinationStore

@@ -11,30 +11,30 @@ import attrs
 from attrs import field, frozen
 
 from lithos.actors.blocking import Threads
-from lithos.actors.writing.messages import DeleteNote, TakeOverNote
-from lithos.actors.writing.write_rules import (
+from lithos.core.errors import Duplicate, Forbidden, InvalidInput, StorageFailed
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.principals import Principal
+from lithos.history.rows.store import HistoryStore
+from lithos.kernel.parts import Parts
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.values import LinkedFile, OutsideKnowledge
+from lithos.notes.format.document import parse_identified
+from lithos.notes.model.paths import resolve_new_path
+from lithos.notes.model.scopes import refusal_of
+from lithos.notes.model.versions import NewVersion, VersionRow
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.service.moving import RESUMED
+from lithos.notes.service.texts import LoadedNote, NoteTexts
+from lithos.notes.writing.actor_writer import Writer
+from lithos.notes.writing.messages import DeleteNote, TakeOverNote
+from lithos.notes.writing.write_rules import (
     check_free,
     check_unique,
     check_version,
     no_such_note,
     path_collision,
 )
-from lithos.actors.writing.writer import Writer
-from lithos.catalogue.catalogue import Catalogue, Entry
-from lithos.core.errors import Duplicate, Forbidden, InvalidInput, StorageFailed
-from lithos.core.history.versions import NewVersion, VersionRow
-from lithos.core.notes.document import parse_identified
-from lithos.core.notes.paths import resolve_new_path
-from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.principals import Principal
-from lithos.core.scopes import refusal_of
-from lithos.history.rows.store import HistoryStore
-from lithos.kernel.parts import Parts
-from lithos.services.notes.knowledge import Knowledge
-from lithos.services.notes.moving import RESUMED
-from lithos.services.notes.texts import LoadedNote, NoteTexts
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.values import LinkedFile, OutsideKnowledge
 
 #: Bytes of the kept versions that go along, of each as a whole file: they are in memory all at once.
 MOST_CARRIED: Final = 64 * 1024 * 1024

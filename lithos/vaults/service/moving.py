@@ -19,15 +19,15 @@ from attrs import frozen
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.actors.opening import Opening
-from lithos.actors.writing.messages import DeleteNote, WriteOutcome
-from lithos.actors.writing.writer import Writer
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import DocNotFound, LithosError, StorageFailed, VersionConflict
 from lithos.core.events import TAKING_BACK, TOOL
 from lithos.core.principals import ACTING, Principal
 from lithos.kernel.parts import Parts
-from lithos.services.notes.knowledge import WRITE_DEADLINE, ask_patiently
-from lithos.services.notes.moving import RESUMED
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.service.knowledge import WRITE_DEADLINE, ask_patiently
+from lithos.notes.service.moving import RESUMED
+from lithos.notes.writing.actor_writer import Writer
+from lithos.notes.writing.messages import DeleteNote, WriteOutcome
 from lithos.telemetry import get_logger
 from lithos.vaults.service.move_plans import VaultMovePlan, VaultMovePlanning
 

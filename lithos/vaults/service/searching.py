@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import trio
 from attrs import evolve, field, frozen
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import InvalidInput, InvalidMode, LithosError
 from lithos.kernel.parts import Parts
+from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.service.hybrid import backend_failure
 from lithos.search.service.search import Hit, RankedRows, Search, SearchRequest

@@ -8,11 +8,11 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.actors.indexing.messages import Indexed
-from lithos.actors.writing.ports import PATIENCE
-from lithos.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.messages_of_index import Indexed
+from lithos.notes.writing.ports import PATIENCE
 from lithos.search.indexing.indexer import DEMAND, GATHERING_LASTS, Indexer, Visibility
-from lithos.stores.notes.files import NoteFiles
 from tests.fakes import FakeIndex, Gate, Turns, make_entry, make_upsert, served
 
 pytestmark = pytest.mark.autojump

@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from lithos.core.learning.edges import EdgeFilter
 from lithos.memory.model.memory import ApplyFeedback, AskedQuestion, ForgetLessons
 from lithos.memory.model.questions import LoadQuestions
+from lithos.notes.model.edges import EdgeFilter
 from tests.actors.memories import EDGE, nodes, weights
 from tests.fakes import Killed
 

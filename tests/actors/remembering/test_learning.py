@@ -5,7 +5,6 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from lithos.core.learning.edges import EdgeFilter
 from lithos.memory.model.memory import (
     ApplyFeedback,
     ClaimJobs,
@@ -14,6 +13,7 @@ from lithos.memory.model.memory import (
     ProjectionOutcome,
     ProjectProvenance,
 )
+from lithos.notes.model.edges import EdgeFilter
 from tests.actors.memories import EDGE, nodes, retrieval, weights
 from tests.fakes import START
 

@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.kit import ActorDown
 from lithos.core.errors import InvalidInput, NotFound, StorageFailed, UpdateFailed
-from lithos.core.learning.edges import EdgeFilter, ResolveConflict, UpsertEdge
+from lithos.notes.model.edges import EdgeFilter, ResolveConflict, UpsertEdge
 from tests.fakes import START, Killed
 
 pytestmark = pytest.mark.autojump

@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from lithos.core.errors import LithosError
-from lithos.core.learning.edges import EdgeFilter, ResolveConflict
 from lithos.memory.model.memory import ProjectProvenance
+from lithos.notes.model.edges import EdgeFilter, ResolveConflict
 from tests.actors.memories import EDGE, FULL, Desk
 
 pytestmark = pytest.mark.autojump

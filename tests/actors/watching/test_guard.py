@@ -72,7 +72,7 @@ async def test_a_loss_in_several_batches_is_counted_together(house):
 
 async def test_deletions_far_apart_are_not_one_loss(house, monkeypatch):
     fill(house, 40)
-    monkeypatch.setattr("lithos.actors.watching.guard.WINDOW", 0.0)
+    monkeypatch.setattr("lithos.notes.watching.guard.WINDOW", 0.0)
     async with house.watching():
         for begin in range(0, 15, 5):
             await house.settle_paths(*remove(house, range(begin, begin + 5)))

@@ -10,8 +10,8 @@ from typing import TypeVar
 import pytest
 import trio
 
-from lithos.actors.watching.listening import PROBE_BOUND, PROBE_NAME, Probe
-from lithos.stores.notes.files import NoteFiles
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.watching.listening import PROBE_BOUND, PROBE_NAME, Probe
 
 pytestmark = pytest.mark.autojump
 T = TypeVar("T")

@@ -11,10 +11,10 @@ import trio
 import watchfiles
 
 from lithos.actors.blocking import Inline, Threads
-from lithos.actors.watching import listening
-from lithos.actors.watching.listening import LOOKS, Coverage, Listening, count_watches
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.values import Put, digest_of
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.values import Put, digest_of
+from lithos.notes.watching import listening
+from lithos.notes.watching.listening import LOOKS, Coverage, Listening, count_watches
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import errno
 import pytest
 import trio
 
-from lithos.actors.watching.watcher import LONGEST_PAUSE, TICK, Watcher
 from lithos.core.events import NOTE_CREATED
-from lithos.stores.notes.system_calls import KernelCalls
+from lithos.notes.files.system_calls import KernelCalls
+from lithos.notes.watching.watcher import LONGEST_PAUSE, TICK, Watcher
 from tests.actors.watched import note
 
 HOURS = 7_200.0

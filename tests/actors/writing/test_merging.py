@@ -11,13 +11,13 @@ import pytest
 import trio
 
 from lithos.actors.blocking import Inline
-from lithos.actors.writing.messages import MERGE, PatchNote, WriteNote, WriteOutcome
 from lithos.core.errors import InvalidInput, SlugCollision, VersionConflict
-from lithos.core.notes.document import parse_document
-from lithos.core.notes.model import Document
-from lithos.services.notes.merging import Merging
-from lithos.services.notes.texts import NoteTexts
-from lithos.stores.notes.files import NoteFiles
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.format.document import parse_document
+from lithos.notes.model.note import Document
+from lithos.notes.service.merging import Merging
+from lithos.notes.service.texts import NoteTexts
+from lithos.notes.writing.messages import MERGE, PatchNote, WriteNote, WriteOutcome
 from tests.actors.watched import WatchedHouse
 
 TEXT = "first\n\nsecond\n\nthird"

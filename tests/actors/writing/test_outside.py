@@ -11,18 +11,18 @@ import trio
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lithos.actors.writing.outside_changes import OutsideFiles, OutsideRemovals, Taken
-from lithos.catalogue import note_reading
-from lithos.catalogue.catalogue import Catalogue
-from lithos.catalogue.note_reading import examine
-from lithos.catalogue.note_records import NoteRecords
-from lithos.catalogue.scan import scan_folder
 from lithos.core.errors import LithosError
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_RENAMED, NOTE_UPDATED
 from lithos.core.notes.style import VaultStyle
-from lithos.stores.coordination.note_rows import KeptNotes
-from lithos.stores.manifest import Manifest
-from lithos.stores.notes.lookup import find_note
+from lithos.notes.catalogue import note_reading
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.note_reading import examine
+from lithos.notes.catalogue.note_records import NoteRecords
+from lithos.notes.catalogue.scan import scan_folder
+from lithos.notes.files.lookup import find_note
+from lithos.notes.files.manifest import Manifest
+from lithos.notes.rows_coordination import KeptNotes
+from lithos.notes.writing.outside_changes import OutsideFiles, OutsideRemovals, Taken
 from tests.actors.watched import UUID, WatchedHouse, note
 
 

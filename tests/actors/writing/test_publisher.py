@@ -13,17 +13,17 @@ from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.blocking import Inline
 from lithos.actors.coordinating.messages import AppendEvents, Journalled
-from lithos.actors.indexing.messages import Indexed
 from lithos.actors.kit import ActorDown, Envelope, Mailbox, run_batches
-from lithos.actors.writing.messages import Change, Publication, WriteOutcome
-from lithos.actors.writing.ports import PATIENCE
-from lithos.actors.writing.publisher import Publisher
-from lithos.catalogue.catalogue import Entry
-from lithos.catalogue.note_records import NoteRecords
 from lithos.core.errors import IndexFailed, StorageFailed
 from lithos.core.events import NOTE_DELETED, NOTE_UPDATED, EventDraft
-from lithos.core.notes.model import Document
-from lithos.stores.manifest import Manifest
+from lithos.notes.catalogue.catalogue import Entry
+from lithos.notes.catalogue.note_records import NoteRecords
+from lithos.notes.files.manifest import Manifest
+from lithos.notes.messages_of_index import Indexed
+from lithos.notes.model.note import Document
+from lithos.notes.writing.actor_publisher import Publisher
+from lithos.notes.writing.messages import Change, Publication, WriteOutcome
+from lithos.notes.writing.ports import PATIENCE
 from tests.fakes import START, make_entry, served
 
 pytestmark = pytest.mark.autojump

@@ -10,7 +10,6 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.actors.writing.messages import DeleteNote, WriteNote
 from lithos.core.errors import (
     DocNotFound,
     Duplicate,
@@ -20,7 +19,8 @@ from lithos.core.errors import (
     StorageFailed,
     VersionConflict,
 )
-from lithos.stores.notes import replacing as files_module
+from lithos.notes.files import replacing as files_module
+from lithos.notes.writing.messages import DeleteNote, WriteNote
 from tests.actors.house import House
 from tests.fakes import ask_together, fail_writes, put_file, slip_in
 

@@ -6,7 +6,6 @@ from itertools import count, islice
 
 import pytest
 
-from lithos.core.history.versions import COPY, CREATED, OUTSIDE, UPDATED
 from lithos.history.model.copy_merge import (
     Ancestor,
     PastVersion,
@@ -15,6 +14,7 @@ from lithos.history.model.copy_merge import (
     merge_copy,
     say_the_same,
 )
+from lithos.notes.model.versions import COPY, CREATED, OUTSIDE, UPDATED
 from tests.core.history.divergence_counts import is_conflict, measure
 from tests.core.history.divergences import diverge
 from tests.repeats import repeats

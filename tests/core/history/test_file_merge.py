@@ -13,10 +13,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.history.merging import MOST_LINES, merge_texts
 from lithos.history.model.file_merge import FileMerge, merge_files
 from lithos.history.model.head_merge import merge_heads
 from lithos.history.model.marking import Markers, mark_texts
+from lithos.notes.format.merging import MOST_LINES, merge_texts
 from tests.core.bounds import cpu_bound
 from tests.core.history.divergences import BY_VALUE, Divergence, diverge, lost_lines
 from tests.core.history.test_merging import TEXTS

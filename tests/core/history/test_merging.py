@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lithos.core.history import differences
 from lithos.core.history.differences import match_lines
-from lithos.core.history.merging import (
+from lithos.notes.format.merging import (
     MOST_CONFLICTS,
     MOST_LINES,
     TEXT_CUT,
@@ -20,7 +20,7 @@ from lithos.core.history.merging import (
     merge_items,
     merge_texts,
 )
-from lithos.core.notes.model import Document, Note
+from lithos.notes.model.note import Document, Note
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 NOTE = Note(id="0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10", title="T", author="ann", tags=("a", "b"), version=3)

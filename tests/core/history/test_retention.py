@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.history import versions
-from lithos.core.history.versions import KeptVersion, VersionLimits, believe_order, cuts, surplus_versions
+from lithos.notes.model import versions
+from lithos.notes.model.versions import KeptVersion, VersionLimits, believe_order, cuts, surplus_versions
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

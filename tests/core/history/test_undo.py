@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from lithos.core.history.versions import VersionRow
 from lithos.core.principals import ENRICH_AGENT
 from lithos.history.model.undo import Step, is_undone, plan_steps, since_by_others
+from lithos.notes.model.versions import VersionRow
 
 START = datetime(2026, 3, 4, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from lithos.core.links.literal import mask_literal
-from lithos.core.notes.links import LinkTable, WikiLink, links_in, scan_links, scan_targets
+from lithos.notes.links.links import LinkTable, WikiLink, links_in, scan_links, scan_targets
+from lithos.notes.links.literal import mask_literal
 
 PATH = "x/note.md"
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.notes.copies import (
+from lithos.notes.model.copies import (
     DRIVE,
     DROPBOX,
     DROPBOX_WORDS,

@@ -9,16 +9,16 @@ import frontmatter as python_frontmatter
 import pytest
 from attrs import evolve
 
-from lithos.core.notes.document import (
+from lithos.core.notes.style import VaultStyle
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.notes.format.document import (
     derive_id,
     given_keys,
     parse_document,
     render_document,
     rewrite_document,
 )
-from lithos.core.notes.model import Document, Note
-from lithos.core.notes.style import VaultStyle
-from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.notes.model.note import Document, Note
 
 ID = "0f0f0f0f-1111-4222-8333-444444444444"
 MODIFIED = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)

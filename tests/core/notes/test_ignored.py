@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.notes.ignored import Ignored, check_filter, read_filters
+from lithos.notes.model.ignored import Ignored, check_filter, read_filters
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.notes.link_edit import Relinking, relink, relink_own
+from lithos.notes.links.edit import Relinking, relink, relink_own
 
 MOVED = Relinking(
     old="a/foo.md",

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lithos.core.errors import InvalidInput
-from lithos.core.notes.links import (
+from lithos.notes.links.links import (
     LinkTable,
     WikiLink,
     linking_sentence,

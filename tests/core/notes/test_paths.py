@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lithos.core.errors import InvalidInput
-from lithos.core.notes.paths import (
+from lithos.notes.model.paths import (
     file_name_of,
     host_of,
     namespace_of,

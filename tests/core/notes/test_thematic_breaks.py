@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 from attrs import evolve
 
-from lithos.core.notes.document import parse_document, rewrite_document
 from lithos.core.notes.layout import read_layout
 from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.notes.format.document import parse_document, rewrite_document
 
 MODIFIED = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)
 

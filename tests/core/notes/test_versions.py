@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.notes.model import Standing, effective_version, newest
+from lithos.notes.model.note import Standing, effective_version, newest
 
 digests = st.sampled_from("abcd")
 versions = st.integers(1, 6)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.notes.model import Note
-from lithos.core.text.entities import MARKER, decide_extraction, extract_entities
+from lithos.notes.model.entities import MARKER, decide_extraction, extract_entities
+from lithos.notes.model.note import Note
 from tests.core.bounds import cpu_bound
 
 #: CPU seconds for a text that takes a tenth of one when the time is in proportion to its length.

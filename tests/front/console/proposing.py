@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lithos.actors.writing.writer import Writer
-from lithos.core.scopes import EVERYTHING, Scope, WriteScopes
+from lithos.notes.model.scopes import EVERYTHING, Scope, WriteScopes
+from lithos.notes.writing.actor_writer import Writer
 from tests.servers import Lithos
 
 #: Who may change nothing, and propose everything.

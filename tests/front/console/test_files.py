@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from lithos.attachments import pages_files as files
-from lithos.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.catalogue import Catalogue
 from tests.front.console.visiting import visiting
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"

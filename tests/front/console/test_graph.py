@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 import pytest
 
 from lithos.actors.blocking import Inline
-from lithos.catalogue.catalogue import Catalogue
-from lithos.core.learning.edges import Edge
 from lithos.memory.service import neighbourhood
 from lithos.memory.service.edges import Edges
 from lithos.memory.service.neighbourhood import COLOURS, HEIGHT, HUB, KEPT, WIDTH, Drawings, Neighbourhoods
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.model.edges import Edge
 from lithos.search.index.graph_layout import lay_out
 from lithos.search.service.search import Search
 from tests.front.console.injections import HOSTILE

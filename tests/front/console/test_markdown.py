@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from lithos.front.console.markdown import parse_markdown, render_markdown
-from lithos.front.console.note_text import draft, finish, scan_headings
+from lithos.notes.console.markdown import parse_markdown, render_markdown
+from lithos.notes.console.note_text import draft, finish, scan_headings
 from tests.front.console.injections import LONG_LINE, PAYLOADS
 from tests.front.console.pages import dangers, parse
 from tests.growth.measuring import find_growth, steady

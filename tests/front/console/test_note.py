@@ -9,9 +9,9 @@ from urllib.parse import quote
 import pytest
 
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.core.notes.document import derive_id
 from lithos.history.settings import HistoryConfig
 from lithos.memory.settings import LcmaConfig
+from lithos.notes.format.document import derive_id
 from tests.front.console.injections import LONG_LINE, PAYLOADS
 from tests.front.console.pages import Element, check, parse
 from tests.front.console.visiting import Visitor, form_of, visiting

@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from bench import corpus
-from lithos.catalogue.catalogue import Catalogue
 from lithos.memory.retrieve.feedback import Learning
+from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.index.embedder import EmbedderUnavailable
 from lithos.search.pages import ALL_MODES
 from lithos.search.service.search import MODES, Search, SearchRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
-from lithos.front.console.pages.notes import MOST_OFFERED as MOST
+from lithos.notes.console.notes import MOST_OFFERED as MOST
 from tests.front.console.injections import HOSTILE
 from tests.front.console.pages import dangers, parse
 from tests.front.console.visiting import Visitor, visiting

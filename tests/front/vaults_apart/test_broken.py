@@ -12,7 +12,7 @@ import trio
 from attrs import frozen
 
 from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.actors.writing.writer import Writer
+from lithos.notes.writing.actor_writer import Writer
 from lithos.stores.database import DatabaseLost
 from lithos.stores.lock import OwnerLock
 from tests.front.vaults_apart.hosting import Hosted, body_of, config_of, hosting, let_in, put, status_of

@@ -12,13 +12,13 @@ import attrs
 import pytest
 import trio
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import StorageFailed
 from lithos.memory.enrich.drain import Drain
 from lithos.memory.enrich.worker import Enrichment
 from lithos.memory.model.memory import ClaimJobs, Enqueue, EnrichTrigger
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
+from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.services.state import Gauges
 from tests.servers import Clock, Lithos, put_note, serving
 

@@ -12,11 +12,11 @@ import trio
 
 from lithos.actors.blocking import Inline
 from lithos.actors.coordinating.messages import AppendEvents
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import StorageFailed
 from lithos.core.events import EventDraft
 from lithos.memory.enrich.feed import CURSOR, JournalFeed, find_triggers
 from lithos.memory.model.memory import Enqueue, EnrichTrigger
+from lithos.notes.catalogue.catalogue import Catalogue
 from tests.actors.desks import CoordinatorDesk
 from tests.fakes import START, make_entry
 

@@ -9,13 +9,13 @@ import attrs
 import pytest
 
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.catalogue.catalogue import Catalogue
-from lithos.core.text.entities import MARKER
 from lithos.memory.enrich.entities import EntityExtraction
 from lithos.memory.enrich.worker import Enrichment
 from lithos.memory.model.memory import ForgetNotes, RecordEntities
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.model.entities import MARKER
 from lithos.search.index.fulltext_schema import remove_index
 from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.upkeep.checks.checks import Patient

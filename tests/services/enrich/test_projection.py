@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.memory.enrich.projection import IncompleteScan, Projection
 from lithos.memory.enrich.worker import Enrichment
 from lithos.memory.model.memory import ProjectionOutcome
+from lithos.notes.catalogue.catalogue import Catalogue
 from tests.servers import MISSING_ID, Lithos, put_note, serving
 from tests.services.enrich.test_enrichment import drain
 

@@ -13,9 +13,7 @@ import attrs
 import pytest
 import trio
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import InvalidInput
-from lithos.core.learning.edges import EdgeFilter
 from lithos.imports.files.attachments import NAME
 from lithos.imports.files.kinds import recognise
 from lithos.imports.files.markdown import MarkdownSource
@@ -25,6 +23,8 @@ from lithos.imports.service.importing import Importing, NoImport
 from lithos.imports.service.records import Options, Outcome, SourceEdge, record_from_json, record_to_json
 from lithos.imports.service.run import ImportRun, Report
 from lithos.memory.service.edges import Edges
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.model.edges import EdgeFilter
 from tests.fakes import Killed
 from tests.servers import Lithos, put_note, serving
 

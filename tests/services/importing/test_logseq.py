@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.imports.files.markdown import MarkdownSource
+from lithos.notes.catalogue.catalogue import Catalogue
 from tests.servers import VAULT, Lithos, put_note, serving
 from tests.services.importing.test_importing import bring, numbers
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.catalogue.catalogue import Catalogue
 from tests.servers import Lithos, put_note, refusal, serving, until
 
 BODY = "One.\n\nTwo.\n\nThree.\n\nFour.\n\nFive.\n"

@@ -16,7 +16,7 @@ from lithos.history.recording.catching_up import CatchingUp
 from lithos.history.rows.store import HistoryStore
 from lithos.history.service.conflict_copies import ConflictCopies
 from lithos.history.settings import HistoryConfig
-from lithos.stores.notes.displaced import CopyMerges
+from lithos.notes.files.displaced import CopyMerges
 from tests.fakes import Killed
 from tests.servers import Lithos, serving
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lithos.catalogue.catalogue import Catalogue
-from lithos.core.notes.model import Note, with_creation
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.model.note import Note, with_creation
 from tests.servers import VAULT, Lithos, put_note, serving
 
 OLD = 1_600_000_000

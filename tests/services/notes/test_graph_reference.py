@@ -10,12 +10,12 @@ import pytest
 import trio
 
 from lithos.actors.blocking import Inline
-from lithos.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.service.relations import Graph
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking.ranking import reciprocal_rank
 from lithos.search.service.graph_search import GraphSearch
-from lithos.services.notes.relations import Graph
 from tests.fakes import make_entry
 from tests.graphs import Reference, generate_entries
 

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.writing.writer import Writer
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.values import Elsewhere, FileState, LinkedFile, Put, Remove, digest_of
+from lithos.notes.writing.actor_writer import Writer
 from lithos.proposals.model import PendingProposals
 from lithos.proposals.service import Proposals
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.values import Elsewhere, FileState, LinkedFile, Put, Remove, digest_of
 from tests.servers import Lithos, put_note, refusal, serving, take_up
 from tests.services.notes.test_copy_merging import COPY, merge, vault
 from tests.services.notes.test_copy_merging import make as make_copy

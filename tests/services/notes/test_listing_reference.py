@@ -11,8 +11,8 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.catalogue.catalogue import Catalogue
-from lithos.services.notes.knowledge import Knowledge, ListRequest, _is_listed
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.service.knowledge import Knowledge, ListRequest, _is_listed
 from tests.fakes import make_entry
 
 _DAY = datetime(2026, 1, 1, tzinfo=UTC)

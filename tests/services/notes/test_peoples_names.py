@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.catalogue.catalogue import Catalogue
-from lithos.core.notes.document import derive_id
 from lithos.history.recording.catching_up import CatchingUp
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.format.document import derive_id
 from tests.servers import Lithos, put_note, serving, until
 from tests.services.notes.test_conflict_copies import OWN_ID, WEAK, paths
 from tests.services.notes.test_copy_merging import copies

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.catalogue import Catalogue
 from tests.servers import put_note, refusal, serving, until
 from tests.services.notes.test_watching import _fast, watching
 

@@ -17,12 +17,13 @@ import trio
 
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import ShuttingDown
-from lithos.actors.writing.messages import MoveNote
-from lithos.actors.writing.writer import Writer
 from lithos.core.errors import VersionConflict
 from lithos.core.principals import COMMAND, OWNER, Principal
-from lithos.core.scopes import Scope, WriteScopes
 from lithos.history.settings import HistoryConfig
+from lithos.notes.model.scopes import Scope, WriteScopes
+from lithos.notes.service.moving import Moving
+from lithos.notes.writing.actor_writer import Writer
+from lithos.notes.writing.messages import MoveNote
 from lithos.proposals import model as rules
 from lithos.proposals.model import (
     MOST_PENDING,
@@ -35,7 +36,6 @@ from lithos.proposals.model import (
     TidyProposals,
 )
 from lithos.proposals.service import Proposals
-from lithos.services.notes.moving import Moving
 from lithos.services.state import Gauges, ServerState
 from lithos.tools.contract.arguments import UnknownTool
 from tests.servers import VAULT, Clock, Lithos, put_note, refusal, serving, take_up

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.memory.context.splits import Splits
-from lithos.stores.notes.values import Fingerprint
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.files.values import Fingerprint
 from tests.servers import Lithos, serving
 
 TEXT = "The striped zebra grazes on the savanna.\n\n" * 5

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 import trio
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.core.findings import DOCTOR, checks_of
-from lithos.core.notes import document
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.format import document
 from lithos.notes.opening import style_of
 from lithos.notes.settings import IndexConfig
 from lithos.services.state import ServerState
-from lithos.stores.notes.files import NoteFiles
 from lithos.upkeep.checks import checks_care  # noqa: F401 - it registers checks
 from lithos.upkeep.checks.checks import Patient, run_check
 from lithos.upkeep.checks.validation import survey_notes, validate_notes

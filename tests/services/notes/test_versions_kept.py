@@ -13,17 +13,17 @@ import apsw
 import pytest
 import trio
 
-from lithos.actors.writing.keeper import Keeper
-from lithos.actors.writing.messages import RestoreNote
-from lithos.actors.writing.writer import Writer
-from lithos.catalogue.catalogue import Catalogue
-from lithos.core.history.versions import VersionRow
 from lithos.history.recording import recorder
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.history.rows.store import HistoryFailed, HistoryStore
 from lithos.history.settings import HistoryConfig
 from lithos.kernel.parts import utc_now
-from lithos.services.notes.knowledge import Knowledge
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.model.versions import VersionRow
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.writing.actor_writer import Writer
+from lithos.notes.writing.keeper import Keeper
+from lithos.notes.writing.messages import RestoreNote
 from lithos.services.state import ServerState
 from tests.servers import Lithos, put_note, serving, until
 

@@ -15,20 +15,20 @@ import trio
 
 import lithos.search.capability
 from lithos.actors.coordinating.broadcaster import Broadcaster, Subscription
-from lithos.actors.watching import listening, watcher
-from lithos.actors.watching.guard import DeletionGuard
-from lithos.actors.watching.settling import Taking
-from lithos.actors.watching.watcher import Watcher
-from lithos.actors.writing.writer import Writer
 from lithos.app.server import running_server
-from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.files.orders import VanishedFiles
 from lithos.notes.settings import IndexConfig
 from lithos.notes.state import look_at_watcher
+from lithos.notes.watching import listening, watcher
+from lithos.notes.watching.guard import DeletionGuard
+from lithos.notes.watching.settling import Taking
+from lithos.notes.watching.watcher import Watcher
+from lithos.notes.writing.actor_writer import Writer
 from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.services.state import ServerState
-from lithos.stores.orders import VanishedFiles
 from lithos.upkeep.maintenance.maintenance import GivenUp, accept_vanished
 from tests.actors.watched import UUID, note
 from tests.servers import Lithos, load_once, put_note, refusal, serving, until

@@ -18,22 +18,22 @@ import pytest
 import trio
 from attrs import frozen
 
-from lithos.actors.writing import messages
-from lithos.actors.writing.writer import Writer
 from lithos.app.capabilities import all_tools, own_tools
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import Forbidden
 from lithos.core.principals import ACTING, ANYONE, COMMAND, ENRICH_AGENT, OWNER, Principal, acting_as
-from lithos.core.scopes import Scope, WriteScopes
 from lithos.imports.model.importing import Record
 from lithos.imports.service.importing import Importing
 from lithos.imports.service.records import Options
 from lithos.memory.enrich.entities import EntityExtraction
 from lithos.memory.retrieve.feedback import Learning
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.model.scopes import Scope, WriteScopes
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.writing import messages
+from lithos.notes.writing.actor_writer import Writer
 from lithos.proposals.model import PendingProposals
 from lithos.proposals.service import Proposals
 from lithos.search.indexing.indexer import FulltextIndexer
-from lithos.services.notes.knowledge import Knowledge
 from tests.servers import Lithos, serving
 
 #: A folder of each place, for a caller that is bound to it.

@@ -10,11 +10,11 @@ import pytest
 import trio
 
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import StorageFailed
 from lithos.memory.model.memory import FinalNode, Receipt, RecordRetrieval
 from lithos.memory.retrieve.feedback import Feedback, Learning
 from lithos.memory.settings import LcmaConfig
+from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.tasks.rows.tasks import TaskRows
 from tests.fakes import START

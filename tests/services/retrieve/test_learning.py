@@ -8,9 +8,9 @@ import trio
 import lithos.memory.retrieve.feedback
 from lithos.actors.blocking import Inline
 from lithos.core.errors import StorageFailed
-from lithos.core.learning.edges import EdgeFilter
 from lithos.memory.model.memory import ProjectionOutcome, ProjectProvenance
 from lithos.memory.retrieve.feedback import Learning
+from lithos.notes.model.edges import EdgeFilter
 from tests.actors.memories import EDGE, FULL, Desk, retrieval
 
 pytestmark = pytest.mark.autojump

@@ -10,7 +10,6 @@ import pytest
 import trio
 
 from lithos.actors.blocking import Inline
-from lithos.catalogue.catalogue import Catalogue, Entry
 from lithos.core.errors import InvalidInput, LcmaDisabled, StorageFailed
 from lithos.memory.model.memory import NodeStats, RecordRetrieval, SurfacedConflict
 from lithos.memory.model.questions import RememberedQuestion
@@ -22,11 +21,12 @@ from lithos.memory.retrieve.scouts import DEADLINE, Ask, Dispatcher, Find, Scout
 from lithos.memory.rows.question_matrix import Evidence
 from lithos.memory.settings import LcmaConfig
 from lithos.metrics import Metrics
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.service.texts import Snippets
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking.ranking import Candidate
 from lithos.search.service.hybrid import NOTHING_RANKED, HybridRanking
 from lithos.search.settings import SearchConfig
-from lithos.services.notes.texts import Snippets
 from lithos.stores.sqlite import DatabaseFailed
 from tests.fakes import Clock, make_entry
 

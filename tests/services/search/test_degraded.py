@@ -12,9 +12,9 @@ import trio
 
 import lithos.search.indexing.indexer
 from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.writing.writer import Writer
 from lithos.core.errors import IndexFailed
 from lithos.core.events import NOTE_CREATED
+from lithos.notes.writing.actor_writer import Writer
 from lithos.search.index.embedder import EmbedderUnavailable, load_embedder
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.vectors import VectorIndex

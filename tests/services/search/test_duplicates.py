@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from lithos.actors.writing.messages import WriteNote, WriteOutcome
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.service.ports import NewNote, Similar
+from lithos.notes.writing.messages import WriteNote, WriteOutcome
 from lithos.search.indexing.indexer import VectorIndexer
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.search.service import duplicates
 from lithos.search.service.duplicates import TOLD, Duplicates
-from lithos.services.notes.knowledge import Knowledge
-from lithos.services.writing.ports import NewNote, Similar
 from tests.core.text.test_likeness import ON_PUMPS, PUMP
 from tests.servers import Lithos, refusal, serving
 

@@ -12,7 +12,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-import lithos.actors.writing.publisher
+import lithos.notes.writing.actor_publisher
 import lithos.search.capability
 import lithos.search.indexing.indexer
 from lithos.search.index.fulltext import FulltextIndex
@@ -51,7 +51,7 @@ async def test_a_search_waits_for_the_commit_that_has_what_was_acknowledged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 194"""
-    monkeypatch.setattr(lithos.actors.writing.publisher, "PATIENCE", 0.05)
+    monkeypatch.setattr(lithos.notes.writing.actor_publisher, "PATIENCE", 0.05)
     asked: dict[str, dict[str, Any]] = {
         "lithos_search": {"query": QUERY, "mode": "fulltext"},
         "lithos_list": {"content_query": "zebra"},
@@ -88,7 +88,7 @@ async def test_after_two_seconds_the_answer_says_that_full_text_is_behind(
 ) -> None:
     """behaviours 60, 194"""
     monkeypatch.setattr(lithos.search.indexing.indexer, "PATIENCE", 0.05)
-    monkeypatch.setattr(lithos.actors.writing.publisher, "PATIENCE", 0.05)
+    monkeypatch.setattr(lithos.notes.writing.actor_publisher, "PATIENCE", 0.05)
     async with serving(tmp_path) as lithos_:
         old = await lithos_.create("Old zebra", TEXT)
         await search(lithos_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.service.cache import CacheLookup, CacheRequest
 from lithos.search.service.search import Search, SearchRequest
 from tests.servers import Lithos, put_note, serving

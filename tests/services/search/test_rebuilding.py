@@ -10,8 +10,8 @@ import pytest
 import trio
 
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.events import REINDEX_COMPLETE
+from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.settings import IndexConfig
 from lithos.search.indexing.indexer import FulltextIndexer
 from tests.servers import Lithos, serving

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bench.rankings import as_plain_words, score_ranking
-from lithos.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.catalogue import Catalogue
 from tests.servers import Lithos, put_note, serving
 
 DATA = Path(__file__).parents[2] / "data"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import trio
 
-from lithos.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.catalogue import Catalogue
 from tests.services.vaults.pairs import vaults
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from attrs import define
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.history.rows.store import HistoryStore
+from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.vaults.service.moving import VaultMove, VaultMoving
 from tests.servers import Lithos, serving
 

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.writing.applying import Applying
-from lithos.actors.writing.writer import Writer
-from lithos.catalogue.catalogue import Catalogue
 from lithos.config.catalogue import Config
 from lithos.core.errors import Duplicate
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.history.rows.store import HistoryStore
 from lithos.kernel.parts import utc_now
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.writing.actor_writer import Writer
+from lithos.notes.writing.applying import Applying
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.surveying import survey_of
 from lithos.vaults.checks import check_elsewhere

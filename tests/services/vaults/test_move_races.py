@@ -16,8 +16,8 @@ from lithos.core.errors import (
     VersionConflict,
 )
 from lithos.history.settings import HistoryConfig
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.values import Move, Put, Remove
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.values import Move, Put, Remove
 from lithos.vaults.service.moving import VaultMoving
 from tests.services.vaults.pairs import Pair, history, three_versions, vaults
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.errors import (
     DocNotFound,
     Duplicate,
@@ -23,8 +22,9 @@ from lithos.core.principals import Principal
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.history.rows.store import HistoryStore
 from lithos.history.settings import HistoryConfig
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.files.files import NoteFiles
 from lithos.notes.settings import AgentsConfig
-from lithos.stores.notes.files import NoteFiles
 from lithos.vaults.service import move_plans
 from lithos.vaults.service.moving import VaultMoving
 from tests.servers import MISSING_ID, serving, take_up

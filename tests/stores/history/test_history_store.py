@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.history.versions import CREATED, DELETED, OUTSIDE, RENAMED, UPDATED
 from lithos.history.rows import schema
 from lithos.history.rows.schema import CHAIN
 from lithos.history.rows.store import HistoryFailed, HistoryStore, NewVersion
+from lithos.notes.model.versions import CREATED, DELETED, OUTSIDE, RENAMED, UPDATED
 
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

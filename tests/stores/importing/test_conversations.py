@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from lithos.core.notes.links import LinkTable, scan_targets
 from lithos.imports.files.conversations import chatgpt_source
 from lithos.imports.model.importing import Malformed, Record, RecordEdge
+from lithos.notes.links.links import LinkTable, scan_targets
 from tests.stores.importing.samples import DATA, SOURCES, measure_peak, read, records, skipped
 
 

@@ -17,7 +17,7 @@ import pytest
 import tantivy
 
 from lithos.core.errors import IndexFailed
-from lithos.core.plan import IndexPlan, plan_index
+from lithos.notes.model.plan import IndexPlan, plan_index
 from lithos.search.index import fulltext, fulltext_schema
 from lithos.search.index.fulltext import INCOMPLETE, FulltextIndex
 from lithos.search.index.fulltext_schema import FulltextEntry, remove_index

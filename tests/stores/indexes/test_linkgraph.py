@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lithos.stores.indexes.linkgraph import LinkGraph, Placeholder
+from lithos.notes.catalogue.index_links import LinkGraph, Placeholder
 
 
 def graph_of(*pairs: str) -> LinkGraph:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.learning.edges import EdgeFilter, UpsertEdge
 from lithos.memory.model.memory import ProjectionOutcome, ProjectProvenance
 from lithos.memory.rows.edges import REINFORCEMENT, EdgeStore
+from lithos.notes.model.edges import EdgeFilter, UpsertEdge
 from tests.fakes import START, Clock
 
 NOTHING = ProjectionOutcome()

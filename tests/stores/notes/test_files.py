@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from lithos.stores.notes import replacing
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.system_calls import KernelCalls, SystemCalls
-from lithos.stores.notes.tree import resolve_below
-from lithos.stores.notes.values import (
+from lithos.notes.files import replacing
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.system_calls import KernelCalls, SystemCalls
+from lithos.notes.files.tree import resolve_below
+from lithos.notes.files.values import (
     Elsewhere,
     FileChanged,
     FileOccupied,

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from lithos.stores.notes import lookup
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.lookup import (
+from lithos.notes.files import lookup
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.lookup import (
     UNKNOWN_STATE,
     AliasedPath,
     current_state,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.lookup import find_note
-from lithos.stores.notes.vault_settings import LARGEST, VaultSettings, read_ignored
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.lookup import find_note
+from lithos.notes.files.vault_settings import LARGEST, VaultSettings, read_ignored
 from lithos.stores.own_notes import find_own_notes
 
 

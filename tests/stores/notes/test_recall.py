@@ -8,9 +8,9 @@ import time
 import attrs
 import pytest
 
-from lithos.stores.notes import recall
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.recall import (
+from lithos.notes.files import recall
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.recall import (
     ENDLESS,
     LONGEST_RECALLED,
     RECALLED_BYTES,
@@ -19,7 +19,7 @@ from lithos.stores.notes.recall import (
     SLOW_LOOKS,
     Recall,
 )
-from lithos.stores.notes.values import Fingerprint
+from lithos.notes.files.values import Fingerprint
 from tests.fakes import LateCalls, make_entry
 
 OLD = 1_000_000_000.0

@@ -16,9 +16,9 @@ from pathlib import Path
 import attrs
 import pytest
 
-from lithos.stores.notes.files import NoteFiles
-from lithos.stores.notes.system_calls import KernelCalls
-from lithos.stores.notes.values import (
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.system_calls import KernelCalls
+from lithos.notes.files.values import (
     LEAST_GRACE,
     FileBusy,
     FileChanged,

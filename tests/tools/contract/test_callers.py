@@ -8,10 +8,10 @@ from typing import Any
 import attrs
 import pytest
 
-from lithos.actors.writing.writer import Writer
 from lithos.app.capabilities import all_tools
 from lithos.core.principals import Principal
-from lithos.core.scopes import Scope, WriteScopes
+from lithos.notes.model.scopes import Scope, WriteScopes
+from lithos.notes.writing.actor_writer import Writer
 from lithos.tools.contract.arguments import CALLERS, ArgumentFault
 from tests.servers import Lithos, refusal, serving
 

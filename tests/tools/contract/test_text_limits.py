@@ -10,9 +10,9 @@ import pytest
 
 from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.app.capabilities import all_tools
-from lithos.catalogue.catalogue import Catalogue
 from lithos.core.limits import DESCRIPTION, JSON_VALUES, METADATA_BYTES, NAME, OUTCOME, TITLE
 from lithos.memory.retrieve.feedback import Learning
+from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.tools.contract.arguments import ArgumentFault
 from lithos.tools.contract.bounds import Elsewhere, Json, Text, Texts, Values
 from tests.inventory import argument_classes

@@ -12,9 +12,9 @@ import pytest
 import trio
 
 from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.catalogue.catalogue import Catalogue
-from lithos.catalogue.lineage import Lineage
 from lithos.core.errors import StorageFailed
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.lineage import Lineage
 from lithos.tasks.board import reverifying
 from lithos.tasks.service import impact
 from tests.servers import MISSING_ID, VAULT, Answer, Clock, Lithos, put_note, refusal, serving

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.core.links import canvas as canvas_module
-from lithos.services.notes.moving import Moving
-from lithos.stores.notes import canvases
+from lithos.notes.files import canvases
+from lithos.notes.links import canvas as canvas_module
+from lithos.notes.service.moving import Moving
 from tests.servers import VAULT, Lithos, put_note, refusal, serving
 from tests.tools.notes.test_foreign_notes import id_of
 

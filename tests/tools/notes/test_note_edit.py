@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.writing import editing
+from lithos.notes.writing import editing
 from tests.servers import MISSING_ID, VAULT, Lithos, put_note, refusal, serving
 
 TEXT = """\

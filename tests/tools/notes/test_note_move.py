@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.writing.messages import RelinkNote
-from lithos.actors.writing.writer import Writer
-from lithos.catalogue.catalogue import Catalogue
-from lithos.core.notes.link_edit import Relinking
-from lithos.services.notes.moving import Moving
-from lithos.stores.notes.displaced import MoveIntent, Moves
-from lithos.stores.notes.values import digest_of
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.files.displaced import MoveIntent, Moves
+from lithos.notes.files.values import digest_of
+from lithos.notes.links.edit import Relinking
+from lithos.notes.service.moving import Moving
+from lithos.notes.writing.actor_writer import Writer
+from lithos.notes.writing.messages import RelinkNote
 from tests.servers import MISSING_ID, Lithos, put_note, refusal, serving
 from tests.servers import VAULT as SERVED
 from tests.tools.notes.test_foreign_notes import changed_lines, commit_all, id_of

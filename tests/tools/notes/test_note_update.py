@@ -10,12 +10,12 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.actors.writing.messages import PatchNote
-from lithos.actors.writing.write_rules import decide_update
-from lithos.catalogue.catalogue import Catalogue
-from lithos.core.notes.document import parse_document, rewrite_document
 from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.services.notes import knowledge
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.format.document import parse_document, rewrite_document
+from lithos.notes.service import knowledge
+from lithos.notes.writing.messages import PatchNote
+from lithos.notes.writing.write_rules import decide_update
 from lithos.tools.contract.arguments import ArgumentFault
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 

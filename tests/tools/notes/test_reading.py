@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from lithos.services.notes import knowledge
-from lithos.stores.notes import values
+from lithos.notes.files import values
+from lithos.notes.service import knowledge
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 
 METADATA_KEYS = [

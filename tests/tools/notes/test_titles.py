@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.catalogue import Catalogue
 from tests.servers import Lithos, put_note, refusal, serving
 
 

@@ -1,0 +1,565 @@
+"""The catalogue: the in-memory index of all notes' metadata, by id, path, slug, URL, tag and serial.
+
+The writer owns it and is the only one to change it (single writer); services read it without locks, since
+nothing awaits between two of its changes. The note texts stay in the files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import Final
+
+import attrs
+from attrs import define, frozen
+
+from lithos.core.errors import DocNotFound, InvalidInput
+from lithos.core.notes.style import PLAIN, VaultStyle
+from lithos.core.text.analysis import name_key
+from lithos.notes.catalogue.facets import FacetFilter, FacetPage, Facets
+from lithos.notes.catalogue.note_graph import NoteGraph, exhaust
+from lithos.notes.catalogue.note_records import KeptEntities, NoteRecords
+from lithos.notes.catalogue.relations import Multimap, Relations
+from lithos.notes.catalogue.spelling import path_to_make, prefix_as_spelled
+from lithos.notes.catalogue.tag_counts import TagCounts
+from lithos.notes.catalogue.turns import LONGEST, Turns
+from lithos.notes.files.manifest import Entry as Entry  # noqa: PLC0414 - who asks for notes has it from here
+from lithos.notes.files.values import FileState
+from lithos.notes.format.document import derive_id
+from lithos.notes.links.links import FileNames
+from lithos.notes.model.copies import strong_originals
+from lithos.notes.model.note import Note, Standing, not_ahead, with_creation
+from lithos.notes.model.paths import folder_of, host_of
+
+_HEXADECIMAL: Final = re.compile(r"[0-9a-f-]*")
+
+
+@frozen
+class Skipped:
+    """A file that is not indexed, with its state when examined.
+
+    `note_id`: the note whose second file it is. `copy`: what it is to that note as a conflict copy.
+    """
+
+    reason: str
+    state: FileState
+    note_id: str | None = None
+    copy: ConflictCopy | None = None
+
+
+@frozen
+class ConflictCopy:
+    """The loser of a conflict, as a program that synchronises folders left it: the hash of its bytes.
+
+    `original` is the path of the note; `names_id`: the file itself says whose copy it is. `is_weak`: people
+    give such names, too, so nothing is done with it unless a person names it.
+    """
+
+    digest: str
+    original: str
+    names_id: bool
+    is_weak: bool = False
+
+
+def _in_folder(slug: str, path: str) -> str:
+    return f"{folder_of(path)}\0{slug}"
+
+
+@define
+class UniqueKeys(Multimap):
+    """A unique index that tolerates duplicates: the first note that claims a key owns it."""
+
+    #: How many claims are duplicates (not the owner's).
+    surplus: int = 0
+
+    def owner(self, key: str) -> str | None:
+        """The id of the note that owns the key."""
+        return next(iter(self.of(key)), None)
+
+    def add(self, key: str, note_id: str) -> None:
+        """Append a claim to a key."""
+        self.surplus += key in self
+        Multimap.add(self, key, note_id)
+
+    def discard(self, key: str, note_id: str) -> None:
+        """Remove a claim; the next in line owns the key."""
+        Multimap.discard(self, key, note_id)
+        self.surplus -= key in self
+
+
+class Catalogue:
+    """All notes, with indexes by id, path, slug, URL, tag and serial, and the note graph."""
+
+    def __init__(self, records: NoteRecords | None = None, style: VaultStyle = PLAIN) -> None:
+        #: How the notes are understood and written.
+        self.style = style
+        #: Persistent facts that the files do not hold themselves: versions, ids of files without one.
+        self.records = records if records is not None else NoteRecords()
+        self._by_id: dict[str, Entry] = {}
+        self._by_serial: dict[int, str] = {}
+        self._by_path: dict[str, str] = {}
+        #: Ids by what the spellings of a path have in common (`name_key`).
+        self._by_spelling = Multimap()
+        #: Ids of notes whose files are named like conflict copies, by the path of the original.
+        self._named_copies = Multimap()
+        #: Ids of notes whose files name none, by content hash, by which a moved file is recognised.
+        self._nameless = Multimap()
+        self.slugs = UniqueKeys()
+        #: The slugs with their folders, where titles must be unique only within one.
+        self._folder_slugs = UniqueKeys()
+        self.urls = UniqueKeys()
+        #: Notes by the host of their source URL.
+        self.sites = Multimap()
+        self.tags = TagCounts()
+        #: The notes by what lists are reduced to, in the order of the listing.
+        self.facets = Facets()
+        #: Ids with other characters than UUIDs have: few or none in most vaults.
+        self._own_ids: set[str] = set()
+        #: Notes by the property `id` that a person gave them, as text.
+        self._foreign_ids = Multimap()
+        #: Notes whose frontmatter cannot be read, by id.
+        self.broken: set[str] = set()
+        #: All other files of the vault, which links may lead to.
+        self.files = FileNames()
+        #: Links and provenance, always as current as the notes.
+        self.graph = NoteGraph(self.files, by_file_name=style.is_foreign)
+        #: What was said one after the other.
+        self.turns = Turns()
+        #: Lineage, successors, quarantines and contradictions, as current as the notes and typed edges.
+        self.relations = Relations()
+        #: What extraction found in notes, outside their files.
+        self.entities = KeptEntities()
+        #: Files that are not indexed, and why: unreadable ones and second files of one id. See `skip`.
+        self.skipped: dict[str, Skipped] = {}
+        #: The paths of the second files by the id that another file has.
+        self.doubles: dict[str, set[str]] = {}
+        #: Told the serial number of each note that is removed: what is kept of it elsewhere is of no use.
+        self.when_removed: list[Callable[[int], None]] = []  # bounded: fixed when the server starts
+        self._next_serial = 1
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Entries in the order of first indexing."""
+        return iter(list(map(self._by_id.__getitem__, self._by_serial.values())))
+
+    def serials(self) -> list[int]:
+        """The serial numbers in the order of first indexing, in a hundredth of the time of all entries.
+
+        For walks in turns, with `at_serials`: a list of a million entries alone holds the event loop.
+        """
+        return list(self._by_serial)
+
+    def __contains__(self, note_id: str) -> bool:
+        return note_id in self._by_id
+
+    def get(self, note_id: str) -> Entry | None:
+        """The note with this id."""
+        return self._by_id.get(note_id)
+
+    def title(self, note_id: str) -> str | None:
+        """The title of a note, None where there is none."""
+        entry = self._by_id.get(note_id)
+        return None if entry is None else entry.note.title
+
+    def require(self, note_id: str) -> Entry:
+        """The same; raises `DocNotFound` where there is none."""
+        entry = self._by_id.get(note_id)
+        if entry is None:
+            raise DocNotFound(
+                f"No note has the id {note_id[:100]!r}. Find it with lithos_search or lithos_list."
+            )
+        return entry
+
+    def identify(self, text: str) -> str:
+        """The id of the note whose file has this text as `id`, which is a person's property; else the text.
+
+        Raises `InvalidInput` where several notes have it.
+        """
+        found = sorted(self._foreign_ids.of(text.strip())) if text not in self._by_id else []
+        if len(found) > 1:
+            raise InvalidInput(
+                f"{len(found)} notes have the property id {text[:100]!r}, which is no id of Lithos. Name the "
+                'note by its path, or by the id that lithos_list with metadata_match {"id": ...} shows.'
+            )
+        return found[0] if found else text
+
+    def at_path(self, path: str) -> Entry | None:
+        """The note in this file."""
+        note_id = self._by_path.get(path)
+        return None if note_id is None else self._by_id[note_id]
+
+    def spelled(self, path: str) -> Entry | None:
+        """The note in this file, or in the only one whose path differs from it in case or Unicode form."""
+        entry = self.at_path(path)
+        if entry is None:
+            others = self._by_spelling.of(name_key(path))
+            entry = self._by_id[next(iter(others))] if len(others) == 1 else None
+        return entry
+
+    def holder(self, path: str, but: str | None = None) -> Entry | None:
+        """The note in this file or in another spelling of its path, but that with the id `but`."""
+        entry = self.at_path(path)
+        if entry is not None and entry.note.id != but:
+            return entry
+        ids = self._by_spelling.of(name_key(path))
+        return next((self._by_id[each] for each in ids if each != but), None)
+
+    def path_to_make(self, path: str) -> str:
+        """Where a note is made that shall be at `path`. Raises `InvalidInput`, as `spelling.path_to_make`."""
+        return path_to_make(path, self.facets.folders)
+
+    def prefix_as_spelled(self, prefix: str) -> str:
+        """The beginning of paths that a filter asks for, with its folders spelled as those there are."""
+        return prefix_as_spelled(prefix, self.facets.folders)
+
+    def at_serial(self, serial: int) -> Entry | None:
+        """The note with this serial number."""
+        note_id = self._by_serial.get(serial)
+        return None if note_id is None else self._by_id[note_id]
+
+    def page(self, wanted: FacetFilter, offset: int = 0, limit: int | None = None) -> FacetPage:
+        """Notes that have what is wanted, in the order of first indexing, from `offset` on."""
+        return self.facets.page(wanted, lambda serial: self._at(serial).path, offset, limit)
+
+    def titled(self, block: int, wanted: str) -> Sequence[int]:
+        """The serial numbers of the notes of a block (`facets.blocks`) whose titles contain a folded text."""
+        return self.facets.titled(block, wanted, lambda serial: self._at(serial).note.title)
+
+    def _at(self, serial: int) -> Entry:
+        return self._by_id[self._by_serial[serial]]
+
+    def named_in(self, text: str) -> dict[int, str]:
+        """The serials of the notes whose title or alias stands in a text, with that name."""
+        return {self._by_id[note_id].serial: name for note_id, name in self.graph.named_in(text).items()}
+
+    def at_serials(self, serials: Iterable[int]) -> list[Entry]:
+        """The notes with these serial numbers that there are."""
+        ids = map(self._by_serial.get, serials)
+        return [self._by_id[note_id] for note_id in ids if note_id is not None]
+
+    def may_begin(self, prefix: str) -> Iterator[Entry]:
+        """The notes whose ids, in lower case, may begin with this text, in the order of the listing.
+
+        Only a text of hexadecimal digits and hyphens takes a look at every note.
+        """
+        if _HEXADECIMAL.fullmatch(prefix):
+            return iter(self)
+        own = map(self._by_id.__getitem__, self._own_ids)
+        return iter(sorted(own, key=lambda entry: self.facets.place_of(entry.serial)))
+
+    def nameless(self, digest: str) -> list[Entry]:
+        """The notes with these bytes whose files name no id."""
+        return [self._by_id[note_id] for note_id in self._nameless.of(digest)]
+
+    def slug_owner(self, slug: str, path: str) -> str | None:
+        """The id of the note that has a slug where a note at `path` must not have it too."""
+        if self.style.is_foreign:
+            return self._folder_slugs.owner(_in_folder(slug, path))
+        return self.slugs.owner(slug)
+
+    @property
+    def surplus_slugs(self) -> int:
+        """How many notes have a slug that another note has before them."""
+        return (self._folder_slugs if self.style.is_foreign else self.slugs).surplus
+
+    def see_version(self, note_id: str, digest: str, own: int) -> int:
+        """Assign the effective version of bytes read for a note; the file itself says `own`.
+
+        It must be persisted (`records.save`) before any reader sees it.
+        """
+        entry = self._by_id.get(note_id)
+        return self.records.see(note_id, digest, own, entry.standing if entry else None)
+
+    def standing(self, note_id: str) -> Standing | None:
+        """The newest version assigned to a note, and the hash of the bytes that have it."""
+        entry = self._by_id.get(note_id)
+        return self.records.version(note_id) or (entry.standing if entry else None)
+
+    def with_creation(self, note: Note, modified_at: datetime) -> Note:
+        """The note that was read from a file of this time, with the time of creation that is known of it.
+
+        That of a note which changes, or is about to, is recorded, as the file's time will tell it no longer.
+        """
+        entry = self._by_id.get(note.id)
+        known = self.records.creation(note.id), entry.note.created_at if entry else None
+        dated = with_creation(note, modified_at, *known)
+        if note.created_at == modified_at and any(known):
+            self.records.put_creation(note.id, dated.created_at)
+        return dated
+
+    def to_update(self, note: Note, modified_at: datetime, now: datetime) -> Note:
+        """The note that was read from a file of this time, as an update starts from it now.
+
+        Where the update writes the time of creation to the file it is that which is known.
+        """
+        dated = note if self.style.minimal_frontmatter else self.with_creation(note, modified_at)
+        return not_ahead(dated, modified_at, now)
+
+    def stand_in(self, path: str) -> str | None:
+        """The id for a file at this path that names none; None: derive it from the path."""
+        note_id = self._by_path.get(path)
+        return note_id if note_id is not None else self.records.id_at(path)
+
+    def stamps(self) -> dict[int, int]:
+        """What every index should hold: serial to stamp."""
+        return {entry.serial: entry.stamp for entry in self._by_id.values()}
+
+    def take_serial(self) -> int:
+        """Allocate a serial number that no note has had."""
+        self._next_serial += 1
+        return self._next_serial - 1
+
+    def reserve_serials(self, beyond: int) -> None:
+        """Never allocate serial numbers up to `beyond`."""
+        self._next_serial = max(self._next_serial, beyond + 1)
+
+    def load(self, entries: Iterable[Entry]) -> None:
+        """Bulk insert into an empty catalogue: unique keys in path order, listing in serial order."""
+        ordered = sorted(entries, key=attrgetter("path"))
+        for entry in ordered:
+            self._claim(entry)
+        listed = sorted(ordered, key=attrgetter("serial"))
+        self._by_serial.update((entry.serial, entry.note.id) for entry in listed)
+        self.facets.load((entry.serial, entry.path, entry.note) for entry in listed)
+        self.reserve_serials(listed[-1].serial if listed else 0)
+        self.graph.load(ordered)
+
+    def take_over(self, filled: Catalogue) -> None:
+        """Have everything that another catalogue was filled with, at once; this one has no links yet.
+
+        Its records, graph, relations and entities stay the same objects, since others hold them. `filled` is
+        not used again, and has no entities.
+        """
+        self.records.take_over(filled.records)
+        self.graph.take_over(filled.graph)
+        self.show(filled)
+
+    def show(self, filled: Catalogue) -> None:
+        """Have the notes of another catalogue until `take_over`, but neither its links nor its records."""
+        self.relations.take_over(filled.relations)
+        own = ("records", "graph", "relations", "entities", "when_removed")
+        vars(self).update(vars(filled) | {name: vars(self)[name] for name in own})
+
+    def adopt(self, filled: Catalogue) -> None:
+        """Have the notes of another catalogue without loading them again; this one has none yet."""
+        own = ("records", "graph", "entities", "files", "skipped", "doubles", "when_removed")
+        vars(self).update(vars(filled) | {name: vars(self)[name] for name in own})
+        self.graph.load(sorted(self._by_id.values(), key=attrgetter("path")))
+
+    def put(self, entry: Entry) -> None:
+        """Upsert a note; a replaced one keeps its place in the listing."""
+        exhaust(self.put_in_steps(entry))
+
+    def put_in_steps(self, entry: Entry) -> Iterator[None]:
+        """Upsert in steps: the note in the first, then its links. No other change may come between."""
+        old = self._by_id.get(entry.note.id)
+        if old is not None and old.serial == entry.serial:
+            self._replace(old, entry)
+        else:
+            if old is not None:
+                yield from self.remove_in_steps(old.note.id)
+            self._claim(entry)
+            self._by_serial[entry.serial] = entry.note.id
+            self.facets.add(entry.serial, entry.path, entry.note)
+        yield from self.graph.put_in_steps(entry)
+
+    def see_file(self, path: str, *, is_there: bool) -> None:
+        """Note that a file which is no note has appeared, or that it is gone."""
+        if self.files.add(path) if is_there else self.files.discard(path):
+            self.graph.see_file(path)
+
+    def skip(self, path: str, skipped: Skipped) -> None:
+        """Note that a file is not indexed, and why."""
+        self.unskip(path)
+        self.skipped[path] = skipped
+        if skipped.note_id is not None:
+            self.doubles.setdefault(skipped.note_id, set()).add(path)
+
+    def unskip(self, path: str) -> None:
+        """Forget why a file was not indexed: it is, or it is gone."""
+        skipped = self.skipped.pop(path, None)
+        if skipped is not None and skipped.note_id is not None:
+            paths = self.doubles[skipped.note_id]
+            paths.remove(path)
+            if not paths:
+                del self.doubles[skipped.note_id]
+
+    def named_copies(self, original: str) -> list[Entry]:
+        """The notes whose files are named, as only programs do, like conflict copies of a file."""
+        return [self._by_id[note_id] for note_id in self._named_copies.of(original)]
+
+    def copies_of(self, note_id: str) -> list[tuple[str, ConflictCopy]]:
+        """The conflict copies of a note, by path."""
+        paths = self.doubles.get(note_id, ())
+        found = ((path, self.skipped[path].copy) for path in paths)
+        return sorted((path, copy) for path, copy in found if copy is not None)
+
+    def copy_paths_of(self, note_id: str) -> list[str]:
+        """The paths of the conflict copies of a note."""
+        return [path for path, _ in self.copies_of(note_id)]
+
+    def copied(self) -> Iterator[tuple[str, str, ConflictCopy]]:
+        """Every conflict copy: the id of its note, its path, and what it is."""
+        for note_id, paths in sorted(self.doubles.items()):
+            for path in sorted(paths):
+                copy = self.skipped[path].copy
+                if copy is not None:
+                    yield note_id, path, copy
+
+    def duplicates_of(self, note_id: str) -> list[str]:
+        """The paths of the files that have the id of a note and are no conflict copies of it."""
+        return sorted(path for path in self.doubles.get(note_id, ()) if self.skipped[path].copy is None)
+
+    def note_state(self, note_id: str, state: FileState) -> None:
+        """Update the file state (size, mtime) of a note whose bytes are unchanged."""
+        entry = self._by_id[note_id]
+        self._by_id[note_id] = attrs.evolve(entry, state=state)
+
+    def remove(self, note_id: str) -> Entry | None:
+        """Remove a note; returns its entry, if there was one."""
+        entry = self._by_id.get(note_id)
+        exhaust(self.remove_in_steps(note_id))
+        return entry
+
+    def remove_in_steps(self, note_id: str) -> Iterator[None]:
+        """Remove in steps: the note in the first, then its links. No other change may come between."""
+        entry = self._by_id.pop(note_id, None)
+        if entry is not None:
+            self._release(entry)
+            self.records.leave(entry.path, note_id)
+            self.records.drop_version(note_id)
+            self.records.drop_creation(note_id)
+            del self._by_serial[entry.serial]
+            self.facets.discard(entry.serial, entry.path, entry.note)
+            for forget in self.when_removed:
+                forget(entry.serial)
+            yield from self.graph.remove_in_steps(note_id)
+
+    def _claim(self, entry: Entry) -> None:
+        note = entry.note
+        self._by_id[note.id] = entry
+        self._by_path[entry.path] = note.id
+        self._by_spelling.add(name_key(entry.path), note.id)
+        self._claim_slug(entry)
+        self._claim_url(note)
+        self.tags.add(note.all_tags)
+        if not _HEXADECIMAL.fullmatch(note.id.lower()):
+            self._own_ids.add(note.id)
+        self._mark(note)
+        self._claim_foreign_id(note)
+        self.relations.enter(note)
+        self.turns.enter(entry)
+        self._claim_name(entry)
+        for original in strong_originals(entry.path):
+            self._named_copies.add(original, note.id)
+
+    def _release(self, entry: Entry) -> None:
+        note = entry.note
+        if self._by_path.get(entry.path) == note.id:
+            del self._by_path[entry.path]
+        self._by_spelling.discard(name_key(entry.path), note.id)
+        self._release_slug(entry)
+        self._release_url(note)
+        self.tags.discard(note.all_tags)
+        self.broken.discard(note.id)
+        self._own_ids.discard(note.id)
+        self._release_foreign_id(note)
+        self.relations.leave(note)
+        self.turns.leave(entry.serial)
+        self._release_name(entry)
+        for original in strong_originals(entry.path):
+            self._named_copies.discard(original, note.id)
+
+    def _replace(self, old: Entry, new: Entry) -> None:
+        """Swap entries, keeping claims that did not change: a note must not lose its place in line."""
+        note_id = new.note.id
+        self._by_id[note_id] = new
+        self.facets.replace(old.serial, (old.path, old.note), (new.path, new.note))
+        if old.path != new.path:
+            if self._by_path.get(old.path) == note_id:  # another note may have the file by now
+                del self._by_path[old.path]
+            self._by_path[new.path] = note_id
+            self._by_spelling.discard(name_key(old.path), note_id)
+            self._by_spelling.add(name_key(new.path), note_id)
+            self.records.leave(old.path, note_id)
+            self.records.move_own(old.path, new.path)
+            for original in strong_originals(old.path):
+                self._named_copies.discard(original, note_id)
+            for original in strong_originals(new.path):
+                self._named_copies.add(original, note_id)
+        if (old.slug, folder_of(old.path)) != (new.slug, folder_of(new.path)):
+            self._release_slug(old, but=new.slug)
+            self._claim_slug(new, but=old.slug)
+        if old.note.source_url != new.note.source_url:
+            self._release_url(old.note)
+            self._claim_url(new.note)
+        self.tags.discard(old.note.all_tags)
+        self.tags.add(new.note.all_tags)
+        self._mark(new.note)
+        if old.note.extra.get("id") != new.note.extra.get("id"):
+            self._release_foreign_id(old.note)
+            self._claim_foreign_id(new.note)
+        self.relations.replace(old.note, new.note)
+        if (old.note.title, old.path, old.state.size > LONGEST) != (
+            new.note.title,
+            new.path,
+            new.state.size > LONGEST,
+        ):
+            self.turns.leave(old.serial)
+            self.turns.enter(new)
+        self._release_name(old)
+        self._claim_name(new)
+
+    def _claim_name(self, entry: Entry) -> None:
+        """Index a file without id by its content hash, and record its id."""
+        note_id = entry.note.id
+        if entry.identified:
+            self.records.place(entry.path, None)
+            return
+        self._nameless.add(entry.digest, note_id)
+        self.records.place(entry.path, None if derive_id(entry.path) == note_id else note_id)
+
+    def _release_name(self, entry: Entry) -> None:
+        if not entry.identified:
+            self._nameless.discard(entry.digest, entry.note.id)
+
+    def _claim_slug(self, entry: Entry, but: str | None = None) -> None:
+        """Claim the slug of an entry, in all folders unless it is `but`, and in its own."""
+        if entry.slug != but:
+            self.slugs.add(entry.slug, entry.note.id)
+        if self.style.is_foreign:
+            self._folder_slugs.add(_in_folder(entry.slug, entry.path), entry.note.id)
+
+    def _release_slug(self, entry: Entry, but: str | None = None) -> None:
+        if entry.slug != but:
+            self.slugs.discard(entry.slug, entry.note.id)
+        if self.style.is_foreign:
+            self._folder_slugs.discard(_in_folder(entry.slug, entry.path), entry.note.id)
+
+    def _claim_url(self, note: Note) -> None:
+        if note.source_url:
+            self.urls.add(note.source_url, note.id)
+            self.sites.add(host_of(note.source_url), note.id)
+
+    def _release_url(self, note: Note) -> None:
+        if note.source_url:
+            self.urls.discard(note.source_url, note.id)
+            self.sites.discard(host_of(note.source_url), note.id)
+
+    def _claim_foreign_id(self, note: Note) -> None:
+        if (own := note.own_id) is not None:
+            self._foreign_ids.add(own, note.id)
+
+    def _release_foreign_id(self, note: Note) -> None:
+        if (own := note.own_id) is not None:
+            self._foreign_ids.discard(own, note.id)
+
+    def _mark(self, note: Note) -> None:
+        if note.frontmatter_error is None:
+            self.broken.discard(note.id)
+        else:
+            self.broken.add(note.id)

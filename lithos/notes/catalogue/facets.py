@@ -1,0 +1,426 @@
+"""Postings of the notes: the order of the listing, and which notes have a tag, an author, a folder, a date.
+
+A posting is an ascending array of places. A place says where a note stands in the listing (the order of
+first indexing), so that what postings have in common is in order as it is: a page of it needs no sort and no
+look at the notes that are left out, and the number of all of them is a length. Every change of a note changes
+its postings, nothing is counted anew. Memory: eight bytes for each note and value.
+
+Titles regardless of case are joined in blocks of places, each of which is searched at once: made when it is
+first searched, and again after one of its notes has changed.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import datetime
+from itertools import accumulate
+from typing import Final, TypeAlias
+
+import numpy as np
+from attrs import field, frozen
+from numpy.typing import NDArray
+
+from lithos.core.notes.matching import tag_key, tag_keys
+from lithos.core.text.analysis import fold, normalise
+from lithos.core.times import to_microseconds
+from lithos.notes.catalogue.relations import Multimap
+from lithos.notes.model.note import Note
+from lithos.notes.model.paths import DEFAULT_NAMESPACE, folder_of
+
+#: Places of a block as a power of two: made in half a millisecond, searched in some hundredths.
+BLOCK_BITS: Final = 10
+_BETWEEN: Final = "\0"
+
+
+@frozen
+class _Block:
+    """Joined titles, where each begins (and where the next one would), and whose they are."""
+
+    text: str
+    begins: Sequence[int]
+    serials: Sequence[int]
+
+    def find(self, wanted: str) -> list[int]:
+        """Whose titles contain a text that is not empty."""
+        found: list[int] = []
+        text, begins, length = self.text, self.begins, len(wanted)
+        at = text.find(wanted)
+        while at >= 0:
+            number = bisect_right(begins, at) - 1
+            following = begins[number + 1]
+            if at + length < following:  # not across the end of a title
+                found.append(self.serials[number])
+                at = text.find(wanted, following)
+            else:
+                at = text.find(wanted, at + 1)
+        return found
+
+
+class Titles:
+    """The blocks that were searched and are current."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, _Block] = {}
+
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def leave(self, block: int) -> None:
+        """Forget a block: a note of it has changed, come or gone."""
+        self._blocks.pop(block, None)
+
+    def find(
+        self, block: int, wanted: str, serials: Callable[[], Sequence[int]], title_of: Callable[[int], str]
+    ) -> Sequence[int]:
+        """Whose titles of a block contain `wanted`, which is folded; `serials` tells whose it has."""
+        known = self._blocks.get(block)
+        if known is None:
+            whose = serials()
+            titles = [fold(title_of(serial)) for serial in whose]
+            begins = list(accumulate((len(title) + 1 for title in titles), initial=0))
+            known = self._blocks[block] = _Block(_BETWEEN.join((*titles, "")), begins, whose)
+        return known.find(wanted) if wanted else known.serials
+
+
+Places: TypeAlias = "array[int]"
+#: The place of a note is its serial number, shifted: the room between two is for a note that is entered after
+#: one with a greater number.
+_SHIFT: Final = 20
+_BLOCK: Final = _SHIFT + BLOCK_BITS
+_NONE: Final = np.empty(0, np.int64)
+#: Notes of one folder whose names are compared with a prefix at once: less than a millisecond.
+MOST_COMPARED: Final = 2_000
+
+
+@frozen(kw_only=True)
+class FacetFilter:
+    """What notes must have, all of it; None and empty tags: any. `since` is inclusive."""
+
+    tags: tuple[str, ...] = ()
+    author: str | None = None
+    path_prefix: str | None = None
+    since: datetime | None = None
+    namespaces: Collection[str] | None = None
+
+
+@frozen
+class FacetPage:
+    """The serial numbers of some notes that pass, in the order of the listing, and how many pass in all.
+
+    Not `is_exact`: these are all that may pass, and the paths are still to be compared, in turns.
+    """
+
+    serials: list[int]
+    total: int
+    is_exact: bool = True
+
+
+@frozen
+class _Values:
+    """Which notes have each value of one kind; a value that no note has is not there."""
+
+    places: dict[str, Places] = field(factory=dict)
+
+    def add(self, value: str, place: int) -> None:
+        known = self.places.get(value)
+        if known is None:
+            self.places[value] = array("q", (place,))
+        else:
+            _insert(known, place)
+
+    def discard(self, value: str, place: int) -> None:
+        known = self.places[value]
+        del known[bisect_left(known, place)]
+        if not known:
+            del self.places[value]
+
+    def replace(self, old: str, new: str, place: int) -> None:
+        if old != new:
+            self.discard(old, place)
+            self.add(new, place)
+
+    def of(self, values: Iterable[str]) -> NDArray[np.int64]:
+        """The notes that have one of several values; a note may have more than one of them."""
+        found = [_view(known) for value in values if (known := self.places.get(value)) is not None]
+        if len(found) < 2:
+            return found[0] if found else _NONE
+        return np.unique(np.concatenate(found))
+
+
+@frozen
+class _Tags(_Values):
+    """Which notes have each tag, by its key, and by a tag those that stand below it (`a/b` below `a`)."""
+
+    below: Multimap = field(factory=Multimap)
+
+    def add(self, value: str, place: int) -> None:
+        if value not in self.places:
+            self.nest(value)
+        _Values.add(self, value, place)
+
+    def nest(self, tag: str) -> None:
+        """Enter a tag that a note has below those above it."""
+        for parent in _above(tag):
+            self.below.add(parent, tag)
+
+    def discard(self, value: str, place: int) -> None:
+        _Values.discard(self, value, place)
+        if value not in self.places:
+            for parent in _above(value):
+                self.below.discard(parent, value)
+
+    def wished(self, wish: str) -> NDArray[np.int64]:
+        """The notes that a filter lets pass, as `has_tag` does."""
+        name = tag_key(wish)
+        return self.of((name, *self.below.of(name)))
+
+
+def _above(tag: str) -> list[str]:
+    """The tags above one: `a/b/c` is below `a/b` and `a`."""
+    return [tag[:at] for at, character in enumerate(tag) if character == "/"] if "/" in tag else []
+
+
+class Facets:
+    """The postings of all notes of a catalogue, which tells of each change."""
+
+    def __init__(self) -> None:
+        #: All notes in the order of the listing, and beside each its `updated_at` in microseconds since 1970.
+        self._places: Places = array("q")
+        self._updated: Places = array("q")
+        self._tags = _Tags()
+        self._authors = _Values()
+        self._folders = _Values()
+        self._namespaces = _Values()
+        #: The notes that expire.
+        self._expiring: Places = array("q")
+        self._titles = Titles()
+        #: Places of the notes that were entered after one with a greater serial number, and the way back.
+        self._late: dict[int, int] = {}
+        self._late_serials: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def load(self, notes: Iterable[tuple[int, str, Note]]) -> None:
+        """Enter many notes (serial number, path, values) in the order of the listing, as `add` does.
+
+        In half the time while their serial numbers ascend and no titles were searched.
+        """
+        tags, authors = self._tags.places, self._authors.places
+        folders, namespaces = self._folders.places, self._namespaces.places
+        last = self._places[-1] if self._places else -1
+        for serial, path, note in notes:
+            place = serial << _SHIFT
+            if place <= last or self._late or len(self._titles):
+                self.add(serial, path, note)
+                last = self._places[-1]
+                continue
+            last = place
+            self._places.append(place)
+            self._updated.append(to_microseconds(note.updated_at))
+            for tag in tag_keys(note.all_tags):
+                _append(tags, tag, place)
+            _append(authors, note.author, place)
+            folder = folder_of(path)
+            _append(folders, folder, place)
+            _append(namespaces, normalise("NFC", note.namespace or folder or DEFAULT_NAMESPACE), place)
+            if note.expires_at is not None:
+                self._expiring.append(place)
+        for tag in tags:
+            self._tags.nest(tag)
+
+    def add(self, serial: int, path: str, note: Note) -> None:
+        """Enter a note at the end of the listing."""
+        place, last = serial << _SHIFT, self._places[-1] if self._places else -1
+        if place <= last:
+            place = last + 1
+            self._late[serial], self._late_serials[place] = place, serial
+        self._places.append(place)
+        self._updated.append(to_microseconds(note.updated_at))
+        for tag in tag_keys(note.all_tags):
+            self._tags.add(tag, place)
+        self._authors.add(note.author, place)
+        self._folders.add(folder_of(path), place)
+        self._namespaces.add(_namespace(path, note), place)
+        self._titles.leave(place >> _BLOCK)
+        if note.expires_at is not None:
+            self._expiring.append(place)
+
+    def replace(self, serial: int, old: tuple[str, Note], new: tuple[str, Note]) -> None:
+        """Exchange path and note; the place in the listing stays."""
+        place = self.place_of(serial)
+        (old_path, old_note), (new_path, new_note) = old, new
+        self._updated[bisect_left(self._places, place)] = to_microseconds(new_note.updated_at)
+        before, after = tag_keys(old_note.all_tags), tag_keys(new_note.all_tags)
+        for tag in before - after:
+            self._tags.discard(tag, place)
+        for tag in after - before:
+            self._tags.add(tag, place)
+        self._authors.replace(old_note.author, new_note.author, place)
+        self._folders.replace(folder_of(old_path), folder_of(new_path), place)
+        self._namespaces.replace(_namespace(old_path, old_note), _namespace(new_path, new_note), place)
+        if old_note.title != new_note.title:
+            self._titles.leave(place >> _BLOCK)
+        if (old_note.expires_at is None) is not (new_note.expires_at is None):
+            if new_note.expires_at is None:
+                del self._expiring[bisect_left(self._expiring, place)]
+            else:
+                insort(self._expiring, place)
+
+    def discard(self, serial: int, path: str, note: Note) -> None:
+        """Remove a note."""
+        place = self.place_of(serial)
+        position = bisect_left(self._places, place)
+        del self._places[position], self._updated[position]
+        for tag in tag_keys(note.all_tags):
+            self._tags.discard(tag, place)
+        self._authors.discard(note.author, place)
+        self._folders.discard(folder_of(path), place)
+        self._namespaces.discard(_namespace(path, note), place)
+        self._titles.leave(place >> _BLOCK)
+        if note.expires_at is not None:
+            del self._expiring[bisect_left(self._expiring, place)]
+        if self._late.pop(serial, None) is not None:
+            del self._late_serials[place]
+
+    @property
+    def folders(self) -> Collection[str]:
+        """The folders that notes are right in."""
+        return self._folders.places.keys()
+
+    def page(
+        self, wanted: FacetFilter, path_of: Callable[[int], str], offset: int = 0, limit: int | None = None
+    ) -> FacetPage:
+        """Some of the notes that pass, from `offset` on; `path_of` tells the path of a serial number."""
+        prefix = wanted.path_prefix or ""
+        folder = folder_of(prefix)
+        is_whole = prefix in ("", f"{folder}/")  # no name of a note is compared
+        is_exact = is_whole or len(self._folders.places.get(folder, ())) <= MOST_COMPARED
+        start, end = (offset, None if limit is None else offset + limit) if is_exact else (0, None)
+        found = self._select(wanted, path_of if is_exact else None)
+        if found is None:
+            return FacetPage(self._serials(self._places[start:end].tolist()), len(self._places))
+        return FacetPage(self._serials(found[start:end].tolist()), len(found), is_exact)
+
+    def expiring(self) -> list[int]:
+        """The serial numbers of the notes that expire or have expired, in the order of the listing."""
+        return self._serials(self._expiring.tolist())
+
+    def blocks(self) -> list[int]:
+        """The numbers of the blocks of titles, in the order of the listing."""
+        found: list[int] = []
+        position = 0
+        while position < len(self._places):
+            found.append(self._places[position] >> _BLOCK)
+            position = bisect_left(self._places, (found[-1] + 1) << _BLOCK, position + 1)
+        return found
+
+    def titled(self, block: int, wanted: str, title_of: Callable[[int], str]) -> Sequence[int]:
+        """The notes of a block whose titles contain a folded text, in order."""
+
+        def serials() -> list[int]:
+            start = bisect_left(self._places, block << _BLOCK)
+            end = bisect_left(self._places, (block + 1) << _BLOCK, start)
+            return self._serials(self._places[start:end].tolist())
+
+        return self._titles.find(block, wanted, serials, title_of)
+
+    def size_of(self, folder: str) -> int:
+        """How many notes lie in a folder itself."""
+        return len(self._folders.places.get(folder, ()))
+
+    def in_folder(self, folder: str) -> list[int]:
+        """The serial numbers of the notes in a folder itself, in the order of the listing."""
+        return self._serials(list(self._folders.places.get(folder, ())))
+
+    def below(self, folder: str) -> list[int]:
+        """The serial numbers of the notes in a folder and below it, in the order of the listing."""
+        within = self._below(f"{folder}/", None) if folder else _view(self._places)
+        return self._serials(within.tolist())
+
+    def place_of(self, serial: int) -> int:
+        """Where a note stands in the listing: the order of these numbers."""
+        return self._late.get(serial, serial << _SHIFT) if self._late else serial << _SHIFT
+
+    def _serials(self, places: list[int]) -> list[int]:
+        if not self._late:
+            return [place >> _SHIFT for place in places]
+        return [self._late_serials.get(place, place >> _SHIFT) for place in places]
+
+    def _select(self, wanted: FacetFilter, path_of: Callable[[int], str] | None) -> NDArray[np.int64] | None:
+        """The places of the notes that pass; None: all do. The smallest posting is looked through."""
+        postings = [self._tags.wished(tag) for tag in wanted.tags]
+        if wanted.author is not None:
+            postings.append(self._authors.of((wanted.author,)))
+        if wanted.namespaces is not None:
+            postings.append(self._namespaces.of(wanted.namespaces))
+        if wanted.path_prefix:
+            postings.append(self._below(wanted.path_prefix, path_of))
+        postings.sort(key=len)
+        found: NDArray[np.int64] | None = None
+        for posting in postings:
+            found = posting if found is None else _common(found, posting)
+        if wanted.since is None or not self._places:
+            return found
+        since, places, updated = to_microseconds(wanted.since), _view(self._places), _view(self._updated)
+        if found is None:
+            return places[updated >= since]
+        return found[updated[np.searchsorted(places, found)] >= since]
+
+    def _below(self, prefix: str, path_of: Callable[[int], str] | None) -> NDArray[np.int64]:
+        """The notes whose paths begin so: those of whole folders, and some of the one that it ends in.
+
+        Without `path_of` all notes of that one.
+        """
+        folder = folder_of(prefix)
+        whole = [name for name in self._folders.places if name and f"{name}/".startswith(prefix)]
+        partly = self._folders.places.get(folder)
+        if partly is None or f"{folder}/" == prefix:
+            return self._folders.of(whole)
+        if path_of is None:
+            return self._folders.of([*whole, folder])
+        some = [
+            place
+            for place, serial in zip(partly, self._serials(partly.tolist()), strict=True)
+            if path_of(serial).startswith(prefix)
+        ]
+        found = self._folders.of(whole)
+        return np.union1d(found, np.array(some, np.int64)) if some else found
+
+
+def _append(places: dict[str, Places], value: str, place: int) -> None:
+    """Enter a place that is greater than all."""
+    known = places.get(value)
+    if known is None:
+        places[value] = array("q", (place,))
+    else:
+        known.append(place)
+
+
+def _insert(places: Places, place: int) -> None:
+    if places[-1] < place:
+        places.append(place)
+    else:
+        insort(places, place)
+
+
+def _view(places: Places) -> NDArray[np.int64]:
+    """The array without a copy: not to be kept, since what is looked at cannot grow."""
+    return np.frombuffer(places, np.int64)
+
+
+def _common(few: NDArray[np.int64], many: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What two ascending arrays have in common; the first is the shorter one."""
+    if not len(few):
+        return few
+    at = np.searchsorted(many, few)
+    at[at == len(many)] = 0  # greater than all: the first one is another
+    shared: NDArray[np.int64] = few[many[at] == few]
+    return shared
+
+
+def _namespace(path: str, note: Note) -> str:
+    """As `namespace_of`, for a path as the catalogue has it, in a tenth of the time."""
+    return normalise("NFC", note.namespace or folder_of(path) or DEFAULT_NAMESPACE)

@@ -1,0 +1,407 @@
+"""Lineage of notes: what a note rests on, what rests on it, and the warnings that follow.
+
+Specified in docs/spec/context.md §2.
+
+A note rests on its `derived_from_ids` and on the ends of its typed edges `derived_from`, `depends_on` and
+`refines`, unless these are inferred; its lineage is that, followed on. It is suspect when a note of its
+lineage is quarantined or superseded. A superseded note counts for nothing where the note itself, or another
+one of its lineage, supersedes it, directly or by a chain.
+
+The answers are those of the moment of the call; nothing is awaited. Backwards from all quarantined and
+superseded notes it is found once per change who may be suspect (`settle`): most notes are not, which is then
+one look-up. Of each other one the nearest cause is found by a walk forwards, and remembered until the next
+change. A call follows at most `STEPS` edges backwards and as many forwards, some two milliseconds. So in a
+call before the way back is complete, causes beyond the nearest `STEPS` edges are missed; whoever shows notes
+awaits `settle` first. A cause that is found to exist, but not in that many steps, is told nevertheless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import datetime
+from itertools import chain, islice
+from typing import Any, Final
+
+import trio
+from attrs import frozen
+
+from lithos.core.findings import name_some
+from lithos.core.times import format_time
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.model.note import Note, NoteWarning
+
+#: Edges that one call follows each way: some two milliseconds in all.
+STEPS: Final = 2_000
+#: Edges followed between two looks at how many there may be.
+_AT_ONCE: Final = 250
+#: Other notes named for one kind of warning.
+MOST_NAMED: Final = 3
+#: Successors of one note, and notes excused in a walk, up to which each is looked for by itself.
+_MOST_NEWER: Final = 20
+_MOST_ALONE: Final = 3
+#: Why a note with conflict markers is not to be trusted.
+_MARKED: Final = "git left a conflict in the text, between <<<<<<< and >>>>>>>; both sides stand there"
+#: Times that `settle` begins anew while notes change.
+_TRIES: Final = 20
+
+
+@frozen
+class Kin:
+    """A note one step along the lineage, and by what: `derived_from_ids`, or the type of a typed edge."""
+
+    id: str
+    via: str
+
+
+@frozen
+class _Cause:
+    """The nearest note that makes another one suspect."""
+
+    id: str
+    distance: int
+
+
+class Lineage:
+    """Reads the lineage as it is at the moment of each call."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._relations = catalogue.relations
+        self._version = -1
+        self._seen_leaves = 0
+        #: Notes that a quarantined or superseded one is in the lineage of, and the first such one found.
+        self._doubtful: dict[str, str] = {}
+        self._spreading: Iterator[None] = iter(())
+        self._is_settled = False
+        #: What was found for doubtful notes since the last change.
+        self._causes: dict[str, _Cause | None] = {}
+
+    # -- kin -----------------------------------------------------------------------------------
+
+    def sources(self, note_id: str) -> list[Kin]:
+        """What a note rests on directly, only notes that exist, by id."""
+        entry = self._catalogue.get(note_id)
+        stated = () if entry is None else entry.note.derived_from_ids
+        return self._kin(note_id, stated, self._relations.typed.types_from(note_id))
+
+    def dependents(self, note_id: str) -> list[Kin]:
+        """What rests on a note directly, only notes that exist, by id."""
+        stated = self._relations.derived.of(note_id)
+        return self._kin(note_id, stated, self._relations.typed.types_to(note_id))
+
+    def _kin(self, note_id: str, stated: Iterable[str], typed: Iterable[tuple[str, str]]) -> list[Kin]:
+        """Each once: what notes say themselves goes before typed edges, of these the first type by name."""
+        found = dict.fromkeys(stated, "derived_from_ids")
+        for other, via in sorted(typed):
+            found.setdefault(other, via)
+        return [
+            Kin(other, via)
+            for other, via in sorted(found.items())
+            if other != note_id and other in self._catalogue
+        ]
+
+    # -- warnings ------------------------------------------------------------------------------
+
+    def is_suspect(self, note_id: str) -> bool:
+        """Whether a note of its lineage is quarantined or superseded."""
+        return note_id in self._catalogue and self._cause(note_id) is not None
+
+    def warnings(self, note_id: str, now: datetime) -> tuple[NoteWarning, ...]:
+        """The warnings about a note, in the order of the kinds; none for one that does not exist."""
+        entry = self._catalogue.get(note_id)
+        if entry is None:
+            return ()
+        note, relations, found = entry.note, self._relations, list[NoteWarning]()
+        if note.status == "quarantined":
+            reason = note.quarantine_reason or "quarantined"
+            found.append(NoteWarning("quarantined", note.id, note.title, reason, 0))
+        if note_id in relations.successors:
+            for other in self._existing(relations.successors.of(note_id)):
+                found.append(
+                    NoteWarning("superseded", other, self._title(other), "superseded by this note", 1)
+                )
+        cause = self._cause(note_id)
+        if cause is not None:
+            found.append(
+                NoteWarning(
+                    "suspect", cause.id, self._title(cause.id), self._explain(cause.id), cause.distance
+                )
+            )
+        if note.expires_at is not None and note.is_stale(now):
+            reason = f"expired at {format_time(note.expires_at)}"
+            found.append(NoteWarning("expired", note.id, note.title, reason, 0))
+        if opposed := relations.typed.opposed(note_id):
+            for other in self._existing(opposed):
+                found.append(
+                    NoteWarning("contradicted", other, self._title(other), "unresolved contradiction", 1)
+                )
+        if note.has_conflict_markers or note_id in self._catalogue.doubles:
+            found += self._other_sides(note)
+        return tuple(found)
+
+    @property
+    def has_second_files(self) -> bool:
+        """Whether there is any note of which another file has the id, or is its conflict copy."""
+        return bool(self._catalogue.doubles)
+
+    def copies(self, note_id: str) -> list[dict[str, Any]]:
+        """The conflict copies of a note: where each is, and whether it says anything else than the note."""
+        entry = self._catalogue.get(note_id)
+        if entry is None or note_id not in self._catalogue.doubles:
+            return []
+        copies = self._catalogue.copies_of(note_id)
+        return [{"path": path, "differs": copy.digest != entry.digest} for path, copy in copies]
+
+    def _other_sides(self, note: Note) -> Iterator[NoteWarning]:
+        """Which other files have the id of a note, which are its other version, and what git left in it."""
+        if doubles := self._catalogue.duplicates_of(note.id):
+            reason = f"another file has the same id and is not served: {name_some(doubles)}"
+            yield NoteWarning("duplicated", note.id, note.title, reason, 0)
+        if copies := self._catalogue.copy_paths_of(note.id):
+            reason = f"two machines changed it; what one of them wrote is in {name_some(copies)}"
+            yield NoteWarning("conflict_copy", note.id, note.title, reason, 0)
+        if note.has_conflict_markers:
+            yield NoteWarning("conflict_markers", note.id, note.title, _MARKED, 0)
+
+    def _existing(self, ids: Collection[str]) -> list[str]:
+        """Those that exist, each once, by id, and no more than are named."""
+        return sorted(each for each in set(islice(ids, STEPS)) if each in self._catalogue)[:MOST_NAMED]
+
+    def _title(self, note_id: str) -> str:
+        entry = self._catalogue.get(note_id)
+        return "" if entry is None else entry.note.title
+
+    def _explain(self, note_id: str) -> str:
+        """Why a note is not to be trusted."""
+        entry = self._catalogue.get(note_id)
+        if entry is None or entry.note.status != "quarantined":
+            return "rests on a superseded note"
+        reason = entry.note.quarantine_reason
+        return f"rests on a quarantined note: {reason}" if reason else "rests on a quarantined note"
+
+    # -- backwards: who may be suspect -----------------------------------------------------------
+
+    async def settle(self) -> None:
+        """Find out who may be suspect, in steps of a millisecond or two.
+
+        Gives up when the lineage changes again and again meanwhile; then each call looks for itself.
+        """
+        version, tries = -1, 0
+        while tries < _TRIES:
+            self._catch_up()
+            if self._is_settled:
+                return
+            tries += version != self._version
+            version = self._version
+            await trio.lowlevel.checkpoint()
+
+    def _catch_up(self) -> None:
+        """Take changes up; follow some more edges backwards, after most changes from the beginning."""
+        relations = self._relations
+        leaves = relations.leaves[self._seen_leaves :]
+        is_changed = self._version != relations.version
+        if is_changed or (leaves and not self._is_settled) or len(leaves) > _AT_ONCE:
+            self._version, self._seen_leaves = relations.version, len(relations.leaves)
+            self._doubtful, self._causes = {}, {}
+            self._spreading, self._is_settled = self._follow_back(self._doubtful), False
+        elif leaves:
+            self._seen_leaves = len(relations.leaves)
+            for leaf in leaves:  # one that was changed twice is seen last after what it rests on since
+                self._see_leaf(leaf)
+        if not self._is_settled:
+            for _ in islice(self._spreading, STEPS // _AT_ONCE):
+                pass
+            self._is_settled = next(self._spreading, self) is self
+
+    def _see_leaf(self, leaf: str) -> None:
+        """Look at a note that nothing rests on: it may be suspect if something that it rests on is."""
+        relations = self._relations
+        self._causes.pop(leaf, None)
+        self._doubtful.pop(leaf, None)
+        for source in self._rests_on(leaf):
+            if source in self._catalogue:
+                is_bad = source in relations.quarantined or source in relations.successors
+                if is_bad or source in self._doubtful:
+                    self._doubtful[leaf] = source if is_bad else self._doubtful[source]
+                    return
+
+    def _follow_back(self, doubtful: dict[str, str]) -> Iterator[None]:
+        """Enter all dependents of what is quarantined or superseded; a step is `_AT_ONCE` edges or less."""
+        relations, exists = self._relations, self._catalogue.__contains__
+        derived, typed, steps = relations.derived, relations.typed, 0
+        # A change ends this walk, so that nothing it iterates over changes under it.
+        for cause in chain(relations.quarantined, relations.successors.keys()):
+            steps += 1
+            if not exists(cause):
+                continue
+            waiting = [cause]
+            while waiting:
+                note_id = waiting.pop()
+                for other in chain(derived.of(note_id), typed.dependents(note_id)):
+                    steps += 1
+                    if other not in doubtful and exists(other):
+                        doubtful[other] = cause
+                        waiting.append(other)
+                    if not steps % _AT_ONCE:
+                        yield
+
+    # -- forwards: the nearest cause -------------------------------------------------------------
+
+    def _cause(self, note_id: str) -> _Cause | None:
+        """The nearest note that makes this one suspect."""
+        relations = self._relations
+        is_changed = self._version != relations.version or self._seen_leaves != len(relations.leaves)
+        if is_changed or not self._is_settled:
+            self._catch_up()
+        if self._is_settled and note_id not in self._doubtful:
+            return None
+        if note_id not in self._causes:
+            cause, is_final = self._walk(note_id)
+            if not is_final:
+                return cause
+            self._causes[note_id] = cause
+        return self._causes[note_id]
+
+    def _walk(self, note_id: str) -> tuple[_Cause | None, bool]:
+        """The nearest cause; whether that is known until the next change."""
+        relations, exists = self._relations, self._catalogue.__contains__
+        quarantined, successors, doubtful = relations.quarantined, relations.successors, self._doubtful
+        is_settled, reached, frontier = self._is_settled, {note_id}, [note_id]
+        excuses = _Excuses(self, note_id)
+        distance = steps = 0
+        while frontier:
+            distance += 1
+            beside: list[str] = []
+            for each in frontier:
+                for source in self._rests_on(each):
+                    steps += 1
+                    if steps > STEPS:
+                        return self._give_up(note_id, distance), is_settled
+                    if source in reached:
+                        continue
+                    # Nothing doubtful is reached through what is neither that nor a cause itself.
+                    is_bad = source in quarantined or source in successors
+                    if (is_bad or not is_settled or source in doubtful) and exists(source):
+                        reached.add(source)
+                        beside.append(source)
+            for source in sorted(each for each in beside if each in quarantined or each in successors):
+                if source in quarantined or source not in excuses:
+                    return _Cause(source, distance), True
+            frontier = beside
+        return None, True
+
+    def _give_up(self, note_id: str, distance: int) -> _Cause | None:
+        """A cause that there is, if not the nearest; None where none is known."""
+        cause = self._doubtful.get(note_id)
+        return None if cause is None or cause not in self._catalogue else _Cause(cause, distance)
+
+    def _rests_on(self, note_id: str) -> Iterable[str]:
+        entry = self._catalogue.get(note_id)
+        stated = () if entry is None else entry.note.derived_from_ids
+        typed = self._relations.typed.sources(note_id)
+        return chain(stated, typed) if typed else stated
+
+    def reach(self, note_id: str) -> set[str]:
+        """The note with its lineage, as far as `STEPS` edges lead."""
+        reached, waiting, steps = {note_id}, [note_id], 0
+        for each in waiting:
+            for source in self._rests_on(each):
+                steps += 1
+                if steps > STEPS:
+                    return reached
+                if source not in reached and source in self._catalogue:
+                    reached.add(source)
+                    waiting.append(source)
+        return reached
+
+    def is_excused(self, note_id: str, source: str) -> bool | None:
+        """Whether a note or another of its lineage supersedes a source of it; None where that takes long.
+
+        Searched from both ends: in a dense lineage they meet after a few dozen notes.
+        """
+        newer = list(self._relations.successors.of(source))
+        for each in newer:  # by a chain, too
+            if len(newer) > _MOST_NEWER:
+                return None
+            newer += [one for one in self._relations.successors.of(each) if one not in newer]
+        ahead, behind, front, back, left = {note_id}, set(newer), [note_id], newer, STEPS
+        if note_id in behind:
+            return True
+        while front and back and left > 0:
+            if len(front) <= len(back):
+                front, left, meets = self._widen(front, self._rests_on, ahead, behind, left)
+            else:
+                back, left, meets = self._widen(back, self._rested_on_by, behind, ahead, left)
+            if meets:
+                return True
+        return False
+
+    def _widen(
+        self,
+        front: Iterable[str],
+        step: Callable[[str], Iterable[str]],
+        near: set[str],
+        far: Collection[str],
+        left: int,
+    ) -> tuple[list[str], int, bool]:
+        """What is one step further, how many edges may be followed then, whether it met the other side."""
+        found: list[str] = []
+        for each in front:
+            for other in step(each):
+                left -= 1
+                if left < 0:
+                    return [], left, False
+                if other not in near and other in self._catalogue:
+                    near.add(other)
+                    found.append(other)
+                    if other in far:
+                        return found, left, True
+        return found, left, False
+
+    def _rested_on_by(self, note_id: str) -> Iterable[str]:
+        return chain(self._relations.derived.of(note_id), self._relations.typed.dependents(note_id))
+
+    def replaced_by(self, ids: Iterable[str]) -> set[str]:
+        """What these notes supersede, directly or by a chain."""
+        replaced, steps = set[str](), 0
+        for each in ids:
+            at: str | None = each
+            while at is not None and (entry := self._catalogue.get(at)) is not None:
+                newer, at = at, entry.note.supersedes
+                if at is None or at == newer or at in replaced:
+                    break
+                steps += 1
+                if steps > STEPS:
+                    return replaced
+                replaced.add(at)
+        return replaced
+
+
+class _Excuses:
+    """The superseded notes that do not make a note suspect, found out no further than is asked.
+
+    The first are looked for one by one; where there are more, what the whole lineage supersedes is found
+    once, so that a long chain of versions costs no more than its length.
+    """
+
+    def __init__(self, lineage: Lineage, note_id: str) -> None:
+        self._lineage = lineage
+        self._note_id = note_id
+        self._own: set[str] | None = None
+        self._whole: set[str] | None = None
+        self._alone = 0
+
+    def __contains__(self, source: str) -> bool:
+        lineage, note_id = self._lineage, self._note_id
+        if self._own is None:
+            self._own = lineage.replaced_by([note_id])
+        if source in self._own:
+            return True
+        if self._whole is None and self._alone < _MOST_ALONE:
+            self._alone += 1
+            is_excused = lineage.is_excused(note_id, source)
+            if is_excused is not None:
+                return is_excused
+        if self._whole is None:
+            self._whole = lineage.replaced_by(lineage.reach(note_id))
+        return source in self._whole

@@ -1,0 +1,383 @@
+"""The graph of notes: resolved wiki-links with backlinks, and provenance (derived from).
+
+The catalogue owns it and passes every change on at once, so readers see all that was written. Updates are
+incremental: only link targets that share a name with a note that appears, vanishes or changes its names are
+resolved again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TypeVar
+
+import trio
+from attrs import define, frozen
+
+from lithos.core.multiset import Multiset, count, total, with_count
+from lithos.core.text.names import name_spans
+from lithos.notes.catalogue.index_links import LinkGraph, Node, Placeholder
+from lithos.notes.catalogue.relations import Multimap
+from lithos.notes.files.manifest import Entry
+from lithos.notes.links.links import (
+    FileNames,
+    Key,
+    LinkTable,
+    file_alias,
+    file_key,
+    named_file,
+    names_of,
+    note_keys,
+    target_names,
+)
+
+T = TypeVar("T")
+_FINGERPRINTS = 1 << 64
+#: Notes, and link targets, of one step of a `load`.
+_AT_ONCE = 100
+#: Links of one step: some five milliseconds.
+_LINKS_AT_ONCE = 300
+#: A name that more notes share names none of them.
+NAMESAKES = 8
+
+
+@frozen
+class LinkCounts:
+    """The link graph in numbers: nodes include placeholders, unresolved links count as often as written.
+
+    Links to other files of the vault are not unresolved.
+    """
+
+    nodes: int
+    edges: int
+    unresolved: int
+
+
+@frozen
+class Resolved:
+    """All link targets of the notes of `fingerprint`, with the id of the note each leads to, or None."""
+
+    fingerprint: int
+    targets: Mapping[str, str | None]
+
+
+@define
+class _Target:
+    """A link target: the note it resolves to, and how often each source note writes it.
+
+    `is_file`: it leads to no note, but to another file of the vault.
+    """
+
+    found: str | None
+    is_file: bool = False
+    sources: Multiset[str] = ()
+
+    @property
+    def is_broken(self) -> bool:
+        return self.found is None and not self.is_file
+
+
+def exhaust(steps: Iterator[None]) -> None:
+    """Run all steps at once."""
+    for _ in steps:
+        pass
+
+
+async def take_turns(steps: Iterator[None]) -> None:
+    """Run steps with a checkpoint after each (cooperative); on cancellation the rest is run first."""
+    try:
+        for _ in steps:
+            await trio.lowlevel.checkpoint()
+    finally:
+        exhaust(steps)
+
+
+def batched(items: Iterable[T], most: int) -> Iterator[list[T]]:
+    """The items in lists of at most `most`."""
+    waiting = iter(items)
+    while some := list(islice(waiting, most)):
+        yield some
+
+
+class NoteGraph:
+    """Link graph and provenance graph of all notes, with lazy loading and incremental updates."""
+
+    def __init__(self, files: FileNames | None = None, *, by_file_name: bool = False) -> None:
+        """`by_file_name`: the name of its file is an alias of each note; `files` are those without notes."""
+        self._files = FileNames() if files is None else files
+        self._by_file_name = by_file_name
+        self._links = LinkGraph()
+        self._provenance = LinkGraph()
+        self._fingerprint = 0
+        self._table = LinkTable()
+        self._notes: dict[str, Entry] = {}
+        self._targets: dict[str, _Target] = {}
+        #: By a name reduced to what all kinds of keys share: the targets that may resolve to its note.
+        self._interested = Multimap()
+        self._unresolved = 0
+        #: What `load` has left to do.
+        self._loading: Iterator[None] = iter(())
+
+    def __contains__(self, note_id: str) -> bool:
+        return note_id in self._notes
+
+    @property
+    def links(self) -> LinkGraph:
+        """The link graph: notes and placeholders of unresolved targets."""
+        self.settle()
+        return self._links
+
+    @property
+    def provenance(self) -> LinkGraph:
+        """The provenance graph: from a note to its sources, which may be missing."""
+        self.settle()
+        return self._provenance
+
+    @property
+    def fingerprint(self) -> int:
+        """Return the checksum of all notes."""
+        self.settle()
+        return self._fingerprint
+
+    def resolve(self, target: str) -> str | None:
+        """Resolve `[[target]]` to the id of a note, or None."""
+        self.settle()
+        return self._table.resolve(target)
+
+    def named_in(self, text: str) -> dict[str, str]:
+        """The notes whose title or alias stands in a text, by id, with the longest of these names.
+
+        None before all notes are entered, some time after a start.
+        """
+        text, spans = name_spans(text)
+        return self._table.named_in(text, spans, NAMESAKES) if spans and self.settle(0) else {}
+
+    def resolve_if_moved(self, target: str, moved: Entry, keys: frozenset[Key]) -> str | None:
+        """What a target would mean if a note that is here were `moved`, with these keys."""
+        return self._table.resolve_if_moved(target, moved.note.id, moved.path, keys)
+
+    def written_like(self, keys: Iterable[Key]) -> set[str]:
+        """The link targets whose meaning may depend on a note with one of these keys."""
+        self.settle()
+        return {name for key in names_of(keys) for name in self._interested.of(key)}
+
+    def writers_of(self, target: str) -> Iterable[str]:
+        """The ids of the notes that write a link target; none where it is only on a canvas."""
+        known = self._targets.get(target)
+        return () if known is None else known.sources
+
+    def broken_targets(self) -> list[str]:
+        """The link targets that lead to nothing."""
+        self.settle()
+        return [name for name, target in self._targets.items() if target.is_broken and target.sources]
+
+    def counts(self) -> LinkCounts:
+        """The size of the link graph, in constant time."""
+        return LinkCounts(self.links.node_count, self.links.edge_count, self._unresolved)
+
+    def resolved(self) -> Resolved:
+        """Return a copy of all resolved link targets."""
+        self.settle()
+        return Resolved(self._fingerprint, {name: each.found for name, each in self._targets.items()})
+
+    def see_file(self, path: str) -> None:
+        """Count the links to a file that has appeared in the files without notes, or vanished from them."""
+        self.settle()
+        for key in names_of((("path", path.rpartition("/")[2]),)):
+            for name in self._interested.of(key):
+                target = self._targets[name]
+                was = target.is_broken
+                target.is_file = target.found is None and name in self._files
+                self._unresolved += total(target.sources) * (target.is_broken - was)
+
+    def sources_of_file(self, path: str) -> set[str]:
+        """The ids of the notes that link or embed another file, by its name, in whatever folder."""
+        self.settle()
+        found: set[str] = set()
+        for key in names_of((("path", path.rpartition("/")[2]),)):
+            for name in self._interested.of(key):
+                if self._targets[name].is_file and named_file(name) == file_key(path):
+                    found.update(self._targets[name].sources)
+        return found
+
+    def load(self, notes: Sequence[Entry]) -> None:
+        """Fill an empty graph lazily: any later query or change completes the load first."""
+        self._notes = {note.note.id: note for note in notes}
+        self._loading = self._load(notes)
+
+    def take_over(self, loaded: NoteGraph) -> None:
+        """Have the notes and the other files of another graph, loaded lazily; this one must be empty."""
+        self._files, self._notes = loaded._files, loaded._notes
+        self._loading = self._load(list(self._notes.values()))
+
+    def settle(self, most: int | None = None) -> bool:
+        """Continue a lazy `load` by `most` steps of a millisecond or two, or to its end; True when done.
+
+        Steps let the event loop run in between.
+        """
+        for _ in self._loading if most is None else islice(self._loading, most):
+            pass
+        return next(self._loading, self) is self
+
+    def _load(self, notes: Sequence[Entry]) -> Iterator[None]:
+        """A step between two `yield`s takes a millisecond or two."""
+        for part in batched(notes, _AT_ONCE):
+            for note in part:
+                self._fingerprint = (self._fingerprint + note.stamp) % _FINGERPRINTS
+                self._table.add_keys(note.note.id, note.path, self.keys_of(note))
+                self._links.add(note.note.id)
+            yield
+        for part in batched(notes, _AT_ONCE):
+            for pairs in batched(self._written_by(part), _LINKS_AT_ONCE):
+                for start, end in pairs:
+                    self._links.link(start, end)
+                yield
+            for note in part:
+                if note.note.derived_from_ids:
+                    self._derive(note.note.id, (), note.note.derived_from_ids)
+            yield
+        for names in batched(list(self._targets), _AT_ONCE):
+            for name in names:
+                self._watch(name)
+            yield
+
+    def _written_by(self, notes: Sequence[Entry]) -> Iterator[tuple[Node, Node]]:
+        """Enter the targets that new notes write; the edges this makes."""
+        for note in notes:
+            note_id = note.note.id
+            for name in note.links:
+                target = self._targets.get(name)
+                if target is None:
+                    target = self._targets[name] = self._target(name, self._table.resolve(name))
+                times = count(target.sources, note_id)
+                target.sources = with_count(target.sources, note_id, times + 1)
+                self._unresolved += target.is_broken
+                if not times:
+                    yield note_id, _node(name, target)
+
+    def put(self, note: Entry) -> None:
+        """Upsert a note, and resolve its links."""
+        exhaust(self.put_in_steps(note))
+
+    def put_in_steps(self, note: Entry) -> Iterator[None]:
+        """The same in steps of some milliseconds; no other change may come between them."""
+        self.settle()
+        old = self._notes.get(note.note.id)
+        yield from self._place(note)
+        yield from self._rewire(note.note.id, old.links if old else (), note.links)
+        self._derive(note.note.id, old.note.derived_from_ids if old else (), note.note.derived_from_ids)
+        self._account(old, note)
+
+    def remove(self, note_id: str) -> None:
+        """Remove a note; links to it resolve to another note or become placeholders."""
+        exhaust(self.remove_in_steps(note_id))
+
+    def remove_in_steps(self, note_id: str) -> Iterator[None]:
+        """The same in steps of some milliseconds; no other change may come between them."""
+        self.settle()
+        old = self._notes.pop(note_id, None)
+        if old is None:
+            return
+        yield from self._rewire(note_id, old.links, ())
+        self._derive(note_id, old.note.derived_from_ids, ())
+        self._table.remove(note_id)
+        yield from self._resolve_again(names_of(self.keys_of(old)))
+        self._links.discard_lonely(note_id)
+        self._account(old, None)
+
+    def _account(self, old: Entry | None, new: Entry | None) -> None:
+        """Have the checksum follow a change."""
+        change = (new.stamp if new else 0) - (old.stamp if old else 0)
+        self._fingerprint = (self._fingerprint + change) % _FINGERPRINTS
+
+    def _place(self, note: Entry) -> Iterator[None]:
+        """Index a note by its names, and resolve again the targets that may mean it."""
+        note_id = note.note.id
+        old = self._notes.get(note_id)
+        self._notes[note_id] = note
+        before, after = self.keys_of(old) if old else frozenset[Key](), self.keys_of(note)
+        if before == after and old is not None and old.path == note.path:
+            return
+        self._table.add_keys(note_id, note.path, after)
+        self._links.add(note_id)
+        # Also names that stay: among several notes with one title the path decides.
+        yield from self._resolve_again(names_of(before | after))
+
+    def _rewire(self, note_id: str, before: Iterable[str], after: Iterable[str]) -> Iterator[None]:
+        """Replace the links a note writes: counted first, since many may lead to one note."""
+        old, new = Counter(before), Counter(after)
+        for names in batched(old.keys() | new.keys(), _LINKS_AT_ONCE):
+            for name in names:
+                if old[name] != new[name]:
+                    self._write(note_id, name, new[name])
+            if len(names) == _LINKS_AT_ONCE:
+                yield
+
+    def _write(self, note_id: str, name: str, times: int) -> None:
+        """Have a note write a target so many times."""
+        target = self._targets.get(name)
+        if target is None:
+            target = self._targets[name] = self._target(name, self._table.resolve(name))
+            self._watch(name)
+        was = count(target.sources, note_id)
+        if target.is_broken:
+            self._unresolved += times - was
+        if times and not was:
+            self._links.link(note_id, _node(name, target))
+        elif was and not times:
+            self._links.unlink(note_id, _node(name, target))
+        target.sources = with_count(target.sources, note_id, times)
+        if not target.sources:
+            self._unwatch(name)
+
+    def _target(self, name: str, found: str | None) -> _Target:
+        return _Target(found, is_file=found is None and name in self._files)
+
+    def keys_of(self, note: Entry) -> frozenset[Key]:
+        """All that a note can be linked by."""
+        aliases: Sequence[str] = note.note.aliases
+        if self._by_file_name:
+            aliases = (*aliases, file_alias(note.path))
+        if note.note.link_id is not None:
+            aliases = (*aliases, note.note.link_id)
+        return note_keys(note.note.id, note.path, note.note.title, aliases)
+
+    def _watch(self, name: str) -> None:
+        for key in target_names(name):
+            self._interested.add(key, name)
+
+    def _unwatch(self, name: str) -> None:
+        del self._targets[name]
+        self._links.discard_lonely(Placeholder(name))
+        for key in target_names(name):
+            self._interested.discard(key, name)
+
+    def _resolve_again(self, names: Iterable[str]) -> Iterator[None]:
+        for number, name in enumerate({name for key in names for name in self._interested.of(key)}, 1):
+            if not number % _LINKS_AT_ONCE:
+                yield
+            target = self._targets[name]
+            before, found = _node(name, target), self._table.resolve(name)
+            if found == target.found:
+                continue
+            was_broken = target.is_broken
+            target.found, target.is_file = found, found is None and name in self._files
+            self._unresolved += total(target.sources) * (target.is_broken - was_broken)
+            for source in target.sources:
+                self._links.unlink(source, before)
+                self._links.link(source, _node(name, target))
+            if isinstance(before, Placeholder):
+                self._links.discard_lonely(before)
+
+    def _derive(self, note_id: str, before: Sequence[str], after: Sequence[str]) -> None:
+        for source in set(after) - set(before):
+            self._provenance.link(note_id, source)
+        for source in set(before) - set(after):
+            self._provenance.unlink(note_id, source)
+            self._provenance.discard_lonely(source)
+        self._provenance.discard_lonely(note_id)
+
+
+def _node(name: str, target: _Target) -> Node:
+    return Placeholder(name) if target.found is None else target.found

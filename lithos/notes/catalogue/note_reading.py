@@ -1,0 +1,187 @@
+"""Reading note files into catalogue entries, for the start scan and the watcher, and the change events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import attrs
+from attrs import field, frozen
+
+from lithos.core.events import NOTE_CONFLICT_COPY, NOTE_RENAMED, EventDraft, note_origin
+from lithos.core.limits import TITLE
+from lithos.core.notes.style import PLAIN, VaultStyle
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import from_nanoseconds
+from lithos.notes.catalogue.catalogue import ConflictCopy, Entry, Skipped
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.values import FileState, FoundFile, OutsideKnowledge, digest_of, state_of
+from lithos.notes.format.document import parse_identified
+from lithos.notes.links.links import targets_in
+from lithos.notes.model.copies import is_copy_of, is_weakly_named
+from lithos.notes.model.note import Document, Note, Standing
+
+#: Bytes of a file that is still read as a note: a larger one would exhaust the memory.
+LARGEST_FILE = 64 * 1024 * 1024
+
+
+@frozen
+class Examined:
+    """The result of reading a file: its document, or the reason why it cannot be a note.
+
+    `is_known`: its content hash is the one indexed last, so it was not parsed and has no content here.
+    """
+
+    path: str
+    state: FileState
+    digest: str
+    identified: bool
+    document: Document | None
+    reason: str = ""
+    is_known: bool = False
+    #: Targets of the links, repeated ones too.
+    links: tuple[str, ...] = ()
+    #: The bytes, where they are to be kept as a version.
+    data: bytes | None = field(default=None, repr=False, eq=False)
+
+
+def examine(
+    files: NoteFiles,
+    file: FoundFile,
+    known: Entry | None,
+    stand_in: str | None = None,
+    style: VaultStyle = PLAIN,
+    *,
+    keeps_data: bool = False,
+) -> Examined:
+    """Read one file, and parse it if it has changed; `stand_in` is its id if it names none. Blocks.
+
+    `known` is what was indexed of the file last.
+    """
+    if file.state.size > LARGEST_FILE:
+        return unreadable(file, f"it has {file.state.size} bytes, more than {LARGEST_FILE}")
+    try:
+        source = files.read(file.path)
+    except (OSError, OutsideKnowledge) as failure:
+        return unreadable(file, f"it cannot be read: {failure}")
+    digest = digest_of(source.data)
+    if known is not None and known.digest == digest:
+        document = Document(note=known.note, content="")
+        return Examined(file.path, source.state, digest, known.identified, document, is_known=True)
+    try:
+        modified_at = from_nanoseconds(source.state.mtime_ns)
+        document, identified = parse_identified(source.data, file.path, modified_at, stand_in, style)
+    except UnreadableNote as problem:
+        return Examined(file.path, source.state, digest, False, None, problem.reason)
+    links = targets_in(source.data, document.content, file.path)
+    data = source.data if keeps_data else None
+    return Examined(file.path, source.state, digest, identified, document, links=links, data=data)
+
+
+def examine_renamed(
+    files: NoteFiles, lost: Mapping[str, FileState], style: VaultStyle = PLAIN
+) -> list[Examined]:
+    """Read files whose folder or name was changed: those with these hashes, in the states they had. Blocks.
+
+    A walk is not of one moment: what is renamed during the first may be missed, and is looked for once more.
+    """
+    states = set(lost.values())
+    for _ in range(2):
+        found = [
+            examine(files, FoundFile(path, state), None, style=style, keeps_data=True)
+            for path, status in files.walk()
+            if (state := state_of(status)) in states
+        ]
+        if found := [each for each in found if lost.get(each.digest) == each.state]:
+            return found
+    return []
+
+
+def unreadable(file: FoundFile, reason: str) -> Examined:
+    """A file that is there but cannot be read."""
+    return Examined(file.path, file.state, "", False, None, reason)
+
+
+def second_file(
+    file: Entry | Examined, note_id: str, holder_path: str, style: VaultStyle, *, is_own: bool = False
+) -> Skipped:
+    """Why a second file of one id is not indexed: it is a conflict copy, or has the id by mistake.
+
+    `is_own`: a person said that it is a note of its own.
+    """
+    if style.knows_copies and not is_own and is_copy_of(file.path, holder_path, note_id):
+        return conflict_copy(file, note_id, holder_path, names_id=True)
+    return Skipped(f"DUPLICATE_ID: {holder_path} has the same id {note_id}", file.state, note_id)
+
+
+def conflict_copy(file: Entry | Examined, note_id: str, original: str, *, names_id: bool) -> Skipped:
+    """Why a conflict copy of a note is not indexed."""
+    copy = ConflictCopy(file.digest, original, names_id, is_weakly_named(file.path, original))
+    return Skipped(f"CONFLICT_COPY: it is the other version of {original}", file.state, note_id, copy)
+
+
+def with_id(examined: Examined, note_id: str) -> Examined:
+    """The file under an assigned id, as it names none and not the one derived from its path."""
+    assert examined.document is not None
+    note = examined.document.note
+    sources = tuple(source for source in note.derived_from_ids if source != note_id)
+    return with_note(examined, attrs.evolve(note, id=note_id, derived_from_ids=sources))
+
+
+def with_version(examined: Examined, version: int) -> Examined:
+    """The file with its effective version."""
+    assert examined.document is not None
+    note = examined.document.note
+    return examined if note.version == version else with_note(examined, attrs.evolve(note, version=version))
+
+
+def with_note(examined: Examined, note: Note) -> Examined:
+    """The file with other values of its note."""
+    assert examined.document is not None
+    return attrs.evolve(examined, document=attrs.evolve(examined.document, note=note))
+
+
+def make_entry(examined: Examined, serial: int) -> Entry:
+    """The catalogue entry of a file with a document that was read in full."""
+    assert examined.document is not None
+    assert not examined.is_known
+    return Entry(
+        serial=serial,
+        path=examined.path,
+        note=examined.document.note,
+        digest=examined.digest,
+        state=examined.state,
+        identified=examined.identified,
+        links=examined.links,
+    )
+
+
+def draft_change(kind: str, entry: Entry, former_path: str, agent: str, now: datetime) -> EventDraft:
+    """The event of a note that was created, updated or renamed by another program."""
+    note = entry.note
+    payload = {"id": note.id, "title": note.title[:TITLE], "path": entry.path}
+    if kind == NOTE_RENAMED:
+        payload = {"id": note.id, "src_path": former_path, "dest_path": entry.path}
+    return draft_event(kind, payload, entry.standing, note.all_tags, agent, now)
+
+
+def draft_copy(original: Entry, path: str, agent: str, now: datetime) -> EventDraft:
+    """The event of a conflict copy of a note, at a path."""
+    note = original.note
+    payload = {"id": note.id, "title": note.title[:TITLE], "path": original.path, "copy": path}
+    return EventDraft(
+        type=NOTE_CONFLICT_COPY, agent=agent, payload=payload, timestamp=now, tags=note.all_tags, origin=agent
+    )
+
+
+def draft_event(
+    kind: str,
+    payload: Mapping[str, str],
+    standing: Standing,
+    tags: tuple[str, ...],
+    agent: str,
+    now: datetime,
+) -> EventDraft:
+    """An event of an external change; its origin holds the digest, by which a later start scan knows it."""
+    origin = note_origin(agent, standing.digest, standing.version)
+    return EventDraft(type=kind, agent=agent, payload=payload, timestamp=now, tags=tags, origin=origin)

@@ -1,0 +1,384 @@
+"""Persistent facts about notes that their files lack: versions of edited notes, ids and times of creation.
+
+A version must be durable before any reader sees it. Otherwise another edit could be assigned the same one
+after a crash, and an agent that read the first would overwrite the second. So what was assigned here is
+dirty until the coordinator has committed it; `save` awaits that, and everything else rides along with the
+next commit (write-behind): an id with that of the event which announces it, a time of creation with the
+intents of the write that gives the file another time.
+
+The version of a tool's write is in its file, which a person may replace after a crash before the manifest
+or the journal has it. So a write records its intent first (write-ahead), in a commit that overlaps the
+sync of the file; the intent is dropped once the manifest has the version.
+
+What extraction found in notes is kept outside their files, too (`KeptEntities`).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Final
+
+import attrs
+import trio
+
+from lithos.core.journal.ports import Along
+from lithos.notes.format.document import derive_id
+from lithos.notes.model.entities import Found
+from lithos.notes.model.note import Note, Standing, effective_version, newest
+from lithos.notes.rows_coordination import NoteRows
+
+_JOINT: Final = "\x1f"
+
+
+class KeptEntities:
+    """What was found, by note id (docs/spec/memory.md §4); deleted notes may still have theirs for a while.
+
+    `stats.db` has it. The memory actor, which owns that, enters all of it when it starts, then each change
+    after its commit. What a note's own file says comes first, unless an earlier machine wrote it there.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, Found] = {}
+
+    def load(self, found: Mapping[str, Found]) -> None:
+        """Have all that is stored, and nothing else."""
+        self._found = dict(found)
+
+    def put(self, note_id: str, found: Found | None) -> None:
+        """Enter what was found in a note; None: nothing is kept of it."""
+        if found is None:
+            self._found.pop(note_id, None)
+        else:
+            self._found[note_id] = found
+
+    def get(self, note_id: str) -> Found | None:
+        """What was found in a note, whether it counts or not."""
+        return self._found.get(note_id)
+
+    def counting(self, note: Note) -> Found | None:
+        """What was found in a note, where that counts and not what its file says."""
+        found = self._found.get(note.id)
+        return found if found is not None and found.counts_for(note) else None
+
+    def of(self, note: Note) -> tuple[str, ...]:
+        """The entities of a note, as filters and indexes know them."""
+        found = self.counting(note)
+        return note.entities if found is None else found.entities
+
+    def shown(self, note: Note) -> Note:
+        """The note as readers see it, with the entities that count."""
+        found = self.counting(note)
+        if found is None:
+            return note
+        marker = found.extractor if found.entities else note.entities_extractor
+        return attrs.evolve(note, entities=found.entities, entities_extractor=marker)
+
+    def stamped(self, stamp: int, note: Note) -> tuple[int, tuple[str, ...]]:
+        """What an index holds of a note: its file's stamp, changed by what was found; and its entities."""
+        found = self.counting(note)
+        if found is None or found.entities == note.entities:
+            return stamp, note.entities
+        mixed = zlib.crc32(_JOINT.join(found.entities).encode("utf-8", "surrogatepass"))
+        return stamp ^ mixed, found.entities
+
+
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+class NoteRecords(Along):
+    """Write-behind cache, owned by the catalogue, committed by the coordinator. At most three rows a note."""
+
+    def __init__(self, rows: NoteRows | None = None) -> None:
+        rows = rows or NoteRows()
+        self._versions = {key: row for key, row in rows.versions.items() if row is not None}
+        self._ids = {path: note_id for path, note_id in rows.ids.items() if note_id is not None}
+        self._paths = {note_id: path for path, note_id in self._ids.items()}
+        self._creations = {key: at for key, at in rows.creations.items() if at is not None}
+        #: Paths of files of which a person said that they are notes of their own.
+        self._own = {path for path, is_own in rows.own.items() if is_own}
+        #: Whether a reader waits until what a person said is durable.
+        self._own_is_urgent = False
+        #: What no commit has taken yet.
+        self._unsaved = NoteRows()
+        #: Versions that are about to be written, or written but not in the manifest yet.
+        self._intents: dict[str, dict[int, str]] = {}
+        for (note_id, number), digest in rows.intents.items():
+            self._intents.setdefault(note_id, {})[number] = digest or ""
+        #: Notes whose intents the catalogue may not show yet.
+        self._urgent_intents: set[str] = set()
+        #: Notes whose versions no reader may see yet: unsaved ones, and those being committed.
+        self._urgent: set[str] = set()
+        #: Notes that are being written; set once what is written stays or was taken back.
+        self._undecided: dict[str, trio.Event] = {}
+        #: Has everything unsaved committed; what it returns waits for that. Where nothing ever is, as in a
+        #: survey, there is nothing to wait for.
+        self.commit: Callable[[], Awaitable[Callable[[], Awaitable[object]]]] | None = None
+
+    def take_over(self, newer: NoteRecords) -> None:
+        """Have everything that another cache knows, in place of what this one does."""
+        commit = self.commit
+        vars(self).update(vars(newer))
+        self.commit = commit
+
+    # -- versions ------------------------------------------------------------------------------
+
+    def version(self, note_id: str) -> Standing | None:
+        """The version assigned to a note last, unless its file itself says it."""
+        return self._versions.get(note_id)
+
+    def see(self, note_id: str, digest: str, own: int, known: Standing | None) -> int:
+        """Assign the effective version of bytes that were read; `known` is the catalogue's version."""
+        # What a write has placed may not be in the catalogue yet; one that was refused is no intent any more.
+        last = newest((self._versions.get(note_id) or known, *self.intents(note_id)), digest)
+        version = effective_version(own, digest, last)
+        if last is not None and last.digest != digest:
+            standing = Standing(version, digest)
+            is_safe = standing in self.intents(note_id) and note_id not in self._urgent_intents
+            self.put_version(note_id, standing, is_urgent=not is_safe)
+        return version
+
+    def put_version(self, note_id: str, standing: Standing, *, is_urgent: bool = True) -> None:
+        """Record a version; an urgent one must be committed before any reader sees it."""
+        if self._versions.get(note_id) != standing:
+            self._versions[note_id] = self._unsaved.versions[note_id] = standing
+            if is_urgent:
+                self._urgent.add(note_id)
+
+    def settle_version(self, note_id: str, standing: Standing, *, is_said: bool = True) -> None:
+        """Drop the row of a version that the file itself says by now, and the catalogue too.
+
+        One that the file does not say (not `is_said`) is recorded: by the commit that the next one joins, and
+        no later than its intent is dropped. Other bytes may have been read while it was written: their
+        version is not assigned again.
+        """
+        seen = self._versions.get(note_id)
+        if seen is not None and seen.version >= standing.version and seen.digest != standing.digest:
+            self.put_version(note_id, Standing(seen.version, ""))
+        elif is_said:
+            self.drop_version(note_id)
+        else:
+            self.put_version(note_id, standing, is_urgent=False)
+
+    def drop_version(self, note_id: str) -> None:
+        """Delete the row: the note is gone, or its file itself says the version."""
+        if self._versions.pop(note_id, None) is not None:
+            self._unsaved.versions[note_id] = None
+            self._urgent.discard(note_id)
+
+    # -- intents -------------------------------------------------------------------------------
+
+    def intents(self, note_id: str) -> Collection[Standing]:
+        """The versions that writes are placing or have placed, and that the manifest may not have yet."""
+        known = self._intents.get(note_id, {})
+        return [Standing(version, digest) for version, digest in known.items()]
+
+    def intend(self, note_id: str, standing: Standing) -> None:
+        """Record the version and bytes a write is about to place; `save_intents` before they are shown."""
+        known = self._intents.setdefault(note_id, {})
+        if known.get(standing.version) != standing.digest:
+            known[standing.version] = standing.digest
+            self._unsaved.intents[note_id, standing.version] = standing.digest
+            self._urgent_intents.add(note_id)
+
+    def withdraw(self, note_id: str, standing: Standing) -> None:
+        """Drop the intent of a write that was refused."""
+        known = self._intents.get(note_id, {})
+        if known.get(standing.version) == standing.digest:
+            self._drop_intents(note_id, [standing.version])
+
+    def fulfil(self, note_id: str, version: int | None = None) -> None:
+        """Drop the intents up to a version that is recorded elsewhere, or all of a note; later ones stay."""
+        known = self._intents.get(note_id, {})
+        self._drop_intents(note_id, [each for each in known if version is None or each <= version])
+
+    def fulfil_all(self) -> None:
+        """Drop the intents of the last run, once what they led to is recorded."""
+        for note_id in list(self._intents):
+            self.fulfil(note_id)
+
+    def _drop_intents(self, note_id: str, versions: Collection[int]) -> None:
+        known = self._intents.get(note_id, {})
+        for version in versions:
+            del known[version]
+            self._unsaved.intents[note_id, version] = None
+        if not known:
+            self._intents.pop(note_id, None)
+            self._urgent_intents.discard(note_id)
+
+    @contextmanager
+    def deciding(self, note_ids: Collection[str]) -> Iterator[None]:
+        """While files are written: what is intended may be in a file, and be taken back (a lost exchange)."""
+        decided = trio.Event()
+        self._undecided.update(dict.fromkeys(note_ids, decided))
+        try:
+            yield
+        finally:
+            for note_id in note_ids:
+                del self._undecided[note_id]
+            decided.set()
+
+    async def decided(self, note_id: str) -> bool:
+        """False when nobody is writing the note; else True, once it is decided whether what is written stays.
+
+        Until then nobody can tell whether other bytes are an edit of it or of what was there before.
+        """
+        written = self._undecided.get(note_id)
+        if written is None:
+            return False
+        await written.wait()
+        return True
+
+    # -- ids -----------------------------------------------------------------------------------
+
+    def id_at(self, path: str) -> str | None:
+        """The recorded id of a file that names none, unless it is the one derived from its path."""
+        return self._ids.get(path)
+
+    def place(self, path: str, note_id: str | None) -> None:
+        """Record the id of a file that names none; None: no such file, or its id is derived from its path."""
+        known = self._ids.get(path)
+        if known == note_id:
+            return
+        if known is not None:
+            del self._ids[path]
+            del self._paths[known]
+        if note_id is not None:
+            former = self._paths.get(note_id)
+            if former is not None:
+                self.place(former, None)
+            self._ids[path], self._paths[note_id] = note_id, path
+        self._unsaved.ids[path] = note_id
+
+    def keep_ids(self, former: Mapping[str, str]) -> None:
+        """Record ids that files named once, by path, where nothing else is recorded."""
+        for path, note_id in former.items():
+            if path not in self._ids:
+                self.place(path, note_id)
+
+    def leave(self, path: str, note_id: str) -> None:
+        """Delete the id at a path that a note has left."""
+        if self._ids.get(path) == note_id:
+            self.place(path, None)
+
+    def free_id(self, path: str, is_taken: Callable[[str], bool]) -> str:
+        """An id for a new file that names none: derived from its path, with a number if that one is taken."""
+        number, note_id = 1, derive_id(path)
+        while is_taken(note_id) or self._paths.get(note_id, path) != path:
+            number += 1
+            note_id = derive_id(path, number)
+        return note_id
+
+    # -- notes of their own --------------------------------------------------------------------
+
+    @property
+    def has_own(self) -> bool:
+        """Whether a person said of any file that it is a note of its own."""
+        return bool(self._own)
+
+    def is_own(self, path: str) -> bool:
+        """Whether a person said of the file at a path that it is a note of its own."""
+        return path in self._own
+
+    def put_own(self, path: str) -> None:
+        """Record that a person said so, for good; `save` makes it durable."""
+        if path not in self._own:
+            self._own.add(path)
+            self._unsaved.own[path] = True
+            self._own_is_urgent = True
+
+    @property
+    def is_own_saved(self) -> bool:
+        """Whether all that persons said so far is durable."""
+        return not self._own_is_urgent
+
+    def drop_own(self, path: str) -> None:
+        """Take back what could not be made durable."""
+        self._own.discard(path)
+        self._unsaved.own[path] = None
+
+    def move_own(self, former: str, path: str) -> None:
+        """Record that the file was moved, if a person said so of it."""
+        if former in self._own and former != path:
+            self._own.discard(former)
+            self._own.add(path)
+            self._unsaved.own.update({former: None, path: True})
+
+    # -- times ---------------------------------------------------------------------------------
+
+    def creation(self, note_id: str) -> datetime | None:
+        """When a note was created whose file does not say it, and had another time once."""
+        return self._creations.get(note_id)
+
+    def put_creation(self, note_id: str, created_at: datetime) -> None:
+        """Record the time; the earliest one counts."""
+        if created_at < self._creations.get(note_id, _NEVER):
+            self._creations[note_id] = self._unsaved.creations[note_id] = created_at
+
+    def drop_creation(self, note_id: str) -> None:
+        """Delete the row: the note is gone."""
+        if self._creations.pop(note_id, None) is not None:
+            self._unsaved.creations[note_id] = None
+
+    # -- saving --------------------------------------------------------------------------------
+
+    def prune(self, ids: Collection[str], paths: Collection[str]) -> None:
+        """Garbage collection: delete the rows of all other notes and paths."""
+        for note_id in self._versions.keys() - set(ids):
+            self.drop_version(note_id)
+        for note_id in self._creations.keys() - set(ids):
+            self.drop_creation(note_id)
+        self.prune_paths(paths)
+
+    def prune_paths(self, paths: Collection[str]) -> None:
+        """Delete the ids of all other paths."""
+        for path in self._ids.keys() - set(paths):
+            self.place(path, None)
+
+    @property
+    def has_unsaved(self) -> bool:
+        """Whether there are dirty rows."""
+        return bool(self._unsaved)
+
+    async def save(self, note_id: str | None = None) -> None:
+        """Wait until the versions assigned so far (or this note's) are durable.
+
+        A database that refuses is retried by every later commit; people's edits do not wait for it.
+        """
+        is_due = bool(self._urgent) or self._own_is_urgent if note_id is None else note_id in self._urgent
+        if is_due and self.commit is not None:
+            await (await self.commit())()
+
+    async def save_intents(self) -> Callable[[], Awaitable[object]]:
+        """Have the intents recorded so far committed; what it returns waits for that.
+
+        As `save`, it gives up on a broken database.
+        """
+        if self._urgent_intents and self.commit is not None:
+            return await self.commit()
+        return trio.lowlevel.checkpoint_if_cancelled
+
+    def take_unsaved(self) -> NoteRows:
+        """Take the dirty rows for a commit; then call `saved`, or `put_back` when the commit failed."""
+        rows, self._unsaved = self._unsaved, NoteRows()
+        return rows
+
+    def put_back(self, rows: NoteRows) -> None:
+        """Rollback: mark rows as dirty again; newer ones win."""
+        newer = self._unsaved
+        self._unsaved = NoteRows(
+            {**rows.versions, **newer.versions},
+            {**rows.ids, **newer.ids},
+            {**rows.intents, **newer.intents},
+            {**rows.creations, **newer.creations},
+            {**rows.own, **newer.own},
+        )
+
+    def saved(self, rows: NoteRows) -> None:
+        """Mark rows as committed."""
+        self._own_is_urgent = bool(self._unsaved.own)
+        self._urgent -= rows.versions.keys() - self._unsaved.versions.keys()
+        unsaved = {note_id for note_id, _ in self._unsaved.intents}
+        self._urgent_intents -= {note_id for note_id, _ in rows.intents} - unsaved

@@ -1,0 +1,238 @@
+"""What trust follows, indexed both ways: lineage, successors, quarantines, contradictions.
+
+Specified in docs/spec/context.md §2.
+
+The catalogue enters what its notes say themselves. The memory actor, which owns `edges.db`, enters the typed
+edges: all of them when it starts, then each change after its commit and before its caller has a reply. So a
+call that begins after the answer to a change reads it here, without a wait and without a database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+import attrs
+from attrs import define, field
+
+from lithos.core.multiset import Multiset, with_count
+from lithos.notes.model.edges import Edge, is_lineage, is_unresolved
+from lithos.notes.model.note import Note
+
+
+@define
+class Multimap:
+    """The texts under each key, each once; of most keys one, of some tens of thousands."""
+
+    #: A multiset only where there were several: of a million notes these would be a hundred megabytes.
+    _items: dict[str, str | Multiset[str]] = field(factory=dict, init=False)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._items
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def keys(self) -> Collection[str]:
+        """The keys under which there are any."""
+        return self._items.keys()
+
+    def of(self, key: str) -> Collection[str]:
+        """The items under a key, in the order in which they came."""
+        items = self._items.get(key, ())
+        return (items,) if isinstance(items, str) else items
+
+    def add(self, key: str, item: str) -> None:
+        """Enter an item; idempotent."""
+        items = self._items.setdefault(key, item)
+        if not isinstance(items, str):
+            self._items[key] = with_count(items, item, 1)
+        elif items != item:
+            self._items[key] = (items, item)
+
+    def discard(self, key: str, item: str) -> None:
+        """Take an item out; one that is not there is ignored."""
+        items = self._items.get(key)
+        if items == item:
+            del self._items[key]
+        elif items is not None and not isinstance(items, str):
+            left = with_count(items, item, 0)
+            if left:
+                self._items[key] = left
+            else:
+                del self._items[key]
+
+
+class TypedEdges:
+    """The typed edges that count: of the lineage, but no inferred ones, and unresolved contradictions.
+
+    Projected edges (provenance type `frontmatter`) are shadows of `derived_from_ids` and left out.
+    """
+
+    def __init__(self, edges: Iterable[Edge] = ()) -> None:
+        self._edges: dict[str, Edge] = {}
+        #: Under a note: edge ids and the notes it rests on, those that rest on it, those it contradicts.
+        self._sources: dict[str, dict[str, str]] = {}  # bounded: one for each edge of a lineage
+        self._dependents: dict[str, dict[str, str]] = {}
+        self._opposed: dict[str, dict[str, str]] = {}
+        for edge in edges:
+            self.put(edge)
+
+    def put(self, edge: Edge) -> bool:
+        """Enter an edge as it is now, or take it out where it does not count; whether that mattered."""
+        counts = edge.from_id != edge.to_id and (is_lineage(edge) or is_unresolved(edge))
+        old = self._edges.pop(edge.id, None)
+        if old is not None:
+            for index, note_id, _ in self._places(old):
+                others = index[note_id]
+                del others[old.id]
+                if not others:
+                    del index[note_id]
+        if counts:
+            self._edges[edge.id] = edge if edge.evidence is None else attrs.evolve(edge, evidence=None)
+            for index, note_id, other in self._places(edge):
+                index.setdefault(note_id, {})[edge.id] = other
+        return counts or old is not None
+
+    def _places(self, edge: Edge) -> tuple[tuple[dict[str, dict[str, str]], str, str], ...]:
+        if is_lineage(edge):
+            return (
+                (self._sources, edge.from_id, edge.to_id),
+                (self._dependents, edge.to_id, edge.from_id),
+            )
+        return ((self._opposed, edge.from_id, edge.to_id), (self._opposed, edge.to_id, edge.from_id))
+
+    def touches(self, note_id: str) -> bool:
+        """Whether an edge of the lineage leaves or reaches the note."""
+        return note_id in self._sources or note_id in self._dependents
+
+    def sources(self, note_id: str) -> Collection[str]:
+        """The notes that a note rests on, perhaps more than once, perhaps missing ones."""
+        found = self._sources.get(note_id)
+        return found.values() if found else ()
+
+    def dependents(self, note_id: str) -> Collection[str]:
+        """The notes that rest on a note, perhaps more than once, perhaps missing ones."""
+        found = self._dependents.get(note_id)
+        return found.values() if found else ()
+
+    def opposed(self, note_id: str) -> Collection[str]:
+        """The other ends of the note's contradictions."""
+        found = self._opposed.get(note_id)
+        return found.values() if found else ()
+
+    def types_from(self, note_id: str) -> list[tuple[str, str]]:
+        """Each note that a note rests on, with the type of the edge."""
+        return [(other, self._edges[edge].type) for edge, other in self._sources.get(note_id, {}).items()]
+
+    def types_to(self, note_id: str) -> list[tuple[str, str]]:
+        """Each note that rests on a note, with the type of the edge."""
+        return [(other, self._edges[edge].type) for edge, other in self._dependents.get(note_id, {}).items()]
+
+
+#: Changes of leaves until they are counted as a change of everything.
+MOST_LEAVES: Final = 10_000
+
+
+class Relations:
+    """All of it.
+
+    `version` changes with everything that the suspicion of a note may depend on, but for `leaves`: notes that
+    were changed since then and that nothing rests on, such as new ones. These concern themselves alone.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.leaves: list[str] = []
+        #: By note: those that name it in `derived_from_ids`.
+        self.derived = Multimap()
+        #: By note: those that supersede it.
+        self.successors = Multimap()
+        self.quarantined: set[str] = set()
+        self.typed = TypedEdges()
+
+    # -- notes: the catalogue ------------------------------------------------------------------
+
+    def enter(self, note: Note) -> None:
+        """A note is there."""
+        if self._matters(note):  # most notes have to do with no other one
+            self._change(None, note)
+
+    def leave(self, note: Note) -> None:
+        """A note is gone."""
+        self._change(note, None)
+
+    def replace(self, old: Note, new: Note) -> None:
+        """A note has other values; its id is the same."""
+        if _said(old) != _said(new):
+            self._change(old, new)
+
+    def _change(self, old: Note | None, new: Note | None) -> None:
+        if old is not None:
+            for source in old.derived_from_ids:
+                self.derived.discard(source, old.id)
+            if old.supersedes:
+                self.successors.discard(old.supersedes, old.id)
+            self.quarantined.discard(old.id)
+        if new is not None:
+            for source in new.derived_from_ids:
+                self.derived.add(source, new.id)
+            if new.supersedes and new.supersedes != new.id:
+                self.successors.add(new.supersedes, new.id)
+            if new.status == "quarantined":
+                self.quarantined.add(new.id)
+        notes = [note for note in (old, new) if note is not None and self._matters(note)]
+        if not notes:
+            return
+        if any(self._concerns_others(note) for note in notes) or len(self.leaves) >= MOST_LEAVES:
+            self._begin_anew()
+        else:
+            self.leaves.append(notes[0].id)
+
+    def _begin_anew(self) -> None:
+        self.version += 1
+        self.leaves.clear()
+
+    def _concerns_others(self, note: Note) -> bool:
+        """Whether more than the note's own suspicion may follow from it."""
+        return bool(
+            note.status == "quarantined"
+            or note.supersedes
+            or note.id in self.derived
+            or self.typed.dependents(note.id)
+        )
+
+    def _matters(self, note: Note) -> bool:
+        """Whether it has to do with any other note's lineage, or other notes' lineage with it."""
+        return (
+            _said(note) != _SILENT
+            or note.id in self.derived
+            or note.id in self.successors
+            or self.typed.touches(note.id)
+        )
+
+    def take_over(self, filled: Relations) -> None:
+        """Have the notes that another one was filled with; the typed edges stay."""
+        self.derived, self.successors = filled.derived, filled.successors
+        self.quarantined = filled.quarantined
+        self._begin_anew()
+
+    # -- typed edges: the memory actor ---------------------------------------------------------
+
+    def put_edge(self, edge: Edge) -> None:
+        """An edge is stored as it is now."""
+        if self.typed.put(edge):
+            self._begin_anew()
+
+    def load_edges(self, typed: TypedEdges) -> None:
+        """Exchange all typed edges, as they were read."""
+        self.typed = typed
+        self._begin_anew()
+
+
+def _said(note: Note) -> tuple[bool, str | None, tuple[str, ...]]:
+    """What of a note matters here."""
+    return note.status == "quarantined", note.supersedes, note.derived_from_ids
+
+
+_SILENT: Final = (False, None, ())

@@ -1,0 +1,569 @@
+"""The start scan: brings the catalogue in line with the folder (docs/spec/lifecycle.md §4). Incremental.
+
+Files whose size and mtime are as in the manifest are not read. Of several files with one id the one that was
+known to have it keeps it (`core.plan.elect`); sorted path order decides which note keeps a duplicate slug or
+URL. Nothing here changes a note file.
+
+It also assigns ids to files that name none, and versions to notes that were edited while no server ran. A
+file without id keeps the one it had at its path, or, when it moved, the one of the vanished file with
+the same bytes. A file that names an id has it before one that names none. A file of which that cannot be
+read, all of it or its frontmatter, keeps the id it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+import attrs
+from attrs import frozen
+
+from lithos.core.events import (
+    NOTE_CREATED,
+    NOTE_DELETED,
+    NOTE_RENAMED,
+    NOTE_UPDATED,
+    Event,
+    EventDraft,
+    origin_digest,
+    origin_version,
+)
+from lithos.core.notes.style import VaultStyle
+from lithos.core.principals import SCAN_AGENT
+from lithos.core.times import from_nanoseconds
+from lithos.notes.catalogue.catalogue import Catalogue, Entry, Skipped
+from lithos.notes.catalogue.kinship import Kinship, VersionsOf
+from lithos.notes.catalogue.note_reading import (
+    conflict_copy,
+    draft_change,
+    draft_event,
+    examine,
+    make_entry,
+    second_file,
+)
+from lithos.notes.catalogue.note_records import NoteRecords
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.lookup import UNKNOWN_STATE, current_state, list_attachments
+from lithos.notes.files.manifest import Manifest
+from lithos.notes.files.values import FoundFile, OutsideKnowledge
+from lithos.notes.model.copies import all_copy_names, is_copy_of, is_weakly_named, says_own_note
+from lithos.notes.model.note import Standing, effective_version, newest, with_creation
+from lithos.notes.model.plan import Place, VanishRule, elect, plan_event, plan_files, plan_vanished
+from lithos.telemetry import get_logger
+
+
+def name_entries(
+    entries: Mapping[str, Entry],
+    rows: Mapping[str, Entry],
+    missing: Iterable[str],
+    unread: Iterable[str],
+    records: NoteRecords,
+) -> dict[str, Entry]:
+    """Assign ids to files that name none; returns all entries by path.
+
+    `rows` are those of the manifest by path, of which `missing` have vanished and `unread` cannot be read.
+    """
+    named_by: dict[str, list[str]] = {}
+    for path, entry in entries.items():
+        if entry.identified:
+            named_by.setdefault(entry.note.id, []).append(path)
+    taken = named_by.keys() | {rows[path].note.id for path in unread if path in rows}
+
+    def is_taken(note_id: str, path: str) -> bool:
+        """Whether another file has the id: one that is named as a copy of this one has it from this one.
+
+        A file that named its id, and does not any more, may have been renamed to what people call a copy.
+        """
+        row, others = rows.get(path), named_by.get(note_id, ())
+        has_left = row is not None and row.identified
+        are_copies = all(
+            is_copy_of(each, path, note_id) and not (has_left and is_weakly_named(each, path))
+            for each in others
+        )
+        return note_id in taken and not (others and are_copies)
+
+    vanished: dict[str, list[str]] = {}
+    for path in sorted(missing):
+        if not rows[path].identified:
+            vanished.setdefault(rows[path].digest, []).append(rows[path].note.id)
+    named: dict[str, Entry] = {}
+    fresh: list[str] = []
+    for path in sorted(entries):
+        entry = entries[path]
+        if entry.identified:
+            named[path] = entry
+            continue
+        note_id = _kept_id(entry, rows.get(path), vanished, records)
+        if note_id is None or (is_taken(note_id, path) and not entry.may_name_id):
+            fresh.append(path)
+            continue
+        taken.add(note_id)
+        named_by.pop(note_id, None)
+        named[path] = _with_id(entry, note_id)
+    for path in fresh:  # last, so that no new file takes the id of one that moved
+        note_id = records.free_id(path, partial(is_taken, path=path))
+        taken.add(note_id)
+        named_by.pop(note_id, None)
+        named[path] = _with_id(entries[path], note_id)
+    return named
+
+
+def _kept_id(
+    entry: Entry, row: Entry | None, vanished: dict[str, list[str]], records: NoteRecords
+) -> str | None:
+    """The id that a file without one had before; None for a new file."""
+    if row is None or row.digest != entry.digest:
+        moved = vanished.get(entry.digest)
+        if moved:
+            return moved.pop(0)
+    return records.id_at(entry.path) or (row.note.id if row is not None else None)
+
+
+def _with_id(entry: Entry, note_id: str) -> Entry:
+    note = entry.note
+    if note.id == note_id:
+        return entry
+    sources = tuple(source for source in note.derived_from_ids if source != note_id)
+    return attrs.evolve(entry, note=attrs.evolve(note, id=note_id, derived_from_ids=sources))
+
+
+def give_versions(
+    entries: dict[str, Entry],
+    rows: Iterable[Entry],
+    announced: Mapping[str, Standing],
+    records: NoteRecords,
+    *,
+    says_versions: bool = True,
+) -> None:
+    """Assign effective versions, in place, to the entries (by id) that were edited while no server ran.
+
+    The last known version of a note is the newest of the manifest's row, of the record, and of what
+    was `announced` after the manifest was stored. Not `says_versions`: files may not say theirs, so that
+    what is known of them stays recorded.
+    """
+    known = {row.note.id: row for row in rows}
+    for note_id, entry in entries.items():
+        row, remembered, told = known.get(note_id), records.version(note_id), announced.get(note_id)
+        intents = records.intents(note_id)
+        is_known = remembered is None and told is None and not intents
+        if row is not None and row.digest == entry.digest and is_known:
+            continue  # nearly all notes of nearly all starts
+        indexed = Standing(row.note.version, row.digest) if row is not None else None
+        last = newest((indexed, remembered, told), entry.digest)
+        if last is None or last.digest != entry.digest:
+            # Without the intended bytes in the file, the write was not done, or somebody edited after it.
+            done = [intent for intent in intents if intent.digest == entry.digest]
+            last = newest((last, *(done or intents)), entry.digest)
+        version = effective_version(entry.note.version, entry.digest, last)
+        dated = entries[note_id] = _with_creation(entry, row, records)
+        if version != entry.note.version:
+            entries[note_id] = attrs.evolve(dated, note=attrs.evolve(dated.note, version=version))
+            records.put_version(note_id, entries[note_id].standing)
+        elif remembered is not None and remembered != entry.standing:
+            records.settle_version(note_id, entry.standing, is_said=says_versions)
+
+
+def _with_creation(entry: Entry, row: Entry | None, records: NoteRecords) -> Entry:
+    """The entry with the time of creation that is known, which is recorded where its file has another."""
+    note, modified_at = entry.note, from_nanoseconds(entry.state.mtime_ns)
+    dated = with_creation(note, modified_at, records.creation(note.id), row.note.created_at if row else None)
+    if dated is note:
+        return entry
+    records.put_creation(note.id, dated.created_at)
+    return attrs.evolve(entry, note=dated)
+
+
+log = get_logger("lithos.scan")
+
+_UNGUARDED = VanishRule()
+
+#: Known notes whose files take longer to look at than a reader should wait.
+MANY_KNOWN: Final = 20_000
+#: Files that take longer to read.
+MANY_UNREAD: Final = 300
+
+#: Progress callback: files known or read so far, and of how many.
+Progress = Callable[[int, int], None]
+#: Has readers see notes that were known, until the scan is over.
+Show = Callable[[Catalogue], None]
+#: Where notes were according to the history, by id; asked only where several files have one id.
+PlacesOf = Callable[[Collection[str]], Mapping[str, Place]]
+
+
+@frozen
+class ScanResult:
+    """Events of changes made while no server ran, and the pending updates of the manifest."""
+
+    events: tuple[EventDraft, ...]
+    rows: tuple[Entry, ...]
+    removed: tuple[str, ...]
+    found: int
+    examined: int
+    #: Ids of notes whose files have vanished but which are kept (deletion guard: docs/spec/lifecycle.md §6).
+    vanished: tuple[str, ...] = ()
+
+
+@frozen
+class _Told:
+    """The state of a note that was last announced by an event."""
+
+    path: str
+    standing: Standing
+    tags: tuple[str, ...]
+
+
+def _drop_vanished(
+    files: NoteFiles, found: dict[str, FoundFile], examined: dict[str, Entry | Skipped]
+) -> set[str]:
+    """Take the files that vanished between the listing and the look out of both; return their paths."""
+    unreadable = [path for path, seen in examined.items() if isinstance(seen, Skipped)]
+    lost = {path for path in unreadable if current_state(files, path) is None}
+    for path in lost:
+        del found[path], examined[path]
+    return lost
+
+
+def _read_again(found: Iterable[str], rows: Mapping[str, Entry], *, reads_links: bool) -> list[str]:
+    """Files that are as they were and are read again: a few notes, or all whose links were read before.
+
+    What is made of a frontmatter that is broken may have changed since.
+    """
+    return [
+        path
+        for path in found
+        if path in rows and (reads_links or rows[path].note.frontmatter_error is not None)
+    ]
+
+
+def scan_folder(
+    files: NoteFiles,
+    manifest: Manifest,
+    catalogue: Catalogue,
+    announced: Sequence[Event],
+    now: datetime,
+    rule: VanishRule = _UNGUARDED,
+    tell: Progress = lambda done, total: None,
+    recorded: PlacesOf = lambda ids: {},
+    show: Show = lambda known: None,
+    versions: VersionsOf = lambda note_id: (),
+) -> ScanResult:
+    """Fill an empty catalogue. Blocks; run it in a worker thread before anything else uses the catalogue.
+
+    `announced` are the events journalled after the manifest's position: changes that a killed
+    process announced but did not enter in the manifest are not announced again; without a manifest they
+    are all there are, and only give versions. A first scan emits no events. Notes of vanished files are
+    kept where `rule` says so. Versions and ids missing in the files come from the catalogue's records,
+    which are updated. `tell` is called for every file that is read, and may raise to end the scan.
+    `recorded` says where a note was of which neither the manifest nor `announced` knows. Where the scan takes
+    long, `show` gets the notes as the manifest knows them, and again without those whose files are gone.
+    `versions` has the kept versions of a note, of which a file without id may be the conflict copy.
+    """
+    records = catalogue.records
+    rows = {row.path: row for row in manifest.load()}
+    records.keep_ids(manifest.former_ids)
+    shown = _show(rows.values(), catalogue.style, show) if len(rows) >= MANY_KNOWN else None
+    found = {file.path: file for file in files.list_notes()}
+    plan = plan_files(
+        {path: row.state for path, row in rows.items()}, {path: file.state for path, file in found.items()}
+    )
+    if rows and len(plan.examine) > MANY_UNREAD:
+        gone = set(plan.missing)
+        shown = _show((row for path, row in rows.items() if path not in gone), catalogue.style, show)
+    for path in list_attachments(str(files.root)):
+        catalogue.files.add(path)
+    examined: dict[str, Entry | Skipped] = {}
+    known = len(found) - len(plan.examine)
+    tell(known, len(found))
+    reads_links = manifest.has_old_links
+    again = _read_again(found, rows, reads_links=reads_links)
+    for number, path in enumerate(dict.fromkeys((*plan.examine, *again)), start=known + 1):
+        examined[path] = _look(files, found[path], rows.get(path), catalogue, reads_links=reads_links)
+        tell(number, len(found))
+    catalogue.reserve_serials(max((row.serial for row in rows.values()), default=0))
+    lost = _drop_vanished(files, found, examined)
+    absent = (*plan.missing, *sorted(lost & rows.keys()))
+    hidden = {path: seen for path in absent if (seen := _examine_hidden(files, path))}
+    read = {path: rows[path] for path in found if path not in examined}
+    read |= {path: seen for path, seen in examined.items() if isinstance(seen, Entry)}
+    unread = [*hidden, *(path for path, seen in examined.items() if isinstance(seen, Skipped))]
+    named = name_entries(read, rows, (path for path in absent if path not in hidden), unread, records)
+    _follow_own(named, rows, records)
+    copies = _find_copies(files, named, rows, catalogue, versions)
+    told = _recall(rows.values(), announced) if announced else {}
+    entries = _elect(
+        [*found, *hidden], rows, {**examined, **named, **copies, **hidden}, catalogue, told, recorded
+    )
+    missing = [
+        rows[path]
+        for path in absent
+        if path not in hidden and rows[path].note.id not in entries and not files.ignored.covers(path)
+    ]
+    vanished = _choose_kept(missing, rows, entries, rule)
+    entries |= {row.note.id: row for row in vanished}
+    ids = {str(event.draft.payload.get("id")) for event in announced}
+    given = {each: told[each].standing for each in ids & told.keys()}
+    give_versions(
+        entries,
+        rows.values(),
+        given,
+        records,
+        says_versions=not catalogue.style.minimal_frontmatter,
+    )
+    if shown is not None and _are_same(entries, rows):
+        catalogue.adopt(shown)
+    else:
+        catalogue.load(entries.values())
+    changed = [entry for entry in entries.values() if _differs(entry, rows.get(entry.path))]
+    paths = {entry.path for entry in entries.values()}
+    removed = tuple(path for path in rows if path not in paths)
+    # Where all notes are as the manifest has them there is nothing to tell, nor to look for.
+    is_known = manifest.is_new or not (announced or changed or removed)
+    told = told if announced or is_known else _recall(rows.values(), ())
+    events = () if is_known else tuple(_events(told, entries, now))
+    _prune(records, catalogue, paths)
+    for path, why in catalogue.skipped.items():
+        log.warning("file not indexed", path=path, reason=why.reason)
+    _warn_of_claims(catalogue)
+    kept = tuple(row.note.id for row in vanished)
+    return ScanResult(events, tuple(changed), removed, len(found), len(examined), kept)
+
+
+def _follow_own(named: Mapping[str, Entry], rows: Mapping[str, Entry], records: NoteRecords) -> None:
+    """Have what a person said of a file hold for it under the path to which it was moved."""
+    if not records.has_own:
+        return
+    former = {row.note.id: path for path, row in rows.items() if records.is_own(path) and path not in named}
+    for path, entry in named.items():
+        if entry.note.id in former:
+            records.move_own(former[entry.note.id], path)
+
+
+def _find_copies(
+    files: NoteFiles,
+    named: Mapping[str, Entry],
+    rows: Mapping[str, Entry],
+    catalogue: Catalogue,
+    versions: VersionsOf,
+) -> dict[str, Skipped]:
+    """The conflict copies among the files that name no id."""
+    found: dict[str, Skipped] = {}
+    if not catalogue.style.knows_copies:
+        return found
+
+    def at(path: str) -> Entry | None:
+        entry = named.get(path)
+        return None if path in found or _is_second(entry, named) else entry
+
+    kinship = Kinship(files, at, catalogue.records.is_own, versions)
+    # What was a note, here or elsewhere, stays one under a name that people give.
+    held = {row.note.id for row in rows.values()}
+    known = {path for path, entry in named.items() if path in rows or entry.note.id in held}
+    doubtful = {
+        path: entry
+        for path, entry in named.items()
+        if not entry.identified
+        and kinship.may_be_copy(path, is_note=path in known)
+        and not says_own_note(entry.note.extra)
+    }
+    kinship = attrs.evolve(kinship, undecided=doubtful)
+    # A copy of a copy has the longer name: what it is named after is decided before it.
+    for path, entry in sorted(doubtful.items(), key=lambda each: (len(each[0]), each[0])):
+        original = kinship.find_original(path, entry.note.id, is_note=path in known)
+        if original is not None:
+            found[path] = conflict_copy(entry, original.note.id, original.path, names_id=False)
+    return found
+
+
+def _is_second(entry: Entry | None, named: Mapping[str, Entry]) -> bool:
+    """Whether a file names the id of a note after which it is named."""
+    if entry is None or not entry.identified:
+        return False
+    originals = (named.get(name.original) for name in all_copy_names(entry.path))
+    return any(each is not None and each.note.id == entry.note.id for each in originals)
+
+
+def _show(rows: Iterable[Entry], style: VaultStyle, show: Show) -> Catalogue:
+    known = Catalogue(style=style)
+    known.load(rows)
+    show(known)
+    return known
+
+
+def _are_same(entries: Mapping[str, Entry], rows: Mapping[str, Entry]) -> bool:
+    """Whether the notes are exactly those of the manifest."""
+    return len(entries) == len(rows) and all(rows.get(each.path) is each for each in entries.values())
+
+
+def _choose_kept(
+    missing: Sequence[Entry],
+    rows: Mapping[str, Entry],
+    entries: Mapping[str, Entry],
+    rule: VanishRule,
+) -> list[Entry]:
+    """The vanished notes to keep. One without id in its file whose bytes are at a new path is not lost."""
+    arrived = {entry.digest for entry in entries.values() if entry.path not in rows}
+    lost = {row.path: row for row in missing if row.identified or row.digest not in arrived}
+    return [lost[path] for path in sorted(plan_vanished(lost, len(rows), rule))]
+
+
+def _look(
+    files: NoteFiles, file: FoundFile, row: Entry | None, catalogue: Catalogue, *, reads_links: bool = False
+) -> Entry | Skipped:
+    """Read a file that is new or was touched, without its text; its serial is assigned by `_elect`.
+
+    `reads_links`: those that are known were found by older rules.
+    """
+    is_whole = row is None or (row.note.frontmatter_error is None and not reads_links)
+    stand_in = catalogue.records.id_at(file.path)
+    seen = examine(files, file, row if is_whole else None, stand_in, catalogue.style)
+    if seen.document is None:
+        return Skipped(seen.reason, seen.state)
+    if row is not None and row.digest == seen.digest:
+        note = attrs.evolve(seen.document.note, id=row.note.id, version=row.note.version)
+        links = row.links if seen.is_known else seen.links
+        return attrs.evolve(row, state=seen.state, note=note, links=links)
+    return make_entry(seen, serial=0)
+
+
+def _examine_hidden(files: NoteFiles, path: str) -> Skipped | None:
+    """Why a known file is not listed although it has not vanished: its folder may be unreadable."""
+    try:
+        files.read(path)
+    except (FileNotFoundError, NotADirectoryError, OutsideKnowledge):
+        return None
+    except OSError as failure:
+        return Skipped(f"it cannot be read: {failure}", UNKNOWN_STATE)
+    return None
+
+
+def _elect(
+    paths: Iterable[str],
+    rows: Mapping[str, Entry],
+    examined: Mapping[str, Entry | Skipped],
+    catalogue: Catalogue,
+    told: Mapping[str, _Told],
+    recorded: PlacesOf,
+) -> dict[str, Entry]:
+    """One entry per id; the catalogue records skipped files and why.
+
+    A known file that became unreadable keeps its last indexed state, and with it its id.
+    """
+    serials = {row.note.id: row.serial for row in rows.values()}
+    entries: dict[str, Entry] = {}
+    claimants: dict[str, list[Entry]] = {}
+    for path in sorted(paths):
+        row, seen = rows.get(path), examined.get(path)
+        if isinstance(seen, Skipped):
+            catalogue.skip(path, seen)
+            if row is None or seen.copy is not None:
+                continue
+            seen = row
+        assert seen is not None
+        first = entries.setdefault(seen.note.id, seen)
+        if first is not seen:
+            claimants.setdefault(seen.note.id, [first]).append(seen)
+    if claimants:
+        places = _places(claimants, rows, told, recorded)
+        for note_id, several in claimants.items():
+            _settle_claims(note_id, several, places[note_id], entries, catalogue)
+    for note_id, entry in entries.items():
+        serial = serials.get(note_id)
+        if serial is None or serial != entry.serial:
+            entries[note_id] = attrs.evolve(
+                entry, serial=catalogue.take_serial() if serial is None else serial
+            )
+    return entries
+
+
+def _places(
+    claimants: Mapping[str, Sequence[Entry]],
+    rows: Mapping[str, Entry],
+    told: Mapping[str, _Told],
+    recorded: PlacesOf,
+) -> dict[str, list[Place]]:
+    """Where notes were that several files claim to be, the surest first."""
+    places: dict[str, list[Place]] = {note_id: [] for note_id in claimants}
+    for note_id in claimants.keys() & told.keys():
+        places[note_id].append((told[note_id].path, told[note_id].standing.digest))
+    for row in rows.values():
+        if row.note.id in places:
+            places[row.note.id].append((row.path, row.digest))
+    files = {note_id: {entry.path for entry in several} for note_id, several in claimants.items()}
+    unknown = [
+        note_id for note_id, known in places.items() if not any(path in files[note_id] for path, _ in known)
+    ]
+    for note_id, place in (recorded(unknown) if unknown else {}).items():
+        places[note_id].append(place)
+    return places
+
+
+def _settle_claims(
+    note_id: str,
+    claimants: Sequence[Entry],
+    places: Sequence[Place],
+    entries: dict[str, Entry],
+    catalogue: Catalogue,
+) -> None:
+    """Decide who of several has an id; the others are skipped, or get another one where they name none."""
+    path = elect([entry.claim for entry in claimants], places).path
+    for entry in claimants:
+        if entry.path == path:
+            entries[note_id] = entry
+        elif entry.path in catalogue.skipped:
+            continue  # it cannot be read, which says more
+        elif entry.identified:
+            catalogue.skip(entry.path, second_file(entry, note_id, path, catalogue.style))
+        else:
+            free = catalogue.records.free_id(entry.path, entries.__contains__)
+            entries[free] = _with_id(entry, free)
+
+
+def _differs(entry: Entry, row: Entry | None) -> bool:
+    """Whether the manifest row is stale; most notes are unchanged and pass the fast path."""
+    if row is not None and entry.note is row.note and entry.state is row.state:
+        return entry.serial != row.serial
+    return row != entry
+
+
+def _recall(rows: Iterable[Entry], announced: Iterable[Event]) -> dict[str, _Told]:
+    """What subscribers know of each note: the manifest's state with the events announced after it applied."""
+    told = {row.note.id: _Told(row.path, row.standing, row.note.all_tags) for row in rows}
+    for event in announced:
+        draft, note_id = event.draft, str(event.draft.payload.get("id"))
+        if draft.type == NOTE_DELETED:
+            told.pop(note_id, None)
+        elif draft.type in (NOTE_CREATED, NOTE_UPDATED, NOTE_RENAMED):
+            path = draft.payload["dest_path" if draft.type == NOTE_RENAMED else "path"]
+            standing = Standing(origin_version(draft.origin) or 1, origin_digest(draft.origin) or "")
+            told[note_id] = _Told(str(path), standing, draft.tags)
+    return told
+
+
+def _events(told: Mapping[str, _Told], entries: Mapping[str, Entry], now: datetime) -> Iterator[EventDraft]:
+    for note_id, entry in entries.items():
+        last = told.get(note_id)
+        kind = plan_event((last.path, last.standing.digest) if last else None, (entry.path, entry.digest))
+        if kind is not None:
+            yield draft_change(kind, entry, last.path if last else "", SCAN_AGENT, now)
+    for note_id, last in told.items():
+        if note_id not in entries:
+            payload = {"id": note_id, "path": last.path}
+            yield draft_event(NOTE_DELETED, payload, last.standing, last.tags, SCAN_AGENT, now)
+
+
+def _prune(records: NoteRecords, catalogue: Catalogue, paths: set[str]) -> None:
+    """Garbage-collect records; while a file cannot be read, which may be any note, versions are kept."""
+    unread = {path for path, why in catalogue.skipped.items() if why.note_id is None}
+    if not unread:
+        records.prune([entry.note.id for entry in catalogue], paths)
+    else:
+        records.prune_paths(paths | unread)
+
+
+def _warn_of_claims(catalogue: Catalogue) -> None:
+    """Log how many notes lost a slug or URL to an earlier path."""
+    for what, number in (("slug", catalogue.surplus_slugs), ("source_url", catalogue.urls.surplus)):
+        if number:
+            log.warning("several notes want the same key", key=what, surplus=number)

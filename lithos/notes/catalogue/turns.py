@@ -1,0 +1,69 @@
+"""Turns of conversations: short notes whose titles tell when they were said, in the order of their folder.
+
+What answers a question often stands beside what has its words: the answer to what somebody asked, or the
+question that it answers. Specified in docs/spec/search.md §5.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, insort
+from typing import Final, TypeAlias
+
+from lithos.notes.files.manifest import Entry
+from lithos.notes.model.paths import folder_of
+
+#: Bytes of a file that is a turn.
+LONGEST: Final = 2_048
+#: Minutes between neighbours, at most; both are of one day.
+APART: Final = 30
+
+_SAID: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T,]{1,2}([01]\d|2[0-3]):([0-5]\d)")
+_NUMBER: Final = re.compile(r"\d{1,9}")
+
+#: Day, minute of the day, path with its numbers in order, serial number.
+_Place: TypeAlias = tuple[str, int, str, int]
+
+
+class Turns:
+    """The turns of a catalogue by folder, in the order of time; at one time in that of their paths."""
+
+    def __init__(self) -> None:
+        self._placed: dict[int, tuple[str, _Place]] = {}
+        self._folders: dict[str, list[_Place]] = {}
+
+    def __len__(self) -> int:
+        return len(self._placed)
+
+    def __contains__(self, serial: object) -> bool:
+        return serial in self._placed
+
+    def enter(self, entry: Entry) -> None:
+        """Take a note in if it is a turn."""
+        said = _SAID.search(entry.note.title) if entry.state.size <= LONGEST else None
+        if said is None:
+            return
+        path = _NUMBER.sub(lambda number: number[0].zfill(9), entry.path)
+        place = said[1], 60 * int(said[2]) + int(said[3]), path, entry.serial
+        folder = folder_of(entry.path)
+        self._placed[entry.serial] = folder, place
+        insort(self._folders.setdefault(folder, []), place)
+
+    def leave(self, serial: int) -> None:
+        """Drop a note, if it is a turn."""
+        known = self._placed.pop(serial, None)
+        if known is None:
+            return
+        folder, place = known
+        turns = self._folders[folder]
+        del turns[bisect_left(turns, place)]
+        if not turns:
+            del self._folders[folder]
+
+    def beside(self, serial: int) -> list[int]:
+        """The serial numbers of the turns just before and after one."""
+        folder, place = self._placed[serial]
+        turns = self._folders[folder]
+        at = bisect_left(turns, place)
+        near = [turns[i] for i in (at - 1, at + 1) if 0 <= i < len(turns)]
+        return [one[3] for one in near if one[0] == place[0] and abs(one[1] - place[1]) <= APART]

@@ -1,0 +1,391 @@
+"""`/console/notes/ID`: one note, what stands around it, its versions; and what a person may change of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Final
+from urllib.parse import quote
+
+from attrs import frozen
+from quart import Blueprint, Response, redirect, request
+
+from lithos.actors.blocking import Threads, slices
+from lithos.core.errors import DocNotFound
+from lithos.core.times import parse_time
+from lithos.front.console.console import Console, Form, Refused
+from lithos.front.console.formats import Difference, folders_of, plural, read_diff, whole
+from lithos.front.console.wording import agent_name, worded
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.console.note_text import Draft, Shown, draft, finish, place_of
+from lithos.notes.model.note import Note, NoteWarning, WarningKind
+from lithos.notes.model.paths import folder_of
+from lithos.notes.service.browsing import Browsing
+from lithos.notes.service.knowledge import Knowledge, ReadNote
+from lithos.notes.tools_rows import metadata_row
+
+#: Rows of the lists around a text: fewer where names are so long that the page would be too large.
+BESIDE: Final = (25, 8, 2)
+#: Versions of one table.
+VERSIONS: Final = 25
+#: Notes of a page that link to one.
+BACKLINKS: Final = 20
+#: Link targets of a note that are looked at for whether they lead anywhere.
+MOST_TARGETS: Final = 2_000
+#: Keys of the frontmatter that are shown, and characters of a value.
+MOST_FACTS: Final = 60
+LONGEST_FACT: Final = 400
+#: Facts that the page shows elsewhere.
+_TOLD: Final = frozenset({"title", "tags", "status", "version", "derived_from_ids", "extra"})
+
+#: Keys that enrichment keeps up to date; they move nothing.
+_ENRICHED: Final = frozenset({"entities", "entities_extractor"})
+#: Keys whose words are searched.
+_SEARCHED: Final = frozenset({"title", "body"})
+#: Changes are named among the reasons for so long.
+RECENT: Final = timedelta(days=2)
+_WARNED: Final[Mapping[WarningKind, str]] = {
+    "quarantined": "It is quarantined: retrieval leaves it out.",
+    "suspect": "It rests on a note that is not to be trusted: retrieval takes its score times 0.7.",
+    "superseded": "A newer note supersedes it.",
+    "expired": "It has expired: agents are told that it is stale.",
+    "contradicted": "Another note contradicts it, and nobody has settled that yet.",
+    "duplicated": "Another file has its id: that one is not served.",
+    "conflict_copy": "Another machine wrote another version of it, which is not served.",
+    "conflict_markers": "Git left a conflict in its text, where both sides stand.",
+}
+
+
+def add_routes(console: Console, app: Blueprint) -> None:
+    """Add `/notes/ID` and what is below it."""
+    pages = NotePages(console, Threads(2))
+    app.get("/notes/by-path")(pages.by_path)
+    app.get("/notes/<note_id>")(pages.note)
+    app.get("/notes/<note_id>/diff")(pages.diff)
+    console.asking(app, "/notes/<note_id>/restore", pages.restore, pages.do_restore)
+    for action in ("quarantine", "clear"):
+        ask, act = partial(pages.ask_standing, action), partial(pages.change_standing, action)
+        console.asking(app, f"/notes/<note_id>/{action}", ask, act)
+
+
+@frozen
+class NotePages:
+    """Pages about one note."""
+
+    _console: Console
+    _reading: Threads
+
+    async def by_path(self) -> Any:
+        """The page of the note in a file."""
+        path = request.args.get("path", "")[:4_096]
+        entry = self._console.parts.get(Catalogue).spelled(path)
+        if entry is None:
+            raise Refused("No note is in a file of this path. Find it under Notes.", 404)
+        return redirect(_address(entry.note.id), 302)
+
+    # -- looking -------------------------------------------------------------------------------------
+
+    async def note(self, note_id: str) -> Response:
+        """A note, or an earlier version of it; a deleted one with what can be brought back."""
+        version = _number(request.args.get("version"))
+        if version is None and note_id not in self._console.parts.get(Catalogue):
+            return await self._missing(note_id)
+        read = await self._read(note_id, version)
+        note, kept = read.document.note, read.kept
+        around = await self._around(self._console.parts.get(Catalogue).get(note_id))
+        here, links_from = (
+            self._console.parts.get(Catalogue).get(note_id),
+            _number(request.args.get("links")) or 0,
+        )
+        browsing = self._console.parts.get(Browsing)
+        backlinks = None if here is None else await browsing.backlinks(here, links_from, BACKLINKS)
+        versions, no_history = await self._versions(note_id, _number(request.args.get("before")))
+        panels = await self._console.panels("note", read)
+        learned = panels.get("learned", ())
+        found = reasons(
+            note.id, learned, around["warnings"], versions["versions"], self._console.parts.clock()
+        )
+        return await self._console.show_within(
+            "note_page.html",
+            "beside",
+            BESIDE,
+            **around,
+            **panels,
+            backlinks=backlinks,
+            links_from=links_from,
+            note=note,
+            path_of_note=read.entry.path,
+            folders=folders_of(folder_of(read.entry.path)),
+            text=await self._shown(read),
+            facts=_facts(note, read.entry.namespace),
+            old=kept if kept is not None and kept.row.version != kept.current_version else None,
+            broken=await self._broken(read),
+            titles=self._ends(around["related"]),
+            versions=versions,
+            no_history=no_history,
+            reasons=found,
+        )
+
+    async def _around(self, entry: Entry | None) -> dict[str, Any]:
+        """What a note is linked with, what it rests on and what rests on it."""
+        if entry is None:
+            return {"related": None, "impact": None, "sources": (), "warnings": ()}
+        call, browsing, note_id = self._console.call, self._console.parts.get(Browsing), entry.note.id
+        return {
+            "related": await call("lithos_related", id=note_id),
+            "impact": await call("lithos_impact", id=note_id),
+            "sources": await browsing.sources(note_id),
+            "warnings": (await browsing.warnings([entry])).get(note_id, ()),
+        }
+
+    async def _read(self, note_id: str, version: int | None) -> ReadNote:
+        return await self._console.parts.get(Knowledge).read(
+            note_id=note_id, path=None, max_length=None, agent_id=self._console.agent, version=version
+        )
+
+    async def _shown(self, read: ReadNote) -> Shown:
+        """The part of the text that the address names: `from` a character, or `section`."""
+        text, path = read.content, read.entry.path
+        start = _number(request.args.get("from")) or 0
+        section = request.args.get("section", "")[:1_000]
+
+        def begin() -> Draft:
+            place = place_of(text, section) if section else None
+            return draft(text, path, start if place is None else place)
+
+        made = await self._reading.run(begin)
+        found = await self._resolve(made.parsed.targets)
+        return await self._reading.run(lambda: finish(text, path, made, found))
+
+    async def _resolve(self, targets: Sequence[str] | frozenset[str]) -> dict[str, str | None]:
+        graph = self._console.parts.get(Catalogue).graph
+        found: dict[str, str | None] = {}
+        async for some in slices(list(targets), 100):
+            found.update({target: graph.resolve(target) for target in some})
+        return found
+
+    async def _broken(self, read: ReadNote) -> list[str]:
+        """The targets of links that lead nowhere."""
+        targets = list(dict.fromkeys(link.target for link in read.links[:MOST_TARGETS]))
+        found = await self._resolve(targets)
+        files = self._console.parts.get(Catalogue).files
+        return [target for target in targets if found[target] is None and target not in files][: BESIDE[0]]
+
+    async def _versions(self, note_id: str, before: int | None = None) -> tuple[Mapping[str, Any], str]:
+        """The versions that are kept; without a history none, and why."""
+        try:
+            found = await self._console.call("lithos_history", id=note_id, limit=VERSIONS, before=before)
+        except Refused as refusal:
+            return {"versions": [], "total": 0}, refusal.message
+        return found, ""
+
+    def _ends(self, related: Mapping[str, Any] | None) -> dict[str, str | None]:
+        """Titles of the notes at the ends of typed edges."""
+        edges = related["edges"] if related is not None else {"outgoing": (), "incoming": ()}
+        ends = {edge["to_id"] for edge in edges["outgoing"]} | {edge["from_id"] for edge in edges["incoming"]}
+        return {one: self._console.parts.get(Catalogue).title(one) for one in ends}
+
+    async def _missing(self, note_id: str) -> Response:
+        """A deleted note, with its versions; else what to do about an id that no note has."""
+        versions, _ = await self._versions(note_id[:200])
+        if not versions["versions"]:
+            return await self._console.show("note_missing.html", 404, wanted=note_id)
+        return await self._console.show(
+            "note_deleted.html", id=note_id, versions=versions, last=versions["versions"][0]
+        )
+
+    async def diff(self, note_id: str) -> Response:
+        """What changed from one version to another; to the current one unless told otherwise."""
+        first, last = _number(request.args.get("from")), _number(request.args.get("to"))
+        row = _number(request.args.get("row"))
+        versions = await self._console.call("lithos_history", id=note_id, limit=VERSIONS)
+        if not versions["versions"]:
+            raise Refused("No version of this note is kept yet. Look again in a moment.", 404)
+        if last is None:
+            entry = self._console.parts.get(Catalogue).get(note_id)
+            last = entry.note.version if entry is not None else versions["versions"][0]["version"]
+        span = str(last) if first is None else f"{first}..{last}"
+        span = span if row is None else f"r{row}"
+        found = await self._console.call("lithos_history", id=note_id, diff=span)
+        return await self._console.show(
+            "note_diff.html",
+            id=note_id,
+            title=self._title(note_id, versions),
+            diff=await self._compare(found),
+            first=found["from"],
+            last=found["to"],
+            versions=versions,
+        )
+
+    async def _compare(self, found: Mapping[str, Any]) -> Difference:
+        return await self._reading.run(lambda: read_diff(found["diff"], is_cut=found["truncated"]))
+
+    def _title(self, note_id: str, versions: Mapping[str, Any]) -> str:
+        last = versions["versions"][0]["title"] if versions["versions"] else note_id
+        return self._console.parts.get(Catalogue).title(note_id) or last
+
+    # -- bringing back -------------------------------------------------------------------------------
+
+    async def restore(self, note_id: str) -> Response:
+        """What bringing a version back would do."""
+        version = _number(request.args.get("version"))
+        if version is None:
+            raise Refused("Say which version to bring back: choose one in the table of versions.")
+        entry = self._console.parts.get(Catalogue).get(note_id)
+        planned = await self._console.call(
+            "lithos_restore", id=note_id, version=version, agent=self._console.agent, dry_run=True
+        )
+        versions = await self._console.call("lithos_history", id=note_id, limit=VERSIONS)
+        current = entry.note.version if entry is not None else None
+        wanted = await self._console.call("lithos_history", id=note_id, limit=1, before=version + 1)
+        difference = None
+        if current is not None and current != version:
+            found = await self._console.call("lithos_history", id=note_id, diff=f"{current}..{version}")
+            difference = await self._compare(found)
+        return await self._console.show(
+            "note_restore.html",
+            id=note_id,
+            title=self._title(note_id, versions),
+            version=version,
+            wanted=wanted["versions"][0] if wanted["versions"] else None,
+            current=current,
+            planned=planned,
+            since=[row for row in versions["versions"] if row["version"] > version],
+            diff=difference,
+        )
+
+    async def do_restore(self, form: Form, note_id: str) -> str:
+        """Bring a version back under the person's name, unless the note was changed meanwhile."""
+        version = _number(form.get("version"))
+        if version is None:
+            raise Refused("Nothing was restored: the form names no version. Choose one in the table.")
+        again = f"{_address(note_id)}/restore?version={version}"
+        expected = _number(form.get("expected"))
+        entry = self._console.parts.get(Catalogue).get(note_id)
+        if (entry is None) != (expected is None):
+            now = "was deleted" if entry is None else "came back"
+            self._console.tell(
+                f"Nothing was restored: the note {now} meanwhile. This is what it would do now."
+            )
+            return again
+        try:
+            done = await self._console.call(
+                "lithos_restore",
+                id=note_id,
+                version=version,
+                agent=self._console.agent,
+                expected_version=expected,
+            )
+        except Refused as refusal:
+            if refusal.code != "version_conflict":
+                raise
+            self._console.tell(
+                "Nothing was restored: somebody changed the note meanwhile. "
+                "This is what restoring would do now."
+            )
+            return again
+        self._console.tell(
+            f"Version {version} is back as version {done['version']}, recorded as {self._console.agent}."
+        )
+        return _address(note_id)
+
+    # -- quarantine ----------------------------------------------------------------------------------
+
+    async def ask_standing(self, action: str, note_id: str) -> Response:
+        """What rests on a note, before it is quarantined (`quarantine`) or its quarantine ends (`clear`)."""
+        impact = await self._console.call("lithos_impact", id=note_id, action="preview")
+        entry = self._console.parts.get(Catalogue).get(note_id)
+        if entry is None:
+            raise DocNotFound("The note was deleted meanwhile. Look under Notes, Deleted.")
+        return await self._console.show(
+            "note_quarantine.html",
+            note=entry.note,
+            impact=impact,
+            is_clearing=action == "clear",
+            action=f"{_address(note_id)}/{action}",
+            cancel=_address(note_id),
+        )
+
+    async def change_standing(self, action: str, form: Form, note_id: str) -> str:
+        """Quarantine a note under the person's name, with tasks for what rests on it, or end that."""
+        told, more = "The quarantine has ended", dict[str, Any]()
+        if action == "quarantine":
+            reason = " ".join(form.get("reason", "").split())
+            if not reason:
+                raise Refused("Nothing was changed: the reason is blank. Say what is wrong with the note.")
+            more = {"reason": reason, "open_tasks": "open_tasks" in form}
+        done = await self._console.call(
+            "lithos_impact", id=note_id, action=action, agent=self._console.agent, **more
+        )
+        if action == "quarantine":
+            tasks = plural(len(done["task_ids"]), "task to verify again is", "tasks to verify again are")
+            told = "The note is quarantined" + (f", and {tasks} open" if done["task_ids"] else "")
+        self._console.tell(f"{told}; recorded as {self._console.agent}.")
+        return _address(note_id)
+
+
+def _address(note_id: str) -> str:
+    return f"/console/notes/{quote(note_id, safe='')}"
+
+
+def _number(given: str | None) -> int | None:
+    """A version or a place of an address or a form; None for anything else."""
+    return whole((given or "").strip(), 15)
+
+
+def _facts(note: Note, namespace: str) -> list[tuple[str, str]]:
+    """The frontmatter as texts, also what is not Lithos' own; without what the page shows elsewhere."""
+    own = [(key, value) for key, value in metadata_row(note, namespace).items() if key not in _TOLD]
+    some = [(key, value) for key, value in (*own, *note.extra.items()) if value not in (None, [], {}, "")]
+    return [(key, _text_of(value)) for key, value in some[:MOST_FACTS]]
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ", ".join(value[:MOST_FACTS])
+    return (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)[:LONGEST_FACT]
+    )
+
+
+@frozen
+class Reason:
+    """One cause; `kind` is `up`, `down` or `same`; it may lead somewhere, and have a time."""
+
+    text: str
+    kind: str = "down"
+    href: str = ""
+    at: str = ""
+
+
+def reasons(
+    note_id: str,
+    learned: Sequence[Reason],
+    warnings: Sequence[NoteWarning],
+    versions: Sequence[Mapping[str, Any]],
+    now: datetime,
+) -> list[Reason]:
+    """What raises or lowers a note in searches and retrievals, the gravest first."""
+    found = [*(_of_warning(warning) for warning in warnings), *learned]
+    found += _of_changes(note_id, versions, now)
+    return found
+
+
+def _of_warning(warning: NoteWarning) -> Reason:
+    is_other = warning.kind in ("suspect", "superseded", "contradicted")
+    return Reason(_WARNED[warning.kind], href=f"/console/notes/{warning.id}" if is_other else "")
+
+
+def _of_changes(note_id: str, versions: Sequence[Mapping[str, Any]], now: datetime) -> list[Reason]:
+    found: list[Reason] = []
+    for row in versions[:5]:
+        if now - parse_time(row["at"]) > RECENT or not set(row["changed"]) - _ENRICHED:
+            continue
+        changed = ", ".join(worded(key) for key in row["changed"][:6])
+        text = f"{agent_name(row['agent'])} changed {changed} (version {row['version']})" + (
+            "; searches match the new text." if _SEARCHED & set(row["changed"]) else "."
+        )
+        found.append(Reason(text, "same", f"/console/notes/{note_id}/diff?to={row['version']}", row["at"]))
+    return found

@@ -1,0 +1,168 @@
+"""What of a note's text one page shows: all of a short one, of a long one as much as a page holds.
+
+A page begins at a block and ends before one, at a heading where it can. What would become too much HTML (a
+thousand footnotes in ten lines) is shown in smaller parts. Everything here may take a tenth of a second: it
+is run in a worker thread, but for `resolve`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from attrs import frozen
+from markupsafe import Markup, escape
+
+from lithos.notes.console.markdown import Parsed, block_starts, parse_markdown
+
+#: Characters of a text that are shown at once.
+LONGEST: Final = 40_000
+#: Bytes of HTML of one text; a page has 200 kB with what stands around it.
+MOST_HTML: Final = 120_000
+#: Characters that are shown as they are written where even that becomes too much HTML.
+_SMALLEST: Final = 1_000
+#: Entries of an outline.
+MOST_HEADINGS: Final = 150
+#: Characters of a heading in an outline.
+LONGEST_HEADING: Final = 120
+#: Names of notes that are looked for in one part of a text.
+_HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+@frozen
+class Jump:
+    """An entry of the outline: where it leads, and whether that is on the page shown."""
+
+    level: int
+    text: str
+    href: str
+    is_here: bool = True
+
+
+@frozen
+class Draft:
+    """A part of a text, parsed; `start` and `end` count characters of the whole.
+
+    `finish` must be told the notes that `parsed.targets` mean.
+    """
+
+    parsed: Parsed
+    start: int
+    end: int
+
+
+@frozen
+class Shown:
+    """A part of a text as HTML, its outline, and where the parts before and after it begin, if any."""
+
+    html: Markup
+    outline: Sequence[Jump]
+    start: int
+    end: int
+    length: int
+    before: int | None
+    after: int | None
+    more_headings: int = 0
+
+
+def draft(text: str, path: str, start: int, most: int = LONGEST) -> Draft:
+    """Parse the part of a text that begins at a character, of at most so many characters."""
+    start = max(0, min(start, len(text)))
+    window = text[start : start + most]
+    if start + most < len(text):
+        window = window[: _end_of(window)]
+    return Draft(parse_markdown(window, path), start, start + len(window))
+
+
+def _end_of(window: str) -> int:
+    """Where a part ends: before its last heading in its second half, or before its last block."""
+    lines = [0, *(match.end() for match in re.finditer("\n", window))]
+    places = [(lines[line], is_heading) for line, is_heading in block_starts(window) if 0 < line < len(lines)]
+    headings = [place for place, is_heading in places if is_heading and place > len(window) / 2]
+    if headings:
+        return headings[-1]
+    blocks = [place for place, _ in places if place > len(window) / 4]
+    if blocks:
+        return blocks[-1]
+    return window.rfind("\n", len(window) // 2) + 1 or len(window)
+
+
+def finish(text: str, path: str, made: Draft, found: Mapping[str, str | None]) -> Shown:
+    """The HTML of a part; of less than was drafted where that would be too much."""
+    html, most = made.parsed.render(found), made.end - made.start
+    while len(html.encode()) > MOST_HTML:
+        most //= 2
+        if most < _SMALLEST:
+            return _plain(text, made.start)
+        made = draft(text, path, made.start, most)
+        html = made.parsed.render(found)
+    is_whole = made.start == 0 and made.end == len(text)
+    jumps = (
+        [Jump(entry.level, _brief(entry.text), f"#{entry.anchor}") for entry in made.parsed.outline]
+        if is_whole
+        else _outline_of(text, made.start, made.end)
+    )
+    return _shown(html, jumps, made.start, made.end, text)
+
+
+def _plain(text: str, start: int) -> Shown:
+    end = min(len(text), start + _SMALLEST)
+    html = Markup("<pre>{}</pre>").format(escape(text[start:end]))
+    return _shown(html, _outline_of(text, start, end), start, end, text)
+
+
+def _shown(html: Markup, jumps: Sequence[Jump], start: int, end: int, text: str) -> Shown:
+    headings = [place for place, _, _ in scan_headings(text)] if start else []
+    earlier = [place for place in headings if start - LONGEST <= place < start]
+    before = None if not start else earlier[0] if earlier else max(0, start - LONGEST)
+    return Shown(
+        html=html,
+        outline=jumps[:MOST_HEADINGS],
+        start=start,
+        end=end,
+        length=len(text),
+        before=before,
+        after=end if end < len(text) else None,
+        more_headings=max(0, len(jumps) - MOST_HEADINGS),
+    )
+
+
+def _outline_of(text: str, start: int, end: int) -> list[Jump]:
+    return [
+        Jump(level, _brief(name), f"?from={place}#text", start <= place < end)
+        for place, level, name in scan_headings(text)
+    ]
+
+
+def _brief(name: str) -> str:
+    plain = re.sub(r"\[\[([^\[\]|]*\|)?([^\[\]|]*)\]\]|[*`]", r"\2", name[: 4 * LONGEST_HEADING])
+    return plain[:LONGEST_HEADING] or "(untitled)"
+
+
+def scan_headings(text: str) -> list[tuple[int, int, str]]:
+    """The headings of a text that begin with `#`, outside fenced code: place, level and text of each."""
+    found: list[tuple[int, int, str]] = []
+    place, fence = 0, ""
+    for line in text.split("\n"):
+        if fence or line.lstrip(" ")[:1] in ("#", "`", "~"):
+            opening = _FENCE.match(line)
+            if fence:
+                if opening is not None and opening[1].startswith(fence) and not line.strip(" `~"):
+                    fence = ""
+            elif opening is not None:
+                fence = opening[1]
+            elif heading := _HEADING.match(line[:1_000]):
+                found.append((place, len(heading[1]), heading[2]))
+        place += len(line) + 1
+    return found
+
+
+def place_of(text: str, section: str) -> int | None:
+    """Where a section begins by its path (`Deploy > Rollback`), of which only the last name counts here."""
+    wanted = section.rpartition(">")[2].strip().casefold()
+    for place, _, name in scan_headings(text):
+        if name.casefold() == wanted:
+            return place
+    return None

@@ -1,0 +1,137 @@
+"""`/console/notes`: all notes by folder, tag, name and state, and those that are deleted.
+
+And `/console/find`: the notes that a person may mean who begins to type a name, for the quick switcher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from attrs import frozen
+from quart import Blueprint, Response, redirect, request
+
+from lithos.front.console.console import Console, Refused, given, given_offset
+from lithos.front.console.formats import folders_of, query_with
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.model.note import NOTE_TYPES, STATUSES
+from lithos.notes.service.browsing import SORTS, STATES, BrowseRequest, Browsing
+
+#: Notes of one page; of one whose titles and paths have a thousand characters each fewer.
+LIMITS: Final = (100, 50, 25, 12, 10)
+LIMIT: Final = LIMITS[0]
+#: Folders and tags that stand beside the list, and tags of one row.
+MOST_FOLDERS: Final = 100
+MOST_TAGS: Final = 60
+TAGS_OF_ROW: Final = 4
+#: Characters of a filter.
+LONGEST: Final = 1_000
+#: Notes that the switcher offers, and characters typed there.
+MOST_OFFERED: Final = 10
+LONGEST_TYPED: Final = 200
+
+
+def add_routes(console: Console, app: Blueprint) -> None:
+    """Add `/notes` and the list of the switcher."""
+    app.get("/notes")(BrowsePages(console).browse)
+    app.get("/find", endpoint="find")(Switcher(console).find)
+
+
+@frozen
+class BrowsePages:
+    """Lists of notes."""
+
+    _console: Console
+
+    async def browse(self) -> Response:
+        """Notes that pass the filters of the address, with the folders and tags among which to go on."""
+        if request.args.get("view") == "deleted":
+            return await self._deleted()
+        browsing = self._console.parts.get(Browsing)
+        wanted = _read_request()
+        page = await browsing.find(wanted)
+        parent = wanted.path_prefix.rpartition("/")[0]
+        folders = await browsing.folders(f"{parent}/" if parent else "")
+        is_unnamed = bool(wanted.q) and not any(_is_called(entry, wanted.q) for entry in page.entries)
+        near = await browsing.near(wanted.q) if is_unnamed and not page.total else ()
+        tags, tag_total = await browsing.tags(MOST_TAGS)
+        all_skipped = self._console.parts.get(Catalogue).skipped if wanted.status == "broken" else {}
+        # Conflict copies have a page of their own.
+        skipped = {path: each for path, each in all_skipped.items() if each.copy is None}
+        return await self._console.show_within(
+            "notes.html",
+            "limit",
+            LIMITS,
+            wanted=wanted,
+            page=page,
+            warnings=await browsing.warnings(page.entries),
+            tags_of_row=TAGS_OF_ROW,
+            all=len(self._console.parts.get(Catalogue)),
+            folders=folders[:MOST_FOLDERS],
+            more_folders=max(0, len(folders) - MOST_FOLDERS),
+            steps=folders_of(parent),
+            tags=tags,
+            tag_total=tag_total,
+            statuses=(*STATUSES, *STATES),
+            types=NOTE_TYPES,
+            sorts=tuple(SORTS),
+            is_filtered=wanted != BrowseRequest(offset=wanted.offset, sort=wanted.sort),
+            is_unnamed=is_unnamed,
+            near=near,
+            skipped=sorted(skipped.items())[:LIMIT],
+            skipped_total=len(skipped),
+        )
+
+    async def _deleted(self) -> Response:
+        offset, found, no_history = given_offset(), dict[str, Any](), ""
+        try:
+            found = await self._console.call("lithos_history", deleted=True, limit=LIMIT, offset=offset)
+        except Refused as refusal:
+            no_history = refusal.message
+        return await self._console.show(
+            "notes_deleted.html", found=found, offset=offset, limit=LIMIT, no_history=no_history
+        )
+
+
+def _read_request() -> BrowseRequest:
+    """The filters of the address; what is unknown among them counts as not given."""
+    tags = [
+        tag.strip().lstrip("#")
+        for value in request.args.getlist("tags")
+        for tag in value[:LONGEST].split(",")
+    ]
+
+    def one_of(name: str, choices: Collection[str], otherwise: str = "") -> str:
+        chosen = request.args.get(name, "")
+        return chosen if chosen in choices else otherwise
+
+    return BrowseRequest(
+        **{key: given(key, LONGEST) for key in ("path_prefix", "author", "namespace", "q")},
+        tags=tuple(tag for tag in tags if tag)[:20],
+        status=one_of("status", (*STATUSES, *STATES)),
+        note_type=one_of("note_type", NOTE_TYPES),
+        sort=one_of("sort", SORTS, next(iter(SORTS))),
+        limit=LIMIT,
+        offset=given_offset(),
+    )
+
+
+def _is_called(entry: Entry, name: str) -> bool:
+    stem = entry.path.rpartition("/")[2].removesuffix(".md")
+    return name.casefold() in {each.casefold() for each in (entry.note.title, stem, *entry.note.aliases)}
+
+
+@frozen
+class Switcher:
+    """Finds notes by the beginning of their names."""
+
+    _console: Console
+
+    async def find(self) -> Any:
+        """The nearest notes, as links."""
+        typed = " ".join(given("q", LONGEST_TYPED).split())
+        if "partial" not in request.args:
+            return redirect(f"/console/search{query_with({}, q=typed)}")
+        wanted = BrowseRequest(q=typed, sort="path", limit=MOST_OFFERED if typed else 0)
+        found = await self._console.parts.get(Browsing).find(wanted)
+        return await self._console.show("find.html", entries=found.entries)

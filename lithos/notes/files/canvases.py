@@ -1,0 +1,87 @@
+"""Canvases of the vault, whose links follow a note that moves (docs/spec/vault.md §3). Everything blocks.
+
+They are read when a note moves and not before, so that no other call pays for them. A canvas is exchanged as
+a note's file is: what another program saves meanwhile is kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+from functools import partial
+
+from attrs import frozen
+
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.values import OutsideKnowledge, Put
+from lithos.notes.links.canvas import LARGEST, SUFFIX, NoCanvas, read_canvas, relink_canvas
+from lithos.notes.links.edit import Relinking, relink_text
+from lithos.notes.links.links import scan_targets
+
+
+@frozen
+class CanvasLinks:
+    """A canvas: the files that its cards show, and the targets of the links in their texts.
+
+    One that cannot be read, and has the name of the note that moves, has none, and the `reason`.
+    """
+
+    path: str
+    files: frozenset[str] = frozenset()
+    targets: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def find_canvases(files: NoteFiles, paths: Iterable[str], names: Collection[str]) -> Iterator[CanvasLinks]:
+    """Those of the canvases among `paths` that may have links by one of these names, in order of paths."""
+    for path in sorted(each for each in paths if each.endswith(SUFFIX)):
+        if files.ignored and files.ignored.covers(path):
+            continue
+        try:
+            if os.path.getsize(os.path.join(files.root, path)) > LARGEST:
+                yield CanvasLinks(path, reason=f"it has more than {LARGEST} bytes")
+                continue
+            data = files.read(path).data
+        except (OSError, OutsideKnowledge):
+            continue  # it went meanwhile, or leads elsewhere: its links are not of this vault
+        if _may_name(data, names):
+            yield _links_of(path, data)
+
+
+def _may_name(data: bytes, names: Collection[str]) -> bool:
+    """Whether a canvas may have one of these names; one that writes characters by numbers may have each."""
+    if b"\\u" in data or b"%" in data or not all(map(str.isascii, names)):
+        return True
+    text = data.lower()
+    return any(name.lower().encode() in text for name in names)
+
+
+def _links_of(path: str, data: bytes) -> CanvasLinks:
+    try:
+        _, cards = read_canvas(data)
+    except NoCanvas as failure:
+        return CanvasLinks(path, reason=str(failure))
+    shown = frozenset(card.file.value for card in cards if card.file is not None)
+    texts = [card.text.value for card in cards if card.text is not None]
+    return CanvasLinks(path, shown, tuple(target for text in texts for target in scan_targets(text, path)))
+
+
+def rewrite_canvas(files: NoteFiles, path: str, moved: Relinking) -> bool:
+    """Have the links on the canvas at `path` follow a move; False where none has to.
+
+    Raises `NoCanvas`, `FileBusy`, `FileChanged`, `OutsideKnowledge`, and `OSError` as of a symbolic link.
+    """
+    if os.path.islink(os.path.join(files.root, path)):
+        raise NoCanvas("it is a symbolic link")
+    source = files.read_quiet(path)
+    data = relink_canvas(
+        source.data,
+        lambda shown: moved.new if moved.was_at(shown) else None,
+        partial(relink_text, path=path, moved=moved, is_file=files.is_file),
+    )
+    if data == source.data:
+        return False
+    (result,) = files.apply([Put(path, data, source.digest)])
+    if isinstance(result, Exception):
+        raise result
+    return True

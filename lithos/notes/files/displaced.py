@@ -1,0 +1,235 @@
+"""What `.lithos` keeps of changes: bytes that would otherwise be lost, and what is under way. All blocks.
+
+`displaced/` has a file with the bytes as another program saved them and, beside it, a `.json` that names the
+note. `moves/`, the journal of moves, has a file for each note that is being moved: written before the note's
+file is renamed and removed once all links to it are rewritten, so what a killed process began is finished at
+the next start. `merging-copy.json` is the same for the merge of a conflict copy.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import attrs
+from attrs import frozen
+
+from lithos.core.events import TOOL
+from lithos.core.times import format_time
+from lithos.notes.files.values import digest_of
+from lithos.notes.links.edit import Relinking
+from lithos.stores import replace_file, sync_folder
+from lithos.telemetry import get_logger
+
+Intent = TypeVar("Intent", bound="MoveIntent | CopyIntent")
+
+log = get_logger("lithos.moves")
+
+#: The name of a folder in `.lithos`.
+MOVES: Final = "moves"
+_FORMAT: Final = 1
+_NOT_FINISHED: Final = "move not finished"
+
+
+@frozen(kw_only=True)
+class MoveIntent:
+    """A move that has begun: of which note, by whom, and what is left to do.
+
+    `digest` is the hash of the note's bytes as it was moved, `identified` whether the file names its id,
+    `sources` are the ids of the notes with links that have to be rewritten, `canvases` the paths of such
+    canvases, `source` is that of the events. `approved_by`: the person who approved it.
+    """
+
+    id: str
+    agent: str
+    digest: str
+    identified: bool
+    relinking: Relinking
+    update_links: bool = True
+    sources: tuple[str, ...] = ()
+    source: str = TOOL
+    canvases: tuple[str, ...] = ()
+    approved_by: str | None = None
+
+
+@frozen(kw_only=True)
+class CopyIntent:
+    """The merge of a conflict copy that has begun: the note, the copy with its hash, and by whom.
+
+    `before` is the hash of the note's file and `version` its version before; `body` is the hash of the body
+    that it gets.
+    """
+
+    id: str
+    copy: str
+    digest: str
+    agent: str
+    before: str
+    version: int
+    body: str
+
+
+def _store(path: Path, intent: Any) -> None:
+    replace_file(path, json.dumps({"format": _FORMAT, **attrs.asdict(intent)}).encode())
+    sync_folder(path.parent)
+
+
+def _load(path: Path, kind: type[Intent], trouble: str) -> Intent | None:
+    """The intent in a file; one that cannot be read is set aside and logged as `trouble`."""
+    try:
+        known: Mapping[str, Any] = json.loads(path.read_bytes())
+        if known["format"] != _FORMAT:
+            raise ValueError(f"format {known['format']}")
+        # Older ones of moves do not say these.
+        known = {"source": TOOL, "canvases": (), "approved_by": None, **known}
+        fields = {each.name: known[each.name] for each in attrs.fields(kind)}
+        if kind is MoveIntent:
+            relinking = Relinking(**fields["relinking"])
+            fields |= {key: tuple(fields[key]) for key in ("sources", "canvases")} | {"relinking": relinking}
+        return kind(**fields)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as failure:
+        log.error(f"{trouble}: its record cannot be read", file=path.name, reason=str(failure))
+        with suppress(OSError):
+            path.rename(path.with_suffix(".unreadable"))
+        return None
+
+
+class Moves:
+    """The journal of moves within the vault: a folder of intents, one file a note."""
+
+    def __init__(self, private: Path) -> None:
+        self._folder = private / MOVES
+
+    def find(self, note_id: str) -> MoveIntent | None:
+        """The intent of a note."""
+        return _load(self._path(note_id), MoveIntent, _NOT_FINISHED)
+
+    def pending(self) -> list[MoveIntent]:
+        """All intents, the earliest first; what cannot be read is set aside and logged."""
+        paths = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+        return [intent for path in paths if (intent := _load(path, MoveIntent, _NOT_FINISHED)) is not None]
+
+    def write(self, intent: MoveIntent) -> None:
+        """Make an intent durable, in the place of an earlier one of the note. Raises `OSError`."""
+        if not self._folder.is_dir():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            sync_folder(self._folder.parent)
+        _store(self._path(intent.id), intent)
+
+    def remove(self, note_id: str) -> None:
+        """Remove an intent; none is fine. Raises `OSError`."""
+        with suppress(FileNotFoundError):
+            self._path(note_id).unlink()
+            sync_folder(self._folder)
+
+    def _path(self, note_id: str) -> Path:
+        return self._folder / f"{digest_of(note_id.encode('utf-8', 'surrogatepass'))}.json"
+
+
+class CopyMerges:
+    """The merge under way: one at a time."""
+
+    def __init__(self, private: Path) -> None:
+        self._path = private / "merging-copy.json"
+
+    def write(self, intent: CopyIntent) -> None:
+        """Make an intent durable. Raises `OSError`."""
+        _store(self._path, intent)
+
+    def remove(self) -> None:
+        """It is done, or given up. Raises `OSError`."""
+        self._path.unlink(missing_ok=True)
+        sync_folder(self._path.parent)
+
+    def pending(self) -> CopyIntent | None:
+        """What an earlier process began; what cannot be read is set aside and logged."""
+        return _load(self._path, CopyIntent, "merge not finished")
+
+
+#: The name of the folder in `.lithos`.
+DISPLACED: Final = "displaced"
+KEPT_FOR: Final = timedelta(days=7)
+KEPT_BYTES: Final = 100 * 1024 * 1024
+_STAMP: Final = "%Y%m%dT%H%M%S.%fZ"
+#: Characters of a note's name in that of its displaced bytes: at most 240 bytes.
+_NAME_LENGTH: Final = 60
+
+
+@frozen
+class DisplacedFile:
+    """One file in the folder, the path of its note in `knowledge/`, and when it was put there."""
+
+    path: Path
+    note: str
+    time: datetime
+    size: int
+
+    @property
+    def digest(self) -> str:
+        """The beginning of the hash of its bytes."""
+        return self.path.name.split("-")[1]
+
+
+class Displaced:
+    """The copies, with retention: the oldest goes when it is 7 days old or the folder exceeds 100 MB."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def save(self, note: str, data: bytes, now: datetime) -> Path:
+        """Store bytes durably; the same bytes of one note are stored once. Raises `OSError`."""
+        digest = digest_of(data)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        stem = note.rpartition("/")[2][:_NAME_LENGTH]
+        for known in self.folder.glob(f"*-{digest[:16]}-*.json"):
+            with suppress(OSError, ValueError):
+                if json.loads(known.read_bytes())["note"] == note:
+                    return known.with_name(known.name.removesuffix(".json"))
+        path = self.folder / f"{now.astimezone(UTC).strftime(_STAMP)}-{digest[:16]}-{stem}"
+        about = {"note": note, "time": format_time(now), "size": len(data), "digest": digest}
+        beside = json.dumps(about, ensure_ascii=False).encode()
+        for target, content in ((path, data), (path.with_name(f"{path.name}.json"), beside)):
+            replace_file(target, content, target.with_name(f".{target.name}.tmp"[:250]))
+        sync_folder(self.folder)
+        return path
+
+    def list(self) -> list[DisplacedFile]:
+        """The copies, oldest first."""
+        with suppress(OSError):  # a folder that cannot be read is reported by the check of the data directory
+            return sorted(self._find(), key=lambda file: file.time)
+        return []
+
+    def _find(self) -> Iterator[DisplacedFile]:
+        for path in self.folder.glob("*"):
+            if path.name.startswith(".") or path.name.endswith(".json"):
+                continue
+            with suppress(OSError, ValueError):
+                time = datetime.strptime(path.name.split("-")[0], _STAMP).replace(tzinfo=UTC)
+                yield DisplacedFile(path, _note_of(path), time, path.stat().st_size)
+
+    def prune(self, now: datetime) -> int:
+        """Apply the retention, oldest first; the newest never goes for its size. Returns how many went."""
+        files = self.list()
+        left = sum(file.size for file in files)
+        dropped = 0
+        for file in files:
+            if now - file.time <= KEPT_FOR and (left <= KEPT_BYTES or file is files[-1]):
+                break
+            with suppress(OSError):
+                file.path.unlink()
+                file.path.with_name(f"{file.path.name}.json").unlink(missing_ok=True)
+                dropped += 1
+            left -= file.size
+        return dropped
+
+
+def _note_of(path: Path) -> str:
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return str(json.loads(path.with_name(f"{path.name}.json").read_bytes())["note"])
+    return path.name.split("-", 2)[-1]

@@ -1,0 +1,172 @@
+"""Probe of a file system's capabilities against lost updates: they are tried out, not guessed."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Final
+
+from attrs import evolve, frozen
+
+from lithos.notes.files.system_calls import UNNAMED, UNSUPPORTED, SystemCalls
+from lithos.notes.files.values import temporary_name
+
+#: File systems on which a lease says nothing of writers elsewhere (`fuse`), or is refused for ever (`nfs`).
+_LEASES_LIE: Final = ("nfs", "fuse", "cifs", "smb", "9p", "virtiofs", "ceph", "afs", "lustre")
+#: File systems known to sync a file without a name, so that a sync of the folder is enough once it has one.
+#: No trial tells: btrfs answers such a sync and does nothing, as no name leads to the file.
+SYNCS_UNNAMED: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "tmpfs"})
+_MOUNTS: Final = "/proc/self/mountinfo"
+
+
+@frozen
+class Protection:
+    """What the folder of the notes can do: exchange two files, rename without overwriting, link, lease."""
+
+    exchange: bool
+    no_replace: bool
+    links: bool
+    leases: bool
+    #: Whether a file can be written and synced before it has a name.
+    unnamed: bool
+    #: Whether files can be exchanged with, and renamed to, the folder for private files.
+    reaches_place: bool = False
+
+    @property
+    def can_place(self) -> bool:
+        """Whether a name can be taken without overwriting; without that no note is written."""
+        return self.no_replace or self.links
+
+
+def probe_protection(calls: SystemCalls, folder: str, place: str | None = None) -> Protection:
+    """Probe with two temporary files, in the folder for private files if there is such a `place`.
+
+    It may be on another volume, which only a trial tells: a bind mount has the same device, a subvolume
+    another one. So a file of the folder of the notes is tried with it: one without a name if it can be.
+    Raises `OSError` if the folder of the notes cannot be written.
+    """
+    if place is not None:
+        with suppress(OSError):  # what is wrong with the folder of the notes is told without it
+            return evolve(_probe(calls, folder, place), reaches_place=True)
+    return _probe(calls, folder, folder)
+
+
+def _probe(calls: SystemCalls, folder: str, place: str) -> Protection:
+    with _file(calls, place) as one, ExitStack() as opened:
+        unnamed = file_system_of(folder) in SYNCS_UNNAMED and _can_be_unnamed(calls, folder, one)
+        beside = place if unnamed else folder
+        other = opened.enter_context(_file(calls, beside))
+        exchange = _works(lambda: calls.exchange(one, other))
+        fresh = temporary_name(calls, beside)
+        no_replace = _works(lambda: calls.rename_new(one, fresh)) and not _overwrites(calls, fresh, other)
+        with suppress(FileNotFoundError):
+            calls.rename(fresh, one)
+        links = _works(lambda: calls.link(one, fresh))
+        with suppress(FileNotFoundError):
+            calls.unlink(fresh)
+        leases = remote_file_system(folder) is None and _can_lease(calls, one)
+    return Protection(exchange=exchange, no_replace=no_replace, links=links, leases=leases, unnamed=unnamed)
+
+
+@contextmanager
+def _file(calls: SystemCalls, folder: str) -> Iterator[str]:
+    path = temporary_name(calls, folder)
+    calls.close(calls.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    try:
+        yield path
+    finally:
+        with suppress(FileNotFoundError):
+            calls.unlink(path)
+
+
+def _can_be_unnamed(calls: SystemCalls, folder: str, named: str) -> bool:
+    """Whether a file of this folder can get a name beside that file, and then has the mode of a named one."""
+    place = os.path.dirname(named)
+    path = temporary_name(calls, place)
+    try:
+        _name_later(calls, folder, path)
+        mode = _name_later(calls, place, path)
+    except OSError as failure:
+        if failure.errno in UNSUPPORTED or failure.errno in (errno.EISDIR, errno.ENOENT, errno.EMLINK):
+            return False  # ENOENT: without /proc
+        raise
+    return mode == calls.lstat(named).st_mode  # before Linux 6.0 the umask may be ignored
+
+
+def _name_later(calls: SystemCalls, folder: str, path: str) -> int:
+    """Make a file, then give it a name and take it away; its mode."""
+    descriptor = calls.open(folder, UNNAMED)
+    try:
+        calls.link_unnamed(descriptor, path)
+        calls.unlink(path)
+        return calls.fstat(descriptor).st_mode
+    finally:
+        calls.close(descriptor)
+
+
+def _works(call: Callable[[], None]) -> bool:
+    try:
+        call()
+    except OSError as failure:
+        if failure.errno in UNSUPPORTED or failure.errno == errno.EMLINK:
+            return False
+        raise
+    return True
+
+
+def _overwrites(calls: SystemCalls, source: str, target: str) -> bool:
+    """Some file systems ignore flags that they do not know."""
+    try:
+        calls.rename_new(source, target)
+    except FileExistsError:
+        return False
+    calls.rename(target, source)
+    return True
+
+
+def _can_lease(calls: SystemCalls, path: str) -> bool:
+    """A lease that works is granted on a file nobody else has, and refused while we write it ourselves."""
+    reading = calls.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        calls.lease(reading)
+        calls.end_lease(reading)
+        writing = calls.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        try:
+            calls.lease(reading)
+        except BlockingIOError:
+            return True
+        finally:
+            calls.close(writing)
+    except OSError:
+        return False
+    finally:
+        calls.close(reading)
+    return False
+
+
+def remote_file_system(folder: str) -> str | None:
+    """The type of a file system that others than this machine may change; None for a local or unknown one."""
+    kind = file_system_of(folder)
+    return kind if kind is not None and kind.startswith(_LEASES_LIE) else None
+
+
+def file_system_of(folder: str) -> str | None:
+    """The type of the file system, as `ext4`; None where the system does not tell."""
+    place = os.path.realpath(folder)
+    try:
+        with open(_MOUNTS, encoding="utf-8", errors="replace") as mounts:
+            lines = mounts.read().splitlines()
+    except OSError:
+        return None
+    found: tuple[int, str] | None = None
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        fields, kinds = before.split(" "), after.split(" ")
+        if len(fields) < 5 or not kinds[0]:
+            continue
+        point = fields[4].replace("\\040", " ").rstrip("/")
+        if (place == point or place.startswith(point + "/")) and (found is None or len(point) >= found[0]):
+            found = len(point), kinds[0]
+    return found[1] if found else None

@@ -1,0 +1,137 @@
+"""Directory walk: the note files of a folder as they are on disk now, and which are none. It blocks.
+
+Dot-names are ignored, as is what a symlink reaches outside the folder. A folder that symlinks lead to
+is visited once, by its own name if it has one here, so loops end. Polling walks through all notes every
+second, so the loop does as little as possible.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+
+from attrs import define, field
+
+from lithos.notes.model.ignored import Ignored
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.vault")
+
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+#: The folder is gone, closed to us, or something else by now: what is in it is not there.
+_NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP}
+
+
+@define
+class _Walk:
+    """Where a walk has been, and the symlinked folders it has still to follow, as (prefix, target)."""
+
+    root: str
+    ignored: Ignored
+    seen: set[str] = field(factory=set)
+    linked: list[tuple[str, str]] = field(factory=list)
+
+
+def walk_notes(root: str, ignored: Ignored) -> Iterator[tuple[str, os.stat_result]]:
+    """Every `.md` file by path relative to `root`, with `/`, in no order; `root` is a real path.
+
+    What is `ignored` is left out.
+
+    Raises `OSError` when a folder cannot be listed although it is there.
+    """
+    walk = _Walk(root, ignored)
+    yield from _walk_below(walk, root, "")
+    while walk.linked:
+        prefix, target = min(walk.linked)
+        walk.linked.remove((prefix, target))
+        yield from _walk_below(walk, target, prefix)
+
+
+def is_inside(real: str, root: str) -> bool:
+    """True for real paths at or below the real path `root`."""
+    return real.startswith(root + os.sep) or real == root
+
+
+def resolve_below(root: str, path: str) -> str:
+    """What `os.path.realpath` makes of a path below a real folder, by as few system calls as there are names.
+
+    Each is a hand-over of the interpreter, for which a thread waits beside a busy event loop.
+    """
+    target, names = root, path.split("/")
+    if not {"", os.curdir, os.pardir}.intersection(names):
+        for number, name in enumerate(names):
+            target = f"{target}{os.sep}{name}"
+            try:
+                if stat.S_ISLNK(os.lstat(target).st_mode):
+                    break
+            except OSError:  # what is not there leads nowhere else
+                return os.sep.join([target, *names[number + 1 :]])
+        else:
+            return target
+    return os.path.realpath(os.path.join(root, path))
+
+
+def is_text(name: str) -> bool:
+    """False for names that are no UTF-8."""
+    return name.isascii() or not any("\udc80" <= character <= "\udcff" for character in name)
+
+
+def _walk_below(walk: _Walk, top: str, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
+    folders = [(top, prefix)]
+    while folders:
+        folder, prefix = folders.pop()
+        if folder in walk.seen or (prefix and walk.ignored.covers_folder(prefix)):
+            continue
+        walk.seen.add(folder)
+        try:
+            descriptor = os.open(folder, _OPEN)
+        except OSError as failure:
+            if failure.errno in _NOT_THERE:
+                continue
+            raise
+        try:
+            if walk.ignored:
+                for path, status in _look_into(walk, descriptor, folder, prefix, folders):
+                    if not walk.ignored.covers(path):
+                        yield path, status
+            else:
+                yield from _look_into(walk, descriptor, folder, prefix, folders)
+        finally:
+            os.close(descriptor)
+
+
+def _look_into(
+    walk: _Walk, descriptor: int, folder: str, prefix: str, folders: list[tuple[str, str]]
+) -> Iterator[tuple[str, os.stat_result]]:
+    """The notes right in an open folder; folders in it are added to `folders` or to the linked ones."""
+    with os.scandir(descriptor) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.startswith(".") or not is_text(name):
+                continue
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append((f"{folder}/{name}", f"{prefix}{name}/"))
+                elif entry.is_symlink():
+                    status = _follow(walk, entry, folder, prefix)
+                    if status is not None and stat.S_ISREG(status.st_mode):
+                        yield prefix + name, status
+                elif name.endswith(".md"):
+                    status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode):
+                        yield prefix + name, status
+            except OSError:
+                continue  # vanished or unreadable between the listing and the look: not there
+
+
+def _follow(walk: _Walk, entry: os.DirEntry[str], folder: str, prefix: str) -> os.stat_result | None:
+    """Resolve a symlinked note; a symlinked folder is queued for later."""
+    real = os.path.realpath(f"{folder}/{entry.name}")
+    if not is_inside(real, walk.root):
+        return None
+    if entry.is_dir():
+        walk.linked.append((f"{prefix}{entry.name}/", real))
+        return None
+    return entry.stat() if entry.name.endswith(".md") else None

@@ -1,0 +1,158 @@
+"""Settings of Obsidian and its plugins: which files are not notes, because they are templates or hidden.
+
+The settings belong to another program: a file that is missing, broken or too large is logged and left out.
+Each plugin has a file with keys of its own. A value that is not a path in the vault is left out, and so is
+one that names the vault itself: then every note would be a template.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import define, field
+
+from lithos.notes.model.ignored import Ignored, read_filters
+from lithos.stores import open_regular
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.vault")
+
+#: The folder of the settings.
+FOLDER: Final = ".obsidian"
+#: Bytes of a settings file that is still read.
+LARGEST: Final = 1_000_000
+#: Characters of a path, templates of one vault, and levels of choices within choices.
+LONGEST: Final = 1_000
+MOST: Final = 500
+_DEEPEST: Final = 5
+#: What has the templates where no setting of Obsidian's own plugin names a folder.
+USUAL: Final = "templates"
+
+#: Settings files below `.obsidian`, and the keys of a folder of templates in each.
+_FOLDERS: Final = {
+    "templates.json": ("folder",),
+    "plugins/templater-obsidian/data.json": ("templates_folder", "template_folder"),
+    "plugins/quickadd/data.json": ("templateFolderPath",),
+}
+#: The same of single templates, and of lists of these: texts, or objects that have such a key.
+_FILES: Final = {
+    "daily-notes.json": ("template",),
+    "zk-prefixer.json": ("template",),
+    "plugins/calendar/data.json": ("weeklyNoteTemplate",),
+    "plugins/periodic-notes/data.json": ("daily", "weekly", "monthly", "quarterly", "yearly"),
+    "plugins/templater-obsidian/data.json": (
+        "folder_templates", "file_templates", "startup_templates", "enabled_templates_hotkeys",
+    ),
+    "plugins/quickadd/data.json": ("choices",),
+}  # fmt: skip
+_HIDDEN: Final = "app.json"
+_NAMED: Final = ("template", "templatePath", "choices")
+
+
+def template_prefixes(read: Callable[[str], Any]) -> list[str]:
+    """The beginnings of the paths of all templates; `read` gives a parsed settings file by name, or None."""
+    found = {name: read(name) for name in {**_FOLDERS, **_FILES}}
+    settings = {name: value for name, value in found.items() if isinstance(value, Mapping)}
+    folders = {
+        name: [path for key in keys if (path := _clean(settings.get(name, {}).get(key)))]
+        for name, keys in _FOLDERS.items()
+    }
+    places = [f"{path}/" for paths in folders.values() for path in paths]
+    if not folders["templates.json"]:
+        places.append(f"{USUAL}/")
+    for name, keys in _FILES.items():
+        places += (_as_file(path) for key in keys for path in _paths(settings.get(name, {}).get(key), 0))
+    return list(dict.fromkeys(places))[:MOST]
+
+
+def _paths(value: Any, depth: int) -> Iterator[str]:
+    """The paths of templates in a value: a text, an object that names one, or a list of such."""
+    if isinstance(value, str):
+        if path := _clean(value):
+            yield path
+    elif isinstance(value, Mapping):
+        for key in _NAMED:
+            yield from _paths(value.get(key), depth)
+    elif isinstance(value, list) and depth < _DEEPEST:
+        for each in value[:MOST]:
+            yield from _paths(each, depth + 1)
+
+
+def _clean(value: Any) -> str:
+    """A path in the vault without slashes around it; empty for what is none."""
+    if not isinstance(value, str) or len(value) > LONGEST:
+        return ""
+    parts = [part for part in value.strip().split("/") if part not in ("", ".")]
+    return "" if ".." in parts else "/".join(parts)
+
+
+def _as_file(path: str) -> str:
+    """The file that a setting means, which may leave out `.md`."""
+    return path if path.casefold().endswith((".md", ".canvas")) else f"{path}.md"
+
+
+@define
+class VaultSettings:
+    """What the settings of a vault say is not a note, and whether they changed since they were read."""
+
+    vault: Path
+    #: Patterns of the configuration, which replace the folders of templates.
+    globs: Iterable[str] | None = None
+    _seen: tuple[object, ...] = field(default=(), init=False)
+    _is_broken: bool = field(default=False, init=False)
+
+    def read(self) -> Ignored:
+        """What is not a note now. Blocks."""
+        self._seen, self._is_broken = self._stamps(), False
+        filters, complaints = read_filters(self._parsed(_HIDDEN, {}))
+        for complaint in complaints:
+            log.warning("setting of Obsidian not used", file=str(self._file(_HIDDEN)), reason=complaint)
+        if self.globs is not None:
+            return Ignored.of(self.globs, filters)
+        return Ignored.of((), filters, template_prefixes(lambda name: self._parsed(name, None)))
+
+    def read_again(self) -> Ignored | None:
+        """The same if a settings file changed since; None otherwise, and while one is broken. Blocks."""
+        if self._stamps() == self._seen:
+            return None
+        found = self.read()
+        return None if self._is_broken else found
+
+    def _file(self, name: str) -> Path:
+        return self.vault / FOLDER / name
+
+    def _stamps(self) -> tuple[object, ...]:
+        return tuple(_stamp(self._file(name)) for name in (_HIDDEN, *{**_FOLDERS, **_FILES}))
+
+    def _parsed(self, name: str, otherwise: Any) -> Any:
+        """The parsed file, or `otherwise`."""
+        path = self._file(name)
+        try:
+            with open_regular(path) as file:
+                data = file.read(LARGEST + 1)
+            if len(data) > LARGEST:
+                raise ValueError(f"it is not a file of at most {LARGEST} bytes")
+            return json.loads(data)
+        except (FileNotFoundError, NotADirectoryError):
+            return otherwise
+        except (OSError, ValueError, RecursionError) as failure:
+            self._is_broken = True
+            log.warning("settings of Obsidian not used", file=str(path), reason=str(failure))
+            return otherwise
+
+
+def _stamp(path: Path) -> object:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def read_ignored(vault: Path, globs: Iterable[str] | None) -> Ignored:
+    """What is not a note in a vault; `globs` None: the templates, as Obsidian and its plugins know them."""
+    return VaultSettings(vault, globs).read()

@@ -1,0 +1,561 @@
+"""Parsing and rendering of note files: bytes to `Document` and back (docs/spec/notes.md §2 to §5).
+
+Reading is tolerant and never fails for odd values; only files that are no text or no YAML are
+unreadable, and where the style serves a broken frontmatter, only those that are no text. Writing keeps
+what is unknown byte for byte; the result is read back before anyone may store it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from operator import attrgetter
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+import yaml
+from attrs import evolve, frozen
+from attrs import fields as fields_of
+
+from lithos.core.errors import InvalidInput
+from lithos.core.ids import is_id
+from lithos.core.limits import cut_extra
+from lithos.core.notes.layout import (
+    FRONTMATTER,
+    Heading,
+    Layout,
+    read_layout,
+    tail_of,
+    trim_content,
+    unify_breaks,
+)
+from lithos.core.notes.style import PLAIN, VaultStyle
+from lithos.core.notes.yaml_edit import Changes, apply_changes
+from lithos.core.notes.yaml_nodes import UnreadableNote, YamlMapping, write_entry
+from lithos.core.text.analysis import normalise
+from lithos.core.text.markdown import clean_title, has_conflict_markers, scan_tags
+from lithos.notes.format.healing import (
+    clean_items,
+    clean_sources,
+    normalise_note,
+    older_source,
+    written_values,
+)
+from lithos.notes.format.owned_keys import NO_KEYS, PREFIX, PREFIXED, OwnedKeys, means_something, read_owned
+from lithos.notes.model.note import OWNED_KEYS, Document, Note
+
+_PATH_NAMESPACE: Final = uuid.UUID("f4e237e9-7591-52a3-b80b-91916f8d138c")
+_OWNED: Final = frozenset(OWNED_KEYS)
+# Their defaults come from outside the file, so an unusable value is replaced at the first update.
+_DEFAULT_FROM_FILE: Final = frozenset(("id", "created_at", "updated_at"))
+#: Characters of a reason, which may quote the file.
+_LONGEST_REASON: Final = 1_000
+#: A key with names, and its value: the rest of the line, and the indented lines and items after it.
+_NAMES: Final = re.compile(r"^(title|alias|aliases):[ \t]*([^\r\n]*)(?:\r?\n[ \t-][^\r\n]*)*", re.MULTILINE)
+#: All that an update adds to a note of somebody else besides what the call changed, under a minimal style:
+#: by it the note is known when a person moves and changes the file at once.
+_ADDED: Final = frozenset(("id",))
+#: What changes with every update; where a note of somebody else does not say it Lithos keeps it elsewhere.
+_STAMPS: Final = ("version", "updated_at")
+#: What a new note has under a minimal style, besides what was given.
+_CREATED: Final = _ADDED | {"author", "created_at", *_STAMPS}
+_DEFAULTS: Final = written_values(Note(id="", title=""))
+#: Every value of a note but `extra`, whose numbers are compared more closely.
+_BUT_EXTRA: Final = attrgetter(*(each.name for each in fields_of(Note) if each.name != "extra"))
+#: By these a note that Lithos made is known among those that it manages.
+_SIGNATURE: Final = frozenset(("author", "created_at"))
+
+
+@frozen(kw_only=True)
+class Rewritten:
+    """The bytes of a changed file, what they read as, and whether they name the id and the version.
+
+    The document has the version and the time of update that were wanted, also where the file does not say
+    them.
+    """
+
+    data: bytes
+    document: Document
+    identified: bool
+    says_version: bool
+
+
+@frozen(kw_only=True)
+class Reading:
+    """A parsed file: the document and what an edit needs to know of its source."""
+
+    layout: Layout
+    mapping: YamlMapping
+    nodes: Mapping[str, yaml.Node]
+    owned: OwnedKeys
+    document: Document
+    path: str
+    modified_at: datetime
+    style: VaultStyle
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether the file itself names its id."""
+        return "id" in self.owned.values
+
+    @property
+    def says_version(self) -> bool:
+        """Whether the file itself says its version, or would from the next update on."""
+        return not self.style.minimal_frontmatter or "version" in self.owned.said
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether those who change it are to be written down; a minimal style spares the notes of others."""
+        is_own = self.owned.is_managed and self.owned.said >= _SIGNATURE
+        return not self.style.minimal_frontmatter or is_own
+
+    @property
+    def title_heading(self) -> Heading | None:
+        """Where the leading H1 is, if it is the title."""
+        return None if self.layout.keeps_heading else self.layout.heading
+
+    def heading_for(self, title: str) -> str:
+        """What an H1 with this title says; one that says it already stays as it is written."""
+        found = self.title_heading
+        if found is None or title != self.document.note.title:
+            return title
+        return self.layout.text[found.start : found.end]
+
+    def rewritten(self, new: Document, *, replace_body: bool) -> Rewritten:
+        """The file changed to say `new`, as `rewrite_document` does; it must not be a broken one."""
+        given = unify_breaks(new.content, self.layout.newline) if replace_body else self.document.content
+        expected = _expected(new.note, trim_content(given), self.style)
+        if replace_body:
+            body = _replaced_body(self, expected.note.title, given)
+        else:
+            body = _kept_body(self, expected.note.title)
+        return self.updated(
+            expected.note, body, lambda new, note: _same(new.document, evolve(expected, note=note))
+        )
+
+    def updated(self, wanted: Note, body: str, is_right: Callable[[Reading, Note], bool]) -> Rewritten:
+        """The file as the next version of the note, with this body.
+
+        `is_right` compares what the new file reads as with the values that it has to say. Raises
+        `UnreadableNote`.
+        """
+        changes = _changes(self, wanted)
+        said = self._as_said(wanted, changes)
+        data, new = self.edited(changes, body, lambda new: is_right(new, said))
+        known = {key: getattr(wanted, key) for key in _STAMPS}
+        document = evolve(new.document, note=evolve(new.document.note, **known))
+        return Rewritten(
+            data=data, document=document, identified=new.is_identified, says_version=new.says_version
+        )
+
+    def _as_said(self, wanted: Note, changes: Changes) -> Note:
+        """What a file with these changes says of the note: what Lithos keeps elsewhere stays as it was."""
+        written = changes.values.keys()
+        kept = {
+            key: getattr(self.document.note, key)
+            for key in _STAMPS
+            if PREFIX + key not in written and (key not in written or key in wanted.extra)
+        }
+        return evolve(wanted, **kept) if self.style.minimal_frontmatter else wanted
+
+    def edited(
+        self, changes: Changes, body: str, is_right: Callable[[Reading], bool]
+    ) -> tuple[bytes, Reading]:
+        """The file with this body and changed frontmatter: the gentlest edit that reads back right.
+
+        Also what it reads as. Raises `UnreadableNote` where no edit does.
+        """
+        values, strict = self.mapping.values, evolve(self.style, serves_broken=False)
+
+        def read_item(key: str, node: yaml.Node) -> Any:
+            is_owned = key in PREFIXED or (key in _OWNED and key not in self.owned.foreign)
+            return values.text(node) if is_owned else values.value(node)
+
+        for head in apply_changes(self.mapping, changes, self.layout.newline, read_item):
+            data = _encode(_assemble(self.layout, head, body))
+            with suppress(UnreadableNote):
+                new = open_document(data, self.path, self.modified_at, None, strict)
+                if is_right(new):
+                    return data, new
+        raise UnreadableNote(
+            "the frontmatter cannot be edited without changing what it says; write it as plain `key: value` "
+            "lines"
+        )
+
+
+def derive_id(path: str, number: int = 1) -> str:
+    """The id of a file without one: UUIDv5 of `path`, relative to the notes folder, POSIX separators.
+
+    A later file in the place of one that moved away with its id has `number` 2 and so on: after the path
+    and a NUL, which no path has.
+    """
+    name = path if number == 1 else f"{path}\0{number}"
+    return str(uuid.uuid5(_PATH_NAMESPACE, normalise("NFC", name)))
+
+
+def parse_document(
+    data: bytes,
+    path: str,
+    modified_at: datetime,
+    stand_in: str | None = None,
+    style: VaultStyle = PLAIN,
+) -> Document:
+    """Read a note file; `path` and `modified_at` (aware) stand in where the file names no id, title or times.
+
+    `stand_in` is the id of a file without one that its path does not give. Raises `UnreadableNote` for
+    binary data, anything but UTF-8, and, unless the style serves it, a frontmatter that is malformed or no
+    mapping: such a note has a `frontmatter_error`.
+    """
+    return open_document(data, path, modified_at, stand_in, style).document
+
+
+def parse_identified(
+    data: bytes, path: str, modified_at: datetime, stand_in: str | None = None, style: VaultStyle = PLAIN
+) -> tuple[Document, bool]:
+    """The same, and whether the file itself names its id."""
+    reading = open_document(data, path, modified_at, stand_in, style)
+    return reading.document, reading.is_identified
+
+
+def given_keys(data: bytes, style: VaultStyle = PLAIN) -> frozenset[str]:
+    """The owned keys of which the file itself gives a usable value; raises as `parse_document` does.
+
+    Under a minimal style only those that an update would keep up to date.
+    """
+    mapping: YamlMapping = FRONTMATTER.load(read_layout(data).yaml)
+    owned = read_owned(mapping.nodes, mapping.values, minimal=style.minimal_frontmatter)
+    return owned.said if style.minimal_frontmatter else frozenset(owned.values)
+
+
+def render_document(document: Document, path: str = "", style: VaultStyle = PLAIN) -> bytes:
+    """A new file: the keys of the style, blank line, H1 where titles are headings, content.
+
+    Raises `UnreadableNote` when no such file would read back
+    as `document`.
+    """
+    expected = _expected(document.note, trim_content(document.content), style)
+    note = expected.note
+    values = {**_new_values(note, path, style), **note.extra}
+    if not is_id(note.id):
+        values = {PREFIX + "id" if key == "id" else key: value for key, value in values.items()}
+    head = "".join(write_entry(key, value, "", "\n") for key, value in values.items())
+    title = None if style.is_foreign else note.title
+    body = _with_tail(_body(title, expected.content), tail_of(document.content), "\n")
+    data = _encode(f"---\n{head}---\n{body}")
+    if not _same(parse_document(data, path, note.updated_at, style=style), expected):
+        raise UnreadableNote("the note would not read back as it was given; simplify its metadata")
+    return data
+
+
+def rewrite_document(
+    data: bytes,
+    path: str,
+    modified_at: datetime,
+    new: Document,
+    *,
+    replace_body: bool,
+    stand_in: str | None = None,
+    style: VaultStyle = PLAIN,
+) -> bytes:
+    """`data` changed to say `new`, touching only the text of what differs.
+
+    With `replace_body` the body becomes title, where that is a heading, and content in the file's line
+    breaks; without it every byte after the frontmatter stays, except the text of a leading H1 when the
+    title changed. Tags of the text are not written.
+    Raises `UnreadableNote` when `data` is unreadable or no edit would read back as `new`.
+    """
+    old = open_document(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
+    return old.rewritten(new, replace_body=replace_body).data
+
+
+def edit_document(
+    data: bytes,
+    path: str,
+    modified_at: datetime,
+    decide: Callable[[Document, bool], Note],
+    body: str,
+    stand_in: str | None = None,
+    style: VaultStyle = PLAIN,
+) -> Rewritten:
+    """`data` with another body, character by character, as the next version of the note.
+
+    `decide` makes the values of the new note of the old one and `Reading.is_signed`. Raises `UnreadableNote`
+    when `data` is unreadable or no edit would read back as these values, and `InvalidInput` for a body that
+    begins with another title.
+    """
+    old = open_document(data, path, modified_at, stand_in, style)
+    wanted = normalise_note(decide(old.document, old.is_signed))
+
+    def is_right(new: Reading, said: Note) -> bool:
+        document = new.document
+        if document.note.title != wanted.title:
+            raise InvalidInput(
+                f"The body would begin with the heading {document.note.title[:200]!r}, which would be read "
+                "as the note's title. Begin with another text, or with a heading of a lower level."
+            )
+        expected = _expected(said, document.content, style)
+        return new.layout.text.endswith(body) and _same(document, expected)
+
+    return old.updated(wanted, body, is_right)
+
+
+def amend_document(
+    data: bytes,
+    path: str,
+    modified_at: datetime,
+    values: Mapping[str, Any],
+    stand_in: str | None = None,
+    style: VaultStyle = PLAIN,
+) -> bytes:
+    """`data` with other values of some owned keys; no other byte changes, no other key is added.
+
+    `values` are fields of `Note`. Raises `UnreadableNote` when `data` is unreadable or no edit would read
+    back right.
+    """
+    old = open_document(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
+    fields = dict(values)
+    if "id" in values:  # its own id was no source of it, but that of another note is
+        fields["derived_from_ids"] = clean_sources(old.owned.values.get("derived_from_ids", ()), values["id"])
+    expected = evolve(old.document, note=evolve(old.document.note, **fields))
+    written = written_values(expected.note)
+    wanted = {key: written[key] for key in values}
+    names = old.owned.names(wanted, expected.note.extra, minimal=style.minimal_frontmatter)
+    changes = Changes(values={names[key]: value for key, value in wanted.items()}, removed=frozenset())
+    return old.edited(changes, old.layout.body, lambda new: _same(new.document, expected))[0]
+
+
+def adopt_document(
+    data: bytes,
+    path: str,
+    modified_at: datetime,
+    decide: Callable[[Document, frozenset[str]], tuple[Note, frozenset[str]]],
+    style: VaultStyle = PLAIN,
+) -> tuple[bytes, Document, bool]:
+    """`data` of somebody else with further values in its frontmatter; every other byte stays.
+
+    `decide` gets what the file says and the owned keys of which it gives a usable value; it returns the note
+    as it shall be, and the owned keys to write. Returns the bytes, what they read as, and whether
+    they name the id. Raises `UnreadableNote` when `data` is unreadable or no edit would read
+    back right.
+    """
+    old = open_document(data, path, modified_at, None, evolve(style, serves_broken=False))
+    wanted, keys = decide(old.document, frozenset(old.owned.values))
+    expected = evolve(old.document, note=wanted)
+    extra = _changes_of_extra(old, wanted)
+    owned = {key: value for key, value in written_values(wanted).items() if key in keys}
+    names = old.owned.names(owned, wanted.extra, minimal=style.minimal_frontmatter)
+    named = {names[key]: value for key, value in owned.items()}
+    changes = evolve(extra, values={**named, **extra.values})
+    data, new = old.edited(changes, old.layout.body, lambda new: _same(new.document, expected))
+    return data, new.document, new.is_identified
+
+
+def _expected(note: Note, content: str, style: VaultStyle) -> Document:
+    """What a file with these values and this content reads back as."""
+    return Document(note=evolve(normalise_note(note), **told_by(content, style)), content=content)
+
+
+def told_by(content: str, style: VaultStyle) -> dict[str, Any]:
+    """The fields of a note that its text tells: its `inline_tags`, and whether it has conflict markers."""
+    tags = scan_tags(content) if style.is_foreign else ()
+    return {"inline_tags": tags, "has_conflict_markers": has_conflict_markers(content)}
+
+
+def open_document(
+    data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle
+) -> Reading:
+    """The file as read, to be rewritten: parsed once for both. Raises as `parse_document` does."""
+    layout = read_layout(data, keeps_heading=style.is_foreign)
+    fields: dict[str, Any] = {"created_at": modified_at, "updated_at": modified_at}
+    try:
+        mapping: YamlMapping = FRONTMATTER.load(layout.yaml)
+        nodes = mapping.nodes
+        owned = read_owned(nodes, mapping.values, minimal=style.minimal_frontmatter) if nodes else NO_KEYS
+        extra = {key: mapping.values.value(nodes[key]) for key in nodes if _is_extra(key, owned)}
+        fields |= {**owned.values, "extra": cut_extra(extra, layout.yaml)}
+    except UnreadableNote as problem:
+        if not style.serves_broken:
+            raise
+        # The names that stand in it are aliases, so that links by them still lead here.
+        mapping, nodes, owned = FRONTMATTER.load(""), {}, NO_KEYS
+        fields["aliases"] = _names_in(layout.yaml)
+        fields["frontmatter_error"] = {"line": problem.line, "reason": problem.reason[:_LONGEST_REASON]}
+    fields["id"] = own_id = owned.values.get("id") or stand_in or derive_id(path)
+    heading, content = layout.heading, layout.content
+    if heading is not None and not layout.keeps_heading:
+        fields["title"] = clean_title(layout.text[heading.start : heading.end])
+    elif "title" not in owned.values:
+        fields["title"] = _file_title(path)
+    if "derived_from_ids" in owned.values:
+        fields["derived_from_ids"] = clean_sources(owned.values["derived_from_ids"], own_id)
+    fields |= told_by(content, style)
+    return Reading(
+        layout=layout,
+        mapping=mapping,
+        nodes=nodes,
+        owned=owned,
+        document=Document(note=Note(**fields), content=content),
+        path=path,
+        modified_at=modified_at,
+        style=style,
+    )
+
+
+def _is_extra(key: str, owned: OwnedKeys) -> bool:
+    """Whether a key of the file is a person's own."""
+    return key in owned.foreign or not (key in _OWNED or key in PREFIXED)
+
+
+def _names_in(broken: str) -> tuple[str, ...]:
+    """The title and aliases in a frontmatter that cannot be read: each by itself, a title as it stands."""
+    names: list[str] = []
+    for found in _NAMES.finditer(broken):
+        try:
+            mapping: YamlMapping = FRONTMATTER.load(found[0])
+            healed = read_owned(mapping.nodes, mapping.values, minimal=False).values
+        except UnreadableNote:
+            healed = {"title": clean_title(found[2].strip("\"' "))} if found[1] == "title" else {}
+        names += [healed["title"]] if healed.get("title") else healed.get("aliases", ())
+    return clean_items(dict.fromkeys(names))
+
+
+def _file_title(path: str) -> str:
+    return clean_title(PurePosixPath(path).stem)
+
+
+def _new_values(note: Note, path: str, style: VaultStyle) -> dict[str, Any]:
+    """The owned keys of a new file."""
+    values = written_values(note)
+    if not style.minimal_frontmatter:
+        return values
+    if note.title == _file_title(path):
+        del values["title"]
+    return {key: value for key, value in values.items() if key in _CREATED or value != _DEFAULTS.get(key, ())}
+
+
+def _changes(old: Reading, new: Note) -> Changes:
+    """The changes of an update; under a minimal style only `_ADDED`, and what differs."""
+    before, after = written_values(old.document.note), written_values(new)
+    owned, minimal = old.owned, old.style.minimal_frontmatter
+    is_older = older_source(old.nodes, old.mapping.values) is not None
+    if minimal:
+        forced = set(_ADDED) - owned.values.keys()
+    else:
+        forced = (after.keys() - old.nodes.keys() - owned.prefixed) | (
+            _DEFAULT_FROM_FILE - owned.values.keys()
+        )
+        forced |= {"source"} if is_older else set()
+    values = {key: value for key, value in after.items() if key in forced or value != before.get(key)}
+    extra = _changes_of_extra(old, new)
+    if minimal:
+        for key in _STAMPS:
+            if key not in owned.said:
+                values.pop(key, None)
+        is_titled = old.title_heading is not None or after["title"] == _file_title(old.path)
+        if "title" not in owned.said and is_titled:
+            values.pop("title", None)
+        if is_older and "source" in values and "derived_from_ids" in after:
+            values["derived_from_ids"] = after["derived_from_ids"]
+    values |= {key: after.get(key) for key in _to_mark(old, new, extra) if key not in values}
+    dropped = before.keys() - after.keys() - values.keys()
+    names = owned.names(values | dict.fromkeys(dropped), new.extra, minimal=minimal)
+    named = {names[key]: value for key, value in values.items()}
+    removed = extra.removed | {names[key] for key in dropped}
+    return Changes(values={**named, **extra.values}, removed=removed)
+
+
+def _to_mark(old: Reading, new: Note, extra: Changes) -> set[str]:
+    """The keys of which Lithos says its own value too, as what a person's say now would be taken for it."""
+    changed = {key for key in extra.values if key in _OWNED and key not in old.owned.prefixed}
+    marked = {key for key in changed if means_something(key, extra.values[key])}
+    if not old.style.minimal_frontmatter:
+        return marked
+    is_named = "id" in old.owned.said and "id" not in old.owned.prefixed
+    looks_managed = is_named and all(
+        key in new.extra and means_something(key, new.extra[key]) for key in _STAMPS
+    )
+    return (marked - {*_STAMPS, "source"}) | ({"version"} if marked and looks_managed else set())
+
+
+def _changes_of_extra(old: Reading, new: Note) -> Changes:
+    extra = old.document.note.extra
+    changed = {
+        key: value
+        for key, value in new.extra.items()
+        if key not in extra or not _same_json(value, extra[key])
+    }
+    return Changes(values=changed, removed=frozenset(extra.keys() - new.extra.keys()))
+
+
+def _body(title: str | None, content: str, newline: str = "\n") -> str:
+    head = "" if title is None else f"\n# {title}\n"
+    text = head + (f"\n{content}\n" if content else "")
+    return text if newline == "\n" else text.replace("\n", newline)
+
+
+def _with_tail(body: str, tail: str, newline: str) -> str:
+    """The body with the blank space at its end that was given, if that has a line break."""
+    if "\n" not in tail:
+        return body
+    return body.rstrip() + tail.replace("\n", newline)
+
+
+def _replaced_body(old: Reading, title: str, given: str) -> str:
+    """The body with the content that was given; one that is the same keeps every byte around it."""
+    content, tail, newline = trim_content(given), tail_of(given), old.layout.newline
+    has_its_heading = old.style.is_foreign or old.title_heading is not None
+    if content == old.document.content and has_its_heading:
+        body = _kept_body(old, title)
+    elif old.style.is_foreign:
+        body = _spared_body(old.layout, content)
+    else:
+        body = _body(old.heading_for(title), content, newline)
+    return _with_tail(body, tail, newline)
+
+
+def _spared_body(layout: Layout, content: str) -> str:
+    """A body with another content; the blank lines around the text stay."""
+    newline, rest = layout.newline, layout.body
+    if not rest.strip() or not content:
+        return _body(None, content, newline)
+    before, after = rest[: len(rest) - len(rest.lstrip())], rest[len(rest.rstrip()) :]
+    text = content.replace("\n", newline)
+    return before[: before.rfind("\n") + 1] + text + after[max(after.find(newline), 0) :]
+
+
+def _kept_body(old: Reading, title: str) -> str:
+    layout, heading = old.layout, old.title_heading
+    if heading is None or title == old.document.note.title:
+        return layout.body
+    return layout.text[layout.body_start : heading.start] + title + layout.text[heading.end :]
+
+
+def _assemble(layout: Layout, head: str, body: str) -> str:
+    newline = layout.newline
+    if layout.has_frontmatter:
+        closing = layout.text[layout.yaml_end : layout.body_start]
+        gap = "" if closing.endswith("\n") or not body else newline
+        return f"{layout.text[: layout.yaml_start]}{head}{closing}{gap}{body}"
+    gap = "" if not body or body.startswith(("\n", "\r\n")) else newline
+    return f"{layout.text[: layout.yaml_start]}---{newline}{head}---{newline}{gap}{body}"
+
+
+def _encode(text: str) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UnreadableNote("the text has lone surrogates, which UTF-8 cannot hold; remove them") from error
+
+
+def _same(one: Document, other: Document) -> bool:
+    is_said = one.content == other.content and _BUT_EXTRA(one.note) == _BUT_EXTRA(other.note)
+    return is_said and _same_json(one.note.extra, other.note.extra)
+
+
+def _same_json(one: Any, other: Any) -> bool:
+    """Equality that tells 1, 1.0 and true apart."""
+    return one is other or json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -1,0 +1,450 @@
+"""Links and provenance: parsing, resolution and `derived_from_ids` (docs/spec/notes.md §7 and §9).
+
+Links are wiki-links, embeds and Markdown links to notes, in body and properties (docs/spec/vault.md §2).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import chain
+from operator import itemgetter
+from typing import Final, TypeAlias
+
+from attrs import define, field, frozen
+
+from lithos.core.errors import InvalidInput
+from lithos.core.text.analysis import normalise
+from lithos.core.text.markdown import mask_code
+from lithos.notes.links.forms import (
+    destinations,
+    is_placed,
+    join_lines,
+    may_have_links,
+    note_target,
+    place_target,
+    shown_by,
+    wiki_links,
+    written_target,
+)
+from lithos.notes.links.literal import mask_literal
+from lithos.notes.links.properties import properties_in
+from lithos.notes.model.paths import folder_of
+
+_SENTENCE_END: Final = re.compile(r"[.!?…][)\"'”’]{0,2}\s+")
+#: Characters of a sentence on either side of where its link begins.
+_LONGEST_SIDE: Final = 1_000
+_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SUFFIX: Final = ".md"
+#: Characters of a name by which a note can be linked. A path has at most as many bytes; titles and aliases
+#: in files, and link targets, may be as long as the file.
+LONGEST_NAME: Final = 4_096
+
+#: What a note is found by and a target looks for: (kind, name).
+Key: TypeAlias = tuple[str, str]
+_ID: Final = "id"
+_TAIL: Final = "tail"
+_KINDS: Final = ("path", _TAIL, "stem", "title", "alias")
+#: Names of folders and file at the end of a path by which a note is found. A target with more of them is
+#: compared with whole paths, and then by these.
+_TAIL_PARTS: Final = (3, 2)
+#: Parts at the end of a target that may be a whole path.
+_MOST_PARTS: Final = 12
+#: Kinds of keys that mean a note only where no other has the same.
+_ONE: Final = ("stem", _TAIL)
+
+
+@frozen
+class WikiLink:
+    """`[[target]]`, `[[target|display]]` or `[display](target.md)`, its target from the notes folder on."""
+
+    target: str
+    display: str
+
+
+def scan_links(content: str, path: str = "") -> list[WikiLink]:
+    """Return the links of the body of the note at `path` in order, repeated ones too; code has none.
+
+    `a[[0]]` is an index, not a link; a line break inside counts as a space.
+    """
+    return [link for _, link in _placed_links(content, mask_literal(content), path)]
+
+
+def links_in(data: bytes, content: str, path: str) -> tuple[WikiLink, ...]:
+    """The links of the note at `path`, whose file has these bytes: in its properties, then in its body."""
+    properties = properties_in(data)
+    if not properties:
+        return tuple(scan_links(content, path))
+    found = (
+        link for each in properties for _, link in _placed_links(each.value, mask_code(each.value), path)
+    )
+    return (*found, *scan_links(content, path))
+
+
+def targets_in(data: bytes, content: str, path: str) -> tuple[str, ...]:
+    """The targets of `links_in` but those in the note itself, in less time."""
+    properties = properties_in(data)
+    if not properties:
+        return scan_targets(content, path)
+    found = [target for each in properties for target in _targets(each.value, mask_code(each.value), path)]
+    return (*found, *scan_targets(content, path))
+
+
+def _placed_links(content: str, masked: str, path: str) -> Iterator[tuple[int, WikiLink]]:
+    """The links with where they begin; a Markdown link where its text ends."""
+    folder = folder_of(path)
+    wiki = (
+        (match.start(), _link_of(_target_of(match, content, folder), shown_by(match, content)))
+        for match in wiki_links(masked)
+    )
+    markdown = (
+        (each.place, _link_of(target, each.shown))
+        for each in destinations(content, masked)
+        if (target := note_target(content[each.start : each.end], folder))
+    )
+    return merge(wiki, markdown, key=itemgetter(0))
+
+
+def _link_of(target: str, shown: str) -> WikiLink:
+    return WikiLink(target, shown or target)
+
+
+def linking_sentence(content: str, path: str, keys: frozenset[Key]) -> str:
+    """The sentence or the line of the note at `path` with its first link to the note of `keys`; "" without.
+
+    Cut from the Markdown, at most `_LONGEST_SIDE` characters before the link and behind where it begins.
+    """
+    links = _placed_links(content, mask_literal(content), path)
+    place = next((at for at, link in links if not keys.isdisjoint(target_keys(link.target))), None)
+    if place is None:
+        return ""
+    before = content[max(0, place - _LONGEST_SIDE) : place].rpartition("\n")[2]
+    behind = content[place : place + _LONGEST_SIDE].partition("\n")[0]
+    # What looks like an end of a sentence within the link is none.
+    begins, closes = len(before), "]]" if behind.startswith("[[") else "]"
+    if behind.startswith("]("):
+        begins, closes = before.rfind("["), ")"
+    ends = [match.end() for match in _SENTENCE_END.finditer(before, 0, max(begins, 0))]
+    end = _SENTENCE_END.search(behind, max(behind.find(closes), 0))
+    return before[ends[-1] if ends else 0 :] + (behind[: end.end()].rstrip() if end else behind)
+
+
+def scan_targets(content: str, path: str = "") -> tuple[str, ...]:
+    """Return the targets of `scan_links` but those in the note itself, in half its time.
+
+    A megabyte may have 100,000 of them.
+    """
+    return _targets(content, mask_literal(content), path) if may_have_links(content) else ()
+
+
+def _targets(content: str, masked: str, path: str) -> tuple[str, ...]:
+    folder = folder_of(path)
+    wiki = (_target_of(match, content, folder) for match in wiki_links(masked))
+    markdown = (note_target(content[each.start : each.end], folder) for each in destinations(content, masked))
+    return (*(target for target in wiki if not target.startswith(("#", "^"))), *filter(None, markdown))
+
+
+def _target_of(match: re.Match[str], content: str, folder: str) -> str:
+    """What a wiki-link in `folder` leads to: one that is relative from the notes folder on, with a slash."""
+    target = join_lines(written_target(match, content))
+    return place_target(target, folder) if is_placed(target) else target
+
+
+def note_keys(note_id: str, path: str, title: str, aliases: Iterable[str]) -> frozenset[Key]:
+    """Return all that a note (`path` relative to `knowledge/`) can be linked by; no name is too long."""
+    keys = {("path", _normalise(path)), ("stem", file_alias(path)), (_ID, note_id), *_tails_of(path)}
+    if len(title) <= LONGEST_NAME:
+        keys.add(("title", _title_key(title)))
+    keys.update(("alias", _normalise(alias).casefold()) for alias in aliases if len(alias) <= LONGEST_NAME)
+    return frozenset(keys)
+
+
+def target_keys(target: str) -> tuple[Key, ...]:
+    """Return the lookup keys of a link target, in order of precedence.
+
+    A target with an anchor (`note#heading`, `note#^block`) that names no note by itself means the note
+    before the `#`, as people write it in Obsidian. Only a note that shares one of these keys can change
+    what the target resolves to. A target that is longer than any name looks for nothing.
+    """
+    page, anchor, _ = target.partition("#")
+    return _page_keys(target) + (_page_keys(page) if anchor and page.strip() else ())
+
+
+def _tails_of(path: str) -> Iterator[Key]:
+    """The whole path, with a slash before it, and its last parts; without regard to case, and no suffix."""
+    parts = _normalise(path).removesuffix(_SUFFIX).casefold().split("/")
+    yield _TAIL, f"/{'/'.join(parts)}"
+    for count in _TAIL_PARTS:
+        if len(parts) > count:
+            yield _TAIL, "/".join(parts[-count:])
+
+
+def names_of(keys: Iterable[Key]) -> set[str]:
+    """Normalise keys to names: equal keys have equal names, whatever their kind, and there are fewer.
+
+    The last parts of a path have none: with them a note and a target share the name of its file.
+    """
+    return {name.casefold().replace("-", " ").removesuffix(_SUFFIX) for kind, name in keys if kind != _TAIL}
+
+
+def target_names(target: str) -> set[str]:
+    """Return `names_of(target_keys(target))`, in a third of the time where the target is ASCII."""
+    if not target.isascii() or "#" in target or target.lstrip().startswith("/") or len(target) > LONGEST_NAME:
+        return names_of(target_keys(target))
+    name = target.strip()
+    stem = name.rpartition("/")[2].removesuffix(_SUFFIX)
+    names = {text.lower().replace("-", " ").removesuffix(_SUFFIX) for text in {target, name, stem}}
+    names.add(name.lower().replace("-", " "))
+    return names
+
+
+def _page_keys(target: str) -> tuple[Key, ...]:
+    if len(target) > LONGEST_NAME:
+        return ()
+    name = _normalise(target)
+    if name.startswith("/"):  # its place is said: no other note of this name is meant
+        bare = name.removeprefix("/")
+        return ("path", bare), ("path", bare + _SUFFIX), (_TAIL, name.removesuffix(_SUFFIX).casefold())
+    return (
+        ("path", name),
+        ("path", name + _SUFFIX),
+        *_ends_of(name),
+        ("stem", file_alias(target)),
+        (_ID, target),
+        ("alias", name.casefold()),
+        ("title", _title_key(target)),
+    )
+
+
+def _ends_of(name: str) -> Iterator[Key]:
+    """What the path of the note may end in that a target with folders means: the longest end first."""
+    if "/" not in name:
+        return
+    parts = name.removesuffix(_SUFFIX).casefold().split("/")
+    for count in range(min(len(parts), _MOST_PARTS), 1, -1):
+        end = "/".join(parts[-count:])
+        yield _TAIL, f"/{end}"
+        if count in _TAIL_PARTS:
+            yield _TAIL, end
+
+
+def _normalise(name: str) -> str:
+    return normalise("NFC", name).strip()
+
+
+def file_alias(path: str) -> str:
+    """The file name as a link target without regard to case, as Obsidian has it."""
+    return _normalise(path).rpartition("/")[2].removesuffix(_SUFFIX)
+
+
+def _title_key(title: str) -> str:
+    return _normalise(title).casefold().replace("-", " ")
+
+
+#: Path and id of a note, then kind and name of each other key it can be linked by.
+_Record: TypeAlias = tuple[str, ...]
+
+
+@define
+class LinkTable:
+    """Index of all notes by the keys they can be linked by. The order of additions has no influence.
+
+    Of several notes with one alias or title the first in sorted path order is meant; of several with one
+    stem, or one end of their paths, none is. There is one record for each note, and no object for a key: its
+    names are the keys of dicts.
+    """
+
+    #: By id, which is a key too.
+    _records: dict[str, _Record] = field(factory=dict, init=False)
+    #: By the kind of a key, and then by its name. A sorted list only where there are several notes.
+    _by_kind: dict[str, dict[str, _Record | list[_Record]]] = field(
+        factory=lambda: {kind: {} for kind in _KINDS}, init=False
+    )
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def add(self, note_id: str, path: str, title: str, aliases: Sequence[str] = ()) -> None:
+        """Add a note, or replace the one with this id."""
+        self.add_keys(note_id, path, note_keys(note_id, path, title, aliases))
+
+    def add_keys(self, note_id: str, path: str, keys: frozenset[Key]) -> None:
+        """The same, where its `note_keys` are at hand."""
+        self.remove(note_id)
+        others = [key for key in keys if key[0] != _ID]
+        self._records[note_id] = record = path, note_id, *chain.from_iterable(others)
+        for kind, name in others:
+            by_name = self._by_kind[kind]
+            known = by_name.setdefault(name, record)
+            if isinstance(known, list):
+                insort(known, record)
+            elif known is not record:
+                by_name[name] = sorted((known, record))
+
+    def remove(self, note_id: str) -> None:
+        """Remove a note; an unknown id is fine."""
+        record = self._records.pop(note_id, ())
+        for kind, name in _keys_in(record):
+            by_name = self._by_kind[kind]
+            notes = by_name[name]
+            if not isinstance(notes, list):
+                del by_name[name]
+                continue
+            del notes[bisect_left(notes, record)]
+            if len(notes) == 1:
+                by_name[name] = notes[0]
+
+    def resolve(self, target: str) -> str | None:
+        """Return the id of the note a target means; `None` when there is none or its stem is ambiguous."""
+        kind, notes = self._first_match(target)
+        return notes[0][1] if len(notes) == 1 or (notes and kind not in _ONE) else None
+
+    def named_in(self, text: str, spans: Iterable[tuple[int, int]], most: int) -> dict[str, str]:
+        """The notes whose titles or aliases are among the spans of a text in lower case, by id.
+
+        Each with the first of these names. A name that more than `most` notes share names none. Hyphens and
+        spaces are one in a title; an alias may have either.
+        """
+        titles, aliases = self._by_kind["title"], self._by_kind["alias"]
+        spaced, hyphened = text.replace("-", " "), text.replace(" ", "-")
+        found: dict[str, str] = {}
+        for start, end in spans:
+            title, alias, other = spaced[start:end], text[start:end], hyphened[start:end]
+            # Most spans are no name, and no function is called for them.
+            if title in titles or alias in aliases or other in aliases:
+                keys = ("title", title), ("alias", alias), ("alias", other)
+                notes = {note[1] for key in keys for note in self._notes(key)[: most + 1]}
+                if len(notes) <= most:
+                    found = dict.fromkeys(notes, alias) | found
+        return found
+
+    def resolve_if_moved(self, target: str, note_id: str, path: str, keys: frozenset[Key]) -> str | None:
+        """What a target would mean if the note had this path and these keys; in constant time."""
+        old_keys = {(_ID, note_id), *_keys_in(self._records[note_id])}
+        for key in target_keys(target):
+            notes = self._notes(key)
+            count = len(notes) - (key in old_keys) + (key in keys)
+            if not count:
+                continue
+            if key[0] in _ONE and count > 1:
+                return None
+            candidates = [note[:2] for note in notes[:2] if note[1] != note_id]
+            return min([*candidates, (path, note_id)] if key in keys else candidates)[1]
+        return None
+
+    def candidates(self, target: str) -> list[str]:
+        """The paths of the notes between which a target cannot decide, as several end like it; sorted."""
+        kind, notes = self._first_match(target)
+        return [note[0] for note in notes] if kind in _ONE and len(notes) > 1 else []
+
+    def _first_match(self, target: str) -> tuple[str, Sequence[_Record]]:
+        for key in target_keys(target):
+            notes = self._notes(key)
+            if notes:
+                return key[0], notes
+        return "", ()
+
+    def _notes(self, key: Key) -> Sequence[_Record]:
+        kind, name = key
+        notes = self._records.get(name) if kind == _ID else self._by_kind[kind].get(name)
+        if notes is None:
+            return ()
+        return notes if isinstance(notes, list) else (notes,)
+
+
+def _keys_in(record: _Record) -> Iterator[Key]:
+    """All keys of a record but the id."""
+    return zip(record[2::2], record[3::2], strict=True)
+
+
+def normalise_sources(ids: Sequence[str], self_id: str | None) -> tuple[str, ...]:
+    """Return `derived_from_ids` as stored: lower case, without repetition, sorted.
+
+    Raises `InvalidInput` for an entry that is no UUID or is the note itself.
+    """
+    sources = {source.strip().lower() for source in ids}
+    for source in sorted(sources):
+        if not _UUID.fullmatch(source):
+            raise InvalidInput(
+                f"derived_from_ids takes note ids (UUIDs), not {source[:100]!r}; "
+                "find the id of a note with lithos_search"
+            )
+    if self_id is not None and self_id.lower() in sources:
+        raise InvalidInput(f"derived_from_ids names the note itself ({self_id}); leave that id out")
+    return tuple(sorted(sources))
+
+
+#: Files that are remembered. In a vault with more of them a link to any name with a suffix counts as right.
+MOST_FILES: Final = 100_000
+
+
+class FileNames:
+    """Attachments by name, ci: a link need not say the folder."""
+
+    def __init__(self, paths: Iterable[str] = ()) -> None:
+        self._paths: set[str] = set()
+        self._names: Counter[str] = Counter()
+        self._is_full = False
+        for path in paths:
+            self.add(path)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __contains__(self, target: object) -> bool:
+        """Whether a link target, with or without an anchor, leads to one of the files."""
+        if not isinstance(target, str) or len(target) > LONGEST_NAME:
+            return False
+        name = file_key(target.partition("#")[0])
+        # `[x](LICENSE)` may lead to a note, which is looked for first, or to this file.
+        bare = name.removesuffix(_SUFFIX)
+        return name in self._names or bare in self._names or (self._is_full and "." in bare)
+
+    def paths(self) -> frozenset[str]:
+        """All of them as they are now: two milliseconds for the most there are."""
+        return frozenset(self._paths)
+
+    def add(self, path: str) -> bool:
+        """Remember a file, by its path in the vault; False when it is known, or there is no room."""
+        if path in self._paths:
+            return False
+        if len(self._paths) >= MOST_FILES:
+            self._is_full = True
+            return False
+        self._paths.add(path)
+        self._names[file_key(path)] += 1
+        return True
+
+    def discard(self, path: str) -> bool:
+        """Forget a file; False when it is not known."""
+        if path not in self._paths:
+            return False
+        self._paths.remove(path)
+        name = file_key(path)
+        self._names[name] -= 1
+        if not self._names[name]:
+            del self._names[name]
+        return True
+
+
+def file_key(path: str) -> str:
+    """The name of a file as links are compared with it."""
+    return normalise("NFC", path.rpartition("/")[2]).strip().casefold()
+
+
+def named_file(target: str) -> str:
+    """The `file_key` of the file that a link target means, without its anchor; empty for a long one."""
+    return file_key(target.partition("#")[0]) if len(target) <= LONGEST_NAME else ""
+
+
+def same_name(paths: Iterable[str], target: str) -> str | None:
+    """The first path, by folder and alphabet, whose file has the name of a link target; None without one."""
+    wanted = file_key(target.partition("#")[0])
+    return min(
+        (path for path in paths if file_key(path) == wanted),
+        key=lambda path: (path.count("/"), path),
+        default=None,
+    )

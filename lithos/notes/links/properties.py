@@ -1,0 +1,206 @@
+"""Links in the properties of a note: in texts of its frontmatter, quoted or not, in lists and mappings.
+
+`up: [[Note]]` without quotes is a list in a list to YAML, and a link to those who write it. A property is
+changed in the way in which it is written; where its new text would not read back so, it is put in quotes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import zip_longest
+from typing import Final
+
+import yaml
+from attrs import frozen
+
+from lithos.core.notes.layout import FRONTMATTER, Layout, read_layout
+from lithos.core.notes.yaml_edit import Edit, apply_edits
+from lithos.core.notes.yaml_nodes import UnreadableNote, YamlMapping, write_text
+from lithos.notes.links.forms import WIKI
+
+#: Where frontmatter begins and ends, in bytes.
+_BEGINS: Final = (b"---", b"\xef\xbb\xbf---")
+_ENDS: Final = re.compile(rb"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE)
+#: One of these every link has.
+_MARKS: Final = ("[[", "](")
+_MARKS_IN_BYTES: Final = (b"[[", b"](")
+
+#: In a link without quotes, what YAML does not take for a part of one text.
+_NO_LIST: Final = re.compile(r"[,{}#]|:\s|^\[\[[^\w(/.]")
+
+
+@frozen
+class Property:
+    """One text of a frontmatter with what may be a link: its value, and where its source is in the YAML.
+
+    `style` is the mark of its quotes or of its block; None for a link that is a list to YAML, and for a line
+    of a frontmatter that cannot be read.
+    """
+
+    value: str
+    start: int
+    end: int
+    style: str | None
+
+
+def properties_in(data: bytes) -> list[Property]:
+    """The texts with links in the frontmatter of a file; none for a file that cannot be read."""
+    if not data.startswith(_BEGINS):
+        return []
+    end = _last_end(data)
+    if not any(data.find(mark, 0, end) >= 0 for mark in _MARKS_IN_BYTES):
+        return []
+    try:
+        return list(properties_of(read_layout(data)))
+    except UnreadableNote:
+        return []
+
+
+def _last_end(data: bytes) -> int:
+    found = _ENDS.search(data, data.index(b"---") + 3)
+    return found.end() if found else 0
+
+
+def properties_of(layout: Layout) -> Iterator[Property]:
+    """The texts with links in a frontmatter, in order; line by line where it is malformed."""
+    source = layout.yaml
+    if not any(mark in source for mark in _MARKS):
+        return
+    try:
+        mapping: YamlMapping = FRONTMATTER.load(source)
+    except UnreadableNote:
+        yield from _lines_of(source)
+        return
+    if mapping.root is not None:
+        yield from _texts_below(mapping.root, source)
+
+
+#: The edits that the links in the source of a property need.
+Rewrite = Callable[[str, Property], list[Edit]]
+
+
+def _lines_of(source: str) -> Iterator[Property]:
+    start = 0
+    for line in source.splitlines(keepends=True):
+        if _has_mark(line) and not line.lstrip().startswith("#"):
+            yield Property(line, start, start + len(line), None)
+        start += len(line)
+
+
+def _has_mark(text: str) -> bool:
+    return any(mark in text for mark in _MARKS)
+
+
+def _texts_below(root: yaml.Node, source: str) -> Iterator[Property]:
+    for node, value in _walk(root, source):
+        start, end = node.start_mark.index, node.end_mark.index
+        if value is not None and _has_mark(source[start:end]):
+            style = node.style or "" if isinstance(node, yaml.ScalarNode) else None
+            yield Property(value, start, end, style)
+
+
+def _walk(root: yaml.Node | None, source: str) -> Iterator[tuple[yaml.Node, str | None]]:
+    """All nodes but keys, each once, with the values of texts; a link that is a list counts as a text."""
+    seen: set[int] = set()
+    waiting = [] if root is None else [root]
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        start, end = node.start_mark.index, node.end_mark.index
+        if isinstance(node, yaml.ScalarNode):
+            yield node, node.value
+        elif isinstance(node, yaml.MappingNode):
+            yield node, None
+            waiting += (value for _, value in reversed(node.value))
+        elif _is_flow_list(node) and source.startswith("[[", start) and WIKI.fullmatch(source, start, end):
+            yield node, source[start:end]
+        else:
+            yield node, None
+            waiting += reversed(node.value)
+
+
+def _is_flow_list(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.SequenceNode) and bool(node.flow_style)
+
+
+def property_edits(layout: Layout, rewrite: Rewrite) -> list[Edit]:
+    """The edits of the whole text after which the links in its properties are as `rewrite` has them.
+
+    Places that `rewrite` gives are those in the source of a property. No edits where the frontmatter would
+    say something else with them.
+    """
+    source = layout.yaml
+    changed = {
+        each: edits
+        for each in properties_of(layout)
+        if (edits := rewrite(source[each.start : each.end], each))
+    }
+    for in_quotes in (False, True) if changed else ():
+        made = [edit for each, edits in changed.items() for edit in _written(each, source, edits, in_quotes)]
+        if _reads_right(source, apply_edits(source, made), changed):
+            return [(layout.yaml_start + start, layout.yaml_start + end, text) for start, end, text in made]
+    return []
+
+
+def _written(each: Property, source: str, edits: list[Edit], in_quotes: bool) -> list[Edit]:
+    """The edits of the source of a property in its style, or all of it in double quotes where it has none."""
+    written = source[each.start : each.end]
+    if in_quotes and not each.style and "\n" not in written:
+        return [(each.start, each.end, write_text(apply_edits(written, edits), '"'))]
+    escape = _ESCAPES.get(each.style or "", str)
+    return [(each.start + start, each.start + end, escape(text)) for start, end, text in edits]
+
+
+_ESCAPES: Final[dict[str, Callable[[str], str]]] = {
+    "'": lambda text: text.replace("'", "''"),
+    '"': lambda text: write_text(text, '"')[1:-1],
+}
+
+
+def _reads_right(before: str, after: str, changed: Mapping[Property, list[Edit]]) -> bool:
+    """Whether a changed frontmatter says what it said, but for the new links; a malformed one is not read."""
+    try:
+        old: YamlMapping = FRONTMATTER.load(before)
+    except UnreadableNote:
+        return True
+    try:
+        new: YamlMapping = FRONTMATTER.load(after)
+    except UnreadableNote:
+        return False
+    edits = {each.start: made for each, made in changed.items()}
+    pairs = zip_longest(_walk(old.root, before), _walk(new.root, after))
+    return old.nodes.keys() == new.nodes.keys() and all(_is_right(one, two, edits) for one, two in pairs)
+
+
+def _is_right(
+    old: tuple[yaml.Node, str | None] | None,
+    new: tuple[yaml.Node, str | None] | None,
+    edits: Mapping[int, list[Edit]],
+) -> bool:
+    if old is None or new is None:
+        return False
+    made = edits.get(old[0].start_mark.index) if old[1] is not None else None
+    if made is None:
+        return old[1] == new[1] and (old[0].tag == new[0].tag)
+    is_one = isinstance(new[0], yaml.ScalarNode) or _NO_LIST.search(new[1] or "") is None
+    return is_one and new[1] is not None and all(text in new[1] for _, _, text in made)
+
+
+def decode(text: str, style: str | None) -> str:
+    """A part of the source of a property as it reads."""
+    if style == "'":
+        return text.replace("''", "'")
+    if style == '"' and "\\" in text:
+        return _decode_double(text)
+    return text
+
+
+def _decode_double(text: str) -> str:
+    try:
+        mapping: YamlMapping = FRONTMATTER.load(f'x: "{text}"')
+    except UnreadableNote:
+        return text
+    return str(mapping.nodes["x"].value)

@@ -1,0 +1,114 @@
+"""Notes and their tags as MCP resources (docs/spec/mcp.md §4)."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from attrs import define
+
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.opening import Opening
+from lithos.core.journal.agents import READ, AuditRow
+from lithos.core.offers import NOTE_PREFIX, Address
+from lithos.kernel.parts import Clock
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.service.texts import NoteTexts
+from lithos.services.notes.resources import (
+    JSON,
+    MARKDOWN,
+    Content,
+    ListedResource,
+    Place,
+    UnknownResource,
+    find_newest,
+)
+
+_TAGS: Final = {
+    "name": "tags",
+    "title": "Tags",
+    "description": "All tags with their number of notes.",
+    "mimeType": JSON,
+}
+
+
+@define(eq=False)
+class TagResources:
+    """All tags with their number of notes, sorted by name: one resource."""
+
+    kind: ClassVar[str] = "tags"
+    template: ClassVar[None] = None
+    _opening: Opening
+    _knowledge: Knowledge
+
+    async def find(self, id: str) -> None:
+        """There are always tags."""
+
+    async def read(self, id: str, agent: str) -> Content:
+        """The tags, once all notes are known."""
+        await self._opening.wait_known()
+        return Content(JSON, {"tags": self._knowledge.tags(None)})
+
+    async def newest(self, after: Place | None, count: int) -> list[ListedResource]:
+        """The one resource."""
+        return [ListedResource(Address("tags"), _TAGS)]
+
+
+@define(eq=False)
+class NoteResources:
+    """The files of notes, byte for byte."""
+
+    kind: ClassVar[str] = "note"
+    template: ClassVar[dict[str, str]] = {
+        "uriTemplate": f"{NOTE_PREFIX}{{id}}",
+        "name": "note",
+        "title": "Note",
+        "description": "The file of a note as it is stored: YAML frontmatter and Markdown.",
+        "mimeType": MARKDOWN,
+    }
+    _catalogue: Catalogue
+    _coordinator: Coordinator
+    _clock: Clock
+    _opening: Opening
+    _texts: NoteTexts
+
+    async def find(self, id: str) -> None:
+        """Return where there is such a note. Raises `UnknownResource`."""
+        await self._opening.wait_known()
+        self._entry(id)
+
+    async def read(self, id: str, agent: str) -> Content:
+        """The file of a note; the access log records it. Raises `UnknownResource`."""
+        await self._opening.wait_known()
+        entry = self._entry(id)
+        data = await self._texts.load_bytes(entry)
+        if data is None:
+            raise UnknownResource(
+                f"The file {entry.path} of this note is missing or cannot be read. Put it back or mend it, "
+                "then retry."
+            )
+        self._coordinator.record_access([AuditRow(agent, entry.note.id, READ, self._clock())])
+        return Content(MARKDOWN, data)
+
+    async def newest(self, after: Place | None, count: int) -> list[ListedResource]:
+        """Notes older than `after`, newest first; none until all are known."""
+        known = list(self._catalogue) if self._opening.known.is_set() else []
+        return [_listed(entry) for entry in await find_newest(known, _place_of, after, count)]
+
+    def _entry(self, note_id: str) -> Entry:
+        entry = self._catalogue.get(note_id)
+        if entry is None:
+            raise UnknownResource(
+                f"No note has the id {note_id[:100]!r}. Find it with lithos_search or lithos_list."
+            )
+        return entry
+
+
+def _place_of(entry: Entry) -> Place:
+    return entry.note.created_at, entry.note.id
+
+
+def _listed(entry: Entry) -> ListedResource:
+    title = entry.note.title
+    told = {"name": title, "title": title, "mimeType": MARKDOWN, "size": entry.state.size}
+    return ListedResource(Address("note", entry.note.id), told, _place_of(entry))

@@ -1,0 +1,115 @@
+"""Rows of note files in `coordination.db`: facts that the files do not hold themselves.
+
+`note_versions`: the effective version of a note whose file says less, and the hash of its bytes.
+`note_ids`: the id of a file that names none and whose path does not give it either.
+Both have at most a row for each note there is: the start scan deletes rows that no note needs.
+`own_notes`: the paths of files of which a person said that they are notes of their own, and no conflict
+copies; a row each time that somebody says so, of a file that may be gone for a while.
+`note_intents`: the versions and hashes that writes are about to place, or have placed, until the manifest has
+them (write-ahead: a reader may have been shown one before a crash).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import apsw
+from attrs import field, frozen
+
+from lithos.core.times import format_time
+from lithos.notes.model.note import Standing
+from lithos.stores.coordination.schema import Tables
+from lithos.stores.database import read_time
+from lithos.stores.table import Rows
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.coordination")
+
+_CREATE = """
+CREATE TABLE IF NOT EXISTS note_versions(
+    id TEXT PRIMARY KEY, version INTEGER NOT NULL, hash TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS note_intents(
+    id TEXT NOT NULL, version INTEGER NOT NULL, hash TEXT NOT NULL, PRIMARY KEY(id, version)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS note_creations(id TEXT PRIMARY KEY, created_at TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS note_ids(path TEXT PRIMARY KEY, id TEXT NOT NULL UNIQUE) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS own_notes(path TEXT PRIMARY KEY) WITHOUT ROWID;
+"""
+
+
+@frozen
+class NoteRows:
+    """Rows by note id, by path, hashes by id and version, times by id, and paths of notes of their own.
+
+    In a change None stands for a row that goes.
+    """
+
+    versions: dict[str, Standing | None] = field(factory=dict)
+    ids: dict[str, str | None] = field(factory=dict)
+    intents: dict[tuple[str, int], str | None] = field(factory=dict)
+    creations: dict[str, datetime | None] = field(factory=dict)
+    own: dict[str, bool | None] = field(factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.versions or self.ids or self.intents or self.creations or self.own)
+
+    def store(self, connection: apsw.Connection) -> None:
+        """Change rows, inside a transaction. An id may pass from one path to another."""
+        versions, intents, creations = self.versions, self.intents, self.creations
+
+        def run(sql: str, given: Sequence[tuple[apsw.SQLiteValue, ...]]) -> None:
+            if given:  # most are empty, and a statement costs what a hand-over of the interpreter does
+                connection.executemany(sql, given)
+
+        run("DELETE FROM note_versions WHERE id=?", [(key,) for key, row in versions.items() if row is None])
+        run(
+            "INSERT OR REPLACE INTO note_versions VALUES(?,?,?)",
+            [(key, row.version, row.digest) for key, row in versions.items() if row is not None],
+        )
+        gone = [key for key, digest in intents.items() if digest is None]
+        kept = [(*key, digest) for key, digest in intents.items() if digest is not None]
+        run("DELETE FROM note_intents WHERE id=? AND version=?", gone)
+        run("INSERT OR REPLACE INTO note_intents VALUES(?,?,?)", kept)
+        run("DELETE FROM note_creations WHERE id=?", [(key,) for key, at in creations.items() if at is None])
+        times = [(key, format_time(at)) for key, at in creations.items() if at is not None]
+        run("INSERT OR REPLACE INTO note_creations VALUES(?,?)", times)
+        run("DELETE FROM note_ids WHERE path=?", [(path,) for path in self.ids])
+        named = [(path, note_id) for path, note_id in self.ids.items() if note_id is not None]
+        run("INSERT OR REPLACE INTO note_ids VALUES(?,?)", named)
+        own = self.own.items()
+        run("DELETE FROM own_notes WHERE path=?", [(path,) for path, is_own in own if not is_own])
+        run("INSERT OR IGNORE INTO own_notes VALUES(?)", [(path,) for path, is_own in own if is_own])
+
+
+def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
+    """All rows; none where there is no database, or one that is older than the tables."""
+    if connection is None:
+        return NoteRows()
+
+    def read(query: str) -> list[Any]:
+        try:
+            return connection.execute(query).fetchall()
+        except apsw.SQLError:
+            log.info("no note records of one kind", reason="the database is older than them", query=query)
+            return []
+
+    creations = read("SELECT id,created_at FROM note_creations")
+    return NoteRows(
+        {key: Standing(*row) for key, *row in read("SELECT id,version,hash FROM note_versions")},
+        dict(read("SELECT path,id FROM note_ids")),
+        {(key, version): digest for key, version, digest in read("SELECT id,version,hash FROM note_intents")},
+        {key: time for key, text in creations if (time := read_time(text)) is not None},
+        {path: True for (path,) in read("SELECT path FROM own_notes")},
+    )
+
+
+class KeptNotes(Rows):
+    """Rows of note files as one connection sees them."""
+
+    def load(self) -> NoteRows:
+        """All rows."""
+        return load_note_rows(self.connection)
+
+
+NOTE_TABLES = Tables(place=4, create=_CREATE)

@@ -1,0 +1,362 @@
+"""Browsing: notes by folder, tag, name and state, sorted and in pages; the folders with their counts.
+
+Filtering, sorting and counting run in a worker thread over a snapshot of the catalogue's entries, which are
+values. The folders are kept until a note changes. Other files of the vault (pictures, papers) are shown too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from heapq import nsmallest
+from operator import attrgetter
+from typing import Any, Final
+
+import trio
+from attrs import field, frozen
+
+from lithos.actors.blocking import Blocking, Threads, slices
+from lithos.core.errors import InvalidInput
+from lithos.core.notes.matching import has_tags
+from lithos.core.text.markdown import plain_title
+from lithos.core.text.snippet import plain_passage
+from lithos.kernel.parts import Clock
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.catalogue.lineage import Lineage
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.lookup import Attachment, open_attachment
+from lithos.notes.links.links import linking_sentence, note_keys, same_name
+from lithos.notes.model.note import NoteWarning
+from lithos.notes.model.paths import folder_of
+from lithos.notes.service.texts import NoteTexts
+
+#: Bytes read at once.
+CHUNK = 256 * 1024
+
+
+@frozen
+class VaultFiles:
+    """Opens files by their path in the notes folder, by the containment rule of notes.
+
+    Specified in docs/spec/notes.md §7.
+    """
+
+    _files: NoteFiles
+    _catalogue: Catalogue
+    _blocking: Blocking
+
+    async def open(self, path: str) -> Attachment | None:
+        """An open file, to be closed by the caller; None for what is not there, or not to be shown."""
+        return await self._blocking.run(lambda: open_attachment(self._files, path))
+
+    async def named(self, path: str) -> str | None:
+        """The path of a file with this name in any folder, as wiki-links name files; None without one."""
+        if path not in self._catalogue.files:
+            return None
+        paths = self._catalogue.files.paths()
+        return await self._blocking.run(lambda: same_name(paths, path))
+
+    async def read(self, attachment: Attachment) -> bytes:
+        """The next bytes of an open file; empty at its end."""
+        return await self._blocking.run(lambda: attachment.file.read(CHUNK))
+
+
+#: How a list may be sorted, and whether the greatest comes first.
+SORTS: Final[Mapping[str, tuple[Callable[[Entry], Any], bool]]] = {
+    "updated": (lambda entry: entry.note.updated_at, True),
+    "created": (lambda entry: entry.note.created_at, True),
+    "title": (lambda entry: entry.note.title.casefold(), False),
+    "path": (attrgetter("path"), False),
+    "confidence": (lambda entry: entry.note.confidence, False),
+}
+#: What a list may be reduced to beside the statuses of notes.
+STATES: Final = ("expired", "suspect", "broken")
+#: Notes named near one that there is not, and how alike they are at least (Dice coefficient of trigrams).
+MOST_NEAR: Final = 8
+LEAST_ALIKE: Final = 0.3
+#: Notes of a lineage that are named.
+MOST_ANCESTORS: Final = 50
+#: What makes a line an item, a heading, a quotation or the row of a table.
+_LINE_MARKS: Final = re.compile(r"[\s>|]*(?:#{1,6}\s+|(?:[-*+]|\d{1,9}[.)])\s+(?:\[.\]\s+)?)?")
+#: Characters of a name that are compared.
+_COMPARED: Final = 200
+
+
+@frozen(kw_only=True)
+class BrowseRequest:
+    """Which notes: all that pass. `path_prefix` and `q` (in title, aliases or path, ci) are texts to find;
+    `status` is one of notes or of `STATES`."""
+
+    path_prefix: str = ""
+    tags: tuple[str, ...] = ()
+    author: str = ""
+    namespace: str = ""
+    note_type: str = ""
+    status: str = ""
+    q: str = ""
+    sort: str = "updated"
+    limit: int = 100
+    offset: int = 0
+
+
+@frozen
+class BrowsePage:
+    """Some notes in order, and how many pass in all."""
+
+    entries: Sequence[Entry]
+    total: int
+
+
+@frozen
+class Backlinks:
+    """Some notes that link to one, each with the sentence that does, and how many there are in all."""
+
+    rows: Sequence[tuple[Entry, str]]
+    total: int
+
+
+@frozen
+class Folder:
+    """A folder by its path with `/` at the end: notes in it and below it."""
+
+    path: str
+    name: str
+    notes: int
+    has_folders: bool
+
+
+@frozen
+class Ancestor:
+    """A note that another one rests on, so many steps away, the last of them by `via`."""
+
+    entry: Entry
+    distance: int
+    via: str
+
+
+@frozen
+class _Folders:
+    """All folders as of one state of the notes (`stamp`)."""
+
+    stamp: tuple[int, int]
+    below: Mapping[str, int] = field(factory=dict)
+    children: Mapping[str, Sequence[str]] = field(factory=dict)
+
+
+class Browsing:
+    """Reads the catalogue for lists that people look through."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        lineage: Lineage,
+        clock: Clock,
+        texts: NoteTexts,
+    ) -> None:
+        self._catalogue = catalogue
+        self._texts = texts
+        self._lineage = lineage
+        self._blocking = Threads()
+        self._clock = clock
+        self._folders = _Folders((-1, -1))
+
+    async def find(self, request: BrowseRequest) -> BrowsePage:
+        """One page of the notes that pass. Raises `InvalidInput` for an unknown order."""
+        if request.sort not in SORTS:
+            raise InvalidInput(f"sort must be one of {', '.join(SORTS)}; {request.sort[:60]!r} is none.")
+        entries = list(self._catalogue)
+        if request.status == "suspect":
+            entries = await self._suspects(entries)
+        now = self._clock()
+
+        def find() -> BrowsePage:
+            passing = [entry for entry in entries if _passes(entry, request, now)]
+            key, is_reversed = SORTS[request.sort]
+            passing.sort(key=attrgetter("path"))
+            passing.sort(key=key, reverse=is_reversed)
+            if request.q:
+                wanted = request.q.casefold()
+                starts = re.compile(rf"(?<![^\W_]){re.escape(wanted)}")
+                passing.sort(key=lambda entry: _rank(entry, wanted, starts))
+            return BrowsePage(passing[request.offset : request.offset + request.limit], len(passing))
+
+        return await self._blocking.run(find)
+
+    async def near(self, name: str) -> Sequence[Entry]:
+        """Notes whose titles are most like a name that no note has."""
+        entries = list(self._catalogue)
+        return await self._blocking.run(lambda: _near(entries, name))
+
+    async def backlinks(self, target: Entry, offset: int, limit: int) -> Backlinks:
+        """The notes that link to one, by title, with the sentences that do."""
+        linking = self._catalogue.graph.links.neighbours(target.note.id)[1]
+        entries = [entry for one in linking if isinstance(one, str) and (entry := self._catalogue.get(one))]
+        entries.sort(key=lambda entry: (entry.note.title.casefold(), entry.path))
+        note, shown = target.note, entries[offset : offset + limit]
+        keys = note_keys(note.id, target.path, note.title, note.aliases)
+
+        def sentence(position: int, content: str) -> str:
+            return _read_aloud(linking_sentence(content, shown[position].path, keys))
+
+        found = await self._texts.map_contents(shown, sentence)
+        return Backlinks(
+            [(entry, text or "") for entry, text in zip(shown, found, strict=True)], len(entries)
+        )
+
+    async def folders(self, parent: str) -> Sequence[Folder]:
+        """The folders right below one (`""`: the vault), by name, each with the notes in and below it."""
+        found = await self._counted()
+        return [
+            Folder(path, path[len(parent) : -1], found.below[path], path in found.children)
+            for path in found.children.get(parent, ())
+        ]
+
+    async def tags(self, most: int) -> tuple[Sequence[tuple[str, int]], int]:
+        """The most frequent tags with their numbers of notes, and how many tags there are."""
+        counts = self._catalogue.tags.counts()
+        found = await self._blocking.run(
+            lambda: nsmallest(most, counts.items(), key=lambda each: (-each[1], each[0]))
+        )
+        return found, len(counts)
+
+    async def warnings(self, entries: Iterable[Entry]) -> dict[str, tuple[NoteWarning, ...]]:
+        """The warnings about these notes, by id, only where there are some."""
+        await self._lineage.settle()
+        now = self._clock()
+        found: dict[str, tuple[NoteWarning, ...]] = {}
+        async for some in slices(list(entries), 25):
+            for entry in some:
+                if warnings := self._lineage.warnings(entry.note.id, now):
+                    found[entry.note.id] = warnings
+        return found
+
+    async def sources(self, note_id: str) -> list[Ancestor]:
+        """What a note rests on, the nearest first: at most `MOST_ANCESTORS`."""
+        seen, level, distance = {note_id}, [note_id], 0
+        found: list[Ancestor] = []
+        while level and len(found) < MOST_ANCESTORS:
+            distance += 1
+            inner: list[str] = []
+            for each in level[:MOST_ANCESTORS]:
+                await trio.lowlevel.checkpoint()
+                for kin in self._lineage.sources(each)[:MOST_ANCESTORS]:
+                    entry = self._catalogue.get(kin.id)
+                    if kin.id in seen or entry is None:
+                        continue
+                    seen.add(kin.id)
+                    inner.append(kin.id)
+                    found.append(Ancestor(entry, distance, kin.via))
+            level = inner
+        return found[:MOST_ANCESTORS]
+
+    async def _suspects(self, entries: Sequence[Entry]) -> list[Entry]:
+        await self._lineage.settle()
+        found: list[Entry] = []
+        async for some in slices(entries, 100):
+            found += [entry for entry in some if self._lineage.is_suspect(entry.note.id)]
+        return found
+
+    async def _counted(self) -> _Folders:
+        """The folders as they are now, counted again only when a note has changed."""
+        graph = self._catalogue.graph
+        while not graph.settle(1):
+            await trio.lowlevel.checkpoint()
+        stamp = (len(self._catalogue), graph.fingerprint)
+        if self._folders.stamp != stamp:
+            paths = [entry.path for entry in self._catalogue]
+            self._folders = await self._blocking.run(lambda: _count(stamp, paths))
+        return self._folders
+
+
+def _read_aloud(sentence: str) -> str:
+    """A sentence of Markdown as it reads, without marks; the cells of a table are set off by dots."""
+    text = plain_title(_LINE_MARKS.sub("", plain_passage(sentence), count=1))
+    return text.rstrip("| ").replace(" | ", " · ")
+
+
+def _count(stamp: tuple[int, int], paths: Iterable[str]) -> _Folders:
+    direct = Counter(folder_of(path) for path in paths)
+    below: Counter[str] = Counter()
+    children: dict[str, set[str]] = {}
+    for folder, notes in direct.items():
+        if not folder:
+            continue
+        at = ""
+        for part in folder.split("/"):
+            inner = f"{at}{part}/"
+            children.setdefault(at, set()).add(inner)
+            below[inner] += notes
+            at = inner
+    ordered = {parent: sorted(some, key=str.casefold) for parent, some in children.items()}
+    return _Folders(stamp, below, ordered)
+
+
+def _passes(entry: Entry, request: BrowseRequest, now: datetime) -> bool:
+    note, status = entry.note, request.status
+    if (
+        not entry.path.startswith(request.path_prefix)
+        or request.author not in ("", note.author)
+        or request.note_type not in ("", note.note_type)
+        or request.namespace not in ("", entry.namespace)
+    ):
+        return False
+    if status and status != "suspect":
+        if status == "expired" and not note.is_stale(now):
+            return False
+        if status == "broken" and note.frontmatter_error is None:
+            return False
+        if status not in STATES and note.status != status:
+            return False
+    if request.tags and not has_tags(note.all_tags, request.tags):
+        return False
+    return not request.q or _is_named(entry, request.q.casefold())
+
+
+def _is_named(entry: Entry, wanted: str) -> bool:
+    note = entry.note
+    return (
+        wanted in note.title.casefold()
+        or wanted in entry.path.casefold()
+        or any(wanted in alias.casefold() for alias in note.aliases)
+    )
+
+
+def _rank(entry: Entry, wanted: str, starts: re.Pattern[str]) -> tuple[int, int]:
+    """A name that is what is wanted before one that begins so, one with a word that begins so, and others.
+
+    Among these the title before an alias before the path, then the shorter title.
+    """
+    names = ((entry.note.title,), entry.note.aliases, (entry.path.removesuffix(".md"), entry.path))
+    ranks = (
+        kind + len(names) * _distance(name.casefold(), wanted, starts)
+        for kind, of_kind in enumerate(names)
+        for name in of_kind
+    )
+    return min(ranks), len(entry.note.title)
+
+
+def _distance(name: str, wanted: str, starts: re.Pattern[str]) -> int:
+    if name.startswith(wanted):
+        return 0 if name == wanted else 1
+    return 2 if starts.search(name) else 3
+
+
+def _near(entries: Iterable[Entry], name: str) -> list[Entry]:
+    wanted = _trigrams(name)
+    scored: list[tuple[float, str, Entry]] = []
+    for entry in entries:
+        if not 0.4 <= (len(entry.note.title) + 2) / (len(name) + 2) <= 2.5:
+            continue  # too short or too long to be alike
+        there = _trigrams(entry.note.title)
+        alike = 2 * len(wanted & there) / (len(wanted) + len(there))
+        if alike >= LEAST_ALIKE:
+            scored.append((-alike, entry.path, entry))
+    scored.sort(key=lambda each: each[:2])
+    return [entry for _, _, entry in scored[:MOST_NEAR]]
+
+
+def _trigrams(name: str) -> set[str]:
+    text = f"  {name[:_COMPARED].casefold()} "
+    return {text[place : place + 3] for place in range(len(text) - 2)}

@@ -1,0 +1,162 @@
+"""Texts that were given out in part, so that no part is written back as the whole (docs/spec/tools.md §3).
+
+What was cut is remembered by note, for the agent that asked, or for all where no agent was named; not over a
+restart. An event loop's state: one task at a time uses it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import attrs
+from attrs import frozen
+
+from lithos.core.errors import InvalidInput
+from lithos.core.limits import Fitting
+from lithos.core.notes.layout import trim_content
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.service.texts import NoteTexts
+from lithos.notes.writing.messages import WriteNote
+
+#: Characters of all texts that are remembered, and texts of one note.
+_ROOM: Final = 4 * 1024 * 1024
+_PIECES: Final = 8
+#: Part of a text, by characters of its lines, that is its most; and that is next to nothing of it.
+_MOST, _NOTHING = 0.5, 0.05
+#: How much longer than what was cut a text may be that was made of it.
+_GROWTH, _ADDED = 1.25, 500
+#: What stands at the end of a text that was cut: dots, or what `fetch` says.
+_MARKS: Final = re.compile(r"(?:\s*\[There is more: fetch [^\[\]\n]{1,300}\])?\s*(?:\.\.\.|\u2026)?\s*\Z")
+#: Characters at the end of a text in which such marks are looked for.
+_MARKED: Final = 400
+
+
+@frozen(kw_only=True)
+class _Piece:
+    """A part of a note's text; `start` is its place in the text, None in a section.
+
+    `is_read_on`: the reader has got what follows, too.
+    """
+
+    agent: str | None
+    text: str
+    start: int | None
+    is_cut: bool
+    is_read_on: bool = False
+
+    @property
+    def is_first(self) -> bool:
+        return self.start == 0
+
+
+class CutReads(Fitting[int, tuple[_Piece, ...]]):
+    """What was given out of notes, other than the whole; by the notes' serials."""
+
+    def __init__(self, catalogue: Catalogue, texts: NoteTexts) -> None:
+        super().__init__(_ROOM, lambda pieces: sum(len(piece.text) + 200 for piece in pieces))
+        self._catalogue = catalogue
+        self._texts = texts
+        catalogue.when_removed.append(self.forget)
+
+    def see(self, note_id: str, agent: str | None, text: str, start: int | None, *, is_cut: bool) -> None:
+        """Note that an agent got a text of a note: from `start` on, to the end unless it `is_cut`."""
+        entry = self._catalogue.get(note_id)
+        known = () if entry is None else self._kept.get(entry.serial, ())
+        if entry is None or (not is_cut and start == 0 and not known):
+            return  # the whole, as nearly always
+        if start is not None:
+            known = tuple(_read_on(piece, agent, start) for piece in known)
+        if is_cut or start != 0:
+            piece = _Piece(agent=agent, text=_bare(text), start=start, is_cut=is_cut)
+            known = (*(each for each in known if each.text != piece.text), piece)[-_PIECES:]
+        self._keep(entry.serial, known)
+
+    async def check(self, request: WriteNote) -> None:
+        """Raise `InvalidInput` for a text that is a part of the note's, and would replace the whole."""
+        entry = self._catalogue.get(request.id or "")
+        pieces = self._pieces_for(request.id, request.agent)
+        if request.content is None or entry is None or not pieces:
+            return
+        loaded = await self._texts.load(entry)
+        if loaded is None:
+            return
+        given, old = _bare(request.content), _bare(loaded.document.content)
+        for piece in pieces:
+            if _stands_for_whole(given, piece, old):
+                raise InvalidInput(_refusal(piece, len(given), len(old)))
+
+    def check_section(self, note_id: str | None, agent: str, text: str) -> None:
+        """Raise `InvalidInput` for a text that would replace a section, and is what was cut of one."""
+        given = _bare(text)
+        cut = (each for each in self._pieces_for(note_id, agent) if each.start is None and each.is_cut)
+        if any(piece.text == given for piece in cut):
+            raise InvalidInput(
+                "The text is the part of the section that you were given: the answer was cut, and the rest "
+                "of the section would be lost. Nothing was changed. Read on with offset = next_offset, or "
+                "change one place with op find_replace, append or prepend."
+            )
+
+    def _pieces_for(self, note_id: str | None, agent: str) -> list[_Piece]:
+        entry = self._catalogue.get(note_id or "")
+        pieces = () if entry is None else self._kept.get(entry.serial, ())
+        return [piece for piece in pieces if piece.agent in (None, agent)]
+
+
+def _read_on(piece: _Piece, agent: str | None, start: int) -> _Piece:
+    """The piece, once its reader has got the text from `start` on, too."""
+    reaches = start == 0 or (
+        piece.start is not None and piece.start < start <= piece.start + len(piece.text) + 9
+    )
+    is_same = piece.agent == agent and not piece.is_read_on
+    return attrs.evolve(piece, is_read_on=True) if is_same and reaches else piece
+
+
+def _bare(text: str) -> str:
+    """A text without what the cut has put at its end, and without blank lines around it."""
+    text = trim_content(text.replace("\r\n", "\n"))
+    marked = max(0, len(text) - _MARKED)
+    return text[:marked] + _MARKS.sub("", text[marked:], count=1)
+
+
+def _stands_for_whole(given: str, piece: _Piece, old: str) -> bool:
+    """Whether a text is a piece of the old one, perhaps changed in places, and lacks all the rest.
+
+    What was shown of a section, or from an offset on, must be exactly that; so must what is the beginning, if
+    its reader knows how it goes on.
+    """
+    lines = _lines(piece.text)
+    if len(given) >= len(old) or _share(lines, old) < _MOST:
+        return False
+    if given == piece.text:
+        return True
+    if not piece.is_first or piece.is_read_on or len(given) > len(piece.text) * _GROWTH + _ADDED:
+        return False
+    begins_alike = given.startswith(piece.text[: int(_MOST * len(piece.text)) + 1])
+    if not begins_alike and _share(lines, given) < _MOST:
+        return False
+    rest = old[len(piece.text) :] if old.startswith(piece.text) else old
+    lost = _lines(rest) - lines
+    return bool(lost) and _share(lost, given) < _NOTHING
+
+
+def _lines(text: str) -> set[str]:
+    return {stripped for line in text.split("\n") if (stripped := line.strip())}
+
+
+def _share(lines: set[str], text: str) -> float:
+    """The part of some lines that a text has, by characters; of a cut text the last may be half a line."""
+    there = _lines(text)
+    found = sum(len(line) for line in lines if line in there)
+    whole = sum(map(len, lines))
+    return found / whole if found or not whole else float(any(text.startswith(line) for line in lines))
+
+
+def _refusal(piece: _Piece, given: int, old: int) -> str:
+    what = "one section of" if piece.start is None else "a part of"
+    return (
+        f"content has {given:,} characters and seems to be {what} the note that you were given, which has "
+        f"{old:,}: the rest would be lost. Nothing was changed. Change one place with lithos_note_edit, or "
+        "read on with offset = next_offset and send the whole text; to replace the whole text with this, "
+        "give replace_all: true."
+    )

@@ -1,0 +1,525 @@
+"""The note service: write, patch, read, delete, list and tags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+from operator import attrgetter
+from typing import Any
+
+import attrs
+import trio
+from attrs import frozen
+
+from lithos.actors.blocking import Threads, slices
+from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.actors.kit import honest_outcome
+from lithos.actors.opening import Opening
+from lithos.core.errors import DocNotFound, InvalidInput, VersionNotFound
+from lithos.core.events import TOOL
+from lithos.core.history.section_edit import SectionEdit, check_edit
+from lithos.core.ids import is_id
+from lithos.core.journal.agents import READ, AuditRow
+from lithos.core.notes.matching import check_metadata_match, has_all, has_tags, matches_metadata
+from lithos.core.principals import UNKNOWN_AGENT
+from lithos.core.text.analysis import fold, name_key
+from lithos.core.text.markdown import one_line
+from lithos.core.text.snippet import cut, truncate
+from lithos.kernel.parts import Clock
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.catalogue.facets import FacetFilter
+from lithos.notes.files.lookup import AliasedPath
+from lithos.notes.links.links import WikiLink, links_in
+from lithos.notes.model.note import Document
+from lithos.notes.model.paths import resolve_read_path
+from lithos.notes.service.merging import Merging
+from lithos.notes.service.ports import EarlierVersions, KeptNote, TextMatches
+from lithos.notes.service.texts import CHARACTERS_INLINE, LoadedNote, NoteTexts, OutlineRow, Sections
+from lithos.notes.writing.actor_writer import Writer, WriterMailbox
+from lithos.notes.writing.editing import Outlines
+from lithos.notes.writing.messages import (
+    DeleteNote,
+    EditNote,
+    ImportNote,
+    NoteBusy,
+    OutlineNeeded,
+    PatchNote,
+    RestoreNote,
+    UpdateRequest,
+    WriteNote,
+    WriteOutcome,
+    WriteRequest,
+)
+from lithos.notes.writing.ports import ChangeGate, VersionStore
+
+#: Seconds for queueing, disk and indexes together; far beyond any healthy write.
+WRITE_DEADLINE = 60.0
+#: Seconds for which a file that another program is writing is tried again, and the pauses between: an editor
+#: that saves takes some milliseconds, one that is left open with the file for years is not waited for.
+BUSY_PATIENCE = 5.0
+BUSY_PAUSE, LONGEST_BUSY_PAUSE = 0.02, 0.5
+
+
+#: How often the outline of a long note is read for an edit before the writer does it itself.
+OUTLINES_READ = 5
+
+
+@frozen
+class ReadNote:
+    """A note as read: its text cut to length, its links from the whole body.
+
+    `length` is that of the whole content; `next_offset` where a content that is cut goes on, else None.
+    """
+
+    entry: Entry
+    document: Document
+    content: str
+    truncated: bool
+    links: tuple[WikiLink, ...]
+    retrieval_count: int
+    length: int
+    next_offset: int | None
+    #: The version that was asked for, with what is current; None: the note as it is now.
+    kept: KeptNote | None = None
+    #: The sections, where they were asked for.
+    outline: Sequence[OutlineRow] | None = None
+    #: The section that the content is, and not the whole.
+    section: OutlineRow | None = None
+
+
+@frozen
+class LinkedFrom:
+    """Some of the notes that link to one, how many do, and how a deleted note comes back, in words."""
+
+    entries: Sequence[Entry] = ()
+    total: int = 0
+    way_back: str = ""
+
+
+@frozen
+class ListedNotes:
+    """A page of notes and how many there are in all; `message` tells why a query could match nothing."""
+
+    entries: list[Entry]
+    total: int
+    message: str = ""
+
+
+@frozen(kw_only=True)
+class ListRequest:
+    """Filters of `lithos_list`; `since` is inclusive."""
+
+    path_prefix: str | None = None
+    tags: tuple[str, ...] | None = None
+    author: str | None = None
+    since: datetime | None = None
+    limit: int = 50
+    offset: int = 0
+    title_contains: str | None = None
+    content_query: str | None = None
+    metadata_match: Mapping[str, Any] | None = None
+    entities: tuple[str, ...] | None = None
+
+
+class Knowledge:
+    """The use cases around notes."""
+
+    def __init__(
+        self,
+        versions: VersionStore | None,
+        catalogue: Catalogue,
+        coordinator: Coordinator,
+        clock: Clock,
+        opening: Opening,
+        writer: Writer,
+        outlines: Outlines,
+        matches: TextMatches,
+        texts: NoteTexts,
+        history: EarlierVersions,
+        gate: ChangeGate | None,
+    ) -> None:
+        self._gate = gate
+        self._catalogue = catalogue
+        self._merging = Merging(catalogue, versions, Threads())
+        self._history = history
+        self._sections = Sections(outlines, keeps_heading=catalogue.style.is_foreign)
+        self._opening = opening
+        self._writer = writer.mailbox
+        self._coordinator = coordinator
+        self._matches = matches
+        self._texts = texts
+        self._clock = clock
+
+    async def write(self, request: UpdateRequest | DeleteNote | ImportNote | RestoreNote) -> WriteOutcome:
+        """Write, patch, delete, import or restore a note.
+
+        Returns once that is durable, accepted by an index and journalled.
+        """
+        # Enrichment signs its patches, but is no agent of the list.
+        if not isinstance(request, PatchNote) or request.source == TOOL:
+            self._coordinator.touch(request.agent)
+        if isinstance(request, WriteNote | PatchNote):
+            return await self._merging.submit(request, self._submit)
+        return await self._submit(request)
+
+    async def edit(
+        self,
+        edit: SectionEdit,
+        *,
+        agent: str,
+        note_id: str | None,
+        expected_version: int | None,
+    ) -> WriteOutcome:
+        """Change one place of a note's body, as it is when its turn comes; returns as `write` does."""
+        check_edit(edit)
+        if not note_id:
+            raise InvalidInput("Give the id or the path of the note to edit.")
+        self._coordinator.touch(agent)
+        await self._opening.wait_known()
+        is_proposed = self._gate is not None and self._gate.own(note_id, agent) is not None
+        if is_proposed and note_id not in self._catalogue:  # there is no file yet
+            request = EditNote(id=note_id, agent=agent, edit=edit, is_patient=False)
+            return await self._submit(attrs.evolve(request, expected_version=expected_version))
+        entry = self._find(note_id, None)
+        request = EditNote(id=entry.note.id, agent=agent, edit=edit, expected_version=expected_version)
+        for _ in range(OUTLINES_READ):
+            try:
+                return await self._submit(request)
+            except OutlineNeeded:
+                await self._read_outline(entry)
+        return await self._submit(attrs.evolve(request, is_patient=False))
+
+    async def _read_outline(self, entry: Entry) -> None:
+        """Have the outline of a long note known to the writer."""
+        loaded = await self._texts.load(entry)
+        if loaded is not None:
+            await self._sections.learn(loaded.source.data)
+
+    async def linked_from(self, note_id: str, most: int) -> LinkedFrom:
+        """The notes that link to a note; `way_back` is told where there are some."""
+        while not self._catalogue.graph.settle(1):
+            await trio.lowlevel.checkpoint()
+        _, starts = self._catalogue.graph.links.neighbours(note_id)
+        ids = (each for each in starts if isinstance(each, str) and each != note_id)
+        entries = [entry for each in islice(ids, most) if (entry := self._catalogue.get(each)) is not None]
+        if not entries:
+            return LinkedFrom()
+        entries.sort(key=attrgetter("path"))
+        total = len(starts) - (note_id in starts)
+        return LinkedFrom(entries, total, await self._history.way_back(note_id))
+
+    async def read(
+        self,
+        *,
+        note_id: str | None,
+        path: str | None,
+        title: str | None = None,
+        offset: int = 0,
+        max_length: int | None,
+        agent_id: str | None,
+        outline: bool = False,
+        section: str | None = None,
+        version: int | None = None,
+        as_of: datetime | None = None,
+    ) -> ReadNote:
+        """Read a note, from a character of its content on, and record the access in the audit log.
+
+        With `section` the content is that section, else with `outline` it is empty; with `version` or `as_of`
+        the note is as it was then, also a deleted one.
+        """
+        truncate("", max_length)  # refuse a bad length before anything is read
+        if note_id:
+            note_id = await self.identify(note_id)
+        kept: KeptNote | None = None
+        if version is not None or as_of is not None:
+            kept = await self._find_version(note_id, path, title, version, as_of)
+        known: tuple[WikiLink, ...] | None = None
+        loaded: LoadedNote | None = None
+        if kept is not None:
+            entry, document, data = kept.entry, kept.document, kept.data
+        else:
+            entry = await self._find_now(note_id, path, title)
+            recalled = None if outline or section else await self._texts.recall(entry)
+            if recalled is not None:
+                (document, known), data = recalled, b""
+            else:
+                loaded = await self._load(entry)
+                document, data = loaded.document, loaded.source.data
+        shown = None
+        if outline or section:
+            shown = await self._sections.show(data, section, with_rows=outline)
+        whole = document.content if shown is None else shown.text
+        content = whole[offset:] if offset else whole
+        truncated = bool(max_length) and len(content) > (max_length or 0)
+        content, end = cut(content, max_length or 0) if truncated else (content, 0)
+        self._coordinator.record_access(
+            [AuditRow(agent_id or UNKNOWN_AGENT, entry.note.id, READ, self._clock())]
+        )
+        count = self._coordinator.reads_of(entry.note.id)
+        links = await _links_of(data, document.content, entry.path) if known is None else known
+        if loaded is not None:
+            self._texts.remember(loaded, links)
+        if kept is None:
+            document = self._with_entities(document)
+        return ReadNote(
+            entry,
+            document,
+            content,
+            truncated,
+            links,
+            count,
+            length=len(whole),
+            next_offset=offset + end if truncated else None,
+            kept=kept,
+            outline=None if shown is None else shown.rows,
+            section=None if shown is None else shown.section,
+        )
+
+    def _with_entities(self, document: Document) -> Document:
+        """The note with the entities that count, which need not be those in its file."""
+        shown = self._catalogue.entities.shown(document.note)
+        return document if shown is document.note else attrs.evolve(document, note=shown)
+
+    async def _find_now(self, note_id: str | None, path: str | None, title: str | None) -> Entry:
+        """The entry of a note. Raises `DocNotFound`."""
+        if title and not (note_id or path):
+            return await self._find_titled(title)
+        return await self._find_early(note_id, path) or self._find(note_id, path)
+
+    async def _load(self, entry: Entry) -> LoadedNote:
+        """A note as its file says now. Raises `DocNotFound`."""
+        loaded = await self._texts.load(entry)
+        if loaded is None:
+            reason = await self._texts.why_unread(entry)
+            raise DocNotFound(
+                f"The file {entry.path} of this note is missing or cannot be read{reason}. Put it back or "
+                "mend it, then retry."
+            )
+        return loaded
+
+    async def _find_version(
+        self,
+        note_id: str | None,
+        path: str | None,
+        title: str | None,
+        version: int | None,
+        as_of: datetime | None,
+    ) -> KeptNote | None:
+        """A kept version; None for the current one where the history has not taken it up yet."""
+        await self._opening.wait_known()
+        if title and not (note_id or path):
+            note_id = (await self._find_titled(title)).note.id
+        try:
+            return await self._history.read(note_id, path, version, as_of)
+        except VersionNotFound:
+            found_id = await self._history.resolve(note_id, path)
+            entry = self._catalogue.get(found_id) if found_id else None
+            if entry is not None and version == entry.note.version:
+                return None
+            raise
+
+    async def _find_titled(self, title: str) -> Entry:
+        """The note with this title, in any case; raises `DocNotFound`, and `InvalidInput` for several."""
+        wanted = name_key(one_line(title))
+        found: list[Entry] = []
+        async for some in slices(self._catalogue.serials()):
+            entries = self._catalogue.at_serials(some)
+            found += [entry for entry in entries if name_key(entry.note.title) == wanted]
+        if not found:
+            raise DocNotFound(
+                f"No note has the title {title[:100]!r}. Find it with lithos_search or lithos_list."
+            )
+        if len(found) > 1:
+            some_paths = ", ".join(repr(entry.path[:150]) for entry in found[:5])
+            raise InvalidInput(
+                f"{len(found)} notes have the title {title[:100]!r}. Give the path of the one meant: "
+                f"{some_paths}{', …' if len(found) > 5 else ''}."
+            )
+        return found[0]
+
+    async def list_notes(self, request: ListRequest) -> ListedNotes:
+        """One page (offset, limit) of the notes that pass all filters, and the total count."""
+        if request.offset < 0 or request.limit < 0:
+            raise InvalidInput("limit and offset must not be negative.")
+        check_metadata_match(request.metadata_match)
+        if request.content_query and request.content_query.strip():
+            return await self._list_matches(request, request.content_query)
+        wanted, holds = _facets_of(request), _predicates_of(request)
+        offset, end = request.offset, request.offset + request.limit
+        if not holds:
+            found = self._catalogue.page(wanted, offset, request.limit)
+            if found.is_exact:
+                return ListedNotes(self._catalogue.at_serials(found.serials), found.total)
+        if wanted == FacetFilter() and request.title_contains is not None and len(holds) == 1:
+            serials = await self._titled(fold(request.title_contains))
+            return ListedNotes(self._catalogue.at_serials(serials[offset:end]), len(serials))
+        passing: list[Entry] = []
+        async for some in slices(self._catalogue.page(wanted).serials):
+            # Some may have changed since the first turn.
+            passing += [
+                entry for entry in self._catalogue.at_serials(some) if self._is_listed(entry, request)
+            ]
+        return ListedNotes(passing[offset:end], len(passing))
+
+    async def _titled(self, wanted: str) -> list[int]:
+        """The serial numbers of the notes whose titles contain a folded text."""
+        serials: list[int] = []
+        for number, block in enumerate(self._catalogue.facets.blocks()):
+            if number:
+                await trio.lowlevel.checkpoint()
+            serials += self._catalogue.titled(block, wanted)
+        return serials
+
+    async def _list_matches(self, request: ListRequest, query: str) -> ListedNotes:
+        """A page of the notes that a full-text query matches, best first, and that pass the other filters."""
+        candidates, message = await self._matches.match_text(query)
+        passing: list[Entry] = []
+        async for some in slices(candidates):
+            passing += [entry for entry in some if self._is_listed(entry, request)]
+        page = passing[request.offset : request.offset + request.limit]
+        return ListedNotes(page, len(passing), message)
+
+    def _is_listed(self, entry: Entry, request: ListRequest) -> bool:
+        """Whether a note passes all filters."""
+        return _is_listed(entry, request) and (
+            not request.entities or has_all(self._catalogue.entities.of(entry.note), request.entities)
+        )
+
+    def tags(self, prefix: str | None) -> dict[str, int]:
+        """Tags with their number of notes, sorted by name, each as most notes spell it."""
+        return self._catalogue.tags.counts(prefix or "")
+
+    async def _submit(self, request: WriteRequest) -> WriteOutcome:
+        with honest_outcome("Read the note again before you retry."):
+            return await ask_patiently(self._writer, request, WRITE_DEADLINE)
+
+    async def locate(self, path: str, which: str) -> str:
+        """The id of the note at a path, of "kept" ones also of one that was there. Raises `DocNotFound`."""
+        await self._opening.wait_known()
+        if which == "kept":
+            found = await self._history.resolve(None, path)
+            assert found is not None  # of a path that is not blank
+            return found
+        return self._find(None, path).note.id
+
+    async def identify(self, note_id: str) -> str:
+        """The id of the note that has this text as its own property `id`; else the text.
+
+        Raises `InvalidInput` where several notes have it.
+        """
+        if is_id(note_id) or note_id in self._catalogue:
+            return note_id
+        await self._opening.wait_known()
+        return self._catalogue.identify(note_id)
+
+    def extra_of(self, note_id: str | None) -> Mapping[str, Any]:
+        """The further keys of a note's file, as far as they are known; of no note there are none."""
+        entry = self._catalogue.get(note_id) if note_id else None
+        return {} if entry is None else entry.note.extra
+
+    async def _find_early(self, note_id: str | None, path: str | None) -> Entry | None:
+        """A note by its path while the first pass runs; by id that is waited for. None afterwards."""
+        if self._opening.known.is_set():
+            return None
+        if path and not note_id:
+            resolved = resolve_read_path(path)
+            try:
+                entry = await self._texts.find_unread(resolved)
+            except AliasedPath:
+                entry = None  # only the scan tells its name
+            else:
+                if entry is None:
+                    raise DocNotFound(f"There is no note at {resolved!r}. Find its path with lithos_list.")
+            if entry is not None:
+                return entry
+        await self._opening.wait_known()
+        return None
+
+    def _find(self, note_id: str | None, path: str | None) -> Entry:
+        if note_id:
+            return self._catalogue.require(note_id)
+        if not path:
+            raise InvalidInput("Give the id, the path or the title of the note to read.")
+        resolved = resolve_read_path(path)
+        entry = self._catalogue.spelled(resolved)
+        if entry is None:
+            raise self._not_at(resolved)
+        return entry
+
+    def _not_at(self, path: str) -> DocNotFound:
+        """Why there is no note at a path."""
+        skipped = self._catalogue.skipped.get(path)
+        if skipped is None:
+            return DocNotFound(f"There is no note at {path!r}. Find its path with lithos_list.")
+        holder = self._catalogue.get(skipped.note_id) if skipped.note_id else None
+        if holder is None:
+            return DocNotFound(f"The file {path!r} is not served: {skipped.reason}.")
+        if skipped.copy is not None:
+            return DocNotFound(
+                f"The file {path!r} is no note: it is what another machine wrote of {holder.path!r}. "
+                f"Read that note, {holder.note.id}."
+            )
+        return DocNotFound(
+            f"The file {path!r} is not served: it has the id {holder.note.id} of the note {holder.path!r}, "
+            "perhaps as a copy of it. Read that note by its id. To have both, remove the id line of the file "
+            "or run lithos validate --fix ids."
+        )
+
+
+async def ask_patiently(writer: WriterMailbox, request: WriteRequest, within: float) -> WriteOutcome:
+    """The writer's answer, asked for again while another program writes the file; others are not held up.
+
+    `within`: seconds to wait for room in the mailbox; all of it together takes `WRITE_DEADLINE` at most.
+    """
+    deadline, pause = trio.current_time() + BUSY_PATIENCE, BUSY_PAUSE
+    with trio.fail_after(WRITE_DEADLINE):
+        while True:
+            try:
+                accepted = await writer.ask(request, within=within)
+                return await accepted.reply()
+            except NoteBusy:
+                if trio.current_time() + pause > deadline:
+                    raise
+            await trio.sleep(pause)
+            pause = min(2 * pause, LONGEST_BUSY_PAUSE)
+
+
+async def _links_of(data: bytes, content: str, path: str) -> tuple[WikiLink, ...]:
+    """The links of a note; those of a long one are looked for in a thread."""
+    if len(data) <= CHARACTERS_INLINE:
+        return links_in(data, content, path)
+    return await trio.to_thread.run_sync(lambda: links_in(data, content, path))
+
+
+def _facets_of(request: ListRequest) -> FacetFilter:
+    """What the catalogue keeps postings of."""
+    return FacetFilter(
+        tags=request.tags or (),
+        author=request.author,
+        path_prefix=request.path_prefix,
+        since=request.since,
+    )
+
+
+def _predicates_of(request: ListRequest) -> list[str]:
+    """The filters for which each note has to be looked at."""
+    given = {
+        "title_contains": request.title_contains is not None,
+        "metadata_match": bool(request.metadata_match),
+        "entities": bool(request.entities),
+    }
+    return [name for name, is_given in given.items() if is_given]
+
+
+def _is_listed(entry: Entry, request: ListRequest) -> bool:
+    """Whether a note passes all filters but that of entities; one that is not given costs a comparison."""
+    note = entry.note
+    return (
+        (request.path_prefix is None or entry.path.startswith(request.path_prefix))
+        and (not request.tags or has_tags(note.all_tags, request.tags))
+        and (request.author is None or note.author == request.author)
+        and (request.since is None or note.updated_at >= request.since)
+        and (request.title_contains is None or fold(request.title_contains) in fold(note.title))
+        and (not request.metadata_match or matches_metadata(note.extra, request.metadata_match))
+    )

@@ -1,0 +1,177 @@
+"""Merges of a change with what happened since: updates (`on_conflict: merge`), and files of one note."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+import attrs
+from attrs import define, frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.core.errors import StorageFailed, VersionConflict
+from lithos.core.notes.style import VaultStyle
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import from_nanoseconds
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.format.document import amend_document, given_keys, parse_document, rewrite_document
+from lithos.notes.format.merging import merge_documents, merge_items
+from lithos.notes.model.note import Document
+from lithos.notes.service.texts import LoadedNote
+from lithos.notes.writing.messages import MERGE, UpdateRequest, WriteOutcome
+from lithos.notes.writing.ports import VersionStore
+
+#: The largest version number that a store can hold.
+_LARGEST: Final = 2**63 - 1
+
+R = TypeVar("R", bound=UpdateRequest)
+
+
+@define(eq=False)
+class Merging:
+    """Gives requests their base, from the history."""
+
+    _catalogue: Catalogue
+    #: None where it is disabled.
+    _history: VersionStore | None
+    _reading: Blocking
+
+    async def submit(self, request: R, submit: Callable[[R], Awaitable[WriteOutcome]]) -> WriteOutcome:
+        """Submit a request; one that is to be merged, and is not current, with its base.
+
+        The base is read only where it is needed: when the note is known to be at a later version, or the
+        writer says so. What is newer than the catalogue may be a row of a change that is being refused: the
+        writer has dropped that one before it answers. Raises what `submit` does; `VersionConflict` also where
+        there is no base.
+        """
+        expected = request.expected_version
+        if request.on_conflict != MERGE or request.id is None or expected is None:
+            return await submit(request)
+        entry = self._catalogue.get(request.id)
+        is_outdated = entry is not None and entry.note.version > expected
+        base = await self._read(request.id, expected) if is_outdated else None
+        try:
+            return await submit(attrs.evolve(request, base=base))
+        except VersionConflict as conflict:
+            if base is not None:
+                raise
+            refusal = conflict
+        base = None if is_outdated else await self._read(request.id, expected)
+        if base is None:
+            raise self._no_base(expected, refusal)
+        return await submit(attrs.evolve(request, base=base))
+
+    async def _read(self, note_id: str, version: int) -> bytes | None:
+        history = self._history
+        if history is None or not 0 < version <= _LARGEST:
+            return None
+        return await self._reading.run(lambda: history.content(note_id, version))
+
+    def _no_base(self, expected: int, refusal: VersionConflict) -> VersionConflict:
+        current = refusal.extras["current_version"]
+        reason = f"version {expected} is not kept, or there was none"
+        if self._history is None:
+            reason = "no versions are kept (history.enabled is off)"
+        return VersionConflict(
+            f"The note is at version {current}, not {expected}, and cannot be merged: {reason}. Nothing "
+            "was written. Read the note again, put both changes together and retry with expected_version "
+            f"{current}.",
+            **refusal.extras,
+        )
+
+
+@frozen
+class MergedFile:
+    """The bytes to write, None when there is nothing to do; `is_merged`: they are those of neither side.
+
+    Otherwise they are those of `mine`, as they are.
+    """
+
+    data: bytes | None
+    is_merged: bool = False
+
+
+def merge_files(
+    base: bytes,
+    mine: bytes,
+    theirs: LoadedNote,
+    entry: Entry,
+    style: VaultStyle,
+    *,
+    refused: str,
+    with_contributors: bool = False,
+) -> MergedFile:
+    """What to write to a note's file, `theirs`, so that it has what `mine` changed of `base`. Blocks.
+
+    `with_contributors`: who joined them in `mine` joins those of the file. Raises `VersionConflict` with the
+    `conflicts` under the message `refused`, and `StorageFailed` for files
+    that are no notes.
+    """
+    modified = from_nanoseconds(theirs.source.state.mtime_ns)
+    if base == theirs.source.data:
+        return MergedFile(None if mine == base else mine)
+    try:
+        # One path and time stand in for what the files do not say, so that these never differ.
+        before, wanted, now = (
+            parse_document(data, entry.path, modified, entry.note.id, style)
+            for data in (base, mine, theirs.source.data)
+        )
+        if says(wanted) == says(now):
+            return MergedFile(None)
+        if says(before) == says(now) and _differ_in_stamps(base, now, theirs.source.data, entry, style):
+            return MergedFile(mine)
+        merged = merge_documents(before, wanted, now)
+        if merged.result is None:
+            raise VersionConflict(
+                refused,
+                current_version=theirs.document.note.version,
+                warnings=[],
+                conflicts=[conflict.to_row() for conflict in merged.conflicts],
+            )
+        if says(merged.result) == says(now):
+            return MergedFile(None)
+        document = merged.result
+        if with_contributors:
+            sides = (each.note.contributors for each in (before, wanted, now))
+            note = attrs.evolve(document.note, contributors=tuple(merge_items(*sides)))
+            document = attrs.evolve(document, note=note)
+        data = rewrite_document(
+            theirs.source.data,
+            entry.path,
+            modified,
+            document,
+            replace_body=document.content != now.content,
+            stand_in=entry.stand_in,
+            style=style,
+        )
+    except UnreadableNote as problem:
+        raise StorageFailed(
+            f"The versions of {entry.path} cannot be merged: {problem.reason}. Nothing was changed."
+        ) from problem
+    return MergedFile(data, is_merged=True)
+
+
+def _differ_in_stamps(base: bytes, now: Document, current: bytes, entry: Entry, style: VaultStyle) -> bool:
+    """Whether `current`, which says `now`, has the bytes of `base` but for what follows from a write itself.
+
+    Where a person rearranged them, or wrote a comment, that stays.
+    """
+    try:
+        keys = given_keys(base, style) & {"id", "version", "updated_at", "contributors"}
+        values = {key: getattr(now.note, key) for key in keys}
+        return amend_document(base, entry.path, now.note.updated_at, values, entry.note.id, style) == current
+    except UnreadableNote:
+        return False
+
+
+def says(document: Document) -> tuple[Any, str]:
+    """All of a note but what follows from a write itself."""
+    note = attrs.evolve(
+        document.note,
+        version=0,
+        updated_at=document.note.created_at,
+        contributors=(),
+        inline_tags=(),
+        has_conflict_markers=False,
+    )
+    return note, document.content

@@ -1,0 +1,73 @@
+"""A content that is a whole note file: its frontmatter becomes the arguments that its keys mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from lithos.core.errors import InvalidInput
+from lithos.core.notes.layout import FRONTMATTER, frontmatter_at
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.format.pasted import Pasted, read_pasted
+from lithos.notes.service.texts import NoteTexts
+from lithos.notes.writing.messages import WriteNote
+
+#: What the arguments of a write are called that are not called as the field of a note.
+_ARGUMENTS: Final = {"source": "source_task"}
+
+
+@attrs.define(eq=False)
+class Pasting:
+    """Understands what is given as the text of a note."""
+
+    _catalogue: Catalogue
+    _texts: NoteTexts
+
+    async def understood(self, request: WriteNote) -> WriteNote:
+        """The request with the frontmatter of its content taken over; arguments that were given win.
+
+        A text that begins like the one of the note as it is stays text. So does an empty frontmatter, which
+        may be two rules of Markdown, unless the file has it. Raises `InvalidInput` for a frontmatter that
+        cannot be read, and for a new note that nothing gives a title.
+        """
+        if request.content is not None and frontmatter_at(request.content) is not None:
+            entry = self._catalogue.get(request.id or "")
+            loaded = None if entry is None else await self._texts.load(entry)
+            head = _head_of(request.content)
+            if loaded is None or _head_of(loaded.document.content) != head:
+                style = self._catalogue.style
+                if loaded is None:  # a new note is managed: each of our keys is ours there
+                    style = attrs.evolve(style, minimal_frontmatter=False)
+                found = read_pasted(request.content, style)
+                file = None if loaded is None else loaded.source.data.decode("utf-8", "replace")
+                if found is not None and (
+                    not found.is_empty or (file is not None and _head_of(file) == head)
+                ):
+                    request = _taken_over(
+                        request, found, {} if loaded is None else loaded.document.note.extra
+                    )
+        if request.id is None and not request.title:
+            raise InvalidInput("A new note needs title; to change a note that is there, give its id.")
+        return request
+
+
+def _head_of(content: str) -> str | None:
+    """The frontmatter with which a content begins."""
+    start = frontmatter_at(content)
+    found = None if start is None else FRONTMATTER.find(content[start:].removeprefix("\ufeff"))
+    return None if found is None else found[0]
+
+
+def _taken_over(request: WriteNote, found: Pasted, old: Mapping[str, Any]) -> WriteNote:
+    named = {_ARGUMENTS.get(key, key): value for key, value in found.values.items()}
+    taken = {name: value for name, value in named.items() if getattr(request, name) is None}
+    return attrs.evolve(
+        request,
+        **taken,
+        content=found.content,
+        properties=found.properties(old),
+        said=found.said,
+        unused=found.unused,
+    )

@@ -1,0 +1,478 @@
+"""Note contents, read from the files (the truth) through an LRU cache; snippets for results, sections."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, TypeVar
+
+import attrs
+import trio
+from attrs import frozen
+
+from lithos.actors.opening import Opening
+from lithos.core.context.shortening import escaped_length, rooms, shorten
+from lithos.core.errors import StorageFailed
+from lithos.core.history.outline import Outline, Section
+from lithos.core.limits import Fitting
+from lithos.core.notes.layout import read_layout, unify_breaks
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.text.chunk import ChunkSizes
+from lithos.core.text.edges import expects_more, first_block, tidy_edge
+from lithos.core.text.hidden import hide, without_hidden
+from lithos.core.text.markdown import visible_text
+from lithos.core.text.snippet import Passage, Terms, find_passage, first_prose, plain_passage
+from lithos.core.times import from_nanoseconds
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.catalogue.note_reading import examine, make_entry
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.lookup import find_note
+from lithos.notes.files.placeholders import FileInCloud
+from lithos.notes.files.recall import Recall
+from lithos.notes.files.values import Fingerprint, OutsideKnowledge, ReadFile, digest_of
+from lithos.notes.format.document import parse_document
+from lithos.notes.links.links import WikiLink
+from lithos.notes.model.note import Document, Standing, with_creation
+from lithos.notes.service.frames import Frames
+from lithos.notes.writing.editing import Outlines
+
+
+@frozen
+class OutlineRow:
+    """A section as it is shown: its path, level, characters of its text and hash."""
+
+    section: str
+    level: int
+    chars: int
+    hash: str
+
+
+@frozen
+class Shown:
+    """What of a note is shown by its outline: a text, the rows, and the section that the text is."""
+
+    text: str
+    rows: Sequence[OutlineRow] | None
+    section: OutlineRow | None
+
+
+class Sections:
+    """Outlines of note files, by what the writer knows of them already."""
+
+    def __init__(self, outlines: Outlines, *, keeps_heading: bool) -> None:
+        """`keeps_heading`: titles are elsewhere, so that a leading H1 is a section."""
+        self._outlines = outlines
+        self._keeps_heading = keeps_heading
+        self._limiter = trio.CapacityLimiter(1)
+
+    async def show(self, data: bytes, section: str | None, *, with_rows: bool) -> Shown:
+        """A section of a note file, or no text, and the outline.
+
+        Raises `SectionNotFound`, and `InvalidInput` for a body of too many lines.
+        """
+        return await trio.to_thread.run_sync(self._show, data, section, with_rows, limiter=self._limiter)
+
+    async def learn(self, data: bytes) -> None:
+        """Have the outline of a note file known to the writer. Raises `InvalidInput` as above."""
+        await trio.to_thread.run_sync(self._learn, data, limiter=self._limiter)
+
+    def _learn(self, data: bytes) -> Outline:
+        return self._outlines.read(read_layout(data, keeps_heading=self._keeps_heading))
+
+    def _show(self, data: bytes, section: str | None, with_rows: bool) -> Shown:
+        outline = self._learn(data)
+        newline = read_layout(data, keeps_heading=self._keeps_heading).newline
+        rows = [_row(outline, each, newline) for each in outline.listed()] if with_rows else None
+        if section is None:
+            return Shown("", rows, None)
+        found = outline.find(section)
+        text = unify_breaks(outline.text_of(found), newline)
+        return Shown(text, rows, _row(outline, found, newline))
+
+
+def _row(outline: Outline, section: Section, newline: str) -> OutlineRow:
+    text = outline.text_of(section)
+    chars = len(text) - (text.count("\r\n") if newline == "\r\n" else 0)
+    return OutlineRow(section.path, section.level, chars, outline.hash_of(section))
+
+
+T = TypeVar("T")
+
+#: Two cores' worth of readers: more would only queue for the interpreter.
+READERS: Final = 2
+#: Bytes of contents kept: those of some 10,000 ordinary notes.
+KEPT_BYTES: Final = 24 * 1024 * 1024
+#: A larger content is read anew each time, so that a few of them cannot drive out all others.
+LARGEST_KEPT: Final = 64 * 1024
+#: Bytes of visible texts kept, what snippets are cut from, of the contents that are kept as well.
+KEPT_VISIBLE_BYTES: Final = 8 * 1024 * 1024
+#: How often a file is read again because the note got a new version meanwhile.
+REREADS: Final = 20
+#: Share of a query's weight from which on a passage is shown rather than the nearest chunk.
+FAIR_SHARE: Final = 0.35
+#: Characters to work on without leaving the event loop: about a millisecond of cutting snippets.
+CHARACTERS_INLINE: Final = 64 * 1024
+
+
+@frozen
+class LoadedNote:
+    """A note as its file says now, with the effective version of these bytes.
+
+    `fingerprint`: by what the file is known to be the same later, where that can be relied on.
+    """
+
+    source: ReadFile
+    document: Document
+    fingerprint: Fingerprint | None = None
+
+
+@frozen
+class _Content:
+    """The content of a file as it is now, and the hash of the file."""
+
+    text: str
+    digest: str
+
+
+class NoteTexts:
+    """Reads notes in worker threads; caches contents, valid for one state of the note in the catalogue.
+
+    Each system call of a thread gives the interpreter away, and getting it back from a busy event loop
+    takes up to a switch interval: ten files cost a search a tenth of a second under load. Contents of
+    indexed states therefore come from the cache where they can.
+    """
+
+    def __init__(self, files: NoteFiles, catalogue: Catalogue, opening: Opening | None = None) -> None:
+        self._files = files
+        self._opening = opening
+        self._catalogue = catalogue
+        self._limiter = trio.CapacityLimiter(READERS)
+        self._kept = _KeptContents(KEPT_BYTES)
+        self._visible = _KeptContents(KEPT_VISIBLE_BYTES)
+        self._recall = Recall(files.fingerprint)
+        catalogue.when_removed += [self._kept.forget, self._visible.forget, self._recall.forget]
+        #: What the notes of a folder share, which is not shown of any.
+        self.frames = Frames(catalogue, self._read_texts, self._limiter)
+
+    async def recall(self, entry: Entry) -> tuple[Document, tuple[WikiLink, ...]] | None:
+        """The note and the links in its content, if it was read before and its file is the same."""
+        standing = self._catalogue.standing(entry.note.id)
+        if standing is None or standing.digest != entry.digest:
+            return None
+        known = self._recall.get(entry)
+        if known is None:
+            return None
+        version = max(standing.version, entry.note.version)
+        note = entry.note if entry.note.version == version else attrs.evolve(entry.note, version=version)
+        await self._save(note.id)
+        return Document(note=note, content=known.content), known.links
+
+    def remember(self, loaded: LoadedNote, links: tuple[WikiLink, ...]) -> None:
+        """Have `recall` know a note that was loaded, if it is the one that the catalogue has."""
+        note = loaded.document.note
+        entry = self._catalogue.get(note.id)
+        if entry is None or loaded.fingerprint is None or entry.digest != loaded.source.digest:
+            return
+        if entry.note == note or entry.note == attrs.evolve(note, version=entry.note.version):
+            kept, content = self._kept.get(entry), loaded.document.content
+            self._recall.put(entry, loaded.fingerprint, kept if kept == content else content, links)
+
+    async def load(self, entry: Entry) -> LoadedNote | None:
+        """One note, or None when its file is gone or cannot be read.
+
+        Of bytes that nobody has seen before the version is saved first, so that no later edit gets the same.
+        """
+        for _ in range(REREADS):
+            before = self._catalogue.standing(entry.note.id)
+            loaded = await trio.to_thread.run_sync(self._load, entry, limiter=self._limiter)
+            if loaded is None:
+                return None
+            version = self._known_version(loaded, entry.note.id, before)
+            if version is None and self._opening is not None and self._opening.will_tell(before is not None):
+                await self._opening.wait_known()
+                continue
+            if version is None:
+                if await self._catalogue.records.decided(entry.note.id):
+                    continue  # read while it was written: perhaps what was then taken back
+                version = self._judge(loaded, entry.note.id, before)
+            if version is not None:
+                await self._save(loaded.document.note.id)
+                return _with_version(loaded, version, self._catalogue.get(entry.note.id))
+        return None  # it changes all the time
+
+    def _known_version(self, loaded: LoadedNote, note_id: str, before: Standing | None) -> int | None:
+        """The version of bytes that are those of `before`."""
+        note = loaded.document.note
+        if before is None or before.digest != loaded.source.digest or note.id != note_id:
+            return None
+        return max(before.version, note.version)
+
+    def _judge(self, loaded: LoadedNote, note_id: str, before: Standing | None) -> int | None:
+        """The version of other bytes; None when a tool may have written since `before` (read again)."""
+        if before != self._catalogue.standing(note_id):
+            return None
+        note = loaded.document.note
+        return self._catalogue.see_version(note.id, loaded.source.digest, note.version)
+
+    async def find_unread(self, path: str) -> Entry | None:
+        """The note at a path that no scan has met yet; None when there is none. Raises `AliasedPath`."""
+        stand_in, style = self._catalogue.records.id_at(path), self._catalogue.style
+
+        def find() -> Entry | None:
+            try:
+                file = find_note(self._files, path)
+            except OSError:
+                return None
+            seen = examine(self._files, file, None, stand_in, style) if file is not None else None
+            return make_entry(seen, serial=0) if seen is not None and seen.document is not None else None
+
+        return await trio.to_thread.run_sync(find, limiter=self._limiter)
+
+    async def _save(self, note_id: str) -> None:
+        """Wait until the version that is told is durable; raises `StorageFailed` after too long."""
+        try:
+            await self._catalogue.records.save(note_id)
+        except trio.TooSlowError:
+            raise StorageFailed(
+                "The version of this note could not be stored in time: the disk is slow. Try again."
+            ) from None
+
+    async def why_unread(self, entry: Entry) -> str:
+        """Why a file is not there that is in the cloud alone, behind a colon; else nothing."""
+
+        def look() -> str:
+            try:
+                self._files.read(entry.path)
+            except FileInCloud as away:
+                return f": {away.strerror}; open it, so that it is downloaded"
+            except (OSError, OutsideKnowledge):
+                return ""
+            return ""
+
+        return await trio.to_thread.run_sync(look, limiter=self._limiter)
+
+    async def load_bytes(self, entry: Entry) -> bytes | None:
+        """The file of a note as it is stored, or None when it is gone or out of reach."""
+        return await trio.to_thread.run_sync(self._load_bytes, entry.path, limiter=self._limiter)
+
+    async def versioned(self, entries: Sequence[Entry]) -> list[tuple[str, int] | None]:
+        """The content of each note and the effective version of exactly that; None where it cannot be read.
+
+        Contents of indexed states come from the cache; a file that has changed since is read as `load` does.
+        """
+        found: list[tuple[str, int] | None] = []
+        missing: list[int] = []
+        for position, entry in enumerate(entries):
+            kept = self._kept.get(entry)
+            found.append(None if kept is None else (kept, self._version_of(entry)))
+            if kept is None:
+                missing.append(position)
+        if not missing:
+            return found
+        wanted = [entries[position] for position in missing]
+        read = await trio.to_thread.run_sync(self._read_contents, wanted, limiter=self._limiter)
+        for position, content in zip(missing, read, strict=True):
+            entry = entries[position]
+            if content is not None and content.digest == entry.digest:
+                self._kept.put(entry, content.text)
+                found[position] = content.text, self._version_of(entry)
+            elif (loaded := await self.load(entry)) is not None:
+                found[position] = loaded.document.content, loaded.document.note.version
+        return found
+
+    def _version_of(self, entry: Entry) -> int:
+        """The version of the state that an entry is of."""
+        standing = self._catalogue.standing(entry.note.id)
+        if standing is None or standing.digest != entry.digest:
+            return entry.note.version
+        return max(standing.version, entry.note.version)
+
+    async def map_contents(self, entries: Sequence[Entry], work: Callable[[int, str], T]) -> list[T | None]:
+        """Do some work on the content of each note; None where a note cannot be read.
+
+        `work` is given the position and the content of the indexed state, or of the file when that has
+        changed since. It may run in a worker thread.
+        """
+        contents = await self._contents(entries)
+
+        def run() -> list[T | None]:
+            return [None if content is None else work(i, content) for i, content in enumerate(contents)]
+
+        if sum(map(len, filter(None, contents))) <= CHARACTERS_INLINE:
+            return run()
+        return await trio.to_thread.run_sync(run, limiter=self._limiter)
+
+    async def map_visible(
+        self, entries: Sequence[Entry], work: Callable[[int, str, str], T]
+    ) -> list[T | None]:
+        """As `map_contents`; `work` is also given the visible text, which is made once for each state."""
+        visible = [self._visible.get(entry) for entry in entries]
+        if None in visible:
+            unseen = [entry for entry, text in zip(entries, visible, strict=True) if text is None]
+            await self.frames.learn(unseen)
+        made: list[tuple[Entry, str, str]] = []
+
+        def run(position: int, content: str) -> T:
+            text = visible[position]
+            if text is None:
+                frame = self.frames.of(entries[position])
+                text = visible_text(without_hidden(hide(content, frame)) if frame.shared else content)
+                made.append((entries[position], content, text))
+            return work(position, content, text)
+
+        results = await self.map_contents(entries, run)
+        for entry, content, text in made:
+            if self._kept.get(entry) is content:  # of the indexed state, not of a file that has changed since
+                self._visible.put(entry, text)
+        return results
+
+    async def _contents(self, entries: Sequence[Entry]) -> list[str | None]:
+        found = {entry.serial: self._kept.get(entry) for entry in entries}
+        missing = [entry for entry in entries if found[entry.serial] is None]
+        if missing:
+            read = await trio.to_thread.run_sync(self._read_contents, missing, limiter=self._limiter)
+            for entry, content in zip(missing, read, strict=True):
+                if content is None:
+                    continue
+                found[entry.serial] = content.text
+                if content.digest == entry.digest:
+                    self._kept.put(entry, content.text)
+        return [found[entry.serial] for entry in entries]
+
+    def _load(self, entry: Entry) -> LoadedNote | None:
+        try:
+            source, fingerprint = self._files.read_stable(entry.path)
+            return LoadedNote(source, self._parse(source, entry), fingerprint)
+        except (OSError, OutsideKnowledge, UnreadableNote):
+            return None
+
+    def _parse(self, source: ReadFile, entry: Entry) -> Document:
+        modified, style = from_nanoseconds(source.state.mtime_ns), self._catalogue.style
+        document = parse_document(source.data, entry.path, modified, entry.note.id, style)
+        note = with_creation(document.note, modified, entry.note.created_at)
+        return document if note is document.note else attrs.evolve(document, note=note)
+
+    def _load_bytes(self, path: str) -> bytes | None:
+        try:
+            return self._files.read(path).data
+        except (OSError, OutsideKnowledge):
+            return None
+
+    def _read_texts(self, entries: Sequence[Entry]) -> list[str | None]:
+        return [None if content is None else content.text for content in self._read_contents(entries)]
+
+    def _read_contents(self, entries: Sequence[Entry]) -> list[_Content | None]:
+        return [self._read_content(entry) for entry in entries]
+
+    def _read_content(self, entry: Entry) -> _Content | None:
+        """The content alone: reading the frontmatter as well costs ten times as much."""
+        try:
+            data = self._files.read(entry.path).data
+            keeps_heading = self._catalogue.style.is_foreign
+            return _Content(read_layout(data, keeps_heading=keeps_heading).content, digest_of(data))
+        except (OSError, OutsideKnowledge, UnreadableNote):
+            return None
+
+
+def _with_version(loaded: LoadedNote, version: int, known: Entry | None) -> LoadedNote:
+    """The note with its version; what these bytes do not say is as the catalogue has it of them."""
+    document = loaded.document
+    values: dict[str, Any] = {"version": version}
+    if known is not None and known.digest == loaded.source.digest:
+        values["updated_at"] = known.note.updated_at
+    if all(getattr(document.note, name) == value for name, value in values.items()):
+        return loaded
+    note = attrs.evolve(document.note, **values)
+    return attrs.evolve(loaded, document=attrs.evolve(document, note=note))
+
+
+class _KeptContents(Fitting[int, tuple[int, str]]):
+    """LRU cache of contents, bounded in bytes; an entry is valid for one stamp of the catalogue entry."""
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__(capacity, lambda kept: sys.getsizeof(kept[1]))
+
+    def get(self, entry: Entry) -> str | None:
+        """The cached content of exactly this state, or None."""
+        found = self._kept.get(entry.serial)
+        if found is None or found[0] != entry.stamp:
+            return None
+        self._kept.move_to_end(entry.serial)
+        return found[1]
+
+    def put(self, entry: Entry, content: str) -> None:
+        if sys.getsizeof(content) <= LARGEST_KEPT:
+            self._keep(entry.serial, (entry.stamp, content))
+
+
+#: Characters of JSON of a compact row beside its title, path and snippet.
+ROW_BESIDE: Final = 157
+
+
+@frozen
+class Snippets:
+    """Makes the snippets of search results."""
+
+    _texts: NoteTexts
+    _sizes: ChunkSizes
+
+    async def cut(
+        self,
+        entries: Sequence[Entry],
+        terms: Terms,
+        chunks: Mapping[int, int],
+        *,
+        of_chunks: bool = False,
+        room: int = 0,
+    ) -> list[str | None]:
+        """One per note; None where the file is gone or cannot be read.
+
+        `room`: characters of JSON of all rows with their ids, titles and paths; 0: no limit.
+
+        `chunks` maps serials to the nearest chunk, which is shown where no passage has a fair share of the
+        query's weight, with `of_chunks` always.
+        """
+
+        def cut_one(position: int, content: str, visible: str) -> str:
+            entry = entries[position]
+            number = chunks.get(entry.serial)
+            passage = find_passage(visible, terms) if number is None or not of_chunks else Passage("", 0.0)
+            if number is not None and passage.share < FAIR_SHARE:
+                text = self._nearest_text(entry, content, number)
+                if text:
+                    return text
+            return passage.text or first_prose(visible)
+
+        snippets = await self._texts.map_visible(entries, cut_one)
+        if not room:
+            return snippets
+        beside = sum(ROW_BESIDE + escaped_length(each.note.title + each.path) for each in entries)
+        shares = rooms(len(entries), max(0, room - beside))
+        return [each and shorten(each, terms, most) for each, most in zip(snippets, shares, strict=True)]
+
+    def _nearest_text(self, entry: Entry, content: str, number: int) -> str:
+        """A chunk as it reads, from line to line or sentence to sentence; the next, or the one before, where
+        it says nothing but headings.
+        """
+        spans = list(islice(self._sizes.spans(entry.note.title, content), number + 2))
+        shown = hide(content, self._texts.frames.of(entry))
+        for place in (number, number + 1, number - 1):
+            if 0 <= place < len(spans):
+                start, end = max(0, spans[place][0]), spans[place][1]
+                least = max(0, spans[place - 1][0]) if place else 0
+                if place and shown[start - 1] != "\n":
+                    start = tidy_edge(shown, start, least)
+                if shown[end : end + 1] not in ("", "\n"):
+                    end = tidy_edge(shown, end, start)
+                text = plain_passage(without_hidden(shown[start:end]))
+                if text:
+                    return text + _reply(shown, end) if expects_more(text) else text
+        return ""
+
+
+def _reply(shown: str, end: int) -> str:
+    """The next block, as it reads, behind a chunk that ends on a question or a colon."""
+    begin = len(shown) - len(shown[end:].lstrip())
+    reply = plain_passage(without_hidden(shown[begin : first_block(shown, begin, len(shown))]))
+    return f"\n{reply}" if reply else ""

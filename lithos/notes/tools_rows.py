@@ -1,0 +1,202 @@
+"""Rows of notes in answers, with their warnings, conflict copies and links."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+import trio
+
+from lithos.core.times import format_time, from_nanoseconds
+from lithos.kernel.parts import Parts
+from lithos.notes.catalogue.catalogue import Entry
+from lithos.notes.catalogue.first_looks import FirstLook
+from lithos.notes.catalogue.lineage import Lineage
+from lithos.notes.model.note import OWNED_KEYS, Note, NoteWarning
+from lithos.notes.model.paths import namespace_of
+from lithos.notes.model.versions import DELETED, VersionRow
+from lithos.notes.service.knowledge import LinkedFrom, ReadNote
+from lithos.notes.writing.messages import WriteOutcome
+from lithos.tools.contract.compacting import Sparing, is_nothing, short_time
+from lithos.tools.contract.fitting import cut_warning
+from lithos.tools.contract.rows import IF_SAID, LEFT_OUT, register_row, renamed, row_of
+
+#: Seconds of looking after which others may run.
+TURN: Final = 0.002
+
+#: What an asker is told of a warning, None for nothing.
+Veil: TypeAlias = Callable[[NoteWarning], NoteWarning | None]
+
+#: What a note says where nobody set anything else.
+NOTE_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType({
+    "status": "active", "note_type": "observation", "access_scope": "shared", "confidence": 1.0,
+    "schema_version": 1,
+})  # fmt: skip
+#: Of the metadata of a read: keys that are Lithos's own, and those that the answer has next to it.
+_OWN: Final = frozenset({*OWNED_KEYS, "extra", "frontmatter_error"})
+_SAID_BESIDE: Final = frozenset({"id", "title", "version", "entities_extractor"})
+#: Of tools that change a note. The notes that may say the same as a new one take this room.
+WRITTEN: Final = Sparing(always=("status", "id", "path", "version", "warnings"), room={"similar": 230})
+
+register_row(Note, inline_tags=LEFT_OUT, has_conflict_markers=LEFT_OUT, frontmatter_error=IF_SAID)
+register_row(
+    WriteOutcome,
+    merged_with=IF_SAID,
+    section=LEFT_OUT,
+    section_hash=LEFT_OUT,
+    proposal_id=IF_SAID,
+    expires_at=IF_SAID,
+)
+register_row(
+    VersionRow,
+    note_id=LEFT_OUT,
+    digest=renamed("hash"),
+    is_undo=renamed("undo", if_said=True),
+    approved_by=IF_SAID,
+)
+
+
+async def warn(using: Parts, shown: Iterable[tuple[str, dict[str, Any]]], veil: Veil | None = None) -> None:
+    """Add the warnings of each note to its row, before any that the row has; long lists take turns.
+
+    `shown` are ids of notes with their rows; the key `warnings` comes where there is something to say, as the
+    notes are now. `veil` hides what the asker may not know of other notes.
+    """
+    lineage = using.get(Lineage)
+    await lineage.settle()
+    now, began = using.clock(), time.perf_counter()
+    for note_id, row in shown:
+        found = lineage.warnings(note_id, now)
+        if found:
+            told = found if veil is None else [each for one in found if (each := veil(one)) is not None]
+            if told:
+                row["warnings"] = [*map(row_of, told), *row.get("warnings", ())]
+        if time.perf_counter() - began > TURN:
+            await trio.lowlevel.checkpoint()
+            began = time.perf_counter()
+
+
+def add_copies(using: Parts, shown: Iterable[tuple[str, dict[str, Any]]]) -> None:
+    """Add `conflict_copies` to the row of each note that has some."""
+    lineage = using.get(Lineage)
+    for note_id, row in shown if lineage.has_second_files else ():
+        if copies := lineage.copies(note_id):
+            row["conflict_copies"] = copies
+
+
+def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
+    """Every owned key, and the rest under `extra`; `frontmatter_error` where the file's cannot be read."""
+    row = row_of(note) | {"tags": list(note.all_tags), "namespace": namespace}
+    if note.quarantine_reason is None:
+        del row["quarantine_reason"]
+    return row
+
+
+def linked_row(linked: LinkedFrom) -> dict[str, Any]:
+    """What links to a note that is or may be deleted, and the way back; nothing where nothing does."""
+    if not linked.total:
+        return {}
+    return {
+        "linked_from": [
+            {"id": entry.note.id, "title": entry.note.title, "path": entry.path} for entry in linked.entries
+        ],
+        "linked_from_total": linked.total,
+        "restore": linked.way_back,
+    }
+
+
+def edit_row(outcome: WriteOutcome) -> dict[str, Any]:
+    """The answer of `lithos_note_edit`."""
+    row = row_of(outcome)
+    warnings = row.pop("warnings")
+    return {**row, "section": outcome.section, "section_hash": outcome.section_hash, "warnings": warnings}
+
+
+def read_row(read: ReadNote) -> dict[str, Any]:
+    """The answer of `lithos_read`."""
+    note = read.document.note
+    namespace = read.entry.namespace
+    row: dict[str, Any] = {
+        "id": note.id,
+        "title": note.title,
+        "content": read.content,
+        # The keys that Lithos does not own stand beside those it does, too; what is named alike does not.
+        "metadata": {key: value for key, value in note.extra.items() if key not in OWNED_KEYS}
+        | metadata_row(note, namespace),
+        "links": [{"target": link.target, "display": link.display} for link in read.links],
+        "truncated": read.truncated,
+        "retrieval_count": read.retrieval_count,
+        "path": read.entry.path,
+        "version": note.version,
+        "namespace": namespace,
+    }
+    if read.outline is not None:
+        row["outline"] = [row_of(each) for each in read.outline]
+    if read.section is not None:
+        row |= {"section": read.section.section, "section_hash": read.section.hash}
+    if read.next_offset is not None:
+        row |= {"next_offset": read.next_offset, "warnings": [cut_warning(read.length)]}
+    if read.kept is not None:  # an earlier version: which one is current, and whether it is the deletion
+        row["current_version"] = read.kept.current_version
+        row |= {"deleted": True} if read.kept.row.op == DELETED else {}
+    return row
+
+
+def list_row(entry: Entry) -> dict[str, Any]:
+    """One item of `lithos_list`."""
+    note = entry.note
+    updated = format_time(note.updated_at)
+    return {
+        "id": note.id,
+        "title": note.title,
+        "path": entry.path,
+        "updated": updated,
+        "updated_at": updated,
+        "tags": list(note.all_tags),
+        "source_url": note.source_url or "",
+        "derived_from_ids": list(note.derived_from_ids),
+        "metadata": dict(note.extra),
+        "version": note.version,
+        "status": note.status,
+        "note_type": note.note_type,
+        "author": note.author,
+        "namespace": entry.namespace,
+    }
+
+
+def look_row(look: FirstLook, score: float) -> dict[str, Any]:
+    """A result of `lithos_search` for a note of which only title and first lines are known yet."""
+    return {
+        "id": look.id,
+        "title": look.title,
+        "snippet": look.lines,
+        "score": score,
+        "path": look.path,
+        "source_url": "",
+        "updated_at": format_time(from_nanoseconds(look.mtime_ns)),
+        "is_stale": False,
+        "derived_from_ids": [],
+    }
+
+
+def compact_metadata(metadata: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of a note that was read: the person's keys as they are, Lithos's where they say something.
+
+    What the person calls as Lithos calls one of its own stays under `extra`.
+    """
+    made: dict[str, Any] = {}
+    for key, item in metadata.items():
+        if key not in _OWN:
+            made[key] = item
+        elif key not in _SAID_BESIDE and key != "extra" and not is_nothing(item):
+            made[key] = short_time(key, item)
+    namespace = namespace_of(str(read.get("path", "")), None)
+    for key, default in (*NOTE_DEFAULTS.items(), ("namespace", namespace)):
+        if made.get(key) == default:
+            del made[key]
+    if made.get("updated_at") == made.get("created_at"):
+        made.pop("updated_at", None)
+    alike = {key: item for key, item in metadata.get("extra", {}).items() if key in _OWN}
+    return {**made, "extra": alike} if alike else made

@@ -1,0 +1,128 @@
+"""The deletion guard: a mass loss of notes is likelier an unmounted folder than an emptied one.
+
+What it keeps stays in the catalogue and the indexes until the files return or an operator gives them
+up (docs/spec/lifecycle.md §6). Losses that come in several batches are added up over a sliding window: what
+was dropped in the last `WINDOW` seconds still counts. Once it keeps something, whatever vanishes next is
+kept too. The list of kept files outlives a restart.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+
+from attrs import define, field
+
+from lithos.actors.blocking import Blocking
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.orders import VanishedFiles
+from lithos.notes.model.plan import MASS_LOSS, VanishRule, is_mass_loss
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.guard")
+
+#: Seconds over which losses add up: longer than any `rm -r`, shorter than a person's next thought.
+WINDOW = 10.0
+#: The hint for operators.
+WAY_OUT = "put the files back, or, if they are meant to be gone, run `lithos reconcile --accept-vanished`"
+
+
+@define(eq=False)
+class DeletionGuard:
+    """Decides which missing notes may be dropped; changed by the start and then by the watcher alone."""
+
+    catalogue: Catalogue
+    files: NoteFiles
+    _store: VanishedFiles
+    blocking: Blocking
+    _kept: dict[str, str] = field(factory=dict, init=False)
+    _dropped: deque[tuple[float, int]] = field(factory=deque, init=False)
+
+    @property
+    def vanished(self) -> int:
+        """How many notes are kept although their files have vanished."""
+        return len(self._kept)
+
+    @property
+    def kept(self) -> Mapping[str, str]:
+        """Those notes by id, with the path each was known at."""
+        return self._kept
+
+    def start_rule(self) -> VanishRule:
+        """The rule by which the start scan keeps vanished notes. Blocks."""
+        return VanishRule(MASS_LOSS, self.files.root_was_missing, self._store.kept(), self._store.approved())
+
+    async def begin(self, vanished: Iterable[str], *, is_settled: bool) -> None:
+        """Initialise with the notes that the start scan kept; `is_settled`: it consumed the approval."""
+        self._keep(entry for note_id in vanished if (entry := self.catalogue.get(note_id)) is not None)
+        await self._save(settle_approval=is_settled)
+
+    async def admit(self, missing: Sequence[Entry], now: float, *, is_folder_gone: bool) -> list[str]:
+        """Check missing notes for mass loss: returns the ids that may be dropped, all others are kept."""
+        lost = self._lost(missing)
+        while self._dropped and self._dropped[0][0] <= now - WINDOW:
+            self._dropped.popleft()
+        recent = sum(number for _, number in self._dropped)
+        corpus = len(self.catalogue) + recent
+        if lost and (self._kept or is_folder_gone or is_mass_loss(len(lost) + recent, corpus, MASS_LOSS)):
+            self._keep(lost)
+            await self._save()
+        else:
+            self._dropped.append((now, len(lost)))
+        return [entry.note.id for entry in missing if entry.note.id not in self._kept]
+
+    async def release(self, note_ids: Iterable[str]) -> None:
+        """Stop keeping these notes: they are back, moved, or dropped."""
+        for note_id in note_ids:
+            self._kept.pop(note_id, None)
+        if not self._kept:
+            log.info("no files are missing any more")
+        await self._save()
+
+    async def take_approval(self) -> list[str] | None:
+        """The ids of kept notes that an operator has given up; None without a new approval."""
+        if not await self.blocking.run(self._store.is_approval_waiting):
+            return None
+        approved = await self.blocking.run(self._store.approved)
+        given_up = [note_id for note_id, path in self._kept.items() if path in approved]
+        log.info("vanished files given up", approved=len(approved), kept=len(self._kept))
+        return given_up
+
+    async def settle_approval(self) -> None:
+        """Consume the approval: it is carried out."""
+        await self._save(settle_approval=True)
+
+    def _lost(self, missing: Sequence[Entry]) -> list[Entry]:
+        """Those really lost: not ignored by now, and no file without id that moved and is another note."""
+        missing = [entry for entry in missing if not self.files.ignored.covers(entry.path)]
+        nameless = [entry for entry in missing if not entry.identified]
+        if not nameless:
+            return missing
+        gone = {entry.note.id for entry in missing}
+        there = {entry.digest for entry in self.catalogue if entry.note.id not in gone}
+        return [entry for entry in missing if entry.identified or entry.digest not in there]
+
+    def _keep(self, entries: Iterable[Entry]) -> None:
+        before = len(self._kept)
+        self._kept |= {entry.note.id: entry.path for entry in entries}
+        if len(self._kept) > before:
+            log.error(
+                "note files have vanished; nothing is removed",
+                vanished=len(self._kept),
+                notes=len(self.catalogue),
+                hint=WAY_OUT,
+            )
+
+    async def _save(self, *, settle_approval: bool = False) -> None:
+        paths = list(self._kept.values())
+
+        def save() -> None:
+            self._store.keep(paths)
+            if settle_approval:
+                self._store.settle_approval()
+
+        try:
+            await self.blocking.run(save)
+        except OSError as failure:
+            log.error("list of vanished files not written", reason=str(failure))

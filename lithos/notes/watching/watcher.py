@@ -1,0 +1,317 @@
+"""The watcher: detects what other programs do to the notes, by file system notifications or by polling.
+
+It listens, debounces, examines the touched paths and hands them to the writer. Lost notifications are made up
+for by a full comparison with the tree: every second while nothing listens (polling), every minute otherwise.
+Once a second it also checks the folder itself (unmounted, replaced) and the deletion guard.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Literal
+
+import trio
+
+from lithos.actors.blocking import Threads
+from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown
+from lithos.notes.files.lookup import folder_identity
+from lithos.notes.files.protection import remote_file_system
+from lithos.notes.watching.guard import DeletionGuard
+from lithos.notes.watching.listening import Coverage, Listening, ListeningFailed, Probe
+from lithos.notes.watching.pending import Pending
+from lithos.notes.watching.settling import Taking
+from lithos.notes.watching.survey import Sights, is_watched, look_again
+from lithos.notes.writing.actor_writer import WriterMailbox
+from lithos.notes.writing.outside_changes import held_notes
+from lithos.notes.writing.ports import NoteIndex
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.watcher")
+
+Mode = Literal["native", "poll", "off"]
+#: The configured mode; `auto` uses notifications if a probe shows that they work, else it polls.
+WantedMode = Literal["auto", "native", "poll", "off"]
+
+TICK = 1.0
+#: Ticks between two full comparisons while notifications work: a queue that overflows loses them silently.
+SAFETY_TICKS = 60
+#: Seconds until a failed step is retried.
+RETRY = 1.0
+#: Seconds between two looks at most, however slow the disk is.
+LONGEST_PAUSE = 60.0
+#: After so many failures within so many seconds the watcher falls back to polling, in mode `auto`.
+FAILURES, FAILURES_WITHIN = 3, 30.0
+
+
+class Watcher:
+    """The watcher's state and its tasks. The mailbox takes nothing: its supervisor restarts what crashes."""
+
+    def __init__(
+        self,
+        mode: WantedMode,
+        debounce: float,
+        guard: DeletionGuard,
+        writer: WriterMailbox,
+        indexers: Sequence[NoteIndex],
+        count: Callable[[str], None],
+    ) -> None:
+        """`debounce` in seconds; `count` is called for every change: created, updated, deleted, renamed."""
+        self.mailbox: Mailbox[None] = Mailbox("watcher", 1)
+        #: Told of every path that the folder tells of, notes and others.
+        self.on_noticed: Callable[[Collection[str]], None] = lambda _: None
+        self.mode: Mode = "native" if mode == "auto" else mode
+        self._troubles: dict[str, str] = {}
+        self._is_undecided = self._may_poll = mode == "auto"
+        self._failures: deque[float] = deque(maxlen=FAILURES)
+        self._catalogue = guard.catalogue
+        self._files = guard.files
+        self._guard = guard
+        self._indexers = indexers
+        self._blocking = guard.blocking
+        self._pending = Pending(debounce)
+        #: The tree at the last comparison; None before the first.
+        self._seen: Sights | None = None
+        self._coverage = Coverage(guard.files, guard.blocking)
+        self._taking = Taking(guard, writer, self._pending, count)
+        self._listening: Listening | None = None
+        self._probe: Probe | None = None
+        self._is_armed = False
+        self._identity: tuple[int, int] | None = None
+        self._ticks = 0
+        self._wake = trio.Event()
+
+    @property
+    def failure(self) -> str | None:
+        """Health: why external changes are not ingested as they should be, or None."""
+        return "; ".join(self._troubles.values()) or None
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the folder tells of changes now."""
+        return self.mode == "native" and self._is_armed
+
+    @property
+    def is_settled(self) -> bool:
+        """False until the mode is decided: whether notifications work."""
+        return not self._is_undecided and (self.mode != "native" or self._is_armed or bool(self.failure))
+
+    async def start(self, inbox: Inbox[None], *, task_status: trio.TaskStatus[None]) -> None:
+        """Watch until the mailbox closes or the task is cancelled."""
+        self._identity = await self._blocking.run(lambda: folder_identity(self._files))
+        self._is_armed = False
+        if self.mode != "off":
+            self._compare()  # notifications received before a crash may be lost
+        task_status.started()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._keep_looking)
+            nursery.start_soon(self._keep_settling)
+            if self.mode == "native":
+                nursery.start_soon(self._stop_listening_at_end)
+                nursery.start_soon(self._keep_listening)
+            async for _ in inbox:
+                continue
+            nursery.cancel_scope.cancel()
+
+    async def _keep_listening(self) -> None:
+        while self.mode == "native":
+            try:
+                await self._listen()
+            except ListeningFailed as failure:
+                self._tell("listening", f"the folder cannot be listened to: {failure}")
+                self._give_up_listening(trio.current_time())
+            self._is_armed = False
+            await trio.sleep(RETRY)
+
+    def _give_up_listening(self, now: float) -> None:
+        """Fall back to polling when listening keeps failing (names no UTF-8), unless the folder is gone."""
+        if not self._may_poll or self._identity is None:
+            return
+        self._failures.append(now)
+        if len(self._failures) == FAILURES and now - self._failures[0] < FAILURES_WITHIN:
+            self._poll(self._troubles["listening"])
+
+    def _poll(self, reason: str) -> None:
+        log.warning("the folder is compared every second from now on", reason=reason)
+        self.mode = "poll"
+        self._tell("listening", None)
+        self._tell("coverage", None)
+        self._stop_listening()
+
+    async def _listen(self) -> None:
+        """Enqueue the paths of notifications until the watch ends."""
+        self._listening = Listening(self._files, Threads())
+        async with aclosing(self._listening.notices()) as notices:
+            async for noticed in notices:
+                if not self._is_armed:
+                    self._is_armed = True
+                    self._tell("listening", None)
+                    self._coverage.doubt()
+                    self._pending.compare_now(trio.current_time())
+                if self._probe is not None:
+                    self._probe.look_for_it(noticed)
+                if not all(path.endswith(".md") for path in noticed):
+                    self._coverage.doubt()
+                self._pending.touch(filter(is_watched, noticed), trio.current_time())
+                self.on_noticed(noticed)
+                self._wake.set()
+
+    async def _stop_listening_at_end(self) -> None:
+        """A waiting thread cannot be cancelled: it is stopped by its event."""
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._stop_listening()
+
+    def _stop_listening(self) -> None:
+        if self._listening is not None:
+            self._listening.stop()
+
+    async def _decide_mode(self) -> None:
+        """Probe whether notifications arrive; fall back to polling if not.
+
+        In a folder that is somebody else's nothing is made: there the kind of its file system tells.
+        """
+        if self._files.is_foreign:
+            kind = await self._blocking.run(lambda: remote_file_system(str(self._files.root)))
+            if kind is not None:
+                self._poll(f"{kind} tells only of changes made on this machine")
+            self._is_undecided = False
+            log.info("watch mode", mode=self.mode)
+            return
+        self._probe = Probe(self._files, self._blocking)
+        try:
+            works = await self._probe.is_noticed()
+        except OSError as failure:
+            if await self._blocking.run(lambda: folder_identity(self._files)) is None:
+                return  # undecided: the folder is gone
+            log.warning("watch mode not tested", reason=str(failure))
+            works = False
+        finally:
+            self._probe = None
+        if not works:
+            self._poll("notifications do not come")
+        self._is_undecided = False
+        log.info("watch mode", mode=self.mode)
+
+    async def _keep_looking(self) -> None:
+        while True:
+            began = trio.current_time()
+            try:
+                if self._is_undecided:
+                    await self._decide_mode()
+                await self._look()
+                self._tell("looking", None)
+            except (OSError, ActorDown, trio.TooSlowError) as failure:
+                self._tell("looking", f"the folder cannot be looked after: {failure}")
+            except ShuttingDown:
+                return
+            took = trio.current_time() - began
+            # Never busy for more than half of the time; but a look that hung for hours, as while the machine
+            # or the disk slept, is no reason not to look again for as long.
+            await trio.sleep(max(TICK - took, min(took, LONGEST_PAUSE)))
+
+    async def _look(self) -> None:
+        """One tick of the poll loop: folder identity, watch coverage, comparisons, deletion guard."""
+        self._ticks += 1
+        identity, is_other = await self._blocking.run(
+            lambda: (folder_identity(self._files), self._files.refresh_ignored())
+        )
+        if is_other:
+            log.info("other files are notes by now: settings of the vault changed")
+            self._seen = None
+            self._compare()
+        if identity != self._identity:
+            log.warning("notes folder " + ("replaced" if identity else "gone"))
+            self._identity = identity
+            self._stop_listening()
+            self._seen = None
+            self._compare()
+        if self.mode != "off":
+            self._tell("folder", None if identity else "the notes folder is missing")
+        if self.mode == "native" and self._is_armed:
+            self._judge_coverage(await self._coverage.shortage())
+        is_blind = self.mode == "poll" or (
+            self.mode == "native" and (not self._is_armed or self._coverage.is_short)
+        )
+        if is_blind:
+            await self._compare_with_memory()
+        if self.mode != "off" and self._ticks % SAFETY_TICKS == 0:
+            self._coverage.doubt()
+            self._compare()
+        await self._look_after_guard()
+
+    def _judge_coverage(self, shortage: str | None) -> None:
+        if shortage is not None and self._may_poll:
+            self._poll(shortage)
+        else:
+            self._tell("coverage", shortage)
+
+    async def _compare_with_memory(self) -> None:
+        """Poll: compare the tree with its last snapshot, and enqueue only the paths that differ."""
+        look = partial(look_again, self._files, self._seen)
+        self._seen, touched = await self._blocking.run(look)
+        if touched is None:
+            self._compare()
+        elif touched:
+            self._pending.touch_now(touched, trio.current_time())
+            self._wake.set()
+
+    async def _look_after_guard(self) -> None:
+        """Release notes from the guard: files that are back, notes that moved or are gone, those given up."""
+        given_up = await self._guard.take_approval()
+        if given_up is not None:
+            await self._taking.drop(given_up)
+        kept = dict(self._guard.kept)
+        if kept:
+            entries = [entry for note_id in kept if (entry := self._catalogue.get(note_id)) is not None]
+            there = await self._blocking.run(lambda: held_notes(self._files, entries))
+            over = [
+                note_id for note_id, path in kept.items() if note_id in there or self._left(note_id, path)
+            ]
+            if over:
+                await self._guard.release(over)
+                self._pending.touch((kept[note_id] for note_id in over), trio.current_time())
+                self._wake.set()
+                for indexer in self._indexers:
+                    indexer.mark_stale()  # an index that was built meanwhile has to catch up
+        if given_up is not None:
+            await self._guard.settle_approval()
+
+    def _left(self, note_id: str, path: str) -> bool:
+        entry = self._catalogue.get(note_id)
+        return entry is None or entry.path != path
+
+    def _compare(self) -> None:
+        self._pending.compare_now(trio.current_time())
+        self._wake.set()
+
+    async def _keep_settling(self) -> None:
+        while True:
+            with trio.move_on_at(self._pending.due):
+                await self._wake.wait()
+            self._wake = trio.Event()
+            if self._pending.due > trio.current_time():
+                continue
+            noticed = self._pending.take()
+            try:
+                await self._taking.settle(noticed)
+                self._tell("settling", None)
+            except (OSError, ActorDown, trio.TooSlowError) as failure:
+                self._tell("settling", f"changes could not be taken in: {type(failure).__name__}: {failure}")
+                self._pending.touch(noticed.touched, trio.current_time())
+                self._compare()
+                await trio.sleep(RETRY)
+            except ShuttingDown:
+                return
+
+    def _tell(self, part: str, trouble: str | None) -> None:
+        """Set or clear a health problem of one part; it is logged once and shown until it is cleared."""
+        if trouble is None:
+            self._troubles.pop(part, None)
+            return
+        if self._troubles.get(part) != trouble:
+            log.error("watcher in trouble", reason=trouble)
+        self._troubles[part] = trouble

@@ -1,0 +1,263 @@
+"""The publisher: acknowledges and announces changes once an index has applied them.
+
+For each change, in order, it waits for the first index, has the event journalled and replies to the
+caller; the other index follows, and searches wait for it (read your writes). A change that no index could
+apply is withheld: its caller gets a refusal, and its event follows when the repair has indexed it. The
+manifest is updated a little later, in batches: it must not run ahead of the journal, but may lag behind it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import trio
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.coordinating.messages import AppendEvents, CoordinatorMailbox, Journalled
+from lithos.actors.kit import ActorDown, Envelope, Inbox, Mailbox, ShuttingDown, run_batches
+from lithos.core.errors import IndexFailed, StorageFailed
+from lithos.core.events import EventDraft
+from lithos.notes.catalogue.note_records import NoteRecords
+from lithos.notes.files.manifest import Entry, Manifest
+from lithos.notes.messages_of_index import Indexed, IndexMessage
+from lithos.notes.writing.messages import Change, Publication, WriteOutcome, not_as_promised
+from lithos.notes.writing.ports import PATIENCE, NoteIndex
+from lithos.stores.sqlite import DatabaseFailed
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.publisher")
+
+#: Room for one batch of the writer ahead of the one being announced.
+CAPACITY = 64
+BATCH = 64
+#: Seconds for which rows are gathered for the manifest (debounce), and the limit of one manifest write.
+RECORD_DELAY = 0.1
+RECORD_LIMIT = 10.0
+
+
+#: Pending updates of the manifest: rows to upsert by path, None to delete the row.
+_Rows = dict[str, Entry | None]
+PublisherMailbox = Mailbox[Publication]
+
+
+class Publisher:
+    """The actor between the indexers and the journal: ordering, acknowledgement, manifest updates."""
+
+    def __init__(
+        self,
+        coordinator: CoordinatorMailbox,
+        indexers: Sequence[NoteIndex],
+        manifest: Manifest,
+        blocking: Blocking,
+        records: NoteRecords,
+    ) -> None:
+        self.mailbox: PublisherMailbox = Mailbox("publisher", CAPACITY)
+        self._coordinator = coordinator
+        self.indexers = indexers
+        self._manifest = manifest
+        self._blocking = blocking
+        self._records = records
+        self._withheld: list[Change] = []
+        #: Announced, but the journal could not be written yet: the manifest must not run ahead of it.
+        self._unjournalled: _Rows = {}
+        #: Journalled, but not in the manifest yet: it must not forget them either.
+        self._unrecorded: _Rows = {}
+        #: The journal position (seq) up to which the manifest is complete.
+        self._position: int | None = None
+        self._has_news = trio.Event()
+
+    @property
+    def withheld(self) -> int:
+        """How many durable changes wait for an index to be repaired."""
+        return len(self._withheld)
+
+    async def tell(self, events: Sequence[EventDraft]) -> None:
+        """Journal events of what changes no note; a failure is logged: what they tell of can be looked up."""
+        try:
+            await self._coordinator.ask(AppendEvents(tuple(events)), within=PATIENCE)
+        except (ActorDown, ShuttingDown, trio.TooSlowError) as failure:
+            log.warning("events not told", events=len(events), reason=repr(failure))
+
+    def record_later(self, rows: Sequence[Entry], removed: Sequence[str]) -> None:
+        """Queue manifest rows whose events the journal refused, to be written with its next success.
+
+        Otherwise the position written then would claim that the manifest holds these files too.
+        """
+        for path in removed:
+            _place_last(self._unjournalled, path, None)
+        for row in rows:
+            _place_last(self._unjournalled, row.path, row)
+
+    async def start(self, inbox: Inbox[Publication], *, task_status: trio.TaskStatus[None]) -> None:
+        """Serve publications until the mailbox closes."""
+        task_status.started()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._remember_withheld)
+            nursery.start_soon(self._keep_records)
+            await run_batches(inbox, self._flush, size=BATCH, limit=900.0, stats=self.mailbox.stats)
+            nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + RECORD_LIMIT):
+            await self._record()
+
+    async def _flush(self, batch: Sequence[Publication]) -> list[WriteOutcome | Exception]:
+        replies: list[WriteOutcome | Exception] = []
+        visible: list[Change] = []
+        deadline = trio.current_time() + PATIENCE
+        for publication in batch:
+            change = publication.change
+            if publication.is_reminder:
+                visible += self._take_repaired()
+                replies.append(change.outcome)
+            elif await self._is_taken(publication.receipts, deadline):
+                self._promise(publication.receipts)
+                visible += self._take_earlier(change)
+                visible.append(change)
+                replies.append(change.outcome)
+            else:
+                self._withheld.append(change)
+                replies.append(_withheld_refusal(change))
+        await self._announce(visible)
+        return replies
+
+    async def _is_taken(self, receipts: Sequence[Envelope[IndexMessage, Indexed]], deadline: float) -> bool:
+        """True as soon as an index has applied the change, False when every index has failed.
+
+        One that defers it until its model is loaded has not failed; but then the others are awaited. While
+        searches come in all are awaited until the deadline, or else each search would have to wait, and
+        longer.
+        """
+        is_taken = is_deferred = False
+        waiting = list(receipts)
+        while waiting:
+            settled = [receipt for receipt in waiting if receipt.done.is_set()]
+            for receipt in settled:
+                waiting.remove(receipt)
+                try:
+                    is_done = await receipt.reply() is Indexed.DONE
+                    is_taken, is_deferred = is_taken or is_done, True
+                except (IndexFailed, ActorDown):
+                    continue
+            if is_taken and not any(indexer.is_in_demand for indexer in self.indexers):
+                return True
+            if waiting and len(waiting) < len(receipts):
+                for indexer in self.indexers:
+                    indexer.hurry()
+            if not settled and not await _any_of(waiting, deadline if is_taken else math.inf):
+                return True
+        return is_taken or is_deferred
+
+    def _promise(self, receipts: Sequence[Envelope[IndexMessage, Indexed]]) -> None:
+        """Have searches wait for the change, before it is acknowledged or announced (read your writes)."""
+        for indexer, receipt in zip(self.indexers, receipts, strict=True):
+            indexer.promise(receipt)
+
+    def _take_earlier(self, change: Change) -> list[Change]:
+        """Pop the withheld changes of the same note or file: events of one note stay in order."""
+        earlier = [old for old in self._withheld if _is_same_note(old, change)]
+        self._withheld = [old for old in self._withheld if not _is_same_note(old, change)]
+        return earlier
+
+    def _take_repaired(self) -> list[Change]:
+        """Pop all withheld changes, if an index has been repaired by now."""
+        if not self._has_repaired_index():
+            return []
+        changes, self._withheld = self._withheld, []
+        log.info("withheld changes announced", changes=len(changes))
+        return changes
+
+    def _has_repaired_index(self) -> bool:
+        return any(indexer.is_converged for indexer in self.indexers)
+
+    async def _announce(self, changes: Sequence[Change]) -> None:
+        """Append the events to the journal; the manifest follows, so that a crash between loses no event."""
+        if not changes:
+            return
+        journalled = await self._coordinator.ask(
+            AppendEvents(tuple(change.event for change in changes)), within=600.0
+        )
+        for change in changes:
+            _remember(change, self._unjournalled)
+        if journalled is Journalled.LATER:
+            return
+        for path, row in self._unjournalled.items():
+            _place_last(self._unrecorded, path, row)
+        self._unjournalled.clear()
+        if isinstance(journalled, int):
+            self._position = journalled
+        self._has_news.set()
+
+    async def _keep_records(self) -> None:
+        """Background task: write pending rows to the manifest, in batches, off the critical path."""
+        if self._unrecorded:
+            self._has_news.set()  # left over from before a crash
+        while True:
+            await self._has_news.wait()
+            await trio.sleep(RECORD_DELAY)
+            self._has_news = trio.Event()
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + RECORD_LIMIT):
+                await self._record()
+
+    async def _record(self) -> None:
+        """Write the pending rows; the manifest can be rebuilt, so a failure is logged and retried only."""
+        rows, self._unrecorded = self._unrecorded, {}
+        if not rows:
+            return
+        kept = [row for row in rows.values() if row is not None]
+        gone = [path for path, row in rows.items() if row is None]
+        position, is_stored = self._position, False
+        try:
+            await self._blocking.run(lambda: self._manifest.store(kept, gone, position))
+            is_stored = True
+            for each in kept:  # no later start needs to know that they were written
+                self._records.fulfil(each.note.id, each.note.version)
+        except (DatabaseFailed, OSError) as failure:
+            log.error("manifest refuses to write", waiting=len(rows), reason=str(failure))
+        finally:
+            if not is_stored:
+                news, self._unrecorded = self._unrecorded, rows
+                for path, row in news.items():
+                    _place_last(self._unrecorded, path, row)
+
+    async def _remember_withheld(self) -> None:
+        """Background task: once an index is repaired, have the withheld changes announced in order."""
+        while True:
+            await trio.sleep(1.0)
+            if self._withheld and self._has_repaired_index():
+                self.mailbox.nudge(Publication(self._withheld[0], (), is_reminder=True))
+
+
+def _remember(change: Change, rows: _Rows) -> None:
+    """Add the manifest updates of a change; later changes come later."""
+    if change.vacated is not None:
+        _place_last(rows, change.vacated, None)
+    if change.document is not None:
+        _place_last(rows, change.entry.path, change.entry)
+
+
+def _place_last(rows: _Rows, path: str, row: Entry | None) -> None:
+    rows.pop(path, None)
+    rows[path] = row
+
+
+async def _any_of(receipts: Sequence[Envelope[IndexMessage, Indexed]], deadline: float) -> bool:
+    """Wait for the first reply among these; False on timeout."""
+    is_any = trio.Event()
+    for receipt in receipts:
+        receipt.on_done = is_any.set
+    with trio.move_on_at(deadline):
+        await is_any.wait()
+    return is_any.is_set()
+
+
+def _is_same_note(one: Change, other: Change) -> bool:
+    return one.entry.note.id == other.entry.note.id or one.entry.path == other.entry.path
+
+
+def _withheld_refusal(change: Change) -> StorageFailed:
+    outcome = change.outcome
+    return not_as_promised(
+        outcome,
+        f"The note is stored in {outcome.path}, but no search index could take it. "
+        "The indexes repair themselves; do not write it again.",
+    )

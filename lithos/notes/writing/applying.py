@@ -1,0 +1,156 @@
+"""Applies the changes of one round of the writer: intents, versions and files, in one step each.
+
+Intents (notes/catalogue/note_records.py) and version rows are committed while the files are written; all of it is
+durable before anything is shown or acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+import trio
+from attrs import define
+
+from lithos.actors.blocking import Blocking
+from lithos.actors.kit import ActorDown, ShuttingDown
+from lithos.core.errors import StorageFailed
+from lithos.notes.catalogue.note_records import NoteRecords
+from lithos.notes.files.displaced import Moves
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.values import FileState, Put
+from lithos.notes.model.versions import HistoryFailed, NewVersion
+from lithos.notes.writing.ports import VersionRecorder, VersionStore
+from lithos.notes.writing.preparation import Passed, Prepared
+from lithos.notes.writing.recording import NotKept, is_undone
+from lithos.stores.database import Database
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.writer")
+
+#: Waits for a commit that has begun.
+Committed = Callable[[], Awaitable[object]]
+_UNSAVED = (trio.TooSlowError, ActorDown, ShuttingDown)
+
+
+@define(eq=False)
+class Applying:
+    """Changes note files for the writer, which alone may call it."""
+
+    _records: NoteRecords
+    files: NoteFiles
+    _moves: Moves
+    blocking: Blocking
+    recorder: VersionRecorder
+    #: Databases without which no note is changed.
+    needed: Sequence[Database | VersionStore] = ()
+
+    async def apply(
+        self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]
+    ) -> Sequence[FileState | Exception | None]:
+        """Change the files; intents and versions are durable before anything is shown (in parallel).
+
+        States that are kept nowhere but in their files come first, and where versions could not be kept
+        lately these do too: no file is changed without them. So do all of a round with a note from elsewhere,
+        whose past must not come after it.
+        """
+        if not prepared:
+            return []
+        try:
+            await self.recorder.keep_former(versions)
+            has_past = bool(versions) and any(each.past for each in prepared)
+            if not (self.recorder.is_failing or has_past):
+                return await self._apply_at_once(prepared, versions)
+            groups = [(*each.past, own) for each, own in zip(prepared, versions, strict=True)]
+            places = await self.recorder.record([version for group in groups for version in group])
+        except HistoryFailed as failure:
+            return [failure] * len(prepared)
+        results = await self._apply_at_once(prepared, ())
+        whose = zip(groups, results, strict=True)
+        await self.recorder.settle(places, [result for group, result in whose for _ in group])
+        return results
+
+    async def _apply_at_once(
+        self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]
+    ) -> Sequence[FileState | Exception | None]:
+        intents = {
+            each.entry.note.id: each.entry.standing for each in prepared if isinstance(each.operation, Put)
+        }
+        for note_id, standing in intents.items():
+            self._records.intend(note_id, standing)
+        results: Sequence[FileState | Exception | None] = []
+        kept: list[int] | HistoryFailed = []
+
+        async def record() -> None:
+            nonlocal kept
+            try:
+                kept = await self.recorder.record(versions)
+            except HistoryFailed as failure:
+                kept = failure
+
+        with self._records.deciding(intents):
+            async with trio.open_nursery() as nursery:
+                if versions:
+                    nursery.start_soon(record)
+                # Not by a task of its own, which would begin a turn of the event loop later and end one late.
+                committed = await self._save_intents()
+                results = await self.blocking.run(lambda: self._carry_out(prepared))
+            await self._wait_saved(committed)
+        for each, result in zip(prepared, results, strict=True):
+            if result is None:
+                self._records.fulfil(each.entry.note.id)  # removed
+            elif is_undone(result):
+                self._records.withdraw(each.entry.note.id, each.entry.standing)
+        if isinstance(kept, HistoryFailed):
+            failure = kept
+            return [
+                result if isinstance(result, Exception) else NotKept(failure, result) for result in results
+            ]
+        if kept:
+            await self.recorder.settle(kept, results)
+        return results
+
+    async def _save_intents(self) -> Committed:
+        """Begin to commit the intents. Files are written in any case: the journal tells a broken database."""
+        try:
+            return await self._records.save_intents()
+        except _UNSAVED as failure:
+            log.error("write intents not recorded", reason=repr(failure))
+            return trio.lowlevel.checkpoint_if_cancelled
+
+    async def _wait_saved(self, committed: Committed) -> None:
+        try:
+            await committed()
+        except _UNSAVED as failure:
+            log.error("write intents not recorded", reason=repr(failure))
+
+    def _carry_out(self, changes: Sequence[Prepared]) -> list[FileState | Exception | None]:
+        """Journal the intents of moves, then change the files. Blocks."""
+        for database in self.needed:
+            database.look()
+            if database.loss is not None:
+                return [StorageFailed(f"{database.loss}. No note was changed.")] * len(changes)
+        failures: dict[int, Exception] = {}
+        for number, change in enumerate(changes):
+            try:
+                if change.intent is not None:
+                    self._moves.write(change.intent)
+            except OSError as failure:
+                failures[number] = failure
+        operations = [
+            each.operation
+            for number, each in enumerate(changes)
+            if number not in failures and not isinstance(each.operation, Passed)
+        ]
+        done = list(self.files.apply(operations))
+        results: list[FileState | Exception | None] = []
+        for number, change in reversed([*enumerate(changes)]):
+            if not isinstance(change.operation, Passed):  # one that is comes directly before its last change
+                result = failures[number] if number in failures else done.pop()
+            results.append(result)
+        results.reverse()
+        for change, result in zip(changes, results, strict=True):
+            if change.intent is not None and is_undone(result):
+                with suppress(OSError):  # what is left of it is found undone at the next start
+                    self._moves.remove(change.intent.id)
+        return results

@@ -1,0 +1,284 @@
+"""Edits of one place of a note: applied to the file as the writer reads it, so that none undoes another.
+
+The body is changed where the file is read, in a worker thread (`edit_source`); what depends on the catalogue,
+as the version does, is decided on the event loop (`EditPreparation`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import attrs
+import trio
+
+from lithos.core.errors import InvalidInput, LithosError, VersionConflict
+from lithos.core.history.outline import Outline, read_outline, title_of
+from lithos.core.history.section_edit import (
+    FIND_REPLACE,
+    Edited,
+    OtherHash,
+    SectionEdit,
+    apply_edit,
+)
+from lithos.core.notes.layout import Layout, frontmatter_at, read_layout
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import from_nanoseconds
+from lithos.notes.catalogue.catalogue import Entry
+from lithos.notes.files.values import Put, ReadFile, digest_of
+from lithos.notes.format.document import edit_document
+from lithos.notes.format.pasted import begins_with_note_keys
+from lithos.notes.links.links import targets_in
+from lithos.notes.model.note import Document, Note
+from lithos.notes.writing.messages import EditNote, OutlineNeeded
+from lithos.notes.writing.preparation import (
+    Passed,
+    Preparation,
+    Prepared,
+    cannot_update,
+    find_note,
+    make_prepared,
+    version_read,
+)
+from lithos.notes.writing.write_rules import (
+    check_content,
+    check_version,
+    decide_edit,
+    no_such_note,
+    refuse_broken,
+)
+
+#: Characters of a body that the writer itself parses: some 0.1 s at worst, in which no other note is written.
+PARSED_BY_WRITER: Final = 128 * 1024
+#: Bytes of a file up to which edits that wait together are made on the event loop: 9 ms each at worst; and
+#: bytes of them all in one turn of it, some 5 ms of short ones.
+TOGETHER: Final = 64 * 1024
+TURN: Final = 8 * 1024
+#: Outlines kept, and characters of their bodies.
+KEPT: Final = 64
+KEPT_CHARACTERS: Final = 8 * 1024 * 1024
+#: Characters of a section that a refusal shows.
+SHOWN: Final = 20_000
+
+
+class Outlines:
+    """The outlines of the bodies that were read or written last. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, tuple[int, int] | None], Outline] = OrderedDict()
+        self._characters = 0
+        self._lock = threading.Lock()
+
+    def known(self, body: str, title: tuple[int, int] | None) -> Outline | None:
+        """The outline of a body, if it is kept."""
+        key = _key(body, title)
+        with self._lock:
+            found = self._kept.get(key)
+            if found is not None:
+                self._kept.move_to_end(key)
+            return found
+
+    def read(self, layout: Layout) -> Outline:
+        """The outline of a file's body, which is kept. Raises `InvalidInput` for too many lines. Blocks."""
+        body, title = layout.body, title_of(layout)
+        outline = self.known(body, title) or read_outline(body, title)
+        self.keep(outline)
+        return outline
+
+    def keep(self, outline: Outline) -> None:
+        """Keep an outline; the least recently used ones give way."""
+        key = _key(outline.body, outline.title)
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = outline
+                self._characters += len(outline.body)
+            self._kept.move_to_end(key)
+            while len(self._kept) > KEPT or (self._characters > KEPT_CHARACTERS and len(self._kept) > 1):
+                _, dropped = self._kept.popitem(last=False)
+                self._characters -= len(dropped.body)
+
+
+def _key(body: str, title: tuple[int, int] | None) -> tuple[str, tuple[int, int] | None]:
+    return digest_of(body.encode()), title
+
+
+def edit_source(
+    request: EditNote, data: bytes, outlines: Outlines, *, keeps_heading: bool
+) -> Edited | LithosError | None:
+    """The edited body of a note file, or the refusal; None for a file that is no note. Blocks.
+
+    The refusal is `OutlineNeeded` for a long body whose outline is not known, where the request `is_patient`.
+    """
+    try:
+        layout = read_layout(data, keeps_heading=keeps_heading)
+    except UnreadableNote:
+        return None
+    body, title = layout.body, title_of(layout)
+    has_section = request.edit.section is not None
+    outline = outlines.known(body, title) if has_section else None
+    try:
+        if outline is None and has_section:
+            if request.is_patient and len(body) > PARSED_BY_WRITER:
+                return OutlineNeeded("The outline of the note is not known yet.")
+            outline = outlines.read(layout)
+        edited = apply_edit(request.edit, body, title, layout.newline, outline)
+        refuse_frontmatter(request.edit, layout, edited.body)
+    except LithosError as refusal:
+        return refusal
+    if edited.outline is not None:
+        outlines.keep(edited.outline)
+    return edited
+
+
+def refuse_frontmatter(edit: SectionEdit, layout: Layout, body: str) -> None:
+    """Raise `InvalidInput` for an edit that puts a frontmatter into the text, where nobody reads it."""
+    given = edit.op != FIND_REPLACE and begins_with_note_keys(edit.text or "")
+    title = title_of(layout)
+    top = title[1] if title is not None and body.startswith(layout.body[: title[1]]) else 0
+    if given or (frontmatter_at(body, top) is not None and frontmatter_at(layout.body, top) is None):
+        raise InvalidInput(
+            "The text begins with a frontmatter, which would be text in the middle of the note. Nothing was "
+            "changed: leave it out, and change title, tags and metadata with lithos_note_update, or give the "
+            "whole file to lithos_write as content. A rule can be written ***."
+        )
+
+
+class EditPreparation:
+    """Prepares edits against the current catalogue; refusals are raised."""
+
+    def __init__(self, preparation: Preparation) -> None:
+        self._catalogue = preparation.catalogue
+        self._clock = preparation.clock
+        self._content_limit = preparation.content_limit
+
+    def prepare_edit(
+        self,
+        request: EditNote,
+        source: ReadFile | Exception | None,
+        edited: Edited | LithosError | None,
+        former: Entry | None = None,
+    ) -> Prepared:
+        """Prepare the next version of a note; `edited` is what `edit_source` made of its file.
+
+        With `former`, the note as an edit before leaves it, `source` has the bytes of that one.
+        """
+        entry, source = find_note(self._catalogue, request, source)
+        try:
+            return self._prepare(request, former or entry, source, edited, is_read=former is None)
+        except UnreadableNote as problem:
+            raise cannot_update(entry.path, problem) from problem
+
+    def _prepare(
+        self,
+        request: EditNote,
+        entry: Entry,
+        source: ReadFile,
+        edited: Edited | LithosError | None,
+        *,
+        is_read: bool,
+    ) -> Prepared:
+        now, old_digest = self._clock(), source.digest
+        modified, style = from_nanoseconds(source.state.mtime_ns), self._catalogue.style
+
+        def decide(old: Document, is_signed: bool) -> Note:
+            refuse_broken(old, entry.path)
+            if old.note.id != entry.note.id:
+                raise no_such_note(request)
+            version = entry.note.version
+            if is_read:  # an edit by a person since then counts as a version, before any is compared
+                version = version_read(self._catalogue, entry, source, old.note.version)
+            note = self._catalogue.to_update(attrs.evolve(old.note, version=version), modified, now)
+            check_version(request.expected_version, note)
+            if isinstance(edited, OtherHash):
+                raise _conflict(edited, version)
+            if isinstance(edited, LithosError):
+                raise edited
+            return decide_edit(request.agent, note, now=now, is_signed=is_signed)
+
+        body = edited.body if isinstance(edited, Edited) else ""
+        made = edit_document(source.data, entry.path, modified, decide, body, entry.stand_in, style)
+        data, document = made.data, made.document
+        assert isinstance(edited, Edited), "a file that could be parsed could be taken apart"
+        check_content(document.content, self._content_limit)
+        document = attrs.evolve(document, note=self._catalogue.with_creation(document.note, modified))
+        new = attrs.evolve(
+            entry,
+            note=document.note,
+            digest=digest_of(data),
+            identified=made.identified,
+            links=targets_in(data, document.content, entry.path),
+        )
+        return make_prepared(
+            Put(entry.path, data, old_digest),
+            new,
+            document,
+            request.agent,
+            min(new.note.updated_at, now),
+            says_version=made.says_version,
+            warnings=edited.warnings,
+            section=edited.section,
+            section_hash=edited.section_hash,
+        )
+
+    async def prepare_together(
+        self,
+        first: Prepared,
+        source: ReadFile | Exception | None,
+        requests: Sequence[EditNote],
+        edit: Callable[[EditNote, ReadFile], Edited | LithosError | None],
+    ) -> list[Prepared]:
+        """An edit made from `source` and, made each from that before it, those that go into the file with it.
+
+        Each is a version of its own; the file gets the last (group commit). They end before the first one of
+        the `requests` that is refused, or is of a long file: that is decided when the others are on disk.
+        """
+        edits, worked = [first], 0
+        for request in requests:
+            last = edits[-1]
+            if not isinstance(source, ReadFile) or not isinstance(last.operation, Put):
+                break
+            left = ReadFile(last.operation.data, source.state)
+            worked += len(left.data)
+            if len(left.data) > TOGETHER:
+                break
+            if worked > TURN:
+                await trio.lowlevel.checkpoint()
+                worked = 0
+            try:
+                prepared = self.prepare_edit(request, left, edit(request, left), last.entry)
+            except LithosError:
+                break
+            edits.append(attrs.evolve(prepared, former=last.entry))
+        return _put_once(edits) if len(edits) > 1 else edits
+
+
+def _put_once(edits: Sequence[Prepared]) -> list[Prepared]:
+    """Have the file changed once: from what the first was made from to what the last makes."""
+    first, last = edits[0].operation, edits[-1]
+    assert isinstance(first, Put)
+    assert isinstance(last.operation, Put)
+    passed = [
+        attrs.evolve(
+            each, operation=Passed(each.entry, each.operation.data), entry=last.entry, document=last.document
+        )
+        for each in edits[:-1]
+        if isinstance(each.operation, Put)
+    ]
+    return [*passed, attrs.evolve(last, operation=attrs.evolve(last.operation, expected=first.expected))]
+
+
+def _conflict(refused: OtherHash, version: int) -> VersionConflict:
+    extras: dict[str, Any] = {
+        "current_version": version,
+        "current_hash": refused.hash,
+        "current_text": refused.text[:SHOWN].replace("\r\n", "\n"),
+        "warnings": [],
+    }
+    name = "The body" if refused.path is None else f"The section {refused.path[:200]!r}"
+    return VersionConflict(
+        f"{name} has changed since it was read: see current_text. Make your change again on it and "
+        "retry with expected_hash = current_hash.",
+        **extras,
+    )

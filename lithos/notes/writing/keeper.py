@@ -1,0 +1,155 @@
+"""The keeper: deferred removal of displaced note files, once no program can be writing to them any more.
+
+A displaced file lost its name to a change of ours. Bytes that another program saved into it, or that were
+never announced, are preserved in `.lithos/displaced/` before the file goes. The keeper owns the queue.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+
+import trio
+from attrs import define, field, frozen
+
+from lithos.actors.blocking import Blocking
+from lithos.notes.files.displaced import Displaced
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.values import LEAST_GRACE, FileBusy, Kept
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.keeper")
+
+#: Files queued at most; beyond that the oldest are settled before their grace period ends. At 100 changes a
+#: second and the longest grace there are 6,000.
+CAPACITY = 10_000
+#: Files settled in one thread job: some milliseconds.
+SLICE = 100
+#: Backoff in seconds until a file that another program has open is retried: doubled, up to the second value.
+PAUSE, LONGEST_PAUSE = 1.0, 60.0
+#: Seconds between two prunings of `.lithos/displaced/`, by age.
+PRUNING = 24 * 3600.0
+
+
+@define(eq=False)
+class _Waiting:
+    kept: Kept
+    since: float
+    due: float
+    pause: float = PAUSE
+
+
+@frozen
+class _Outcome:
+    """Outcome of one attempt: settled, or to be retried (`again`); `saved` are the copies that were kept.
+
+    `is_lost`: the file has not the name it had.
+    """
+
+    again: bool = False
+    is_lost: bool = False
+    failure: str | None = None
+    saved: tuple[str, ...] = ()
+
+
+@define(eq=False)
+class Keeper:
+    """The queue of displaced files, and the background task that settles them when they are due."""
+
+    files: NoteFiles
+    displaced: Displaced
+    _blocking: Blocking
+    clock: Callable[[], datetime]
+    #: Tells what is old.
+    _settled: Callable[[], datetime]
+    #: Called when bytes were preserved.
+    _on_saved: Callable[[], None] = lambda: None
+    #: The latest time that was believed: bytes that are kept now are no older, whatever the clock says.
+    _reached: Callable[[], datetime] = lambda: datetime.min.replace(tzinfo=UTC)
+    _waiting: list[_Waiting] = field(factory=list, init=False)
+    _wake: trio.Event = field(factory=trio.Event, init=False)
+    _pruned: float = field(default=-math.inf, init=False)
+
+    @property
+    def depth(self) -> int:
+        """Queue depth: how many files wait."""
+        return len(self._waiting)
+
+    def stamp(self) -> datetime:
+        """The time of what is kept now, as retention counts it."""
+        return max(self.clock(), self._reached())
+
+    def take(self, kept: Sequence[Kept]) -> None:
+        """Enqueue displaced files; each is due when its grace period ends."""
+        now = trio.current_time()
+        self._waiting += [_Waiting(each, now, now + each.grace) for each in kept]
+        for early in self._waiting[: max(0, len(self._waiting) - CAPACITY)]:
+            early.due = now
+        if kept:
+            self._wake.set()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Settle files when they are due, until cancelled."""
+        task_status.started()
+        while True:
+            due = min((each.due for each in self._waiting), default=self._pruned + PRUNING)
+            with trio.move_on_at(min(due, self._pruned + PRUNING)):
+                await self._wake.wait()
+            self._wake = trio.Event()
+            now = trio.current_time()
+            await self._settle([each for each in self._waiting if each.due <= now])
+            if now >= self._pruned + PRUNING:
+                self._pruned = now
+                await self._blocking.run(partial(self.displaced.prune, self._settled()))
+
+    async def finish(self) -> None:
+        """Shutdown: settle the leased files now; the recovery of the next start settles the rest."""
+        for _ in range(2):  # those whose folder was renamed are found in the first turn
+            leased = [each for each in self._waiting if each.kept.is_leased]
+            if leased:
+                await trio.sleep_until(max(each.since for each in leased) + LEAST_GRACE)
+                await self._settle(leased)
+
+    async def _settle(self, ripe: Sequence[_Waiting]) -> None:
+        for start in range(0, len(ripe), SLICE):
+            some = ripe[start : start + SLICE]
+            outcomes = await self._blocking.run(lambda some=some: [self._try(each.kept) for each in some])  # type: ignore[misc]
+            for each, outcome in zip(some, outcomes, strict=True):
+                self._note(each, outcome)
+            lost = [each.kept for each, outcome in zip(some, outcomes, strict=True) if outcome.is_lost]
+            if lost:  # folders were renamed: what is in them is there under the same name
+                self.take(await self._blocking.run(lambda lost=lost: self.files.find_renamed(lost)))  # type: ignore[misc]
+        gone = {id(each) for each in ripe if each.due == -math.inf}
+        self._waiting = [each for each in self._waiting if id(each) not in gone]
+
+    def _note(self, each: _Waiting, outcome: _Outcome) -> None:
+        note = self.files.relative(each.kept.note)
+        for path in outcome.saved:
+            log.warning("bytes that another program saved were displaced", path=note, kept_as=path)
+            self._on_saved()
+        if outcome.failure is not None:
+            log.error("displaced file not settled", path=note, reason=outcome.failure)
+        if not outcome.again:
+            each.due = -math.inf
+            return
+        each.due = trio.current_time() + each.pause
+        each.pause = min(2 * each.pause, LONGEST_PAUSE)
+
+    def _try(self, kept: Kept) -> _Outcome:
+        """Settle one file. Blocks."""
+        saved: list[str] = []
+
+        def save(of: Kept, data: bytes) -> None:
+            saved.append(str(self.displaced.save(self.files.relative(of.note), data, self.stamp())))
+
+        try:
+            self.files.settle(kept, save)
+        except FileBusy:
+            return _Outcome(again=True, saved=tuple(saved))
+        except FileNotFoundError:
+            return _Outcome(is_lost=True)
+        except OSError as failure:
+            return _Outcome(again=True, failure=str(failure), saved=tuple(saved))
+        return _Outcome(saved=tuple(saved))

@@ -1,0 +1,249 @@
+"""Preparation of a move: the note at its new path, and the links that have to follow it.
+
+A move renames the file and leaves its bytes alone. The links to it, and the relative ones in it, are
+rewritten later, note by note, each by a request of its own: they are found in the file as it is then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+
+import attrs
+
+from lithos.actors.blocking import Blocking
+from lithos.core.commands import Command
+from lithos.core.errors import Forbidden, InvalidInput, VersionConflict
+from lithos.core.events import NOTE_RENAMED, NOTE_UPDATED, TAKING_BACK, EventDraft, note_origin
+from lithos.core.limits import TITLE
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.principals import Principal
+from lithos.core.times import from_nanoseconds
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.catalogue.note_reading import draft_change
+from lithos.notes.catalogue.relinking import plan_links
+from lithos.notes.files.canvases import CanvasLinks, find_canvases, rewrite_canvas
+from lithos.notes.files.displaced import MoveIntent
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.values import FileBusy, FileChanged, Move, OutsideKnowledge, Put, ReadFile, digest_of
+from lithos.notes.format.document import parse_identified
+from lithos.notes.links.canvas import NoCanvas
+from lithos.notes.links.edit import IsFile, relink, relink_own
+from lithos.notes.links.links import targets_in
+from lithos.notes.model.note import Document
+from lithos.notes.model.paths import folder_of, names_file, resolve_new_path
+from lithos.notes.model.scopes import Place, Scope, WriteScopes, refusal_of
+from lithos.notes.writing.messages import MoveNote, NothingToRelink, RelinkNote, WriteOutcome
+from lithos.notes.writing.outside_changes import Taken
+from lithos.notes.writing.preparation import Preparation, Prepared, cannot_update, find_note
+from lithos.notes.writing.write_rules import (
+    check_free,
+    check_slug,
+    check_version,
+    no_such_note,
+    path_collision,
+)
+
+
+@attrs.frozen(kw_only=True)
+class RelinkCanvas(Command[Taken]):
+    """Rewrite the links on one canvas after a move; nothing else in it changes."""
+
+    path: str
+    intent: MoveIntent
+    #: Whose move it is.
+    by: Principal | None = None
+
+
+def target_of(request: MoveNote, path: str, catalogue: Catalogue) -> str:
+    """Where a note at `path` goes: with a folder it keeps its file name. Raises `InvalidInput`.
+
+    What is taken back goes where it was, whatever that is called.
+    """
+    resolved = resolve_new_path(request.path, path.rpartition("/")[2].removesuffix(".md"))
+    return resolved if request.source == TAKING_BACK else catalogue.path_to_make(resolved)
+
+
+class MovePreparation:
+    """Prepares moves and rewritten links against the current catalogue; refusals are raised."""
+
+    def __init__(self, preparation: Preparation) -> None:
+        self._catalogue = preparation.catalogue
+        self._clock = preparation.clock
+        self._refuse = preparation.refuse_ignored
+
+    def prepare_move(self, request: MoveNote, source: ReadFile | Exception | None) -> Prepared:
+        """Prepare a move; `source` is the file as it is now. Its links are planned by `plan`."""
+        catalogue = self._catalogue
+        entry, source = find_note(catalogue, request, source)
+        path = target_of(request, entry.path, catalogue)
+        self._refuse(path)
+        document, identified = self._read(entry, source.data, path, from_nanoseconds(source.state.mtime_ns))
+        if document.note.id != entry.note.id:
+            raise no_such_note(request)
+        own = document.note.version
+        version = catalogue.see_version(entry.note.id, source.digest, own)
+        document = attrs.evolve(document, note=attrs.evolve(document.note, version=version))
+        check_version(request.expected_version, document.note)
+        new = _entry(entry, document, path, source.data, source.digest, identified=identified)
+        self._check_place(request, entry, new)
+        now = self._clock()
+        event = attrs.evolve(
+            draft_change(NOTE_RENAMED, new, entry.path, request.agent, now),
+            origin=note_origin(request.source, new.digest, version),
+        )
+        return Prepared(
+            Move(entry.path, path, source.digest),
+            new,
+            document,
+            WriteOutcome("updated", entry.note.id, path, version),
+            event,
+            says_version=version == own,
+        )
+
+    def _check_place(self, request: MoveNote, entry: Entry, new: Entry) -> None:
+        if new.path == entry.path:
+            raise InvalidInput(f"The note is at {new.path} already. Give another path.")
+        if request.source == TAKING_BACK:
+            if self._catalogue.at_path(new.path) is not None:
+                raise path_collision(new.path, self._catalogue)
+        else:
+            check_free(new.path, self._catalogue, entry.note.id)
+        per_folder = self._catalogue.style.is_foreign
+        if per_folder and names_file(request.path):
+            return
+        if new.slug != entry.slug or (per_folder and folder_of(new.path) != folder_of(entry.path)):
+            check_slug(new.slug, self._catalogue, new.path, entry.note.id)
+
+    async def plan(
+        self, request: MoveNote, prepared: Prepared, files: NoteFiles, blocking: Blocking
+    ) -> Prepared:
+        """The prepared move with its intent, which says what to do about links."""
+        new = prepared.entry
+        old = self._catalogue.get(new.note.id)
+        assert old is not None
+        takes_back = request.source == TAKING_BACK
+        canvases = await self._canvases(old, new, files, blocking) if request.update_links else ()
+        planned = await plan_links(self._catalogue, old, new, canvases, takes_back=takes_back)
+        others = [each for each in planned.sources if each != new.note.id]
+        if request.update_links and request.relinks is not None and not request.relinks.issuperset(others):
+            raise VersionConflict(
+                "Other notes link to this one since you looked, and a move rewrites their links. Nothing was "
+                "moved; look again.",
+                current_version=old.note.version,
+            )
+        intent = MoveIntent(
+            id=new.note.id,
+            agent=request.agent,
+            digest=new.digest,
+            identified=new.identified,
+            relinking=planned.relinking,
+            update_links=request.update_links,
+            source=request.source,
+            sources=(new.note.id, *others),
+            canvases=planned.canvases,
+            approved_by=None if request.approval is None else request.approval.by,
+        )
+        return attrs.evolve(prepared, intent=intent)
+
+    async def _canvases(
+        self, old: Entry, new: Entry, files: NoteFiles, blocking: Blocking
+    ) -> Sequence[CanvasLinks]:
+        """The canvases of the vault that may have links to change."""
+        if not len(self._catalogue.files):
+            return ()
+        paths = self._catalogue.files.paths()
+        keys = self._catalogue.graph.keys_of(old) | self._catalogue.graph.keys_of(new)
+        names = {name for kind, name in keys if kind in ("stem", "alias", "title", "id")}
+        return await blocking.run(lambda: list(find_canvases(files, paths, names)))
+
+    def prepare_relinking(
+        self, request: RelinkNote, source: ReadFile | Exception | None, data: bytes | None
+    ) -> Prepared:
+        """Prepare a note with rewritten links: `data`, made of the file as it is now.
+
+        Raises `NothingToRelink` for a note without links to rewrite.
+        """
+        entry, source = find_note(self._catalogue, request, source)
+        if data is None or data == source.data:
+            raise NothingToRelink(f"The note {entry.path} has no link that has to be rewritten.")
+        now = self._clock()
+        document, identified = self._read(entry, data, entry.path, now)
+        if document.note.id != entry.note.id:
+            raise no_such_note(request)
+        own, digest = document.note.version, digest_of(data)
+        # The version is the next one, which the file does not say: as after an edit by a person.
+        self._catalogue.see_version(entry.note.id, source.digest, own)
+        version = self._catalogue.see_version(entry.note.id, digest, own)
+        document = attrs.evolve(document, note=attrs.evolve(document.note, version=version))
+        new = _entry(entry, document, entry.path, data, digest, identified=identified)
+        event = EventDraft(
+            type=NOTE_UPDATED,
+            agent=request.intent.agent,
+            payload={"id": entry.note.id, "title": new.note.title[:TITLE], "path": entry.path},
+            timestamp=now,
+            tags=new.note.tags,
+            origin=note_origin(request.intent.source, digest, version),
+        )
+        outcome = WriteOutcome("updated", entry.note.id, entry.path, version)
+        operation = Put(entry.path, data, source.digest)
+        return Prepared(operation, new, document, outcome, event, says_version=version == own)
+
+    def _read(self, entry: Entry, data: bytes, path: str, modified: datetime) -> tuple[Document, bool]:
+        try:
+            document, identified = parse_identified(
+                data, path, modified, entry.stand_in, self._catalogue.style
+            )
+        except UnreadableNote as problem:
+            raise cannot_update(entry.path, problem) from problem
+        note = self._catalogue.with_creation(document.note, modified)
+        return attrs.evolve(document, note=note), identified
+
+
+def _entry(
+    entry: Entry, document: Document, path: str, data: bytes, digest: str, *, identified: bool
+) -> Entry:
+    return attrs.evolve(
+        entry,
+        path=path,
+        note=document.note,
+        digest=digest,
+        identified=identified,
+        links=targets_in(data, document.content, path),
+    )
+
+
+def rewrite(request: RelinkNote, path: str, source: ReadFile, is_file: IsFile) -> bytes | None:
+    """The bytes of the note at `path` with the links it needs; None where it cannot be read. Blocks."""
+    moved = request.intent.relinking
+    try:
+        if request.id != request.intent.id:
+            return relink(source.data, path, moved, is_file)
+        only_broken = request.is_resumed and source.digest != request.intent.digest
+        return relink_own(source.data, moved, is_file, only_broken=only_broken)
+    except UnreadableNote:
+        return None
+
+
+async def relink_canvas(
+    request: RelinkCanvas, files: NoteFiles, blocking: Blocking, scopes: WriteScopes
+) -> Taken:
+    """Rewrite the links on a canvas, if its mover may change it."""
+    agent, path = request.intent.agent, request.path
+    place = scopes.place_of(request.by, agent, path)
+    if place != "write":
+        return Taken(failure=_refusal(place, path, agent, scopes.scope_of(request.by, agent)))
+    try:
+        is_changed = await blocking.run(partial(rewrite_canvas, files, path, request.intent.relinking))
+    except (OSError, FileBusy, FileChanged, OutsideKnowledge, NoCanvas) as failure:
+        return Taken(failure=failure)
+    return Taken(rewritten=[path] if is_changed else [])
+
+
+def _refusal(place: Place, path: str, agent: str, scope: Scope | None) -> Forbidden:
+    if place == "propose":
+        return Forbidden(
+            f"{path[:300]} changes only once a person has looked. It was not changed.", path=path
+        )
+    return refusal_of(place, path, agent, scope)

@@ -1,0 +1,142 @@
+"""Rebasing an update: what a request made for an earlier version asks of the note as it is now.
+
+Base is the version that the caller had read, mine is what the request makes of it, theirs is the file as
+the writer read it, also when another program saved it a moment ago. Works in a worker thread: a merge of
+large texts takes up to a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import attrs
+from attrs import frozen
+
+from lithos.core.errors import LithosError, VersionConflict
+from lithos.core.notes.layout import trim_content
+from lithos.core.notes.style import VaultStyle
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.text.markdown import scan_tags
+from lithos.core.times import from_nanoseconds
+from lithos.notes.catalogue.catalogue import Entry
+from lithos.notes.files.values import ReadFile
+from lithos.notes.format.document import parse_document
+from lithos.notes.format.healing import normalise_note
+from lithos.notes.format.merging import Merged, merge_documents, metadata_patch
+from lithos.notes.model.note import Document, Note
+from lithos.notes.writing.messages import UpdateRequest, WriteNote
+from lithos.notes.writing.write_rules import intended_changes
+
+#: Fields of a note that a request may change, and what they are called there.
+_FIELDS = {name: name for name in (
+    "title", "tags", "source_url", "derived_from_ids", "expires_at", "schema_version", "namespace",
+    "access_scope", "note_type", "status", "summaries", "confidence", "supersedes", "entities",
+    "entities_extractor", "quarantine_reason", "aliases",
+)} | {"source": "source_task"}  # fmt: skip
+#: What clears a field in a request, where None keeps it.
+_CLEARED: Mapping[str, Any] = {
+    "source_url": "",
+    "source": "",
+    "expires_at": "",
+    "summaries": {},
+    "quarantine_reason": "",
+}
+
+
+@frozen
+class Rebased:
+    """A request rebased on a file, or the reason why it cannot be."""
+
+    outcome: UpdateRequest | Merged[Document] | LithosError
+
+    def request_at(self, version: int, expected: int) -> UpdateRequest:
+        """The request that makes the merged note of the file, whose version this is.
+
+        Raises `VersionConflict` where the changes overlap.
+        """
+        if isinstance(self.outcome, LithosError):
+            if isinstance(self.outcome, VersionConflict):
+                raise VersionConflict(self.outcome.message, current_version=version)
+            raise self.outcome
+        if not isinstance(self.outcome, Merged):
+            return self.outcome
+        merged = self.outcome
+        count = "one place" if merged.total == 1 else f"{merged.total} places"
+        coarse = "" if merged.is_complete else " Some texts differ too much to be compared line by line."
+        raise VersionConflict(
+            f"The note is at version {version}, and what changed since version {expected} touches or "
+            f"overlaps your change in {count}: see conflicts.{coarse} Nothing was written. Read the note "
+            f"again, put both changes together and retry with expected_version {version}.",
+            current_version=version,
+            conflicts=[each.to_row() for each in merged.conflicts],
+        )
+
+
+def rebase(request: UpdateRequest, entry: Entry, source: ReadFile, style: VaultStyle) -> Rebased | None:
+    """Rebase a request that has its base on the file; None where the file cannot be read as this note."""
+    assert request.base is not None
+    modified = from_nanoseconds(source.state.mtime_ns)
+    try:
+        theirs = _parse(source.data, entry, modified, style)
+    except UnreadableNote:
+        return None
+    try:
+        base = _parse(request.base, entry, modified, style)
+        mine = _intended(request, base, style)
+    except UnreadableNote as problem:
+        return Rebased(VersionConflict(_not_mergeable(request, problem.reason)))
+    except LithosError as refusal:
+        return Rebased(refusal)
+    if base.note.frontmatter_problem is not None:
+        return Rebased(VersionConflict(_not_mergeable(request, base.note.frontmatter_problem)))
+    merged = merge_documents(base, mine, theirs)
+    if merged.result is None:
+        return Rebased(merged)
+    return Rebased(_request_for(request, merged.result, theirs))
+
+
+def _parse(data: bytes, entry: Entry, modified: datetime, style: VaultStyle) -> Document:
+    return parse_document(data, entry.path, modified, entry.stand_in, style)
+
+
+def _not_mergeable(request: UpdateRequest, reason: str) -> str:
+    return (
+        f"Version {request.expected_version} cannot be read as a note ({reason}), so nothing can be merged "
+        "with it. Read the note again and retry with the current version."
+    )
+
+
+def _intended(request: UpdateRequest, base: Document, style: VaultStyle) -> Document:
+    """What the request makes of its base; as it would read back from a file."""
+    note = base.note
+    content = base.content
+    if isinstance(request, WriteNote) and request.content is not None:
+        content = trim_content(request.content)
+    inline = scan_tags(content) if style.is_foreign and request.tags is not None else ()
+    changes = intended_changes(request, note, (*inline, *note.inline_tags))
+    normal = normalise_note(attrs.evolve(note, **changes))
+    changed = attrs.evolve(note, **{name: getattr(normal, name) for name in changes})
+    return Document(note=changed, content=content)
+
+
+def _request_for(request: UpdateRequest, merged: Document, theirs: Document) -> UpdateRequest:
+    """A request that changes `theirs` to `merged`, and nothing that is the same in both."""
+    known = attrs.fields_dict(type(request))
+    changes: dict[str, Any] = {
+        name: _changed(field, merged.note, theirs.note) for field, name in _FIELDS.items() if name in known
+    }
+    changes["metadata"] = metadata_patch(theirs.note.extra, merged.note.extra)
+    if isinstance(request, WriteNote):
+        changes["content"] = None if merged.content == theirs.content else merged.content
+        changes["properties"] = None
+    return attrs.evolve(request, **changes, expected_version=None, base=None)
+
+
+def _changed(field: str, merged: Note, theirs: Note) -> Any:
+    """The value for a request: None where nothing changes."""
+    value = getattr(merged, field)
+    if value == getattr(theirs, field):
+        return None
+    return _CLEARED[field] if value is None and field in _CLEARED else value

@@ -1,0 +1,273 @@
+"""Preparation of given bytes: a restoring (earlier bytes of a note as its next version), an import, and what
+comes from another vault.
+
+Of the bytes only id, version, `updated_at` and, where they lack it, `created_at` change. Kept bytes that an
+undo brings back, and all kept bytes in somebody else's vault, are written as they are, with a version that
+the file does not say: as after an edit by a person. So are bytes whose frontmatter cannot be edited.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import attrs
+from attrs import frozen
+
+from lithos.core.errors import DocNotFound, InvalidInput, VersionConflict
+from lithos.core.events import TAKING_BACK, TOOL
+from lithos.core.notes.yaml_nodes import UnreadableNote
+from lithos.core.times import from_nanoseconds
+from lithos.notes.catalogue.catalogue import Entry
+from lithos.notes.files.values import FileState, Put, ReadFile, digest_of
+from lithos.notes.format.document import (
+    amend_document,
+    derive_id,
+    given_keys,
+    parse_document,
+    parse_identified,
+)
+from lithos.notes.links.links import targets_in
+from lithos.notes.model.note import Document, Note, Standing, not_ahead
+from lithos.notes.model.versions import RENAMED
+from lithos.notes.writing.messages import ImportNote, RestoreNote, TakeOverNote
+from lithos.notes.writing.preparation import (
+    Preparation,
+    Prepared,
+    explain_unreadable,
+    find_note,
+    make_prepared,
+)
+from lithos.notes.writing.write_rules import (
+    check_free,
+    check_unique,
+    check_version,
+    no_such_note,
+    path_collision,
+)
+
+_NOT_WRITTEN_YET = FileState(0, 0)
+
+
+@frozen
+class _Bytes:
+    """What is written: the bytes, what they say, and whether they name the id and the version."""
+
+    data: bytes
+    document: Document
+    identified: bool
+    says_version: bool
+
+
+class RestorePreparation:
+    """Prepares restorings against the current catalogue; refusals are raised."""
+
+    def __init__(self, preparation: Preparation) -> None:
+        self._catalogue = preparation.catalogue
+        self._clock = preparation.clock
+        self._refuse = preparation.refuse_ignored
+
+    def prepare(self, request: RestoreNote, source: ReadFile | Exception | None) -> Prepared:
+        """Prepare the next version of a note, or its return; `source` is its file as it is now."""
+        entry = self._catalogue.get(request.id)
+        if entry is None:
+            return self._prepare_return(request)
+        entry, source = find_note(self._catalogue, request, source)  # no file: it came back meanwhile
+        current = self._current(entry, source)
+        if current.id != entry.note.id:
+            raise no_such_note(request)
+        check_version(request.expected_version, current)
+        version = max(current.version, request.newest_version) + 1
+        created_at = request.created_at or current.created_at
+        made = self._make(request, entry.path, version, created_at, current.next_update(self._clock()))
+        check_unique(made.document.note, current, entry.path, self._catalogue, is_restored=True)
+        is_unseen = source.digest != entry.digest
+        operation = Put(entry.path, made.data, source.digest, saves_old=is_unseen)
+        return self._prepared(request, made, operation, entry.serial, created=False)
+
+    def _prepare_return(self, request: RestoreNote) -> Prepared:
+        """A deleted note at the path that it had."""
+        newest = request.newest_version
+        if not request.is_return:
+            raise VersionConflict(
+                "The note was deleted a moment ago, so nothing was restored. Look at its history with "
+                "lithos_history, then retry.",
+                current_version=None,
+            )
+        if request.expected_version not in (None, newest):
+            raise VersionConflict(
+                f"The note is deleted, which is version {newest}, not {request.expected_version}. Look at "
+                "its history with lithos_history, then retry with that version.",
+                current_version=newest,
+            )
+        self._refuse(request.path)
+        if self._catalogue.at_path(request.path) is not None:
+            raise path_collision(request.path, self._catalogue)
+        now = self._clock()
+        at = max(now, request.created_at or now)
+        made = self._make(request, request.path, newest + 1, request.created_at, at)
+        check_unique(made.document.note, None, request.path, self._catalogue, is_restored=True)
+        operation = Put(request.path, made.data, None)
+        return self._prepared(request, made, operation, self._catalogue.take_serial(), created=True)
+
+    def _current(self, entry: Entry, source: ReadFile) -> Note:
+        """The note as its file says now; a file that cannot be read is an edit like any other."""
+        style = self._catalogue.style
+        modified = from_nanoseconds(source.state.mtime_ns)
+        try:
+            note = parse_document(source.data, entry.path, modified, entry.stand_in, style).note
+            note = not_ahead(self._catalogue.with_creation(note, modified), modified, self._clock())
+        except UnreadableNote:
+            note = entry.note
+        version = self._catalogue.see_version(entry.note.id, source.digest, note.version)
+        return attrs.evolve(note, version=version)
+
+    def _make(
+        self, request: RestoreNote, path: str, version: int, created_at: datetime | None, at: datetime
+    ) -> _Bytes:
+        """The bytes under a new version. Raises `InvalidInput` when they are no note any more."""
+        now, style = self._clock(), self._catalogue.style
+        if created_at is not None:
+            self._catalogue.records.put_creation(request.id, created_at)
+        try:
+            if request.is_kept and (style.minimal_frontmatter or request.source == TAKING_BACK):
+                document, identified = parse_identified(request.data, path, now, request.id, style)
+                if document.note.id == request.id:
+                    document = self._dated(document, now)
+                    return self._as_it_is(request, document, path, version, at, identified=identified)
+            values: dict[str, Any] = {"id": request.id, "version": version, "updated_at": at}
+            given = given_keys(request.data, style)
+            if style.minimal_frontmatter:
+                values = {key: value for key, value in values.items() if key == "id" or key in given}
+            elif created_at is not None and "created_at" not in given:
+                values["created_at"] = created_at
+            data = amend_document(request.data, path, now, values, request.id, style)
+        except UnreadableNote:
+            return self._keep(request, path, version, now)
+        document, identified = parse_identified(data, path, now, request.id, style)
+        document = self._versioned(self._dated(document, now), version, at)
+        return _Bytes(data, document, identified, says_version="version" in values)
+
+    def _as_it_is(
+        self,
+        request: RestoreNote,
+        document: Document,
+        path: str,
+        version: int,
+        at: datetime,
+        *,
+        identified: bool,
+    ) -> _Bytes:
+        """The bytes without any change."""
+        records, says_version = self._catalogue.records, document.note.version == version
+        if request.is_return:
+            # What the file does not say must be durable before it is there, as no index knows it either.
+            records.put_version(request.id, Standing(version, digest_of(request.data)))
+            if not identified:
+                records.place(path, None if derive_id(path) == request.id else request.id)
+        return _Bytes(
+            request.data, self._versioned(document, version, at), identified, says_version=says_version
+        )
+
+    @staticmethod
+    def _versioned(document: Document, version: int, at: datetime) -> Document:
+        return attrs.evolve(document, note=attrs.evolve(document.note, version=version, updated_at=at))
+
+    def _dated(self, document: Document, now: datetime) -> Document:
+        return attrs.evolve(document, note=self._catalogue.with_creation(document.note, now))
+
+    def _keep(self, request: RestoreNote, path: str, version: int, now: datetime) -> _Bytes:
+        """The bytes as they are, where no key of theirs can be changed."""
+        data = request.data
+        try:
+            document, identified = parse_identified(data, path, now, request.id, self._catalogue.style)
+        except UnreadableNote as problem:
+            raise InvalidInput(
+                f"The state of {path} cannot be restored: {problem.reason}. Read it with lithos_read and "
+                "write what is wanted with lithos_write."
+            ) from problem
+        if document.note.id != request.id:
+            raise DocNotFound(
+                f"The state of {path} is that of the note {document.note.id!r}. Restore that one instead."
+            )
+        self._catalogue.records.put_version(request.id, Standing(version, digest_of(data)))
+        document = self._dated(document, now)
+        document = attrs.evolve(document, note=attrs.evolve(document.note, version=version))
+        return _Bytes(data, document, identified, says_version=False)
+
+    def prepare_import(self, request: ImportNote, source: ReadFile | Exception | None) -> Prepared:
+        """Prepare the note that an import makes, or the next version of one that it made before."""
+        entry = self._catalogue.get(request.id)
+        made = _Bytes(request.data, request.document, request.identified, says_version=True)
+        if entry is None:
+            self._refuse(request.path)
+            check_free(request.path, self._catalogue)
+            put, serial = Put(request.path, made.data, None), self._catalogue.take_serial()
+            return self._prepared(request, made, put, serial, created=True)
+        if isinstance(source, Exception):
+            raise explain_unreadable(entry, source)
+        if (
+            source is None
+            or entry.path != request.path
+            or source.digest != request.expected
+            or made.document.note.version <= self._current(entry, source).version
+        ):
+            raise VersionConflict(
+                f"The note at {entry.path} changed while it was imported. Import again.",
+                current_version=entry.note.version,
+            )
+        put = Put(entry.path, made.data, source.digest, saves_old=source.digest != entry.digest)
+        return self._prepared(request, made, put, entry.serial, created=False)
+
+    def prepare_arrival(self, request: TakeOverNote) -> Prepared:
+        """Prepare a note that comes from another vault, as it was there."""
+        note, path, records = request.document.note, request.path, self._catalogue.records
+        there = self._catalogue.get(request.id)
+        if there is not None:
+            raise VersionConflict(
+                f"The note is there already, at {there.path}. Look at it before you move the other one.",
+                current_version=there.note.version,
+            )
+        self._refuse(path)
+        check_free(path, self._catalogue)
+        check_unique(note, None, path, self._catalogue)
+        # What the file does not say must be durable before it is there: a killed process would know it no
+        # longer. A recorded version has the rest committed with it.
+        says_version = request.says_version and request.identified
+        if not says_version:
+            records.put_version(request.id, Standing(note.version, digest_of(request.data)))
+        if not request.identified:
+            records.place(path, None if derive_id(path) == request.id else request.id)
+        if request.created_at is not None:
+            records.put_creation(request.id, request.created_at)
+        made = _Bytes(request.data, request.document, request.identified, says_version=says_version)
+        put = Put(path, made.data, None)
+        prepared = self._prepared(request, made, put, self._catalogue.take_serial(), created=True)
+        return attrs.evolve(prepared, op=RENAMED if request.past else None, past=request.past)
+
+    def _prepared(
+        self, request: RestoreNote | ImportNote, made: _Bytes, operation: Put, serial: int, *, created: bool
+    ) -> Prepared:
+        note, source, op = made.document.note, TOOL, None
+        if isinstance(request, RestoreNote):
+            source, op = request.source, None if request.approval else request.op
+        entry = Entry(
+            serial=serial,
+            path=operation.path,
+            note=note,
+            digest=digest_of(made.data),
+            state=_NOT_WRITTEN_YET,
+            identified=made.identified,
+            links=targets_in(made.data, made.document.content, operation.path),
+        )
+        return make_prepared(
+            operation,
+            entry,
+            made.document,
+            request.agent,
+            self._clock(),
+            source=source,
+            created=created,
+            says_version=made.says_version,
+            op=op,
+        )
