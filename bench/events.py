@@ -21,7 +21,7 @@ from bench.client import RawClient
 from bench.report import middle, print_report
 from bench.server import Serving, data_directory, serving
 from lithos.core.events import Event, EventDraft
-from lithos.stores.coordination.store import CoordinationStore
+from lithos.events.rows.store import CoordinationStore
 
 _TEXT, _CLOSE, _PING = 1, 8, 9
 _UPGRADE = (

@@ -17,12 +17,12 @@ from attrs import define, field
 import lithos.app.server
 import lithos.search.capability
 import lithos.search.indexing.accurate
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.messages import Flush
 from lithos.app.server import Server, running_server
 from lithos.config.catalogue import Config
 from lithos.core.events import REINDEX_COMPLETE
 from lithos.core.principals import OWNER
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.messages import Flush
 from lithos.front.server.ports import compact_json
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig

@@ -12,13 +12,13 @@ import attrs
 
 from docs.generate import ADVICE, FOLDER, find_differences, render_pages
 from docs.interface import EVENTS, HTTP_REFUSALS, QUERY, list_errors
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.messages import Flush
 from lithos.app.capabilities import all_tools
 from lithos.app.options import make_parser
 from lithos.config.catalogue import SETTINGS
 from lithos.core.events import REINDEX_COMPLETE, Event, EventDraft
-from lithos.front.events.frames import sse_frames
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.messages import Flush
+from lithos.events.streams.frames import sse_frames
 from lithos.metrics import metric_names
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.scopes import Scope, WriteScopes
@@ -269,7 +269,7 @@ def test_every_page_with_examples_says_where_they_are_typed() -> None:
 
 
 def test_every_query_parameter_of_the_event_streams_is_documented() -> None:
-    reading = modules()["lithos.front.events.frames"].partition("def read_query")[2]
+    reading = modules()["lithos.events.streams.frames"].partition("def read_query")[2]
     names = " ".join(re.findall(r"for name in (\(.+?\))", reading))
     assert set(QUERY) == {*re.findall(r'"(\w+)"', names), "access_token"}
     page = render_pages()["events.md"]

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from lithos.access.capability import ACCESS
-from lithos.actors.coordinating.boards import Boards
 from lithos.attachments.capability import ATTACHMENTS
 from lithos.core.findings import CHECK_MODULES
 from lithos.events.capability import EVENTS
+from lithos.events.journal.boards import Boards
+from lithos.events.reading.retention import Retentions
+from lithos.events.rows.store import CoordinationStore
 from lithos.history.capability import HISTORY
 from lithos.imports.capability import IMPORTS
 from lithos.kernel.capability import Background, Capability, Holds, Link, Pages, Store
@@ -19,8 +21,6 @@ from lithos.notes.capability import NOTES
 from lithos.proposals.capability import PROPOSALS
 from lithos.search.capability import SEARCH
 from lithos.services.notes.resources import Resources
-from lithos.services.tasks.retention import Retentions
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.tasks.capability import TASKS
 from lithos.tools.contract.declaring import OWN, Tool, declared_by
 from lithos.tools.contract.registry import Tools

@@ -11,12 +11,13 @@ import trio
 from attrs import define
 
 from lithos.actors.blocking import Blocking, NoteThreads
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.messages import AppendEvents, Journalled
 from lithos.actors.front_signals import FrontSignals
 from lithos.actors.kit import Mailbox, supervise
 from lithos.actors.opening import Opening
 from lithos.core.events import Event
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.messages import AppendEvents, Journalled
+from lithos.events.rows.store import CoordinationStore
 from lithos.history.recording.catching_up import settle_pending
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.store import HistoryStore
@@ -36,7 +37,6 @@ from lithos.notes.writing.actor_writer import Writer
 from lithos.notes.writing.keeper import Keeper
 from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.search.indexing.semantic import SemanticBackend
-from lithos.stores.coordination.store import CoordinationStore
 
 #: Seconds that the model and the link graph leave to a first client once the front listens.
 FIRST_CLIENT: Final = 0.1

@@ -21,7 +21,6 @@ from lithos.access.service.keyring import TokenRing
 from lithos.access.service.vault_tokens import spread_tokens
 from lithos.actors.allocator import keep_returning
 from lithos.actors.blocking import Threads
-from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.actors.front_signals import FrontSignals
 from lithos.actors.kit import ActorGaveUp
 from lithos.actors.opening import Opening
@@ -33,6 +32,7 @@ from lithos.config.load import LoadedConfig
 from lithos.core.errors import first_of
 from lithos.core.principals import PERSON_AGENT, Principal
 from lithos.core.times import format_time
+from lithos.events.journal.broadcaster import Broadcaster
 from lithos.front.console.sessions import Sessions
 from lithos.front.server.access import open_bind_warning
 from lithos.front.server.admissions import WrongTokens, principal_of

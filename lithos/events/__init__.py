@@ -1,5 +1,5 @@
 """The journal of what happened, and who reads it: agents, audit, cursors and streams.
 
-`lithos.app` alone may enter.
+The packages after it in the order of docs/develop.md use it.
 Never here: what an event means.
 """

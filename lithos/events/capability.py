@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from functools import partial
 
 from lithos.actors.blocking import Threads
-from lithos.actors.coordinating.boards import Boards, JournalBoard
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.reading import JournalThread
-from lithos.actors.settled_clock import SettledClock
 from lithos.core.events import Event
-from lithos.core.journal.ports import Along
+from lithos.events.journal.boards import Boards, JournalBoard
+from lithos.events.journal.broadcaster import Broadcaster
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.reading import JournalThread
+from lithos.events.journal.settled_clock import SettledClock
+from lithos.events.model.ports import Along
+from lithos.events.reading.agents import AccessLog, Agents, Cursors
+from lithos.events.reading.event_stream import Activity, EventStreams
+from lithos.events.reading.requests import Requests
+from lithos.events.reading.retention import Upkeep
+from lithos.events.rows.requests import RequestRows
+from lithos.events.rows.store import IMPORT_TABLES, JOURNAL_TABLES, CoordinationStore
 from lithos.events.settings import EventsConfig
 from lithos.events.state import count_agents, look_at_journal, measure_journal, measure_kept_events
 from lithos.kernel.capability import Background, Capability, Store
 from lithos.kernel.parts import Clock
 from lithos.kernel.state import Gauge, Health, Observed
 from lithos.metrics import Metrics
-from lithos.services.tasks.agents import AccessLog, Agents, Cursors
-from lithos.services.tasks.event_stream import Activity, EventStreams
-from lithos.services.tasks.requests import Requests
-from lithos.services.tasks.retention import Upkeep
-from lithos.stores.coordination.requests import RequestRows
-from lithos.stores.coordination.store import IMPORT_TABLES, JOURNAL_TABLES, CoordinationStore
 from lithos.stores.on_disk import Occasion
 from lithos.tools.contract.ports import KnownCalls
 

@@ -14,14 +14,14 @@ seconds = number("_seconds", float, lambda seconds: 0 <= seconds < float("inf"))
 
 COMMANDS: Final = (
     Command("wait", "wait for an event and print it as JSON; exit 3 when none came in time",
-        "lithos.cli.commands.events:run_wait", (
+        "lithos.events.commands_events:run_wait", (
         *_FILTERS,
         take("--task ID", "only events of this task"),
         take("--since CURSOR", "id of an event; what came after it counts too", alone=True),
         take("--cursor NAME", "go on after what this name was told, and remember", alone=True),
         take("--timeout S", "seconds to wait (default: for ever)", seconds),
     ), place=160),
-    Command("events", "print events as JSON, one a line", "lithos.cli.commands.events:run_events", (
+    Command("events", "print events as JSON, one a line", "lithos.events.commands_events:run_events", (
         *_FILTERS,
         take("--since CURSOR", "id of an event; begin after it"),
         take("--limit N", "end after so many", count),

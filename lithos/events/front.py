@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.events.journal.broadcaster import Broadcaster
+from lithos.events.reading.agents import AccessLog, Cursors, NoteTitles
+from lithos.events.reading.event_stream import EventStreams
 from lithos.events.settings import EventsConfig
+from lithos.events.streams.frames import Subscribers
+from lithos.events.streams.sse import PATH, SseEndpoint
 from lithos.front.console import sessions as feed
-from lithos.front.events.frames import Subscribers
-from lithos.front.events.sse import PATH, SseEndpoint
 from lithos.front.front import Front
 from lithos.kernel.parts import Parts
 from lithos.metrics import Metrics
-from lithos.services.tasks.agents import AccessLog, Cursors, NoteTitles
-from lithos.services.tasks.event_stream import EventStreams
 
 if TYPE_CHECKING:
     from quart_trio import QuartTrio
@@ -34,8 +34,8 @@ async def add_to(front: Front) -> None:
 
 
 def _add_routes(parts: Parts, websockets: Subscribers, app: QuartTrio) -> None:
-    from lithos.front.events.audit import add_audit  # noqa: PLC0415 - Quart loads late
-    from lithos.front.events.ws import WsEndpoint  # noqa: PLC0415
+    from lithos.events.streams.audit import add_audit  # noqa: PLC0415 - Quart loads late
+    from lithos.events.streams.ws import WsEndpoint  # noqa: PLC0415
 
     add_audit(parts.get(AccessLog), parts.get(NoteTitles), app)
     WsEndpoint(parts.get(EventStreams), parts.get(Cursors), websockets).add_routes(app)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.reading import JournalThread
+from lithos.events.journal.broadcaster import Broadcaster
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.reading import JournalThread
+from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.state import Component, Number
 from lithos.metrics import Sample
-from lithos.stores.coordination.store import CoordinationStore
 
 
 def look_at_journal(coordinator: Coordinator) -> Component:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from lithos.actors.blocking import Threads
-from lithos.actors.settled_clock import SettledClock
+from lithos.events.journal.settled_clock import SettledClock
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.reading import HistoryReading

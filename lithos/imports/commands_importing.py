@@ -21,8 +21,8 @@ from lithos.cli.progress import counted
 from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
 from lithos.core.errors import LithosError, first_of
-from lithos.core.journal.carrying import Carried, KeptRow
 from lithos.core.principals import COMMAND, IMPORT_AGENT, acting_as
+from lithos.events.model.carrying import Carried, KeptRow
 from lithos.front.bridge.client import OwnerClient
 from lithos.imports.files.kinds import UnknownKind, known_kinds, make_source, recognise
 from lithos.imports.model.importing import ImportRefused, Record, RowBatch, Source

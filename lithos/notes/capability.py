@@ -8,13 +8,15 @@ from functools import partial
 from attrs import evolve
 
 from lithos.actors.blocking import NoteThreads, Threads
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.messages import make_id
 from lithos.actors.front_signals import FrontSignals
-from lithos.actors.settled_clock import SettledClock
 from lithos.config.catalogue import Config
-from lithos.core.journal.ports import Along, KnownNotes
+from lithos.events.journal.broadcaster import Broadcaster
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.messages import make_id
+from lithos.events.journal.settled_clock import SettledClock
+from lithos.events.model.ports import Along, KnownNotes
+from lithos.events.reading.agents import NoteTitles
+from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.capability import Background, Capability, Link, Pages, Store
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
@@ -66,8 +68,6 @@ from lithos.notes.writing.ports import ChangeGate, NoteIndex, VersionRecorder, V
 from lithos.notes.writing.preparation import Preparation
 from lithos.server.settings import ServerConfig
 from lithos.services.notes.resources import Changes, Library
-from lithos.services.tasks.agents import NoteTitles
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import Database
 from lithos.tools.contract.ports import NotePorts
 

@@ -6,10 +6,10 @@ from typing import ClassVar, Final
 
 from attrs import define
 
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.opening import Opening
-from lithos.core.journal.agents import READ, AuditRow
 from lithos.core.offers import NOTE_PREFIX, Address
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.model.agents import READ, AuditRow
 from lithos.kernel.parts import Clock
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.knowledge import Knowledge

@@ -19,8 +19,8 @@ import apsw
 from attrs import field, frozen
 
 from lithos.core.times import format_time
+from lithos.events.rows.schema import Tables
 from lithos.notes.model.note import Standing
-from lithos.stores.coordination.schema import Tables
 from lithos.stores.database import read_time
 from lithos.stores.table import Rows
 from lithos.telemetry import get_logger

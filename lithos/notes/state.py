@@ -7,7 +7,7 @@ from typing import Any
 
 import trio
 
-from lithos.actors.coordinating.reading import JournalThread
+from lithos.events.journal.reading import JournalThread
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import CHECK_DEADLINE, OK, Component, Number

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Final
 
 from lithos.actors.blocking import NoteThreads
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.messages import make_id
-from lithos.actors.coordinating.reading import JournalThread
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.messages import make_id
+from lithos.events.journal.reading import JournalThread
+from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.capability import Background, Capability, Link, Pages, Retention, Waiting
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Gauge, Health
@@ -22,7 +23,6 @@ from lithos.proposals.rows import PROPOSAL_TABLES, ProposalRows
 from lithos.proposals.service import Proposals
 from lithos.proposals.settings import ProposalsConfig
 from lithos.proposals.state import count_proposals, look_at_proposals, measure_proposals
-from lithos.stores.coordination.store import CoordinationStore
 
 
 def make_pending(journal: CoordinationStore) -> PendingProposals:

@@ -11,10 +11,10 @@ import outcome
 import trio
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import ActorDown, Envelope, ShuttingDown
 from lithos.core.errors import LithosError, PathCollision
 from lithos.core.history.differences import count_lines
+from lithos.events.journal.coordinator import Coordinator
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.values import FileState, Move, Put, ReadFile, Remove
 from lithos.notes.format.document import parse_document

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from lithos.core.times import format_time
+from lithos.events.rows.schema import Tables
 from lithos.proposals.model import KEPT_FOR, MOST_DECIDED, NOTE_DELETED, Proposal, ProposalTexts, Status
-from lithos.stores.coordination.schema import Tables
 from lithos.stores.table import FLAG, MOMENT, TIME, Rows, Table
 
 _PROPOSAL_TABLE: Final = """

@@ -18,8 +18,6 @@ import trio
 from attrs import field, frozen
 
 from lithos.actors.blocking import Threads
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.core.errors import (
     Forbidden,
@@ -34,6 +32,9 @@ from lithos.core.history.differences import unified_diff
 from lithos.core.notes.style import VaultStyle
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import ACTING, COMMAND, acting_as
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.reading import JournalThread
+from lithos.events.rows.store import CoordinationStore
 from lithos.history.rows.store import HistoryStore
 from lithos.history.service.history import HistoryRequest, NoteHistory
 from lithos.kernel.parts import Clock
@@ -62,7 +63,6 @@ from lithos.proposals.model import (
     Status,
 )
 from lithos.proposals.rows import ProposalRows
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.proposals")

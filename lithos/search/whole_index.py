@@ -5,11 +5,11 @@ from __future__ import annotations
 import trio
 from attrs import define, field
 
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.messages import AppendEvents
 from lithos.actors.opening import Opening
 from lithos.core.events import REINDEX_COMPLETE, EventDraft
 from lithos.core.principals import SCAN_AGENT
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.messages import AppendEvents
 from lithos.kernel.parts import Clock
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.indexing.indexer import FulltextIndexer, Visibility

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from lithos.actors.coordinating.messages import make_id
+from lithos.events.journal.messages import make_id
+from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.capability import Capability, Link, Pages, Retention
 from lithos.kernel.parts import Parts
 from lithos.kernel.state import Gauge, Health
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.tasks.board.task_board import TaskBoard
 from lithos.tasks.model.task import ClaimTimes
 from lithos.tasks.model.task_commands import DropClaims

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import trio
 
-from lithos.actors.coordinating.reading import JournalThread
+from lithos.events.journal.reading import JournalThread
+from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.parts import Clock
 from lithos.kernel.state import CHECK_DEADLINE, OK, Component, Number
 from lithos.metrics import Sample
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.sqlite import DatabaseFailed
 
 

@@ -6,12 +6,12 @@ from functools import partial
 from typing import Any, Final
 
 from lithos.core.errors import InvalidInput
-from lithos.core.journal.agents import Agent
 from lithos.core.times import format_time
+from lithos.events.model.agents import Agent
+from lithos.events.reading.agents import Agents
 from lithos.kernel.parts import Parts
 from lithos.server.settings import ServerConfig
 from lithos.services.state import ServerState
-from lithos.services.tasks.agents import Agents
 from lithos.tasks.model.task import TASK_STATUSES, TASK_TYPES, WORK
 from lithos.tasks.model.task_commands import (
     CancelTask,

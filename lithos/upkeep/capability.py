@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from lithos.actors.blocking import Threads
-from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.config.catalogue import Config
 from lithos.core.findings import CARE, OVERVIEW
+from lithos.events.journal.broadcaster import Broadcaster
 from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig

@@ -9,15 +9,15 @@ from typing import Any, Self
 
 import apsw
 
-from lithos.actors.coordinating.boards import Boards, JournalBoard
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.messages import make_id
+from lithos.events.journal.boards import Boards, JournalBoard
+from lithos.events.journal.broadcaster import Broadcaster
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.messages import make_id
+from lithos.events.rows.requests import RequestRows
+from lithos.events.rows.store import CoordinationStore
 from lithos.proposals.actor_board import ProposalBoard
 from lithos.proposals.model import PendingProposals
 from lithos.proposals.rows import ProposalRows
-from lithos.stores.coordination.requests import RequestRows
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.tasks.board.task_board import TaskBoard
 from lithos.tasks.model.task import ClaimTimes
 from lithos.tasks.rows.tasks import TaskRows

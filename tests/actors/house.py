@@ -11,10 +11,11 @@ from typing import Any
 import trio
 
 from lithos.actors.blocking import Inline
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import supervise
 from lithos.core.events import Event
+from lithos.events.journal.broadcaster import Broadcaster
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.rows.store import CoordinationStore
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.store import HistoryStore
 from lithos.notes.catalogue.catalogue import Catalogue
@@ -35,7 +36,6 @@ from lithos.notes.writing.preparation import Preparation
 from lithos.proposals.keeping import Proposing
 from lithos.proposals.model import PendingProposals
 from lithos.proposals.rows import ProposalRows
-from lithos.stores.coordination.store import CoordinationStore
 from tests.actors.desks import all_boards
 from tests.fakes import Clock, FakeIndex, Gate, LateCalls, make_indexer
 

@@ -9,15 +9,15 @@ import apsw
 import trio
 
 from lithos.actors.blocking import Inline
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import ActorDown, supervise
+from lithos.events.journal.broadcaster import Broadcaster
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.rows.store import CoordinationStore
 from lithos.memory.learning.actor import Memory
 from lithos.memory.model.memory import FinalNode, NodeStats, Receipt, RecordRetrieval
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.rows.stats import StatsStore
 from lithos.notes.model.edges import EdgeFilter, UpsertEdge
-from lithos.stores.coordination.store import CoordinationStore
 from tests.actors.desks import Switch, all_boards
 from tests.fakes import START, Clock, Gate, Killed
 

@@ -15,10 +15,10 @@ from unittest.mock import MagicMock
 import pytest
 
 import lithos
-from lithos.actors.coordinating.boards import Boards, JournalBoard
-from lithos.actors.coordinating.messages import CoordinatorMessage
 from lithos.core.commands import Command, Done, Handlers
 from lithos.core.errors import LithosError
+from lithos.events.journal.boards import Boards, JournalBoard
+from lithos.events.journal.messages import CoordinatorMessage
 from lithos.memory.learning.actor import MemoryMessage
 from lithos.memory.learning.steps import Steps
 from lithos.notes.messages_of_index import IndexMessage

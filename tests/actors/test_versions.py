@@ -11,8 +11,8 @@ import pytest
 import trio
 
 from lithos.actors.blocking import Threads
-from lithos.actors.coordinating.messages import Flush
 from lithos.core.errors import VersionConflict
+from lithos.events.journal.messages import Flush
 from lithos.notes.files.values import digest_of
 from lithos.notes.model.note import Standing
 from lithos.notes.rows_coordination import KeptNotes, NoteRows

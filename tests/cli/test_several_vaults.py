@@ -18,12 +18,12 @@ from lithos.access.files.tokens import digest_of, read_tokens
 from lithos.app.main import main
 from lithos.app.options import parse_arguments
 from lithos.cli.commands.asking import how_to_serve
-from lithos.cli.commands.events import Feed
 from lithos.cli.hooks.silence import NothingToTell
 from lithos.cli.session import CommandFailed, Session, load_session
 from lithos.clients.connect.target import Link, find_target
 from lithos.clients.hooks.owner import HookOwner, find_hook_owner
 from lithos.config.load import state_of_vault
+from lithos.events.commands_events import Feed
 from lithos.front.bridge.client import OwnerClient
 from lithos.front.bridge.link import OwnerLink
 from lithos.front.bridge.messages import Request

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 import trio
 
-from lithos.stores.coordination.store import CoordinationStore
+from lithos.events.rows.store import CoordinationStore
 from lithos.tasks.model.task_commands import Lesson
 from lithos.tasks.rows.tasks import TaskRows
 from tests.e2e.clients import Gone, WireClient

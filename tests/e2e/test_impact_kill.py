@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.stores.coordination.store import CoordinationStore
+from lithos.events.rows.store import CoordinationStore
 from lithos.tasks.rows.tasks import TaskRows
 from tests.e2e.clients import Gone, WireClient
 from tests.e2e.process import running_lithos

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.events.journal.coordinator import Coordinator
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.orders import VanishedFiles
 from tests.actors.watched import note

@@ -13,17 +13,17 @@ from attrs import define, field
 from trio_websocket import WebSocketConnection, open_websocket_url
 
 from lithos.actors.blocking import Inline
-from lithos.actors.coordinating.boards import Boards
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.messages import AppendEvents
 from lithos.core.events import Event, EventDraft
-from lithos.front.events.frames import Subscribers
-from lithos.front.events.sse import PATH, SseEndpoint
-from lithos.front.events.ws import WsEndpoint
-from lithos.services.tasks.agents import Cursors
-from lithos.services.tasks.event_stream import EventStreams
-from lithos.stores.coordination.store import CoordinationStore
+from lithos.events.journal.boards import Boards
+from lithos.events.journal.broadcaster import Broadcaster
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.messages import AppendEvents
+from lithos.events.reading.agents import Cursors
+from lithos.events.reading.event_stream import EventStreams
+from lithos.events.rows.store import CoordinationStore
+from lithos.events.streams.frames import Subscribers
+from lithos.events.streams.sse import PATH, SseEndpoint
+from lithos.events.streams.ws import WsEndpoint
 from tests.fakes import START, Clock, served
 from tests.front.running import Front, read_until, running_front
 

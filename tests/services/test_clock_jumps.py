@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.messages import Flush, MoveCursor
-from lithos.actors.settled_clock import SettledClock
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.messages import Flush, MoveCursor
+from lithos.events.journal.settled_clock import SettledClock
+from lithos.events.reading.retention import Upkeep
 from lithos.history.service.retention import HistoryUpkeep
 from lithos.memory.enrich.worker import Enrichment
 from lithos.memory.model.memory import FinalNode, Receipt, RecordRetrieval
@@ -24,7 +25,6 @@ from lithos.notes.model.scopes import WriteScopes, scopes_of_agents
 from lithos.notes.opening import _last_written
 from lithos.notes.writing.actor_writer import Writer
 from lithos.notes.writing.keeper import Keeper
-from lithos.services.tasks.retention import Upkeep
 from lithos.tasks.model.task import ClaimTimes
 from tests.fakes import START
 from tests.servers import Clock, Lithos, refusal, serving

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 import lithos.memory.learning.actor
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.events.journal.coordinator import Coordinator
 from lithos.memory.retrieve.feedback import Learning
 from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.services.state import ServerState
@@ -65,7 +65,7 @@ async def test_each_component_says_how_it_is(tmp_path: Path, monkeypatch: pytest
         assert (status, body["status"]) == (200, "degraded")
         assert body["components"]["search"] == {"status": "degraded", "error": "no space left on device"}
         # A database that does not answer is unavailable.
-        monkeypatch.setattr("lithos.stores.coordination.store.CoordinationStore.counts", fail)
+        monkeypatch.setattr("lithos.events.rows.store.CoordinationStore.counts", fail)
         status, body = await lithos.server.get(ServerState).report()
         assert (status, body["status"]) == (503, "degraded")
         assert "disk I/O error" in body["components"]["coordination"]["error"]

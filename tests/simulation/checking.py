@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import trio
 
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.app.server import Server
+from lithos.events.journal.coordinator import Coordinator
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.history.rows.store import HistoryStore
 from lithos.notes.catalogue.catalogue import Catalogue

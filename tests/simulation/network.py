@@ -11,15 +11,15 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.app.server import Server
-from lithos.front.events.frames import Subscribers
-from lithos.front.events.sse import SseEndpoint
+from lithos.events.reading.event_stream import EventStreams
+from lithos.events.streams.frames import Subscribers
+from lithos.events.streams.sse import SseEndpoint
 from lithos.front.mcp.http import MCP_PATH, McpEndpoints
 from lithos.front.server.access import AccessPolicy
 from lithos.front.server.exchanges import Exchanges
 from lithos.front.server.gate import Gate
 from lithos.front.server.ports import AsgiApp, Message, Receive, Scope, Send
 from lithos.services.notes.resources import Library
-from lithos.services.tasks.event_stream import EventStreams
 from tests.simulation.ledger import Broken
 
 MAX_BODY = 4 * 1024 * 1024

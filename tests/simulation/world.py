@@ -15,11 +15,11 @@ import apsw
 import trio
 from attrs import define, field
 
-from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.app.server import Server, running_server
 from lithos.app.stores import close_stores
 from lithos.config.catalogue import Config
 from lithos.core.errors import StorageFailed
+from lithos.events.journal.broadcaster import Broadcaster
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.settings import IndexConfig
 from lithos.server.settings import ServerConfig

@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
+from lithos.events.rows.store import CoordinationStore
 from lithos.notes.files.manifest import Manifest
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import Database, Layout
 from lithos.stores.sqlite import CorruptDatabase
 from tests.fakes import START

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from lithos.events.rows.store import CoordinationStore
 from lithos.history.rows.store import HistoryStore
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.rows.stats import StatsStore
 from lithos.notes.files.manifest import Manifest
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import Database, DatabaseLost, LearningDatabase
 from lithos.stores.sqlite import CorruptDatabase, snapshot
 from tests.fakes import START

@@ -11,7 +11,7 @@ import attrs
 import pytest
 import trio
 
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.events.journal.coordinator import Coordinator
 from lithos.memory.rows.edges import EdgeStore
 from lithos.tools.contract.arguments import ArgumentFault
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving

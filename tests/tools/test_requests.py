@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.core.journal import requests as rules
-from lithos.services.tasks.requests import Requests
-from lithos.stores.coordination import requests as rows
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.model import requests as rules
+from lithos.events.reading.requests import Requests
+from lithos.events.rows import requests as rows
 from lithos.tools.contract.arguments import ArgumentFault
 from tests.servers import Clock, Lithos, refusal, serving
 from tests.tools.task_calls import create

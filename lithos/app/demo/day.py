@@ -15,15 +15,15 @@ from typing import Any, Final
 import trio
 from attrs import define, field
 
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.app.demo.notes import NOTES, DemoNote
 from lithos.app.server import Server
 from lithos.cli.session import CommandFailed
 from lithos.core.events import NOTE_CONFLICT_COPY, NOTE_UPDATED
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.reading.event_stream import EventFilter, EventStreams
 from lithos.kernel.parts import utc_now
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.scopes import EVERYTHING
-from lithos.services.tasks.event_stream import EventFilter, EventStreams
 
 AGENTS: Final = {
     "planner": "cuts the work into tasks",

@@ -41,8 +41,8 @@ class Here:
         return answer
 
     async def accesses(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
+        from lithos.events.reading.agents import AccessLog, with_titles
         from lithos.notes.catalogue.catalogue import Catalogue
-        from lithos.services.tasks.agents import AccessLog, with_titles
 
         entries = await self.server.get(AccessLog).entries(
             agent=query.get("agent_id"),

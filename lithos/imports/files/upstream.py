@@ -20,14 +20,14 @@ from typing import Any, Final
 import apsw
 from attrs import evolve
 
-from lithos.core.journal.carrying import ACCESSES, CarriedTable, Column, Database, Row, Value
 from lithos.core.times import format_time
+from lithos.events.model.carrying import ACCESSES, CarriedTable, Column, Database, Row, Value
+from lithos.events.rows.store import CoordinationStore
 from lithos.imports.files.markdown import read_folder
 from lithos.imports.model.importing import TABLES, Degraded, ImportRefused, Item, Malformed, RowBatch
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.rows.stats import StatsStore
 from lithos.notes.model.ignored import Ignored
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.database import read_time
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 from lithos.tasks.model.carried import TASK_EDGES, TASKS

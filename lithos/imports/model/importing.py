@@ -2,7 +2,7 @@
 
 A source is read as a stream, so that a file of any size needs little memory (docs/spec/integration.md §1).
 
-Of another Lithos's databases rows are carried over (`lithos.core.journal.carrying`).
+Of another Lithos's databases rows are carried over (`lithos.events.model.carrying`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from attrs import field, frozen
 
-from lithos.core.journal.carrying import ACCESSES, AGENTS, CarriedTable, Row
+from lithos.events.model.carrying import ACCESSES, AGENTS, CarriedTable, Row
 from lithos.memory.model.carried import LEARNED
 from lithos.tasks.model.carried import CARRIED
 

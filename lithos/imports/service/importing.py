@@ -19,15 +19,15 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.actors.blocking import Threads, slices
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.opening import Opening
 from lithos.core.errors import InvalidInput, LithosError, PathCollision, VersionConflict
-from lithos.core.journal.carrying import Carried
 from lithos.core.limits import NAME, check_text
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import IMPORT_AGENT, check_agent
 from lithos.core.text.analysis import name_key
 from lithos.core.times import EPOCH
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.model.carrying import Carried
 from lithos.imports.files.attachments import ImportLedger, key_of
 from lithos.imports.model.importing import Record, RowBatch
 from lithos.imports.service.dead_links import PAGE, DeadLink, LinksOfImport

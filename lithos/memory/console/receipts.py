@@ -9,6 +9,7 @@ from attrs import frozen
 from quart import Blueprint, Response, request
 
 from lithos.core.times import parse_time
+from lithos.events.reading.event_stream import EventStreams
 from lithos.front.console.console import Console, Refused, given
 from lithos.front.console.formats import told, told_ids, whole
 from lithos.memory.model.memory import Receipt
@@ -18,7 +19,6 @@ from lithos.memory.retrieve.scouts import CONTRADICTIONS, name_scouts
 from lithos.memory.rows.receipts import SCANNED, ReceiptFilter
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.ranking.ranking import SCOUTS
-from lithos.services.tasks.event_stream import EventStreams
 from lithos.tasks.service.board import Board
 
 PAGE: Final = 100

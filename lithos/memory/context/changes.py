@@ -20,10 +20,10 @@ from lithos.core.principals import SCAN_AGENT
 from lithos.core.text.analysis import fold
 from lithos.core.text.snippet import Terms, first_places
 from lithos.core.times import format_time
+from lithos.events.reading.event_stream import parse_position
+from lithos.events.rows.store import CoordinationStore
 from lithos.memory.briefing.parts import one_line
 from lithos.notes.catalogue.catalogue import Entry
-from lithos.services.tasks.event_stream import parse_position
-from lithos.stores.coordination.store import CoordinationStore
 
 #: Lines that are made.
 MOST: Final = 12

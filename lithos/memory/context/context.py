@@ -11,12 +11,13 @@ import trio
 from attrs import field, frozen
 
 from lithos.actors.blocking import Threads
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.reading import JournalThread
 from lithos.core.context.dates import AskedTime, asked_time, own_date
 from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import IndexFailed, InvalidInput
 from lithos.core.text.chunk import ChunkSizes
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.reading import JournalThread
+from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.parts import Clock
 from lithos.memory.briefing.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
 from lithos.memory.briefing.compact import compose_whole
@@ -41,7 +42,6 @@ from lithos.search.service.gate import Gate
 from lithos.search.service.hybrid import HybridRanking
 from lithos.search.service.others import BESIDE, OtherHit, OtherHits, OtherQuery
 from lithos.search.service.search import Search
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.tasks.service.coordination import Coordination, TaskSheet
 from lithos.telemetry import get_logger
 

@@ -13,9 +13,6 @@ from typing import Any, Final
 import trio
 
 from lithos.actors.blocking import slices
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.surviving import survive
 from lithos.core.events import (
     EDGE_UPSERTED,
@@ -27,11 +24,14 @@ from lithos.core.events import (
     Event,
     EventDraft,
 )
+from lithos.events.journal.broadcaster import Broadcaster
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.reading import JournalThread
+from lithos.events.reading.agents import Cursors
+from lithos.events.rows.store import CoordinationStore
 from lithos.memory.model.memory import Enqueue, EnrichTrigger
 from lithos.memory.retrieve.feedback import Learning
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.services.tasks.agents import Cursors
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.enrichment")

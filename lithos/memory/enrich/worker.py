@@ -17,14 +17,14 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.surviving import survive
+from lithos.events.journal.reading import JournalThread
+from lithos.events.rows.store import CoordinationStore
 from lithos.memory.enrich.drain import Drain
 from lithos.memory.enrich.projection import IncompleteScan
 from lithos.memory.model.memory import ForgetJobs, ForgetNotes, ForgetReceipts
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.tasks.model.task import Task
 from lithos.tasks.rows.tasks import TaskRows
 from lithos.telemetry import get_logger

@@ -9,7 +9,7 @@ from enum import Enum
 
 from lithos.core.commands import Done, Handlers, carry_out
 from lithos.core.errors import LithosError
-from lithos.core.journal.carrying import Carried
+from lithos.events.model.carrying import Carried
 from lithos.memory.model.carried import LEARNED, CarryLearned
 from lithos.memory.model.memory import (
     ApplyFeedback,

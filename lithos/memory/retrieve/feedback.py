@@ -21,12 +21,13 @@ import trio
 from attrs import frozen
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import honest_outcome
 from lithos.core.errors import LithosError, ReceiptNotFound, StorageFailed
 from lithos.core.events import ENRICHMENT
 from lithos.core.principals import ENRICH_AGENT
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.reading import JournalThread
+from lithos.events.rows.store import CoordinationStore
 from lithos.memory.learning.actor import MemoryMailbox
 from lithos.memory.model.memory import (
     ApplyFeedback,
@@ -45,7 +46,6 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.writing.messages import PatchNote
 from lithos.search.service.gate import Gate
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.tasks.model.task_commands import CompleteTask, DropLesson, Lesson
 from lithos.tasks.rows.tasks import TaskRows

@@ -18,9 +18,10 @@ import apsw
 import attrs
 
 from lithos.core.events import EventDraft
-from lithos.core.journal.carrying import Carried
 from lithos.core.principals import ENRICH_AGENT
 from lithos.core.times import EPOCH, format_time, parse_time
+from lithos.events.model.carrying import Carried
+from lithos.events.rows.carrying import LEDGER_TABLE, RowMerger
 from lithos.memory.model.carried import LEARNED, CarryLearned
 from lithos.memory.model.memory import ProjectionOutcome, ProjectProvenance
 from lithos.memory.rows.queue import LessonLedger
@@ -34,7 +35,6 @@ from lithos.notes.model.edges import (
     EdgeFilter,
     UpsertEdge,
 )
-from lithos.stores.carrying import LEDGER_TABLE, RowMerger
 from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns
 from lithos.stores.table import OBJECT, TIME, Stored, Table, listed, matching
 

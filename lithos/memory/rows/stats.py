@@ -18,14 +18,14 @@ from typing import Final
 
 import apsw
 
-from lithos.core.journal.carrying import Carried
+from lithos.events.model.carrying import Carried
+from lithos.events.rows.carrying import LEDGER_TABLE, RowMerger
 from lithos.memory.model.carried import LEARNED, CarryLearned
 from lithos.memory.model.memory import NodeStats
 from lithos.memory.rows.question_matrix import QuestionMatrix
 from lithos.memory.rows.questions import QuestionRows
 from lithos.memory.rows.queue import LedgerRows, QueueRows
 from lithos.memory.rows.receipts import ReceiptRows
-from lithos.stores.carrying import LEDGER_TABLE, RowMerger
 from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.stores.table import COUNT, MOMENT, Rows, Table, listed

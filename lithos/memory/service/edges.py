@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from lithos.actors.blocking import Threads
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import honest_outcome
 from lithos.core.commands import R
 from lithos.core.errors import Forbidden, LithosError, NoteNotFound, StorageFailed
+from lithos.events.journal.coordinator import Coordinator
 from lithos.memory.learning.actor import Memory
 from lithos.memory.rows.edges import EdgeStore
 from lithos.notes.catalogue.catalogue import Catalogue

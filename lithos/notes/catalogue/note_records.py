@@ -24,7 +24,7 @@ from typing import Final
 import attrs
 import trio
 
-from lithos.core.journal.ports import Along
+from lithos.events.model.ports import Along
 from lithos.notes.format.document import derive_id
 from lithos.notes.model.entities import Found
 from lithos.notes.model.note import Note, Standing, effective_version, newest

@@ -13,19 +13,19 @@ import trio
 from attrs import frozen
 
 from lithos.actors.blocking import Threads, slices
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import honest_outcome
 from lithos.actors.opening import Opening
 from lithos.core.errors import DocNotFound, InvalidInput, VersionNotFound
 from lithos.core.events import TOOL
 from lithos.core.history.section_edit import SectionEdit, check_edit
 from lithos.core.ids import is_id
-from lithos.core.journal.agents import READ, AuditRow
 from lithos.core.notes.matching import check_metadata_match, has_all, has_tags, matches_metadata
 from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.text.analysis import fold, name_key
 from lithos.core.text.markdown import one_line
 from lithos.core.text.snippet import cut, truncate
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.model.agents import READ, AuditRow
 from lithos.kernel.parts import Clock
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.facets import FacetFilter

@@ -15,10 +15,10 @@ import trio
 from attrs import define, evolve, field, frozen
 
 from lithos.actors.blocking import Threads
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.core.errors import Forbidden, LithosError, StorageFailed
 from lithos.core.principals import COMMAND, Principal
+from lithos.events.journal.coordinator import Coordinator
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.displaced import MoveIntent, Moves
 from lithos.notes.files.values import FileBusy, FileChanged

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import trio
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.coordinating.messages import AppendEvents, CoordinatorMailbox, Journalled
 from lithos.actors.kit import ActorDown, Envelope, Inbox, Mailbox, ShuttingDown, run_batches
 from lithos.core.errors import IndexFailed, StorageFailed
 from lithos.core.events import EventDraft
+from lithos.events.journal.messages import AppendEvents, CoordinatorMailbox, Journalled
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.files.manifest import Entry, Manifest
 from lithos.notes.messages_of_index import Indexed, IndexMessage

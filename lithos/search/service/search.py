@@ -10,14 +10,14 @@ import attrs
 from attrs import field, frozen
 
 from lithos.actors.blocking import NoteThreads
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.opening import Opening, wait_telling
 from lithos.core.errors import IndexFailed, InvalidInput, InvalidMode, SearchBackendFailed
-from lithos.core.journal.agents import SEARCH_RESULT, AuditRow
 from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.text.chunk import ChunkSizes
 from lithos.core.text.query import Node, QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.core.text.snippet import Terms
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.model.agents import SEARCH_RESULT, AuditRow
 from lithos.kernel.parts import Clock
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.texts import NoteTexts, Snippets

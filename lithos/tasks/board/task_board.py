@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import attrs
 
-from lithos.actors.coordinating.boards import Board
 from lithos.core.commands import Done
 from lithos.core.errors import (
     Cycle,
@@ -26,6 +25,7 @@ from lithos.core.errors import (
     TaskNotResolved,
 )
 from lithos.core.events import EventDraft
+from lithos.events.journal.boards import Board
 from lithos.tasks.board.carrying import Carrying
 from lithos.tasks.board.failing import Failing
 from lithos.tasks.board.readiness import Looked, Readiness

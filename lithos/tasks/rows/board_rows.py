@@ -17,10 +17,10 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from lithos.core.journal.agents import READ
 from lithos.core.notes.matching import has_tag
 from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.times import format_time, parse_time
+from lithos.events.model.agents import READ
 from lithos.stores.database import read_time, stored_time
 from lithos.stores.sqlite import load_object, load_texts
 from lithos.stores.table import Rows, dump, listed

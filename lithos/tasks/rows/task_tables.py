@@ -19,7 +19,7 @@ import apsw
 
 from lithos.core.principals import MIGRATION_AGENT
 from lithos.core.times import format_time
-from lithos.stores.coordination.schema import Tables, columns_of
+from lithos.events.rows.schema import Tables, columns_of
 from lithos.stores.sqlite import load_object
 from lithos.tasks.model.task import BLOCKS, FORBIDDEN_METADATA, aspect_key
 from lithos.tasks.rows.board_rows import CITATION_TABLE, IMPACT_INDEXES, ImpactRows

@@ -11,15 +11,15 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.messages import Flush
-from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.core.errors import InvalidInput, TaskNotFound
 from lithos.core.notes.matching import check_metadata_match, has_tags, matches_metadata
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.messages import Flush
+from lithos.events.journal.reading import JournalThread
+from lithos.events.reading.requests import id_to_make
+from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.parts import Clock
-from lithos.services.tasks.requests import id_to_make
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.tasks.model.graph import Blocker, TaskGraph
 from lithos.tasks.model.task import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
 from lithos.tasks.model.task_commands import (

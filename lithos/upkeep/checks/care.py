@@ -18,9 +18,10 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.actors.blocking import BackgroundThread, Blocking
-from lithos.actors.coordinating.reading import JournalThread
 from lithos.actors.opening import Opening
 from lithos.core.findings import Group, Issue, Named, Report, checks_of, load_checks
+from lithos.events.journal.reading import JournalThread
+from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.parts import Clock
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
@@ -28,7 +29,6 @@ from lithos.notes.files.files import NoteFiles
 from lithos.notes.model.note import WarningKind
 from lithos.notes.service.texts import NoteTexts
 from lithos.search.indexing.semantic import SemanticBackend
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.tasks.model.task_commands import CreateTask
 from lithos.tasks.service.coordination import Coordination, TaskFilter
 from lithos.upkeep.settings import CareConfig

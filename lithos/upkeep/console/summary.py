@@ -12,7 +12,8 @@ from attrs import frozen
 
 from lithos.core.errors import LithosError
 from lithos.core.findings import Report
-from lithos.core.journal.agents import Agent
+from lithos.events.model.agents import Agent
+from lithos.events.reading.agents import Agents
 from lithos.front.console.console import Console, Refused
 from lithos.front.console.formats import plural
 from lithos.front.console.wording import OWN_AGENTS, in_words
@@ -20,7 +21,6 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.edges import RESOLUTIONS
 from lithos.services.shared import Shared
 from lithos.services.state import ServerState
-from lithos.services.tasks.agents import Agents
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.tasks.service.holdings import Claims, Holding, Holdings
 from lithos.upkeep.checks.care import Concerns

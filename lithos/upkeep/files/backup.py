@@ -23,9 +23,9 @@ import apsw
 import cattrs
 from attrs import field, frozen
 
+from lithos.events.rows.store import CoordinationStore
 from lithos.notes.files.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 from lithos.stores import PRIVATE_FOLDER, replace_file, sync_folder
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.sqlite import copy_content, snapshot, transaction
 
 PRIVATE: Final = ".lithos"

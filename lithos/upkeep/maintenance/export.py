@@ -11,6 +11,7 @@ from typing import Any
 from lithos.config.catalogue import Config
 from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
+from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.parts import utc_now
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.tools.memory import edge_row
@@ -18,7 +19,6 @@ from lithos.notes.files.values import OutsideKnowledge
 from lithos.notes.format.document import parse_document
 from lithos.notes.model.edges import EdgeFilter
 from lithos.notes.tools_rows import metadata_row
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.tasks.rows.tasks import TaskRows
 from lithos.tools.contract.rows import row_of
 from lithos.upkeep.checks.validation import Survey

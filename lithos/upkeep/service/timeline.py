@@ -13,10 +13,12 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from lithos.actors.coordinating.reading import JournalThread
 from lithos.core.errors import HistoryDisabled
-from lithos.core.journal.agents import READ
 from lithos.core.times import parse_time
+from lithos.events.journal.reading import JournalThread
+from lithos.events.model.agents import READ
+from lithos.events.reading.agents import AccessLog
+from lithos.events.rows.store import CoordinationStore
 from lithos.history.service.history import NoteHistory
 from lithos.kernel.parts import Clock
 from lithos.memory.retrieve.feedback import Learning
@@ -24,8 +26,6 @@ from lithos.memory.rows.receipts import ReceiptSummary
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import VersionRow
 from lithos.search.service.asked import Asked
-from lithos.services.tasks.agents import AccessLog
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.tasks.rows.board_rows import BoardRows, Told
 
 READS: Final = "read"

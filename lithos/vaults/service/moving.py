@@ -16,12 +16,12 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.actors.opening import Opening
 from lithos.core.errors import DocNotFound, LithosError, StorageFailed, VersionConflict
 from lithos.core.events import TAKING_BACK, TOOL
 from lithos.core.principals import ACTING, Principal
+from lithos.events.journal.coordinator import Coordinator
 from lithos.kernel.parts import Parts
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.service.knowledge import WRITE_DEADLINE, ask_patiently

@@ -11,14 +11,14 @@ import pytest
 from attrs import frozen
 
 from lithos.actors.blocking import Inline
-from lithos.actors.coordinating.boards import Board, Boards
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.app.capabilities import CAPABILITIES
 from lithos.core.commands import BoardCommand, Done
 from lithos.core.errors import StorageFailed
 from lithos.core.events import EventDraft
-from lithos.stores.coordination.store import CoordinationStore
+from lithos.events.journal.boards import Board, Boards
+from lithos.events.journal.broadcaster import Broadcaster
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.rows.store import CoordinationStore
 from tests.actors.desks import Switch
 from tests.fakes import START, Clock, served
 

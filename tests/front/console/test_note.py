@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.events.journal.coordinator import Coordinator
 from lithos.history.settings import HistoryConfig
 from lithos.memory.settings import LcmaConfig
 from lithos.notes.format.document import derive_id

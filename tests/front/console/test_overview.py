@@ -13,8 +13,8 @@ import trio
 from markupsafe import Markup
 
 from docs.interface import EVENTS
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.events import Event, EventDraft
+from lithos.events.journal.coordinator import Coordinator
 from lithos.front.console.formats import make_environment
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.upkeep.console import overview
@@ -410,11 +410,11 @@ EVENTS_AWAY = 10
 DEGRADED = ("/console/", "/console/state?partial=1", "/console/system")
 #: Each read that these pages make of a database.
 READS = (
-    "lithos.stores.coordination.store.CoordinationStore.counts",
+    "lithos.events.rows.store.CoordinationStore.counts",
     "lithos.tasks.rows.tasks.TaskRows.active_claims",
     "lithos.tasks.rows.tasks.TaskRows.titles",
-    "lithos.stores.coordination.store.CoordinationStore.event_count",
-    "lithos.stores.coordination.store.CoordinationStore.events_before",
+    "lithos.events.rows.store.CoordinationStore.event_count",
+    "lithos.events.rows.store.CoordinationStore.events_before",
     "lithos.memory.rows.edges.EdgeStore.edges",
 )
 

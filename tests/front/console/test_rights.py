@@ -15,8 +15,8 @@ import httpx2
 import pytest
 from attrs import frozen
 
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.principals import RIGHTS, Rights
+from lithos.events.journal.coordinator import Coordinator
 from lithos.front.console.console import Console
 from lithos.history.service.conflict_copies import ConflictCopies
 from lithos.services.state import Gauges

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.events.journal.coordinator import Coordinator
 from tests.front.console.injections import HOSTILE
 from tests.front.console.pages import check
 from tests.front.console.visiting import Visitor, form_of, visiting

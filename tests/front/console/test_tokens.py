@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from lithos.access.service.keyring import TokenRing
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.events.journal.coordinator import Coordinator
 from lithos.front.server.admissions import MOST_WRONG
 from lithos.services.state import Gauges
 from tests.front.console.pages import check

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.actors.blocking import Inline
-from lithos.core.journal.agents import READ, SEARCH_RESULT, AuditRow
 from lithos.core.times import format_time
-from lithos.front.events.audit import add_audit, read_after, read_limit
-from lithos.services.tasks.agents import AccessLog
+from lithos.events.model.agents import READ, SEARCH_RESULT, AuditRow
+from lithos.events.reading.agents import AccessLog
+from lithos.events.streams.audit import add_audit, read_after, read_limit
 from lithos.stores.sqlite import DatabaseFailed
 from tests.fakes import START, served
 from tests.front.running import Front, running_front

@@ -10,9 +10,9 @@ import pytest
 import trio
 
 from lithos.core.events import Event, EventDraft
-from lithos.front.events.frames import Subscribers
-from lithos.front.events.sse import SseEndpoint
-from lithos.services.tasks.event_stream import StreamEnded
+from lithos.events.reading.event_stream import StreamEnded
+from lithos.events.streams.frames import Subscribers
+from lithos.events.streams.sse import SseEndpoint
 
 
 class FakeStream:

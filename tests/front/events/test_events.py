@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.front.events.sse import KEEPALIVE
+from lithos.events.streams.sse import KEEPALIVE
 from lithos.front.server import serve
 from lithos.stores.sqlite import DatabaseFailed
 from tests.front.running import read_all, read_until

@@ -18,8 +18,8 @@ from trio_websocket import ConnectionClosed, open_websocket_url
 
 from lithos.access.files.tokens import TOKENS, TokenStore
 from lithos.access.service.keyring import TokenRing
-from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.core.principals import RIGHTS, Principal, Rights
+from lithos.events.journal.broadcaster import Broadcaster
 from lithos.front.server.admissions import MOST_ADDRESSES, MOST_WRONG, WINDOW, WrongTokens
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.services.state import ServerState

@@ -11,9 +11,9 @@ import pytest
 import trio
 
 from lithos.actors.blocking import Inline
-from lithos.actors.coordinating.messages import AppendEvents
 from lithos.core.errors import StorageFailed
 from lithos.core.events import EventDraft
+from lithos.events.journal.messages import AppendEvents
 from lithos.memory.enrich.feed import CURSOR, JournalFeed, find_triggers
 from lithos.memory.model.memory import Enqueue, EnrichTrigger
 from lithos.notes.catalogue.catalogue import Catalogue

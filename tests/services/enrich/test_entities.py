@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.events.journal.coordinator import Coordinator
 from lithos.memory.enrich.entities import EntityExtraction
 from lithos.memory.enrich.worker import Enrichment
 from lithos.memory.model.memory import ForgetNotes, RecordEntities

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.events.journal.coordinator import Coordinator
 from lithos.imports.files.upstream import UpstreamSource, read_tables
 from lithos.imports.model.importing import TABLES, ImportRefused
 from lithos.imports.service.importing import Importing

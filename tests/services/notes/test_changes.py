@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import pytest
 import trio
 
-from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.core.events import Event, EventDraft
 from lithos.core.offers import TAGS_URI, Address
+from lithos.events.journal.broadcaster import Broadcaster
 from lithos.services.notes.resources import MOST_URIS, Changes, ChangesEnded, Follower, TooMuchFollowed
 from tests.fakes import START
 

@@ -8,9 +8,9 @@ from typing import Any
 import apsw
 import pytest
 
+from lithos.events.rows.store import CoordinationStore
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.notes.files.files import NoteFiles
-from lithos.stores.coordination.store import CoordinationStore
 from tests.servers import Lithos, put_note, refusal, serving, until
 from tests.services.notes.test_conflict_copies import OWN_ID
 from tests.services.notes.test_copy_merging import command, copies

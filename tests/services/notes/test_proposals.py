@@ -15,10 +15,10 @@ import attrs
 import pytest
 import trio
 
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.actors.kit import ShuttingDown
 from lithos.core.errors import VersionConflict
 from lithos.core.principals import COMMAND, OWNER, Principal
+from lithos.events.journal.coordinator import Coordinator
 from lithos.history.settings import HistoryConfig
 from lithos.notes.model.scopes import Scope, WriteScopes
 from lithos.notes.service.moving import Moving

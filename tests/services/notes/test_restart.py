@@ -9,10 +9,10 @@ from typing import Any
 import apsw
 import pytest
 
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.events import Event
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.rows.store import CoordinationStore
 from lithos.services.state import ServerState
-from lithos.stores.coordination.store import CoordinationStore
 from tests.servers import MISSING_ID, put_note, refusal, serving
 
 

@@ -14,9 +14,9 @@ import pytest
 import trio
 
 import lithos.search.capability
-from lithos.actors.coordinating.broadcaster import Broadcaster, Subscription
 from lithos.app.server import running_server
 from lithos.config.catalogue import Config
+from lithos.events.journal.broadcaster import Broadcaster, Subscription
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.orders import VanishedFiles

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.core.errors import StorageFailed
+from lithos.events.journal.coordinator import Coordinator
 from lithos.memory.model.memory import FinalNode, Receipt, RecordRetrieval
 from lithos.memory.retrieve.feedback import Feedback, Learning
 from lithos.memory.settings import LcmaConfig

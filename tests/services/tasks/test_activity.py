@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import lithos.services.tasks.event_stream as activity_module
-from lithos.actors.coordinating.coordinator import Coordinator
+import lithos.events.reading.event_stream as activity_module
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.reading.event_stream import Activity, Wanted
 from lithos.events.settings import EventsConfig
-from lithos.services.tasks.event_stream import Activity, Wanted
 from lithos.tasks.service.holdings import Claims
 from tests.servers import Lithos, serving
 

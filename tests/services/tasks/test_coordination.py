@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.events.journal.broadcaster import Broadcaster
+from lithos.events.journal.coordinator import Coordinator
 from lithos.tasks.model.task import Task
 from lithos.tasks.service.coordination import TaskView
 from lithos.tasks.tools_rows import view_rows

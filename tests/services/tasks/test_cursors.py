@@ -8,10 +8,10 @@ import pytest
 import trio
 
 from lithos.actors.blocking import Inline
-from lithos.actors.coordinating.messages import AppendEvents
 from lithos.core.errors import StorageFailed
 from lithos.core.events import EventDraft
-from lithos.services.tasks.agents import Cursors
+from lithos.events.journal.messages import AppendEvents
+from lithos.events.reading.agents import Cursors
 from tests.actors.desks import CoordinatorDesk
 from tests.fakes import START
 

@@ -9,9 +9,9 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.core.events import Event, EventDraft
-from lithos.services.tasks.event_stream import (
+from lithos.events.journal.broadcaster import Broadcaster
+from lithos.events.reading.event_stream import (
     EventFilter,
     EventStream,
     EventStreams,
@@ -19,7 +19,7 @@ from lithos.services.tasks.event_stream import (
     StreamEnded,
     SubscriberOverflow,
 )
-from lithos.stores.coordination.store import CoordinationStore
+from lithos.events.rows.store import CoordinationStore
 from tests.fakes import START, Gate
 
 pytestmark = pytest.mark.autojump

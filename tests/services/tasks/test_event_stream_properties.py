@@ -15,18 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-import lithos.services.tasks.event_stream as module
+import lithos.events.reading.event_stream as module
 from lithos.actors.blocking import Inline
-from lithos.actors.coordinating.broadcaster import Broadcaster
 from lithos.core.events import Event, EventDraft
-from lithos.services.tasks.event_stream import (
+from lithos.events.journal.broadcaster import Broadcaster
+from lithos.events.reading.event_stream import (
     EventFilter,
     EventStream,
     EventStreams,
     Resync,
     SubscriberOverflow,
 )
-from lithos.stores.coordination.store import CoordinationStore
+from lithos.events.rows.store import CoordinationStore
 from tests.fakes import START
 
 RING, QUEUE, PAGE = 6, 4, 3

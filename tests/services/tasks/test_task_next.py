@@ -7,10 +7,10 @@ from typing import Any
 
 import trio
 
-from lithos.actors.coordinating.coordinator import LAZY_DELAY, Coordinator
-from lithos.actors.coordinating.messages import Flush
 from lithos.core.events import Event
-from lithos.services.tasks.event_stream import EventFilter, EventStreams
+from lithos.events.journal.coordinator import LAZY_DELAY, Coordinator
+from lithos.events.journal.messages import Flush
+from lithos.events.reading.event_stream import EventFilter, EventStreams
 from lithos.tasks.settings import CoordinationConfig
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 from tests.tools.task_calls import RECORD, call, create, gate, link

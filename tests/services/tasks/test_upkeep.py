@@ -12,16 +12,16 @@ import pytest
 import trio
 from attrs import frozen
 
-from lithos.actors.coordinating.messages import AppendEvents, Flush, MoveCursor, RegisterAgent
 from lithos.app.capabilities import make_retentions
 from lithos.core.events import EventDraft
-from lithos.core.journal.agents import READ, SEARCH_RESULT, AuditRow
 from lithos.core.principals import ENRICH_AGENT
+from lithos.events.journal.messages import AppendEvents, Flush, MoveCursor, RegisterAgent
+from lithos.events.model.agents import READ, SEARCH_RESULT, AuditRow
+from lithos.events.reading import retention as module
+from lithos.events.reading.agents import Cursors
+from lithos.events.reading.retention import Upkeep
+from lithos.events.rows.store import CoordinationStore
 from lithos.events.settings import EventsConfig
-from lithos.services.tasks import retention as module
-from lithos.services.tasks.agents import Cursors
-from lithos.services.tasks.retention import Upkeep
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.tasks.model.task_commands import ClaimAspect, CreateTask, PostFinding
 from tests import upstream
 from tests.actors.desks import CoordinatorDesk
@@ -180,7 +180,7 @@ async def test_a_journal_that_is_to_be_shorter_is_pruned_without_new_events(tmp_
 
 
 async def test_many_bytes_at_once_are_looked_at_before_the_time(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("lithos.actors.coordinating.coordinator.GROWTH", 300_000)
+    monkeypatch.setattr("lithos.events.journal.coordinator.GROWTH", 300_000)
     async with Desk.at(tmp_path / "c.db") as desk, trio.open_nursery() as nursery:
         desk.upkeep.journal_bytes = 100_000
         nursery.start_soon(desk.upkeep.run)

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.app.options import parse_arguments
 from lithos.app.serving.here import Here
 from lithos.cli.session import Session
 from lithos.config.catalogue import Config
 from lithos.core.findings import CARE, checks_of
 from lithos.core.principals import COMMAND
+from lithos.events.journal.coordinator import Coordinator
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.search.commands_queries import care
 from lithos.search.indexing.indexer import VectorIndexer

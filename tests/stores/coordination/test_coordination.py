@@ -8,8 +8,8 @@ import apsw
 import pytest
 
 from lithos.core.events import Event, EventDraft
-from lithos.core.journal.agents import Agent, AuditRow
-from lithos.stores.coordination.store import CoordinationCounts, CoordinationStore
+from lithos.events.model.agents import Agent, AuditRow
+from lithos.events.rows.store import CoordinationCounts, CoordinationStore
 from tests.fakes import START
 
 CLOCK = int(START.timestamp() * 1000)

@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from lithos.core.times import format_time, parse_time
-from lithos.stores.coordination.store import CoordinationCounts, CoordinationStore
+from lithos.events.rows.store import CoordinationCounts, CoordinationStore
 from lithos.tasks.model.task import BLOCKS, Claim, Task, TaskEdge
 from lithos.tasks.rows.tasks import TaskRows
 from tests.fakes import START

@@ -11,8 +11,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from lithos.core.journal.agents import READ, AuditRow
-from lithos.stores.coordination.store import CoordinationStore
+from lithos.events.model.agents import READ, AuditRow
+from lithos.events.rows.store import CoordinationStore
 from lithos.tasks.model.task import Finding, Task
 from lithos.tasks.rows import board_rows
 from lithos.tasks.rows.board_rows import ImpactRows

@@ -8,9 +8,9 @@ from pathlib import Path
 import apsw
 
 from lithos.app.capabilities import CAPABILITIES
+from lithos.events.rows.schema import Tables
+from lithos.events.rows.store import CoordinationStore
 from lithos.proposals.rows import PROPOSAL_TABLES
-from lithos.stores.coordination.schema import Tables
-from lithos.stores.coordination.store import CoordinationStore
 from tests.fakes import START
 
 ALL: list[Tables] = [table for capability in CAPABILITIES for table in capability.tables]

@@ -9,10 +9,10 @@ from typing import Any
 import attrs
 import pytest
 
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.app.capabilities import all_tools
 from lithos.core.errors import Forbidden, InvalidInput
 from lithos.core.principals import ANYONE, OWNER, RIGHTS, Principal, Rights
+from lithos.events.journal.coordinator import Coordinator
 from lithos.services.state import Gauges
 from lithos.tools.contract.arguments import ArgumentFault
 from lithos.tools.contract.declaring import Tool

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lithos.actors.coordinating.coordinator import Coordinator
 from lithos.app.capabilities import all_tools
+from lithos.events.journal.coordinator import Coordinator
 from lithos.notes.writing.actor_writer import Writer
 from lithos.tools.contract.arguments import ArgumentFault, ToolSpec
 from lithos.tools.contract.declaring import PROFILES

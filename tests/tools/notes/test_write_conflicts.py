@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.coordinating.broadcaster import Broadcaster
+from lithos.events.journal.broadcaster import Broadcaster
 from tests.servers import MISSING_ID, Lithos, refusal, serving
 
 URL = "https://example.org/page"

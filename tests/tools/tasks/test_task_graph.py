@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lithos.actors.coordinating.coordinator import Coordinator
+from lithos.events.journal.coordinator import Coordinator
 from tests.servers import MISSING_ID, Clock, Lithos, refusal
 from tests.tools.task_calls import RECORD, call, create, gate, ids, link, record
 

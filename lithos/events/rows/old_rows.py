@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from lithos.core.journal.retention import (
+from lithos.core.principals import ENRICH_AGENT
+from lithos.core.times import format_time
+from lithos.events.model.retention import (
     DropAgents,
     DropAudit,
     DropCursors,
@@ -18,8 +20,6 @@ from lithos.core.journal.retention import (
     KeepTime,
     UpkeepStep,
 )
-from lithos.core.principals import ENRICH_AGENT
-from lithos.core.times import format_time
 from lithos.stores.table import Rows, listed
 
 #: Reads that left the log still count: one row per note that was ever read.

@@ -7,7 +7,7 @@ from datetime import datetime
 from attrs import frozen
 
 from lithos.core.commands import Command
-from lithos.core.journal.agents import Agent
+from lithos.events.model.agents import Agent
 
 
 class UpkeepStep(Command[int]):

@@ -16,14 +16,14 @@ import apsw
 from attrs import frozen
 
 from lithos.core.events import Event, EventDraft, event_size
-from lithos.core.journal.agents import READ, SEARCH_RESULT, Agent, AuditRow
-from lithos.core.journal.ports import RowsAlong
-from lithos.core.journal.retention import DropEvents
 from lithos.core.times import format_optional, format_time, parse_time
-from lithos.stores.carrying import AGENTS, LEDGER_TABLE
-from lithos.stores.coordination.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
-from lithos.stores.coordination.requests import REQUEST_INDEXES, REQUEST_TABLE
-from lithos.stores.coordination.schema import Tables, upgrade
+from lithos.events.model.agents import READ, SEARCH_RESULT, Agent, AuditRow
+from lithos.events.model.ports import RowsAlong
+from lithos.events.model.retention import DropEvents
+from lithos.events.rows.carrying import AGENTS, LEDGER_TABLE
+from lithos.events.rows.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
+from lithos.events.rows.requests import REQUEST_INDEXES, REQUEST_TABLE
+from lithos.events.rows.schema import Tables, upgrade
 from lithos.stores.database import Database, Layout
 from lithos.stores.sqlite import open_reader
 from lithos.stores.table import TIME, Rows, Table, dump, matching

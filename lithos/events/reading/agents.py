@@ -13,12 +13,12 @@ from typing import Any, Protocol
 import trio
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.messages import CoordinatorMailbox, Flush, MoveCursor, RegisterAgent
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.core.errors import StorageFailed
-from lithos.core.journal.agents import Agent
-from lithos.stores.coordination.store import CoordinationStore
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.messages import CoordinatorMailbox, Flush, MoveCursor, RegisterAgent
+from lithos.events.model.agents import Agent
+from lithos.events.rows.store import CoordinationStore
 from lithos.telemetry import get_logger
 
 

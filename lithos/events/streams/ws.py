@@ -15,11 +15,8 @@ from quart import Response, Websocket, websocket
 from quart_trio import QuartTrio
 
 from lithos.core.errors import StorageFailed
-from lithos.front.events.frames import Items, Query, Subscribers, message_frames, read_query
-from lithos.front.server.admissions import ended_of, principal_of
-from lithos.front.server.ports import Scope, cancel_when, compact_json
-from lithos.services.tasks.agents import Cursors
-from lithos.services.tasks.event_stream import (
+from lithos.events.reading.agents import Cursors
+from lithos.events.reading.event_stream import (
     EventFilter,
     EventStream,
     EventStreams,
@@ -27,6 +24,9 @@ from lithos.services.tasks.event_stream import (
     StreamEnded,
     SubscriberOverflow,
 )
+from lithos.events.streams.frames import Items, Query, Subscribers, message_frames, read_query
+from lithos.front.server.admissions import ended_of, principal_of
+from lithos.front.server.ports import Scope, cancel_when, compact_json
 
 
 class BadFrame(Exception):

@@ -18,10 +18,10 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.coordinating.broadcaster import Broadcaster, Subscription
 from lithos.core.events import Event
 from lithos.core.notes.matching import has_tag
-from lithos.stores.coordination.store import CoordinationStore
+from lithos.events.journal.broadcaster import Broadcaster, Subscription
+from lithos.events.rows.store import CoordinationStore
 
 #: Events that one look goes back at most.
 LOOKED: Final = 5_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from lithos.core.journal.requests import KEPT, MOST_KEPT, Begun
 from lithos.core.times import format_time, parse_time
+from lithos.events.model.requests import KEPT, MOST_KEPT, Begun
 from lithos.stores.table import Rows
 
 REQUEST_TABLE: Final = """

@@ -17,10 +17,13 @@ import attrs
 import trio
 
 from lithos.actors.blocking import Blocking
-from lithos.actors.coordinating.boards import Boards
-from lithos.actors.coordinating.broadcaster import Broadcaster
-from lithos.actors.coordinating.commits import PRUNE_EVERY, Batch, Commits
-from lithos.actors.coordinating.messages import (
+from lithos.actors.kit import Inbox, Mailbox, run_batches
+from lithos.core.errors import StorageFailed
+from lithos.core.events import AGENT_REGISTERED, Event, EventDraft
+from lithos.events.journal.boards import Boards
+from lithos.events.journal.broadcaster import Broadcaster
+from lithos.events.journal.commits import PRUNE_EVERY, Batch, Commits
+from lithos.events.journal.messages import (
     AppendEvents,
     CoordinatorMailbox,
     CoordinatorMessage,
@@ -29,14 +32,11 @@ from lithos.actors.coordinating.messages import (
     RegisterAgent,
     Step,
 )
-from lithos.actors.kit import Inbox, Mailbox, run_batches
-from lithos.core.errors import StorageFailed
-from lithos.core.events import AGENT_REGISTERED, Event, EventDraft
-from lithos.core.journal.agents import READ, Agent, AuditRow, size_of
-from lithos.core.journal.carrying import Carried
-from lithos.core.journal.ports import Along
-from lithos.core.journal.retention import DropAgents, ForgetReads
-from lithos.stores.coordination.store import CoordinationStore
+from lithos.events.model.agents import READ, Agent, AuditRow, size_of
+from lithos.events.model.carrying import Carried
+from lithos.events.model.ports import Along
+from lithos.events.model.retention import DropAgents, ForgetReads
+from lithos.events.rows.store import CoordinationStore
 from lithos.stores.database import DatabaseLost
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger

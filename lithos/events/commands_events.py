@@ -20,10 +20,10 @@ from trio_websocket import (
 
 from lithos.cli.output import print_json
 from lithos.cli.session import CommandFailed, Session
-from lithos.front.events.frames import event_record, resync_record
+from lithos.events.reading.event_stream import PAGE, EventFilter, Resync, parse_position
+from lithos.events.rows.store import CoordinationStore
+from lithos.events.streams.frames import event_record, resync_record
 from lithos.server.settings import ServerConfig
-from lithos.services.tasks.event_stream import PAGE, EventFilter, Resync, parse_position
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.stores.lock import OwnerRecord, is_owned, read_owner
 
 PATH = "/events/ws"

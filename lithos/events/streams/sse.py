@@ -11,7 +11,8 @@ from typing import Final
 import trio
 from attrs import field, frozen
 
-from lithos.front.events.frames import (
+from lithos.events.reading.event_stream import EventStream, EventStreams, StreamEnded, SubscriberOverflow
+from lithos.events.streams.frames import (
     KEEPALIVE_FRAME,
     OVERFLOW_FRAME,
     REVOKED_FRAME,
@@ -23,12 +24,6 @@ from lithos.front.events.frames import (
 from lithos.front.server.admissions import ended_of
 from lithos.front.server.limits import STOP_FLUSH
 from lithos.front.server.ports import Header, Receive, Scope, Send, cancel_when
-from lithos.services.tasks.event_stream import (
-    EventStream,
-    EventStreams,
-    StreamEnded,
-    SubscriberOverflow,
-)
 
 PATH: Final = "/events"
 #: Seconds of silence before a comment keeps the connection alive.

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import apsw
 
-from lithos.core.journal.agents import READ, Agent
-from lithos.core.journal.carrying import ACCESSES, EPOCH_TEXT, Carried, CarriedTable, KeptRow, Row, Value
-from lithos.core.journal.carrying import AGENTS as CARRIED_AGENTS
+from lithos.events.model.agents import READ, Agent
+from lithos.events.model.carrying import ACCESSES, EPOCH_TEXT, Carried, CarriedTable, KeptRow, Row, Value
+from lithos.events.model.carrying import AGENTS as CARRIED_AGENTS
 from lithos.stores.sqlite import load_object
 from lithos.stores.table import TIME, Stored, Table
 

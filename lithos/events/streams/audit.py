@@ -10,8 +10,8 @@ from quart import Response, request
 from quart_trio import QuartTrio
 
 from lithos.core.times import parse_time
+from lithos.events.reading.agents import AccessLog, NoteTitles, with_titles
 from lithos.front.quart_app import json_response, refuse
-from lithos.services.tasks.agents import AccessLog, NoteTitles, with_titles
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 import trio
 
-from lithos.actors.coordinating.messages import CoordinatorMailbox
 from lithos.actors.kit import honest_outcome
 from lithos.core.commands import BoardCommand
 from lithos.core.errors import InvalidInput, LithosError
-from lithos.core.journal.requests import LONGEST_KEPT, BeginCall, Call, EndCall, made_id
+from lithos.events.journal.messages import CoordinatorMailbox
+from lithos.events.model.requests import LONGEST_KEPT, BeginCall, Call, EndCall, made_id
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.requests")

@@ -12,10 +12,10 @@ from types import MappingProxyType
 
 from lithos.core.commands import Done, Handlers
 from lithos.core.events import EventDraft
-from lithos.core.journal.carrying import ACCESSES, AGENTS, Carried, CarryRows
-from lithos.core.journal.requests import BeginCall, Begun, EndCall
-from lithos.stores.carrying import merge_accesses, merge_agents
-from lithos.stores.coordination.requests import RequestRows
+from lithos.events.model.carrying import ACCESSES, AGENTS, Carried, CarryRows
+from lithos.events.model.requests import BeginCall, Begun, EndCall
+from lithos.events.rows.carrying import merge_accesses, merge_agents
+from lithos.events.rows.requests import RequestRows
 
 #: Merges carried rows of one table.
 Carrier = Callable[[CarryRows, datetime], Done[Carried]]

@@ -11,16 +11,16 @@ from datetime import datetime
 
 from attrs import define, evolve, frozen
 
-from lithos.actors.coordinating.boards import Boards
-from lithos.actors.coordinating.messages import AppendEvents, Flush, MoveCursor, Step
 from lithos.core.commands import BoardCommand, carry_out
 from lithos.core.errors import LithosError
 from lithos.core.events import Event, EventDraft
-from lithos.core.journal.agents import Agent, AuditRow
-from lithos.core.journal.ports import RowsAlong
-from lithos.core.journal.retention import UpkeepStep
-from lithos.stores.coordination.old_rows import OldRows
-from lithos.stores.coordination.store import CoordinationStore
+from lithos.events.journal.boards import Boards
+from lithos.events.journal.messages import AppendEvents, Flush, MoveCursor, Step
+from lithos.events.model.agents import Agent, AuditRow
+from lithos.events.model.ports import RowsAlong
+from lithos.events.model.retention import UpkeepStep
+from lithos.events.rows.old_rows import OldRows
+from lithos.events.rows.store import CoordinationStore
 
 #: Prune only now and then: an append must not pay for it each time.
 PRUNE_EVERY = 1_000

@@ -14,14 +14,14 @@ from typing import Final
 import trio
 
 from lithos.actors.blocking import slices
-from lithos.actors.coordinating.coordinator import Coordinator
-from lithos.actors.coordinating.reading import JournalThread
-from lithos.actors.settled_clock import SettledClock
 from lithos.actors.surviving import survive
 from lithos.core.commands import BoardCommand
-from lithos.core.journal.agents import Agent, size_of
-from lithos.core.journal.ports import KnownNotes
-from lithos.core.journal.retention import (
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.reading import JournalThread
+from lithos.events.journal.settled_clock import SettledClock
+from lithos.events.model.agents import Agent, size_of
+from lithos.events.model.ports import KnownNotes
+from lithos.events.model.retention import (
     DropAgents,
     DropAudit,
     DropCursors,
@@ -30,10 +30,10 @@ from lithos.core.journal.retention import (
     KeepTime,
     UpkeepStep,
 )
+from lithos.events.rows.old_rows import OldRows
+from lithos.events.rows.store import CoordinationStore
 from lithos.events.settings import EventsConfig
 from lithos.kernel.capability import Retention
-from lithos.stores.coordination.old_rows import OldRows
-from lithos.stores.coordination.store import CoordinationStore
 from lithos.telemetry import get_logger
 
 log = get_logger("lithos.upkeep")

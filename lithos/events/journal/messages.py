@@ -12,8 +12,8 @@ from attrs import frozen
 from lithos.actors.kit import Mailbox
 from lithos.core.commands import BoardCommand, Command
 from lithos.core.events import EventDraft
-from lithos.core.journal.agents import Agent
-from lithos.core.journal.retention import UpkeepStep
+from lithos.events.model.agents import Agent
+from lithos.events.model.retention import UpkeepStep
 
 
 class Journalled(Enum):

@@ -12,8 +12,8 @@ from typing import Final, Literal
 from attrs import field, frozen
 
 from lithos.core.commands import BoardCommand
-from lithos.core.journal.agents import Agent
 from lithos.core.principals import UNKNOWN_AGENT
+from lithos.events.model.agents import Agent
 
 Value = str | int | float | None
 Row = tuple[Value, ...]

@@ -1,0 +1,7 @@
+"""Event streams over SSE and WebSocket.
+
+`lithos.app` alone uses it.
+Never here: what an event means.
+"""
+
+ROLE = "pages"
