@@ -18,8 +18,8 @@ from lithos.config.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.memory.settings import LcmaConfig
 from lithos.search.settings import SearchConfig
+from lithos.server.service_state import ServerState
 from lithos.server.settings import ServerConfig
-from lithos.services.state import ServerState
 
 #: The enrich worker would write entities into the notes some minutes after the start, in the middle of a
 #: measurement: it is put off for longer than any lasts.

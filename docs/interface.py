@@ -11,10 +11,10 @@ from docs.examples import Example, make_examples, render_example
 from docs.tables import as_code, make_table
 from lithos.app.capabilities import all_tools
 from lithos.core.errors import LithosError
-from lithos.core.offers import PROMPTS
-from lithos.tools.contract.arguments import note_paths
-from lithos.tools.contract.bounds import PATH, Bound
-from lithos.tools.contract.declaring import CONNECTOR, PROFILES, Tool
+from lithos.server.tools.arguments import note_paths
+from lithos.server.tools.bounds import PATH, Bound
+from lithos.server.tools.declaring import CONNECTOR, PROFILES, Tool
+from lithos.server.tools.offers import PROMPTS
 
 _TOOLS_INTRODUCTION: Final = """\
 # Tools

@@ -23,7 +23,6 @@ from lithos.core.events import REINDEX_COMPLETE
 from lithos.core.principals import OWNER
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import Flush
-from lithos.front.server.ports import compact_json
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.catalogue.note_reading import examine
@@ -33,6 +32,7 @@ from lithos.notes.writing.actor_writer import Writer
 from lithos.notes.writing.outside_changes import OutsideFiles
 from lithos.search.index.embedder import Embedder, load_embedder
 from lithos.search.indexing.semantic import SemanticBackend
+from lithos.server.http.ports import compact_json
 from lithos.server.settings import ServerConfig
 from tests import fakes
 

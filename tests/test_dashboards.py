@@ -12,10 +12,10 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-import lithos.services.state as lithos_state
+import lithos.server.service_state as lithos_state
 from lithos.metrics import CONTENT_TYPE, GAUGES, Metrics, Sample, metric_names
 from lithos.notes.watching.watcher import Watcher
-from lithos.services.state import Gauges
+from lithos.server.service_state import Gauges
 from tests.front.whole import whole_server
 from tests.servers import serving
 

@@ -9,9 +9,9 @@ import attrs
 import pytest
 
 import lithos
-from lithos.core.offers import BadPrompt, render_prompt
-from lithos.tools.contract.arguments import argument
-from lithos.tools.contract.bounds import NAME
+from lithos.server.tools.arguments import argument
+from lithos.server.tools.bounds import NAME
+from lithos.server.tools.offers import BadPrompt, render_prompt
 from tests import inventory
 
 PACKAGE = Path(lithos.__file__).parent

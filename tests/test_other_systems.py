@@ -16,12 +16,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lithos import metrics
 from lithos.actors import blocking
-from lithos.front.server import sockets
 from lithos.metrics import Metrics
 from lithos.notes.files import protection, system_calls
 from lithos.notes.files.protection import file_system_of, probe_protection
 from lithos.notes.files.system_calls import UNSUPPORTED, KernelCalls
 from lithos.notes.watching import listening
+from lithos.server.http import sockets
 from lithos.upkeep.files import probes
 
 HERE = str(Path(__file__).parent)

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 BRIDGE = (
-    "lithos.cli.session, lithos.cli.failures, lithos.app.serving.serve, "
-    "lithos.front.bridge.bridge, lithos.front.bridge.link"
+    "lithos.server.command.session, lithos.server.command.failures, lithos.app.serving.serve, "
+    "lithos.server.mcp.bridge, lithos.server.mcp.link"
 )
 #: What `lithos brief --hook` and `lithos checkpoint --hook` load in all; a client waits (behaviour 244).
 HOOK = (

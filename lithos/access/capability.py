@@ -14,7 +14,7 @@ from lithos.kernel.state import Component, Health
 from lithos.notes.model.scopes import ScopeOfToken
 from lithos.server.command.serving import Announced
 from lithos.server.settings import ServerConfig
-from lithos.services.admitting import Keyring
+from lithos.server.tools.admitting import Keyring
 
 
 def make_keyring(config: Config, clock: Clock) -> TokenRing:

@@ -18,7 +18,7 @@ from lithos.core.findings import (
     ok,
     warn,
 )
-from lithos.front.server.access import AccessPolicy, open_bind_warning
+from lithos.server.http.access import AccessPolicy, open_bind_warning
 from lithos.server.settings import ServerConfig
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from lithos.core.findings import Finding, fail, ok, warn
-from lithos.front.server.access import ISSUER, RESOURCE
+from lithos.server.http.access import ISSUER, RESOURCE
 
 if TYPE_CHECKING:
     import httpx2

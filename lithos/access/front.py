@@ -5,8 +5,8 @@ from __future__ import annotations
 from lithos.access.pages_oauth import OAuthEndpoints, resource_apps
 from lithos.access.service.authorization import AuthorizationServer
 from lithos.access.service.keyring import TokenRing
-from lithos.front.front import Front
 from lithos.metrics import Metrics
+from lithos.server.http.front import Front
 from lithos.server.settings import ServerConfig
 
 

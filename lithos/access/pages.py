@@ -10,7 +10,7 @@ from quart import Blueprint
 
 from lithos.access.service.authorization import AuthorizationServer
 from lithos.access.service.keyring import TokenRing
-from lithos.front.console.console import Console
+from lithos.server.console.console import Console
 
 #: Grants that the page Agents lists, the newest first.
 MOST_GRANTS: Final = 100

@@ -11,11 +11,11 @@ from quart import Blueprint, Response, g, redirect, request
 
 from lithos.core.errors import InvalidInput
 from lithos.core.principals import Principal, check_agent
-from lithos.front.console.console import Console, Form, Refused
-from lithos.front.console.formats import readable
-from lithos.front.console.frame import PLACE
-from lithos.front.console.sessions import COOKIE, LONGEST_NAME, Session
-from lithos.front.server.admissions import WrongTokens
+from lithos.server.console.console import Console, Form, Refused
+from lithos.server.console.formats import readable
+from lithos.server.console.frame import PLACE
+from lithos.server.console.sessions import COOKIE, LONGEST_NAME, Session
+from lithos.server.http.admissions import WrongTokens
 
 START: Final = "/console/"
 INVALID: Final = (

@@ -20,10 +20,10 @@ from lithos.memory.capability import MEMORY
 from lithos.notes.capability import NOTES
 from lithos.proposals.capability import PROPOSALS
 from lithos.search.capability import SEARCH
-from lithos.services.notes.resources import Resources
+from lithos.server.mcp.resource_pages import Resources
+from lithos.server.tools.declaring import OWN, Tool, declared_by
+from lithos.server.tools.registry import Tools
 from lithos.tasks.capability import TASKS
-from lithos.tools.contract.declaring import OWN, Tool, declared_by
-from lithos.tools.contract.registry import Tools
 from lithos.upkeep.capability import EVALUATION, UPKEEP
 from lithos.vaults.capability import VAULTS
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 import shtab
 
 from lithos.app.options import make_parser
-from lithos.cli.output import print_json
 from lithos.server.command.declaring import Invocation
+from lithos.server.command.output import print_json
 
 #: What an option or argument takes, by its placeholder in the help.
 _PATHS: Final[Mapping[str, Any]] = {

@@ -13,21 +13,21 @@ from attrs import frozen
 from lithos.actors.front_signals import FrontSignals
 from lithos.app.capabilities import background, fronts, pages
 from lithos.app.server import Server
-from lithos.front.console.sessions import Sessions
-from lithos.front.front import Front
-from lithos.front.server.admissions import WrongTokens
-from lithos.front.server.ports import FrontSettings
-from lithos.front.server.serve import serve_http
 from lithos.metrics import Metrics
+from lithos.server.console.sessions import Sessions
+from lithos.server.http.admissions import WrongTokens
+from lithos.server.http.front import Front
+from lithos.server.http.ports import FrontSettings
+from lithos.server.http.serve import serve_http
+from lithos.server.mcp.resource_pages import Library
+from lithos.server.service_state import Gauges, ServerState
 from lithos.server.settings import ServerConfig
-from lithos.services.admitting import Keyring, OneToken
-from lithos.services.notes.resources import Library
-from lithos.services.state import Gauges, ServerState
+from lithos.server.tools.admitting import Keyring, OneToken
 
 if TYPE_CHECKING:
     from quart_trio import QuartTrio
 
-    from lithos.front.console.console import Console
+    from lithos.server.console.console import Console
 
 
 async def serve_front(
@@ -118,6 +118,6 @@ def _new_console(
     server: Server, settings: FrontSettings, sessions: Sessions, wrong_tokens: WrongTokens
 ) -> Console:
     """The console; its libraries too are loaded only once the server listens."""
-    from lithos.front.console.console import Console
+    from lithos.server.console.console import Console
 
     return Console(server, server.tools, settings, sessions, wrong_tokens, pages())

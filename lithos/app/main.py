@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run_hook(argv: Sequence[str]) -> int:
     """A hook of a client: silent in every failure, wrong arguments among them, which would stop a client."""
-    from lithos.cli.hooks.silence import promise_silence
+    from lithos.server.command.silence import promise_silence
 
     promise_silence()
     try:
@@ -63,7 +63,7 @@ def _run_hook(argv: Sequence[str]) -> int:
 
 
 def _run(invocation: Invocation) -> int:
-    from lithos.cli.streams import hold_standard_streams, remember_signals
+    from lithos.server.command.streams import hold_standard_streams, remember_signals
 
     hold_standard_streams()
     command, serves = invocation.declared, invocation.command == "serve"
@@ -71,7 +71,7 @@ def _run(invocation: Invocation) -> int:
     if serves:
         gc.disable()  # until it serves: the modules stay, and looking through them again takes a fifth longer
     from lithos.app.serving.here import LOCAL
-    from lithos.cli.session import CommandFailed, load_session
+    from lithos.server.command.session import CommandFailed, load_session
 
     invocation = evolve(invocation, local=LOCAL)
     try:
@@ -79,15 +79,15 @@ def _run(invocation: Invocation) -> int:
             return _call(command.runs, invocation)
         session = load_session(invocation)
         if serves:
-            from lithos.cli.output import log_bugs
+            from lithos.server.command.output import log_bugs
 
             log_bugs()
-        from lithos.cli.failures import explained_failures
+        from lithos.server.command.failures import explained_failures
 
         with explained_failures():
             return _call(command.runs, session, *signals)
     except CommandFailed as failure:
-        from lithos.cli.output import report_failure
+        from lithos.server.command.output import report_failure
 
         report_failure(failure, serves=serves)
         return failure.exit_code

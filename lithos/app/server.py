@@ -49,10 +49,10 @@ from lithos.search.indexing.models import Models
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.whole_index import WholeIndex
 from lithos.server.settings import ServerConfig
+from lithos.server.tools.registry import Tools
 from lithos.stores.lock import OwnerLock, OwnerRecord
 from lithos.stores.on_disk import Stores
 from lithos.telemetry import get_logger
-from lithos.tools.contract.registry import Tools
 
 
 class Server(Parts):

@@ -33,30 +33,21 @@ from lithos.core.errors import first_of
 from lithos.core.principals import PERSON_AGENT, Principal
 from lithos.core.times import format_time
 from lithos.events.journal.broadcaster import Broadcaster
-from lithos.front.console.sessions import Sessions
-from lithos.front.server.access import open_bind_warning
-from lithos.front.server.admissions import WrongTokens, principal_of
-from lithos.front.server.application import HEALTH_PATH, Application
-from lithos.front.server.connections import hypercorn_config
-from lithos.front.server.gate import Gate
-from lithos.front.server.ports import (
-    AsgiApp,
-    FrontSettings,
-    Receive,
-    Scope,
-    Send,
-    VaultLink,
-    answer,
-    base_of,
-)
-from lithos.front.server.serve import listen
-from lithos.front.server.sockets import open_listeners
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
 from lithos.metrics import labelled
 from lithos.search.indexing.models import Models
+from lithos.server.console.sessions import Sessions
+from lithos.server.http.access import open_bind_warning
+from lithos.server.http.admissions import WrongTokens, principal_of
+from lithos.server.http.application import HEALTH_PATH, Application
+from lithos.server.http.connections import hypercorn_config
+from lithos.server.http.gate import Gate
+from lithos.server.http.ports import AsgiApp, FrontSettings, Receive, Scope, Send, VaultLink, answer, base_of
+from lithos.server.http.serve import listen
+from lithos.server.http.sockets import open_listeners
+from lithos.server.service_state import Gauges, ServerState
 from lithos.server.settings import ServerConfig
-from lithos.services.state import Gauges, ServerState
 from lithos.stores.database import DatabaseLost
 from lithos.stores.lock import AlreadyOwned
 from lithos.stores.migrations import NewerLayout
@@ -71,8 +62,8 @@ from lithos.vaults.tools_dispatch import JointTools
 if TYPE_CHECKING:
     from quart_trio import QuartTrio
 
-    from lithos.front.console.console import Console
-    from lithos.front.quart_app import RouteModule
+    from lithos.server.console.console import Console
+    from lithos.server.http.quart_app import RouteModule
     from lithos.vaults.console.visits import VaultState
 
 log = get_logger("lithos.vaults")

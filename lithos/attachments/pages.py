@@ -14,9 +14,9 @@ from lithos.attachments.pages_files import LONGEST_PATH
 from lithos.attachments.service.reading import AttachmentReading
 from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.core.errors import LithosError
-from lithos.front.console.console import Console, Refused, given, given_offset
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.service.knowledge import ReadNote
+from lithos.server.console.console import Console, Refused, given, given_offset
 
 #: The entry of the navigation to which the pages of attachments belong.
 SECTION: Final = "/console/notes"

@@ -9,9 +9,9 @@ from attrs import frozen
 from quart import Blueprint, Response, redirect
 from quart.wrappers.response import ResponseBody
 
-from lithos.front.console.console import Console, Refused
 from lithos.notes.files.lookup import Attachment
 from lithos.notes.service.browsing import VaultFiles
+from lithos.server.console.console import Console, Refused
 
 #: Pictures that browsers show, and that hold no script (SVG does).
 IMAGES: Final = {

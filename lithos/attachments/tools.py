@@ -16,7 +16,7 @@ from lithos.core.times import format_time, from_nanoseconds
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.service.kinds import ATTACHMENT
 from lithos.search.service.others import OtherHit
-from lithos.tools.contract.fitting import Pictured, cut_warning
+from lithos.server.tools.fitting import Pictured, cut_warning
 
 
 class AttachmentFiles:

@@ -12,9 +12,6 @@ from typing import Any
 
 import trio
 
-from lithos.cli.commands.asking import ask_tool, require_owner
-from lithos.cli.output import tell
-from lithos.cli.session import CommandFailed, Session, refusing
 from lithos.clients.files_session_cursors import SessionBusy, ToldSession, sessions_folder, told_session
 from lithos.clients.hooks.briefing import TOOL, arguments_of, text_of
 from lithos.clients.hooks.checkpoint import (
@@ -28,6 +25,9 @@ from lithos.clients.hooks.checkpoint import (
     storing,
 )
 from lithos.kernel.settings import StorageConfig
+from lithos.server.command.asking import ask_tool, require_owner
+from lithos.server.command.output import tell
+from lithos.server.command.session import CommandFailed, Session, refusing
 
 #: Seconds to wait for another briefing of the same session.
 _SESSION_WAIT = 10.0

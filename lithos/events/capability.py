@@ -25,8 +25,8 @@ from lithos.kernel.capability import Background, Capability, Store
 from lithos.kernel.parts import Clock
 from lithos.kernel.state import Gauge, Health, Observed
 from lithos.metrics import Metrics
+from lithos.server.tools.ports import KnownCalls
 from lithos.stores.on_disk import Occasion
-from lithos.tools.contract.ports import KnownCalls
 
 
 def make_broadcaster(events: EventsConfig) -> Broadcaster:

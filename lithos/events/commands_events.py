@@ -18,11 +18,11 @@ from trio_websocket import (
     wrap_client_stream,
 )
 
-from lithos.cli.output import print_json
-from lithos.cli.session import CommandFailed, Session
 from lithos.events.reading.event_stream import PAGE, EventFilter, Resync, parse_position
 from lithos.events.rows.store import CoordinationStore
 from lithos.events.streams.frames import event_record, resync_record
+from lithos.server.command.output import print_json
+from lithos.server.command.session import CommandFailed, Session
 from lithos.server.settings import ServerConfig
 from lithos.stores.lock import OwnerRecord, is_owned, read_owner
 

@@ -11,10 +11,10 @@ from lithos.events.reading.event_stream import EventStreams
 from lithos.events.settings import EventsConfig
 from lithos.events.streams.frames import Subscribers
 from lithos.events.streams.sse import PATH, SseEndpoint
-from lithos.front.console import sessions as feed
-from lithos.front.front import Front
 from lithos.kernel.parts import Parts
 from lithos.metrics import Metrics
+from lithos.server.console import sessions as feed
+from lithos.server.http.front import Front
 
 if TYPE_CHECKING:
     from quart_trio import QuartTrio

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from lithos.cli.commands.asking import accept, ask_tool, asking
-from lithos.cli.output import print_line, tell
-from lithos.cli.session import CommandFailed, Session, refusing
 from lithos.core.principals import CLI_AGENT
 from lithos.core.times import format_time
 from lithos.history.model.undo import Step
 from lithos.history.service.undo import LEFT, RESULTS, UNDONE, Result, UndoFailed, UndoRun, plan_undo
 from lithos.server.command.asker import Asker
+from lithos.server.command.asking import accept, ask_tool, asking
+from lithos.server.command.output import print_line, tell
+from lithos.server.command.session import CommandFailed, Session, refusing
 
 
 async def undo(session: Session, asker: Asker) -> int:

@@ -13,8 +13,6 @@ from quart import Blueprint, request
 
 from lithos.core.limits import Newest
 from lithos.core.times import format_time, parse_time
-from lithos.front.console.console import Console, Form, Refused, given, keep
-from lithos.front.console.formats import plural, whole
 from lithos.history.model.undo import Step
 from lithos.history.service.history import NoteHistory, Span
 from lithos.history.service.undo import (
@@ -29,6 +27,8 @@ from lithos.history.service.undo import (
 )
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import HistoryFailed, VersionRow
+from lithos.server.console.console import Console, Form, Refused, given, keep
+from lithos.server.console.formats import plural, whole
 
 #: The entry of the navigation to which these pages belong.
 SECTION: Final = "/console/agents"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lithos.history.rows.store import HistoryFailed, HistoryStore
 from lithos.kernel.state import OK, Component
 from lithos.metrics import Sample
-from lithos.services.state import GaugeThread
+from lithos.server.service_state import GaugeThread
 from lithos.stores.database import trouble_of
 from lithos.telemetry import get_logger
 

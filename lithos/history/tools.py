@@ -7,12 +7,12 @@ from lithos.history.service.history import HistoryRequest, NoteHistory
 from lithos.history.service.restoring import RestoreRequest, Restoring
 from lithos.kernel.parts import Parts
 from lithos.notes.tools_rows import WRITTEN
-from lithos.tools.contract.arguments import TAKES_BACK, argument, as_command, read_time, source_of
-from lithos.tools.contract.bounds import LOOKUP, NAME, PATH
-from lithos.tools.contract.compacting import Sparing
-from lithos.tools.contract.declaring import Answer, tool
-from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import row_of, sliced_rows
+from lithos.server.tools.answers import row_of, sliced_rows
+from lithos.server.tools.arguments import TAKES_BACK, argument, as_command, read_time, source_of
+from lithos.server.tools.bounds import LOOKUP, NAME, PATH
+from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.declaring import Answer, tool
+from lithos.server.tools.fitting import Paged
 
 
 @tool(

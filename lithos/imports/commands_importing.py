@@ -15,15 +15,10 @@ import attrs
 import trio
 from attrs import field, frozen
 
-from lithos.cli.commands.asking import find_owner, local_servers, owner_now
-from lithos.cli.output import tell
-from lithos.cli.progress import counted
-from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
 from lithos.core.errors import LithosError, first_of
 from lithos.core.principals import COMMAND, IMPORT_AGENT, acting_as
 from lithos.events.model.carrying import Carried, KeptRow
-from lithos.front.bridge.client import OwnerClient
 from lithos.imports.files.kinds import UnknownKind, known_kinds, make_source, recognise
 from lithos.imports.model.importing import ImportRefused, Record, RowBatch, Source
 from lithos.imports.service import records, run
@@ -33,6 +28,11 @@ from lithos.imports.service.records import Begun, Options, Outcome, SourceEdge
 from lithos.imports.service.run import ImportRun, Report, Told, Writer
 from lithos.kernel.settings import StorageConfig
 from lithos.search.settings import SearchConfig
+from lithos.server.command.asking import find_owner, local_servers, owner_now
+from lithos.server.command.output import tell
+from lithos.server.command.progress import counted
+from lithos.server.command.session import CommandFailed, Session
+from lithos.server.mcp.client import OwnerClient
 from lithos.server.settings import ServerConfig
 
 #: Rows printed of each kind.

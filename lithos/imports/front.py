@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lithos.front.front import Front
 from lithos.imports.service.importing import Importing
 from lithos.kernel.parts import Parts
+from lithos.server.http.front import Front
 
 if TYPE_CHECKING:
     from quart_trio import QuartTrio

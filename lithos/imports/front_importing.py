@@ -17,10 +17,10 @@ from quart_trio import QuartTrio
 
 from lithos.core.errors import Forbidden, InvalidInput, LithosError
 from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal, acting_as
-from lithos.front.quart_app import json_response, refuse
-from lithos.front.server.admissions import principal_of
 from lithos.imports.service.importing import Importing, NoImport
 from lithos.imports.service.records import Options, SourceEdge, batch_from_json, record_from_json
+from lithos.server.http.admissions import principal_of
+from lithos.server.http.quart_app import json_response, refuse
 
 
 def add_import(importing: Importing, app: QuartTrio) -> None:

@@ -101,7 +101,7 @@ class Capability:
     * `background`: what runs beside the server from the end of its start until it stops;
     * `pages`: what it adds to the console;
     * `front`: the name of a module, imported with the first front. Its `add_to(front)`, which is async, adds
-      endpoints to an HTTP front (`lithos.front.front`).
+      endpoints to an HTTP front (`lithos.server.http.front`).
     * `tools`: names of the modules that declare its tools and rows, imported when tools are wanted;
     * `resources`: classes of the parts that are kinds of MCP resources, in the order of their list;
     * `holds`: whether the server has something with an id: among several, that one is meant.

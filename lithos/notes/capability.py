@@ -66,10 +66,10 @@ from lithos.notes.writing.editing import Outlines
 from lithos.notes.writing.keeper import Keeper
 from lithos.notes.writing.ports import ChangeGate, NoteIndex, VersionRecorder, VersionStore
 from lithos.notes.writing.preparation import Preparation
+from lithos.server.mcp.resource_pages import Changes, Library
 from lithos.server.settings import ServerConfig
-from lithos.services.notes.resources import Changes, Library
+from lithos.server.tools.ports import NotePorts
 from lithos.stores.database import Database
-from lithos.tools.contract.ports import NotePorts
 
 
 def make_records(rows: ScannedRows) -> NoteRecords:

@@ -7,14 +7,13 @@ from typing import ClassVar, Final
 from attrs import define
 
 from lithos.actors.opening import Opening
-from lithos.core.offers import NOTE_PREFIX, Address
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.model.agents import READ, AuditRow
 from lithos.kernel.parts import Clock
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.service.texts import NoteTexts
-from lithos.services.notes.resources import (
+from lithos.server.mcp.resource_pages import (
     JSON,
     MARKDOWN,
     Content,
@@ -23,6 +22,7 @@ from lithos.services.notes.resources import (
     UnknownResource,
     find_newest,
 )
+from lithos.server.tools.offers import NOTE_PREFIX, Address
 
 _TAGS: Final = {
     "name": "tags",

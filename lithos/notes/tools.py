@@ -48,7 +48,8 @@ from lithos.notes.writing.messages import (
     WriteNote,
 )
 from lithos.server.settings import ServerConfig
-from lithos.tools.contract.arguments import (
+from lithos.server.tools.answers import row_of
+from lithos.server.tools.arguments import (
     TAKES_BACK,
     argument,
     as_command,
@@ -58,7 +59,7 @@ from lithos.tools.contract.arguments import (
     source_of,
     unique,
 )
-from lithos.tools.contract.bounds import (
+from lithos.server.tools.bounds import (
     CONTENT,
     FILTER,
     FILTERS,
@@ -74,11 +75,10 @@ from lithos.tools.contract.bounds import (
     TITLE,
     URL,
 )
-from lithos.tools.contract.compacting import Sparing
-from lithos.tools.contract.declaring import Answer, tool
-from lithos.tools.contract.fitting import Paged, cut_lists
-from lithos.tools.contract.repeating import unknown_outcome
-from lithos.tools.contract.rows import row_of
+from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.declaring import Answer, tool
+from lithos.server.tools.fitting import Paged, cut_lists
+from lithos.server.tools.repeating import unknown_outcome
 
 _READ = Sparing(
     always=("id", "title", "content", "metadata", "links", "truncated"),

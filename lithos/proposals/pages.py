@@ -20,13 +20,13 @@ from lithos.core.errors import ProposalNotFound
 from lithos.core.limits import Newest
 from lithos.core.text.signs import find_signs
 from lithos.events.reading.event_stream import Activity
-from lithos.front.console.console import Console, Form, Refused, given, given_offset, keep
-from lithos.front.console.formats import plural, query_with, readable, whole
 from lithos.proposals.model import LONGEST_REASON, PendingProposals, Proposal
 from lithos.proposals.pages_difference import name_all
 from lithos.proposals.pages_proposal import Candidate, grouped, in_order, read_signs, write_signs
 from lithos.proposals.service import Proposals
-from lithos.tools.contract.arguments import ArgumentFault
+from lithos.server.console.console import Console, Form, Refused, given, given_offset, keep
+from lithos.server.console.formats import plural, query_with, readable, whole
+from lithos.server.tools.arguments import ArgumentFault
 
 #: Proposals of a page of the queue.
 SHOWN: Final = 20

@@ -7,14 +7,14 @@ from typing import Any, Final
 
 import trio
 
-from lithos.cli.commands.asking import ask_rows, ask_tool, asking, person
-from lithos.cli.output import list_pairs, tell
-from lithos.cli.session import CommandFailed, Session
-from lithos.cli.streams import make_printable
 from lithos.core.principals import CLI_AGENT
 from lithos.core.times import parse_time
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.asker import Asker
+from lithos.server.command.asking import ask_rows, ask_tool, asking, person
+from lithos.server.command.output import list_pairs, tell
+from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.streams import make_printable
 
 #: Tasks whose findings are asked for, each with a call of its own, and how many calls run at once.
 MOST_TASKS: Final = 200

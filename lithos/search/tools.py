@@ -30,11 +30,11 @@ from lithos.search.service.search import MODES, Search, SearchRequest
 from lithos.search.settings import SearchConfig, room_of_rows
 from lithos.search.tools_rows import search_row
 from lithos.server.settings import ServerConfig
-from lithos.tools.contract.arguments import argument, as_command, check_choice
-from lithos.tools.contract.bounds import FILTERS, IDS, LOOKUP, NAME, QUERY, URL
-from lithos.tools.contract.compacting import Sparing
-from lithos.tools.contract.declaring import Answer, tool
-from lithos.tools.contract.fitting import Paged
+from lithos.server.tools.arguments import argument, as_command, check_choice
+from lithos.server.tools.bounds import FILTERS, IDS, LOOKUP, NAME, QUERY, URL
+from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.declaring import Answer, tool
+from lithos.server.tools.fitting import Paged
 
 _SEARCHED: Final = Sparing(
     always=("results", "id", "title", "snippet", "path", "is_stale"),

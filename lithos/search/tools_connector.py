@@ -13,9 +13,9 @@ from lithos.notes.tools_rows import warn
 from lithos.search.service.search import Search, SearchRequest
 from lithos.search.tools_rows import search_row
 from lithos.server.settings import ServerConfig
-from lithos.tools.contract.arguments import argument
-from lithos.tools.contract.bounds import LOOKUP, NAME, QUERY
-from lithos.tools.contract.declaring import Answer, tool
+from lithos.server.tools.arguments import argument
+from lithos.server.tools.bounds import LOOKUP, NAME, QUERY
+from lithos.server.tools.declaring import Answer, tool
 
 #: Rows of a search.
 ROWS: Final = 10

@@ -1,5 +1,5 @@
-"""How clients and people reach Lithos: HTTP, MCP, tools, the console and commands.
+"""What clients and people talk to: HTTP, MCP, tools, the console and the command line, as empty shells.
 
-`lithos.app` alone may enter.
-Never here: what a capability does.
+The packages after it in the order of docs/develop.md use it.
+Never here: notes, tasks, or anything that one capability knows.
 """

@@ -18,11 +18,11 @@ from quart import Blueprint, request
 
 from lithos.core.errors import ClaimNotFound, StaleFence
 from lithos.core.limits import Newest
-from lithos.front.console.console import Console, Form, Refused, given, given_offset, keep
-from lithos.front.console.formats import as_json, readable, told, told_ids, whole
 from lithos.history.service.history import NoteHistory
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.console.markdown import render_markdown
+from lithos.server.console.console import Console, Form, Refused, given, given_offset, keep
+from lithos.server.console.formats import as_json, readable, told, told_ids, whole
 from lithos.tasks.model.graph import GATE_TYPES
 from lithos.tasks.model.task import TASK_TYPES, aspect_key
 from lithos.tasks.model.task_commands import ReleaseClaim

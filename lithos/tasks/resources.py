@@ -9,8 +9,7 @@ from typing import ClassVar
 from attrs import define
 
 from lithos.core.errors import TaskNotFound
-from lithos.core.offers import TASK_PREFIX, Address
-from lithos.services.notes.resources import (
+from lithos.server.mcp.resource_pages import (
     JSON,
     Content,
     ListedResource,
@@ -18,10 +17,11 @@ from lithos.services.notes.resources import (
     UnknownResource,
     find_newest,
 )
+from lithos.server.tools.answers import row_of, sliced_rows
+from lithos.server.tools.offers import TASK_PREFIX, Address
 from lithos.tasks import tools_rows as _rows  # noqa: F401 - it registers rows
 from lithos.tasks.model.task import Task
 from lithos.tasks.service.coordination import Coordination, TaskFilter
-from lithos.tools.contract.rows import row_of, sliced_rows
 
 
 @define(eq=False)

@@ -10,8 +10,25 @@ from lithos.core.times import format_time
 from lithos.events.model.agents import Agent
 from lithos.events.reading.agents import Agents
 from lithos.kernel.parts import Parts
+from lithos.server.service_state import ServerState
 from lithos.server.settings import ServerConfig
-from lithos.services.state import ServerState
+from lithos.server.tools.answers import row_of, sliced_rows
+from lithos.server.tools.arguments import argument, as_command, read_time, read_title, unique
+from lithos.server.tools.bounds import (
+    DESCRIPTION,
+    FILTER,
+    FILTERS,
+    IDS,
+    LOOKUP,
+    METADATA,
+    NAME,
+    OUTCOME,
+    TAGS,
+    TITLE,
+)
+from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.declaring import Answer, tool
+from lithos.server.tools.fitting import Paged
 from lithos.tasks.model.task import TASK_STATUSES, TASK_TYPES, WORK
 from lithos.tasks.model.task_commands import (
     CancelTask,
@@ -27,23 +44,6 @@ from lithos.tasks.model.task_commands import (
 )
 from lithos.tasks.service.coordination import Coordination, TaskFilter, Waiting
 from lithos.tasks.tools_rows import given_row, grant_row, view_rows
-from lithos.tools.contract.arguments import argument, as_command, read_time, read_title, unique
-from lithos.tools.contract.bounds import (
-    DESCRIPTION,
-    FILTER,
-    FILTERS,
-    IDS,
-    LOOKUP,
-    METADATA,
-    NAME,
-    OUTCOME,
-    TAGS,
-    TITLE,
-)
-from lithos.tools.contract.compacting import Sparing
-from lithos.tools.contract.declaring import Answer, tool
-from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import row_of, sliced_rows
 
 #: Of answers with tasks.
 TASKS = Sparing(

@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from lithos.kernel.parts import Parts
+from lithos.server.tools.answers import row_of, sliced_rows
+from lithos.server.tools.arguments import argument, as_command, read_title
+from lithos.server.tools.bounds import DESCRIPTION, FILTER, FILTERS, LOOKUP, METADATA, NAME, TITLE
+from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.declaring import Answer, tool
+from lithos.server.tools.fitting import Paged
 from lithos.tasks.model.task import EDGE_TYPES
 from lithos.tasks.model.task_commands import ReopenTask, SpawnTask, UpsertTaskEdge
 from lithos.tasks.service.coordination import Coordination, Page, TaskFilter
@@ -20,20 +26,6 @@ from lithos.tasks.tools import (
     made_task,
 )
 from lithos.tasks.tools_rows import edge_row, view_rows
-from lithos.tools.contract.arguments import argument, as_command, read_title
-from lithos.tools.contract.bounds import (
-    DESCRIPTION,
-    FILTER,
-    FILTERS,
-    LOOKUP,
-    METADATA,
-    NAME,
-    TITLE,
-)
-from lithos.tools.contract.compacting import Sparing
-from lithos.tools.contract.declaring import Answer, tool
-from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import row_of, sliced_rows
 
 
 @tool("lithos_task_get", "full", "RI", place=30, sparing=TASKS, of="tasks")

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from lithos.core.times import format_time
+from lithos.server.tools.answers import LEFT_OUT, register_row, row_of, sliced_rows
 from lithos.tasks.model.task import Claim, Finding, Grant
 from lithos.tasks.model.task_commands import Given
 from lithos.tasks.rows.board_rows import RestingTask
 from lithos.tasks.service.coordination import DirectedEdge, TaskView
-from lithos.tools.contract.rows import LEFT_OUT, register_row, row_of, sliced_rows
 
 register_row(Claim, task_id=LEFT_OUT)
 register_row(Finding, task_id=LEFT_OUT)

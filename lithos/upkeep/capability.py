@@ -15,7 +15,7 @@ from lithos.kernel.state import Gauge, Health
 from lithos.metrics import Metrics
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
-from lithos.services.state import Gauges, GaugeThread, ServerState
+from lithos.server.service_state import Gauges, GaugeThread, ServerState
 from lithos.upkeep.checks.care import Care, CareTasks, Concerns, Inspected
 from lithos.upkeep.checks.checks import Live, Patient
 from lithos.upkeep.checks.samples import Samples

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lithos.front.front import Front
 from lithos.kernel.parts import Parts
-from lithos.services.state import Gauges
+from lithos.server.http.front import Front
+from lithos.server.service_state import Gauges
 from lithos.upkeep.checks.checks import Patient
 
 if TYPE_CHECKING:

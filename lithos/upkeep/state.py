@@ -10,7 +10,7 @@ from lithos.actors.opening import Opening
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import OK, Component
 from lithos.metrics import Sample
-from lithos.services.state import GaugeThread
+from lithos.server.service_state import GaugeThread
 from lithos.stores.on_disk import Stores
 from lithos.telemetry import get_logger
 

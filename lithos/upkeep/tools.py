@@ -13,11 +13,11 @@ from lithos.core.errors import InvalidInput
 from lithos.core.findings import Check, Issue
 from lithos.core.times import format_time
 from lithos.kernel.parts import Parts
-from lithos.tools.contract.arguments import argument
-from lithos.tools.contract.bounds import LOOKUP, NAME
-from lithos.tools.contract.declaring import OWN, Answer, tool
-from lithos.tools.contract.fitting import Paged
-from lithos.tools.contract.rows import row_of
+from lithos.server.tools.answers import row_of
+from lithos.server.tools.arguments import argument
+from lithos.server.tools.bounds import LOOKUP, NAME
+from lithos.server.tools.declaring import OWN, Answer, tool
+from lithos.server.tools.fitting import Paged
 from lithos.upkeep.checks.care import Care, CareTasks
 from lithos.upkeep.checks.worth import DAYS, WorthCounter
 

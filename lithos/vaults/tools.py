@@ -24,11 +24,11 @@ from lithos.search.settings import SearchConfig, room_of_rows
 from lithos.search.tools import SearchTool
 from lithos.search.tools_rows import search_row
 from lithos.server.settings import ServerConfig
+from lithos.server.tools.answers import row_of
+from lithos.server.tools.compacting import Sparing, compact
+from lithos.server.tools.declaring import Answer
 from lithos.tasks.service.coordination import Coordination, Page, TaskFilter
 from lithos.tasks.tools import TaskNextTool
-from lithos.tools.contract.compacting import Sparing, compact
-from lithos.tools.contract.declaring import Answer
-from lithos.tools.contract.rows import row_of
 from lithos.vaults.service.briefing import JointContext, split_id
 from lithos.vaults.service.retrieving import JointRetrieve
 from lithos.vaults.service.searching import JointSearch

@@ -32,7 +32,7 @@ from lithos.tasks.model.task import ClaimTimes
 PACKAGE = Path(lithos.__file__).parent
 #: Where an `Any` is brought together with the type that a command promises, and who counts or closes
 #: mailboxes.
-EXCEPT = {"actors/kit.py", "core/commands.py", "services/state.py"}
+EXCEPT = {"actors/kit.py", "core/commands.py", "server/service_state.py"}
 GENERIC = {"Mailbox", "Envelope", "Inbox", "Flush", "Done", "Command"}
 GENERIC |= {"TaskCommand", "BoardCommand", "EdgeCommand", "LearningCommand"}
 #: Names of functions, parameters and fields that stand for a message or its reply.

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 import lithos.actors.owning
-from lithos.services.state import ServerState
+from lithos.server.service_state import ServerState
 from lithos.stores.database import DatabaseLost
 from tests.repeats import first_of
 from tests.servers import Lithos, serving

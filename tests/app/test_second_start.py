@@ -21,8 +21,8 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.service.knowledge import Knowledge
 from lithos.search.settings import SearchConfig
+from lithos.server.mcp.resource_pages import Library
 from lithos.server.settings import ServerConfig
-from lithos.services.notes.resources import Library
 from tests.servers import serving
 
 

@@ -30,8 +30,8 @@ from lithos.notes.opening import open_notes
 from lithos.notes.watching.guard import DeletionGuard
 from lithos.notes.watching.watcher import Watcher
 from lithos.search.settings import SearchConfig
+from lithos.server.service_state import ServerState
 from lithos.server.settings import ServerConfig
-from lithos.services.state import ServerState
 from lithos.upkeep.checks.validation import validate_notes
 from lithos.upkeep.files.backup import BackupRefused
 from lithos.upkeep.maintenance.backup import back_up, restore

@@ -9,8 +9,8 @@ from attrs import evolve
 
 from lithos.app.options import parse_arguments
 from lithos.app.serving.here import LOCAL
-from lithos.cli.session import CommandFailed, load_session
 from lithos.search.commands_queries import run_stats
+from lithos.server.command.session import CommandFailed, load_session
 
 
 def test_commands_without_local_servers_want_a_running_one(tmp_path: Path) -> None:

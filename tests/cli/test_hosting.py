@@ -11,10 +11,10 @@ from attrs import define
 from lithos.app.capabilities import makers
 from lithos.app.options import parse_arguments
 from lithos.app.serving import hosting
-from lithos.cli.session import Session
 from lithos.config.catalogue import Config
 from lithos.kernel.parts import Parts, made_by
 from lithos.server.command.serving import Announced, Backlog
+from lithos.server.command.session import Session
 
 SESSION = Session(parse_arguments(["serve"]), Config())
 
@@ -54,7 +54,7 @@ def test_serve_draws_the_backlog_while_it_is_long(
     def draw(*_: object):  # type: ignore[no-untyped-def]
         yield lambda name, done, total: drawn.append((done, total))
 
-    monkeypatch.setattr("lithos.cli.progress.progress_bars", draw)
+    monkeypatch.setattr("lithos.server.command.progress.progress_bars", draw)
     monkeypatch.setattr(hosting, "PROGRESS", 0)
     parts = Parts((), {} if reading is None else {Backlog: reading})
     trio.run(hosting._show_backlog, SESSION, parts)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from lithos.cli.output import agrees
+from lithos.server.command.output import agrees
 
 
 class Terminal(io.StringIO):

@@ -14,10 +14,10 @@ import pytest
 
 from lithos.app.options import parse_arguments
 from lithos.app.serving.here import Here
-from lithos.cli.commands.asking import PAGE
-from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
 from lithos.proposals.commands_proposals import proposals
+from lithos.server.command.asking import PAGE
+from lithos.server.command.session import CommandFailed, Session
 from tests.front.console.proposing import bind, decide, propose, propose_note, propose_text, row_of
 from tests.servers import MISSING_ID, Lithos, serving
 

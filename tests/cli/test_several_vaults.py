@@ -17,17 +17,17 @@ from trio_websocket import WebSocketRequest, serve_websocket
 from lithos.access.files.tokens import digest_of, read_tokens
 from lithos.app.main import main
 from lithos.app.options import parse_arguments
-from lithos.cli.commands.asking import how_to_serve
-from lithos.cli.hooks.silence import NothingToTell
-from lithos.cli.session import CommandFailed, Session, load_session
 from lithos.clients.connect.target import Link, find_target
 from lithos.clients.hooks.owner import HookOwner, find_hook_owner
 from lithos.config.load import state_of_vault
 from lithos.events.commands_events import Feed
-from lithos.front.bridge.client import OwnerClient
-from lithos.front.bridge.link import OwnerLink
-from lithos.front.bridge.messages import Request
 from lithos.kernel.settings import StorageConfig
+from lithos.server.command.asking import how_to_serve
+from lithos.server.command.session import CommandFailed, Session, load_session
+from lithos.server.command.silence import NothingToTell
+from lithos.server.mcp.client import OwnerClient
+from lithos.server.mcp.link import OwnerLink
+from lithos.server.mcp.messages import Request
 from lithos.stores.lock import OwnerRecord, encode_owner
 
 

@@ -18,7 +18,7 @@ from lithos.history.recording.catching_up import CatchingUp
 from lithos.history.rows.store import HistoryStore
 from lithos.notes.model.versions import VersionRow
 from lithos.notes.writing.actor_writer import Writer
-from lithos.tools.contract import arguments
+from lithos.server.tools import arguments
 from tests.crashpoints.recording import REBUILDABLE, unsynced
 from tests.crashpoints.script import PATIENCE, WORD, Script, State, Step, Told, observe, read_events
 from tests.servers import Lithos, serving

@@ -14,8 +14,8 @@ import pytest
 from attrs import frozen
 
 from lithos.app.main import main
-from lithos.cli.hooks import silence
 from lithos.clients.hooks import briefing, checkpoint
+from lithos.server.command import silence
 from tests.e2e.process import LITHOS, START_BOUND, clean_environment
 
 #: Seconds that a hook may take (docs/spec/integration.md §2).

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lithos.front.server.limits import STOP_GRACE
+from lithos.server.http.limits import STOP_GRACE
 from tests.e2e.stdio import StdioServer, stdio_server
 
 pytestmark = pytest.mark.slow

@@ -13,8 +13,8 @@ import httpx2
 import trio
 from attrs import define, field
 
-from lithos.front.bridge.bridge import Bridge
-from lithos.front.bridge.link import OwnerLink, OwnerTrail, Sighting
+from lithos.server.mcp.bridge import Bridge
+from lithos.server.mcp.link import OwnerLink, OwnerTrail, Sighting
 from lithos.stores.lock import AlreadyOwned, OwnerLock, OwnerRecord
 from tests.front.running import rpc
 

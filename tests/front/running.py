@@ -14,11 +14,11 @@ from attrs import define, evolve, field
 
 from lithos.access.service import keyring
 from lithos.core.principals import Principal
-from lithos.front.quart_app import RouteModule
-from lithos.front.server.application import NO_APPS
-from lithos.front.server.ports import AsgiApp, FrontSettings
-from lithos.front.server.serve import serve_http
-from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool
+from lithos.server.http.application import NO_APPS
+from lithos.server.http.ports import AsgiApp, FrontSettings
+from lithos.server.http.quart_app import RouteModule
+from lithos.server.http.serve import serve_http
+from lithos.server.tools.arguments import ArgumentFault, ToolSpec, UnknownTool
 
 # Each client would read all certificates anew, though nothing here is encrypted.
 httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)

@@ -20,8 +20,8 @@ from lithos.access.model import claims, clients, redirects
 from lithos.access.model.requests import OAuthRefused
 from lithos.attachments.model import drawing, foreign_json, lz_string, reading
 from lithos.attachments.model.parts import NotExtractable
-from lithos.core import findings, offers
-from lithos.core.context import shortening, tokens
+from lithos.core import findings
+from lithos.core.context import tokens
 from lithos.core.errors import LithosError
 from lithos.core.history import differences, outline, section_edit
 from lithos.core.history import words as changes
@@ -54,6 +54,7 @@ from lithos.notes.model.note import Document, Note
 from lithos.search.index import fulltext_schema
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking import arranging, compounds, lead, replies
+from lithos.server.tools import offers, shortening
 from lithos.stores import sqlite
 from lithos.tasks.model import task as task_model
 from lithos.tasks.model.task_commands import NextTask

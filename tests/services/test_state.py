@@ -11,7 +11,7 @@ from lithos.kernel.capability import Capabilities, Capability
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import OK, Component, Gauge, Health, Number
 from lithos.metrics import Metrics, Sample
-from lithos.services.state import Gauges, ServerState
+from lithos.server.service_state import Gauges, ServerState
 from lithos.stores.sqlite import DatabaseFailed
 
 

@@ -14,12 +14,12 @@ from lithos.app.server import Server
 from lithos.events.reading.event_stream import EventStreams
 from lithos.events.streams.frames import Subscribers
 from lithos.events.streams.sse import SseEndpoint
-from lithos.front.mcp.http import MCP_PATH, McpEndpoints
-from lithos.front.server.access import AccessPolicy
-from lithos.front.server.exchanges import Exchanges
-from lithos.front.server.gate import Gate
-from lithos.front.server.ports import AsgiApp, Message, Receive, Scope, Send
-from lithos.services.notes.resources import Library
+from lithos.server.http.access import AccessPolicy
+from lithos.server.http.exchanges import Exchanges
+from lithos.server.http.gate import Gate
+from lithos.server.http.ports import AsgiApp, Message, Receive, Scope, Send
+from lithos.server.mcp.over_http import MCP_PATH, McpEndpoints
+from lithos.server.mcp.resource_pages import Library
 from tests.simulation.ledger import Broken
 
 MAX_BODY = 4 * 1024 * 1024

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lithos.access.files.tokens import LOCK, TOKENS, TokenStore, TokensUnreadable, read_tokens
-from lithos.stores.oauth.token_files import asks_for_tokens
+from lithos.server.files_tokens import asks_for_tokens
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 

@@ -11,9 +11,9 @@ import pytest
 
 from lithos.app.capabilities import all_tools
 from lithos.core.principals import COMMAND
-from lithos.front.server.ports import compact_json
 from lithos.notes.tools_rows import NOTE_DEFAULTS
-from lithos.tools.contract.compacting import STORED
+from lithos.server.http.ports import compact_json
+from lithos.server.tools.compacting import STORED
 from tests.servers import MISSING_ID, Lithos, serving
 
 #: Values that a person or an agent may store, and that no answer may lose.

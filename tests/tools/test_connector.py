@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from lithos.core.principals import Principal
-from lithos.front.mcp.tool_calls import encode_result
-from lithos.front.server.ports import compact_json
 from lithos.search.tools_connector import in_words
+from lithos.server.http.ports import compact_json
+from lithos.server.mcp.tool_calls import encode_result
 from tests.servers import Lithos, serving
 
 CONNECTOR = {"server": {"tools": "connector"}}

@@ -13,7 +13,7 @@ import trio
 
 from lithos.events.journal.coordinator import Coordinator
 from lithos.memory.rows.edges import EdgeStore
-from lithos.tools.contract.arguments import ArgumentFault
+from lithos.server.tools.arguments import ArgumentFault
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 
 ROW = [

@@ -12,7 +12,7 @@ from lithos.events.journal.coordinator import Coordinator
 from lithos.events.model import requests as rules
 from lithos.events.reading.requests import Requests
 from lithos.events.rows import requests as rows
-from lithos.tools.contract.arguments import ArgumentFault
+from lithos.server.tools.arguments import ArgumentFault
 from tests.servers import Clock, Lithos, refusal, serving
 from tests.tools.task_calls import create
 

@@ -13,7 +13,7 @@ from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
 from lithos.search.index.embedder import load_embedder
 from lithos.search.settings import SearchConfig
-from lithos.tools.contract.arguments import ArgumentFault
+from lithos.server.tools.arguments import ArgumentFault
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 
 KEYS = ["results", "temperature", "terrace_reached", "receipt_id", "degraded", "failed_scouts"]

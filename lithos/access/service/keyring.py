@@ -24,7 +24,7 @@ from lithos.access.model.grants import Access
 from lithos.actors.blocking import Blocking, Threads
 from lithos.core.principals import ANYONE, OWNER, Principal
 from lithos.notes.model.scopes import Scope
-from lithos.services.admitting import AUTH_TOKEN
+from lithos.server.tools.admitting import AUTH_TOKEN
 from lithos.telemetry import get_logger
 
 if TYPE_CHECKING:

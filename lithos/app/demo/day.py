@@ -17,13 +17,13 @@ from attrs import define, field
 
 from lithos.app.demo.notes import NOTES, DemoNote
 from lithos.app.server import Server
-from lithos.cli.session import CommandFailed
 from lithos.core.events import NOTE_CONFLICT_COPY, NOTE_UPDATED
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.reading.event_stream import EventFilter, EventStreams
 from lithos.kernel.parts import utc_now
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.scopes import EVERYTHING
+from lithos.server.command.session import CommandFailed
 
 AGENTS: Final = {
     "planner": "cuts the work into tasks",

@@ -24,13 +24,13 @@ from lithos.app.demo.day import SCOPES, Day, DayClock
 from lithos.app.front import serve_front
 from lithos.app.server import Server, running_server
 from lithos.app.serving.hosting import front_settings, url_of
-from lithos.cli.output import print_json, print_line
-from lithos.cli.session import Session
 from lithos.config.catalogue import Config
 from lithos.events.commands_events import Feed, Record
-from lithos.front.bridge.client import OwnerClient
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.settings import AgentsConfig
+from lithos.server.command.output import print_json, print_line
+from lithos.server.command.session import Session
+from lithos.server.mcp.client import OwnerClient
 
 #: What a copy of a vault goes without: version control, and what programs keep for themselves.
 _HIDDEN = shutil.ignore_patterns(".*")

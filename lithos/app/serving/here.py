@@ -34,7 +34,7 @@ class Here:
         return answer
 
     async def health(self) -> Mapping[str, Any]:
-        from lithos.services.state import ServerState
+        from lithos.server.service_state import ServerState
 
         _, body = await self.server.get(ServerState).report()
         answer: Mapping[str, Any] = body

@@ -20,16 +20,16 @@ from lithos.actors.blocking import Threads
 from lithos.actors.opening import Opening
 from lithos.app.front import serve_front
 from lithos.app.server import Server, running_server
-from lithos.cli.output import announce
-from lithos.cli.session import CommandFailed, Session
 from lithos.config.catalogue import Config
 from lithos.config.vaults import NamedVault
-from lithos.front.server.ports import FrontSettings
 from lithos.kernel.parts import Parts
 from lithos.kernel.settings import StorageConfig
+from lithos.server.command.output import announce
 from lithos.server.command.serving import Announced, Backlog
+from lithos.server.command.session import CommandFailed, Session
+from lithos.server.http.ports import FrontSettings
+from lithos.server.mcp.resource_pages import Library
 from lithos.server.settings import ServerConfig
-from lithos.services.notes.resources import Library
 from lithos.stores.lock import OwnerLock
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ async def _show_backlog(session: Session, server: Parts) -> None:
     total = backlog.waiting
     if total < MANY_FILES:
         return
-    from lithos.cli.progress import progress_bars  # loads what a server has no use for
+    from lithos.server.command.progress import progress_bars  # loads what a server has no use for
 
     with progress_bars(session, "files") as progress:
         while progress is not None and (waiting := backlog.waiting):
@@ -84,7 +84,7 @@ async def _show_backlog(session: Session, server: Parts) -> None:
 
 async def _show_opening(session: Session, server: Server) -> None:
     opening = server.get(Opening)
-    from lithos.cli.progress import progress_bars  # loads what a server has no use for
+    from lithos.server.command.progress import progress_bars  # loads what a server has no use for
 
     with progress_bars(session, "notes") as progress:
         while progress is not None and (status := opening.status()) is not None:
@@ -158,8 +158,8 @@ def _own_sources(vault: NamedVault, every: Iterable[NamedVault]) -> Mapping[str,
 
 async def _serve_all_on_stdio(session: Session, vaults: Vaults, shutdown: trio.Event) -> None:
     """Serve the client of stdio, who is the owner, over all vaults."""
-    await Threads().run(partial(import_module, "lithos.front.mcp.session"))
-    from lithos.front.mcp.session import serve_stdio
+    await Threads().run(partial(import_module, "lithos.server.mcp.session"))
+    from lithos.server.mcp.session import serve_stdio
 
     announce(session, "Starting MCP server (stdio transport)...")
     await serve_stdio(vaults.tools, __version__, None, shutdown=shutdown)
@@ -194,8 +194,8 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
 async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -> None:
     """Serve the client, and beside it a loopback port for other commands of this machine."""
     # The MCP SDK, which a server on HTTP brings in later.
-    await Threads().run(partial(import_module, "lithos.front.mcp.session"))
-    from lithos.front.mcp.session import serve_stdio
+    await Threads().run(partial(import_module, "lithos.server.mcp.session"))
+    from lithos.server.mcp.session import serve_stdio
 
     async with trio.open_nursery() as nursery:
         await _serve_loopback(session, server, shutdown, nursery)

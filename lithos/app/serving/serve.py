@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 import trio
 
 from lithos.actors.blocking import Threads
-from lithos.cli.output import announce
-from lithos.cli.session import CommandFailed, Session
-from lithos.cli.streams import PARENT, STOPPING
 from lithos.core.times import format_time
 from lithos.kernel.settings import StorageConfig
+from lithos.server.command.output import announce
+from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.streams import PARENT, STOPPING
 from lithos.server.settings import ServerConfig
 from lithos.stores.lock import (
     AlreadyOwned,
@@ -134,8 +134,8 @@ async def _is_within_reach(path: Path) -> bool:
 
 async def _bridge(session: Session, shutdown: trio.Event) -> None:
     """Serve the client on stdio through the owner, and through this process once that has gone."""
-    from lithos.front.bridge.bridge import serve_bridge
-    from lithos.front.bridge.link import OwnerLink, OwnerTrail, Sighting
+    from lithos.server.mcp.bridge import serve_bridge
+    from lithos.server.mcp.link import OwnerLink, OwnerTrail, Sighting
 
     gc.freeze()
     gc.enable()

@@ -11,9 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from lithos.cli.output import agrees, print_json, tell
-from lithos.cli.session import CommandFailed, Session, refusing
-from lithos.cli.starting import find_options, find_program
 from lithos.clients.connect.clients import (
     CLIENTS,
     HOSTED_STEPS,
@@ -29,6 +26,9 @@ from lithos.clients.connect.target import TOKEN_VARIABLE, Link, Target, find_tar
 from lithos.clients.connect.writing import Outcome, Place, Refused, change_entry, wanted_entry
 from lithos.clients.hooks.payload import host_name
 from lithos.clients.plugin.writing import ForeignFolder, write_plugin
+from lithos.server.command.output import agrees, print_json, tell
+from lithos.server.command.session import CommandFailed, Session, refusing
+from lithos.server.command.starting import find_options, find_program
 
 State = Literal["connected", "another server", "off", "not connected", "no file", "unreadable"]
 

@@ -16,7 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lithos.cli.hooks.silence import (
+from lithos.clients.hooks.owner import HookOwner, find_hook_owner
+from lithos.clients.hooks.payload import agent_of, folder_of, name_of, read_payload, repository_of
+from lithos.server.command.silence import (
     DEADLINE,
     FAILURES,
     HOOK_BUDGET,
@@ -25,8 +27,6 @@ from lithos.cli.hooks.silence import (
     print_text,
     printable,
 )
-from lithos.clients.hooks.owner import HookOwner, find_hook_owner
-from lithos.clients.hooks.payload import agent_of, folder_of, name_of, read_payload, repository_of
 
 TOOL: Final = "lithos_context"
 #: Options and the parameters they are.

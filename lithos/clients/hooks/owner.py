@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from lithos.cli.hooks.silence import NothingToTell
 from lithos.kernel.settings import StorageConfig
+from lithos.server.command.silence import NothingToTell
 from lithos.server.settings import ServerConfig
 
 if TYPE_CHECKING:

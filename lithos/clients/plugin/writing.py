@@ -38,7 +38,7 @@ class _ToolNames(dict[str, str]):
 
 def run_skill(invocation: Invocation) -> int:
     """Print the skill."""
-    from lithos.cli.output import print_json
+    from lithos.server.command.output import print_json
 
     text = make_skill()
     if invocation.as_json:

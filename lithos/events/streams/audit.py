@@ -11,7 +11,7 @@ from quart_trio import QuartTrio
 
 from lithos.core.times import parse_time
 from lithos.events.reading.agents import AccessLog, NoteTitles, with_titles
-from lithos.front.quart_app import json_response, refuse
+from lithos.server.http.quart_app import json_response, refuse
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
 

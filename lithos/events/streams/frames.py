@@ -18,7 +18,7 @@ from attrs import define, field, frozen
 from lithos.core.events import Event
 from lithos.core.times import format_time
 from lithos.events.reading.event_stream import EventFilter, EventStream, Resync
-from lithos.front.server.ports import EncodedFrames, compact_json
+from lithos.server.http.ports import EncodedFrames, compact_json
 
 KEEPALIVE_FRAME: Final = b": keepalive\n\n"
 OVERFLOW_FRAME: Final = b": overflow\n\n"

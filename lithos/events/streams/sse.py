@@ -21,9 +21,9 @@ from lithos.events.streams.frames import (
     read_query,
     sse_frames,
 )
-from lithos.front.server.admissions import ended_of
-from lithos.front.server.limits import STOP_FLUSH
-from lithos.front.server.ports import Header, Receive, Scope, Send, cancel_when
+from lithos.server.http.admissions import ended_of
+from lithos.server.http.limits import STOP_FLUSH
+from lithos.server.http.ports import Header, Receive, Scope, Send, cancel_when
 
 PATH: Final = "/events"
 #: Seconds of silence before a comment keeps the connection alive.

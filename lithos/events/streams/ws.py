@@ -25,8 +25,8 @@ from lithos.events.reading.event_stream import (
     SubscriberOverflow,
 )
 from lithos.events.streams.frames import Items, Query, Subscribers, message_frames, read_query
-from lithos.front.server.admissions import ended_of, principal_of
-from lithos.front.server.ports import Scope, cancel_when, compact_json
+from lithos.server.http.admissions import ended_of, principal_of
+from lithos.server.http.ports import Scope, cancel_when, compact_json
 
 
 class BadFrame(Exception):

@@ -13,11 +13,11 @@ from urllib.parse import quote
 from attrs import frozen
 from quart import Blueprint, Response
 
-from lithos.front.console.console import Console, Form, Refused, given
-from lithos.front.console.formats import query_with, readable
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.edges import CONTRADICTS, RESOLUTIONS, SUPERSEDED
 from lithos.notes.service.knowledge import Knowledge, ReadNote
+from lithos.server.console.console import Console, Form, Refused, given
+from lithos.server.console.formats import query_with, readable
 
 ADDRESS: Final = "/console/contradictions"
 #: Characters of each note that the page shows.

@@ -9,8 +9,6 @@ from attrs import frozen
 from quart import Blueprint, Response, request
 
 from lithos.actors.blocking import Threads
-from lithos.front.console.console import Console, Refused
-from lithos.front.console.formats import readable, whole
 from lithos.memory.service.neighbourhood import (
     DEEPEST,
     HEIGHT,
@@ -23,6 +21,8 @@ from lithos.memory.service.neighbourhood import (
     value_of,
 )
 from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.server.console.console import Console, Refused
+from lithos.server.console.formats import readable, whole
 
 #: Rows of each table.
 PAGE: Final = 100

@@ -10,8 +10,6 @@ from quart import Blueprint, Response, request
 
 from lithos.core.times import parse_time
 from lithos.events.reading.event_stream import EventStreams
-from lithos.front.console.console import Console, Refused, given
-from lithos.front.console.formats import told, told_ids, whole
 from lithos.memory.model.memory import Receipt
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.questions import is_private
@@ -19,6 +17,8 @@ from lithos.memory.retrieve.scouts import CONTRADICTIONS, name_scouts
 from lithos.memory.rows.receipts import SCANNED, ReceiptFilter
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.ranking.ranking import SCOUTS
+from lithos.server.console.console import Console, Refused, given
+from lithos.server.console.formats import told, told_ids, whole
 from lithos.tasks.service.board import Board
 
 PAGE: Final = 100

@@ -12,10 +12,10 @@ from lithos.notes.service.kinds import ATTACHMENT, read_kinds
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.others import OtherHit
 from lithos.server.settings import ServerConfig
-from lithos.tools.contract.arguments import argument, as_command
-from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, NAMESPACES, QUERY
-from lithos.tools.contract.declaring import Answer, tool
-from lithos.tools.contract.rows import row_of
+from lithos.server.tools.answers import row_of
+from lithos.server.tools.arguments import argument, as_command
+from lithos.server.tools.bounds import FILTERS, LOOKUP, NAME, NAMESPACES, QUERY
+from lithos.server.tools.declaring import Answer, tool
 
 #: Characters of a reason.
 REASON_SHOWN = 240

@@ -11,10 +11,10 @@ from lithos.notes.service.relations import Graph
 from lithos.notes.tools_rows import warn
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.search import Search, SearchRequest
-from lithos.tools.contract.arguments import argument, as_command
-from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, QUERY
-from lithos.tools.contract.declaring import Answer, tool
-from lithos.tools.contract.fitting import MOST_BESIDE, Paged
+from lithos.server.tools.arguments import argument, as_command
+from lithos.server.tools.bounds import FILTERS, LOOKUP, NAME, QUERY
+from lithos.server.tools.declaring import Answer, tool
+from lithos.server.tools.fitting import MOST_BESIDE, Paged
 
 
 @tool(

@@ -11,13 +11,13 @@ from lithos.memory.tools.memory import edge_row
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.service.relations import SECTIONS, Graph
 from lithos.notes.tools_rows import linked_row, warn
+from lithos.server.tools.answers import row_of, sliced_rows
+from lithos.server.tools.arguments import argument, check_choice
+from lithos.server.tools.bounds import FILTERS, LOOKUP, NAME, TITLE
+from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.declaring import Answer, tool
+from lithos.server.tools.fitting import MOST_BESIDE, Paged
 from lithos.tasks.service.impact import Affected, Impact
-from lithos.tools.contract.arguments import argument, check_choice
-from lithos.tools.contract.bounds import FILTERS, LOOKUP, NAME, TITLE
-from lithos.tools.contract.compacting import Sparing
-from lithos.tools.contract.declaring import Answer, tool
-from lithos.tools.contract.fitting import MOST_BESIDE, Paged
-from lithos.tools.contract.rows import row_of, sliced_rows
 
 PREVIEW, QUARANTINE, CLEAR = "preview", "quarantine", "clear"
 ACTIONS: Final = (PREVIEW, QUARANTINE, CLEAR)

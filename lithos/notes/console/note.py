@@ -15,9 +15,6 @@ from quart import Blueprint, Response, redirect, request
 from lithos.actors.blocking import Threads, slices
 from lithos.core.errors import DocNotFound
 from lithos.core.times import parse_time
-from lithos.front.console.console import Console, Form, Refused
-from lithos.front.console.formats import Difference, folders_of, plural, read_diff, whole
-from lithos.front.console.wording import agent_name, worded
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.console.note_text import Draft, Shown, draft, finish, place_of
 from lithos.notes.model.note import Note, NoteWarning, WarningKind
@@ -25,6 +22,9 @@ from lithos.notes.model.paths import folder_of
 from lithos.notes.service.browsing import Browsing
 from lithos.notes.service.knowledge import Knowledge, ReadNote
 from lithos.notes.tools_rows import metadata_row
+from lithos.server.console.console import Console, Form, Refused
+from lithos.server.console.formats import Difference, folders_of, plural, read_diff, whole
+from lithos.server.console.wording import agent_name, worded
 
 #: Rows of the lists around a text: fewer where names are so long that the page would be too large.
 BESIDE: Final = (25, 8, 2)

@@ -11,11 +11,11 @@ from typing import Any, Final
 from attrs import frozen
 from quart import Blueprint, Response, redirect, request
 
-from lithos.front.console.console import Console, Refused, given, given_offset
-from lithos.front.console.formats import folders_of, query_with
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.model.note import NOTE_TYPES, STATUSES
 from lithos.notes.service.browsing import SORTS, STATES, BrowseRequest, Browsing
+from lithos.server.console.console import Console, Refused, given, given_offset
+from lithos.server.console.formats import folders_of, query_with
 
 #: Notes of one page; of one whose titles and paths have a thousand characters each fewer.
 LIMITS: Final = (100, 50, 25, 12, 10)

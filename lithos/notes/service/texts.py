@@ -12,7 +12,6 @@ import trio
 from attrs import frozen
 
 from lithos.actors.opening import Opening
-from lithos.core.context.shortening import escaped_length, rooms, shorten
 from lithos.core.errors import StorageFailed
 from lithos.core.history.outline import Outline, Section
 from lithos.core.limits import Fitting
@@ -36,6 +35,7 @@ from lithos.notes.links.links import WikiLink
 from lithos.notes.model.note import Document, Standing, with_creation
 from lithos.notes.service.frames import Frames
 from lithos.notes.writing.editing import Outlines
+from lithos.server.tools.shortening import escaped_length, rooms, shorten
 
 
 @frozen

@@ -1,5 +1,7 @@
-"""The shell of the command line: how a command is declared, and what was typed.
+"""The shell of the command line: options, session, output and failures.
 
-Commands of every capability may enter.
-Never here: a command.
+The packages after it in the order of docs/develop.md use it.
+Never here: what a command does.
 """
+
+ROLE = "commands"

@@ -12,10 +12,10 @@ from quart import Blueprint, request
 
 from lithos.core.times import format_time, parse_time
 from lithos.events.reading.agents import Agents
-from lithos.front.console.console import Console, Refused, given, given_offset
-from lithos.front.console.formats import as_json, query_with, told_ids
 from lithos.history.service.history import NoteHistory
 from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.server.console.console import Console, Refused, given, given_offset
+from lithos.server.console.formats import as_json, query_with, told_ids
 from lithos.tasks.model.task import Claim
 from lithos.tasks.service.board import Board
 from lithos.upkeep.service.timeline import KINDS, TASKS, WRITES, TimelineEntry, Timelines

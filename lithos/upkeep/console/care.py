@@ -12,10 +12,10 @@ from attrs import frozen
 from quart import Blueprint, Response, request
 
 from lithos.core.errors import LithosError
-from lithos.front.console.console import Console, Form, Refused, given_offset
-from lithos.front.console.formats import query_with
 from lithos.history.model.copy_merge import SIDES
 from lithos.history.service.conflict_copies import ConflictCopies
+from lithos.server.console.console import Console, Form, Refused, given_offset
+from lithos.server.console.formats import query_with
 from lithos.upkeep.checks.care import Care
 
 #: The entry of the navigation to which these pages belong.

@@ -8,8 +8,8 @@ from typing import Final
 from quart import Response, request
 from quart_trio import QuartTrio
 
-from lithos.front.quart_app import json_response, refuse
 from lithos.metrics import CONTENT_TYPE
+from lithos.server.http.quart_app import json_response, refuse
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.reconcile import reconcile
 from lithos.upkeep.checks.reconcile_indices import SCOPES

@@ -16,11 +16,11 @@ from lithos.core.events import NOTE_CREATED, NOTE_UPDATED, Event, origin_version
 from lithos.core.limits import Newest
 from lithos.core.principals import ENRICH_AGENT, IMPORT_AGENT, is_reserved
 from lithos.events.reading.event_stream import Activity, JournalPage, Wanted
-from lithos.front.console.console import Console
-from lithos.front.console.formats import query_with, sparkline, whole
 from lithos.history.service.history import NoteHistory, Span
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import HistoryFailed
+from lithos.server.console.console import Console
+from lithos.server.console.formats import query_with, sparkline, whole
 from lithos.services.shared import Shared
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.tasks.service.holdings import Claims

@@ -14,13 +14,13 @@ from lithos.core.errors import LithosError
 from lithos.core.findings import Report
 from lithos.events.model.agents import Agent
 from lithos.events.reading.agents import Agents
-from lithos.front.console.console import Console, Refused
-from lithos.front.console.formats import plural
-from lithos.front.console.wording import OWN_AGENTS, in_words
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.edges import RESOLUTIONS
+from lithos.server.console.console import Console, Refused
+from lithos.server.console.formats import plural
+from lithos.server.console.wording import OWN_AGENTS, in_words
+from lithos.server.service_state import ServerState
 from lithos.services.shared import Shared
-from lithos.services.state import ServerState
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.tasks.service.holdings import Claims, Holding, Holdings
 from lithos.upkeep.checks.care import Concerns

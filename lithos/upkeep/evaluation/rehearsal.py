@@ -27,7 +27,7 @@ from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import open_notes
 from lithos.search.whole_index import WholeIndex
 from lithos.server.settings import ServerConfig
-from lithos.tools.contract.registry import Tools
+from lithos.server.tools.registry import Tools
 from lithos.upkeep.checks.checks import look_aside
 from lithos.upkeep.evaluation.asking import AskingFailed, Evaluation
 from lithos.upkeep.files.backup import copy_database, find_links, make_links

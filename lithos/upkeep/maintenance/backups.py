@@ -14,14 +14,14 @@ from typing import Any
 import attrs
 import trio
 
-from lithos.cli.commands.asking import local_servers
-from lithos.cli.failures import explained_failures
-from lithos.cli.output import print_json, print_line, tell, warn
-from lithos.cli.progress import counted, progress_bars
-from lithos.cli.session import CommandFailed, Session, check_places, load_session, refusing
 from lithos.config.vaults import NamedVault
 from lithos.core.findings import name_some
 from lithos.kernel.settings import StorageConfig
+from lithos.server.command.asking import local_servers
+from lithos.server.command.failures import explained_failures
+from lithos.server.command.output import print_json, print_line, tell, warn
+from lithos.server.command.progress import counted, progress_bars
+from lithos.server.command.session import CommandFailed, Session, check_places, load_session, refusing
 from lithos.upkeep.files.backup import BackupIndex, BackupRefused
 from lithos.upkeep.maintenance.backup import Restored, back_up, back_up_to_tar, restore
 from lithos.upkeep.maintenance.export import export_objects

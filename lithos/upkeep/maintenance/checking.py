@@ -12,16 +12,6 @@ import trio
 from attrs import evolve
 
 from lithos.actors.blocking import Threads
-from lithos.cli.output import agrees, print_line, tell, warn
-from lithos.cli.progress import progress_bars
-from lithos.cli.session import (
-    CommandFailed,
-    Session,
-    check_places,
-    find_vaults,
-    read_log_settings,
-    start_logging,
-)
 from lithos.config.load import LoadedConfig, LogSettings, load_config
 from lithos.config.sources import ConfigError
 from lithos.config.vaults import NamedVault, Vaults
@@ -32,6 +22,16 @@ from lithos.kernel.settings import StorageConfig
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.opening import open_notes, style_of
 from lithos.server.command.declaring import Invocation
+from lithos.server.command.output import agrees, print_line, tell, warn
+from lithos.server.command.progress import progress_bars
+from lithos.server.command.session import (
+    CommandFailed,
+    Session,
+    check_places,
+    find_vaults,
+    read_log_settings,
+    start_logging,
+)
 from lithos.stores.notes.vault_roots import VaultsOverlap, check_vault_roots
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.validation import Fixing, Progress, Validation, fix_notes, validate_notes

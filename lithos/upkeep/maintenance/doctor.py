@@ -14,12 +14,12 @@ import trio
 
 from lithos.config.catalogue import Config
 from lithos.core.findings import DOCTOR, CheckResult, Finding, check, fail, has_data, ok, warn
-from lithos.front.bridge.client import OwnerClient, OwnerRefuses, OwnerUnreachable
-from lithos.front.server.sockets import CannotListen, PortInUse, open_listeners
 from lithos.kernel.parts import utc_now
 from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig
 from lithos.search.index.embedder import load_embedder
+from lithos.server.http.sockets import CannotListen, PortInUse, open_listeners
+from lithos.server.mcp.client import OwnerClient, OwnerRefuses, OwnerUnreachable
 from lithos.server.settings import ServerConfig
 from lithos.stores.lock import is_owned, read_owner
 from lithos.upkeep.checks.checks import Ownership, Patient, look_aside

@@ -19,8 +19,8 @@ from lithos.notes.files.values import OutsideKnowledge
 from lithos.notes.format.document import parse_document
 from lithos.notes.model.edges import EdgeFilter
 from lithos.notes.tools_rows import metadata_row
+from lithos.server.tools.answers import row_of
 from lithos.tasks.rows.tasks import TaskRows
-from lithos.tools.contract.rows import row_of
 from lithos.upkeep.checks.validation import Survey
 from lithos.upkeep.files.backup import copy_database
 from lithos.upkeep.surveying import survey_of

@@ -13,12 +13,12 @@ from typing import Any
 
 import trio
 
-from lithos.cli.commands.asking import local_servers, owner_now
-from lithos.cli.output import print_line, tell, warn
-from lithos.cli.progress import progress_bars
-from lithos.cli.session import CommandFailed, Session
 from lithos.memory.model.questions import QuestionFilter
 from lithos.memory.settings import LcmaConfig
+from lithos.server.command.asking import local_servers, owner_now
+from lithos.server.command.output import print_line, tell, warn
+from lithos.server.command.progress import progress_bars
+from lithos.server.command.session import CommandFailed, Session
 from lithos.upkeep.checks.reconcile_indices import SCOPES
 from lithos.upkeep.maintenance.maintenance import (
     accept_vanished,

@@ -42,8 +42,8 @@ from lithos.search.index.embedder import load_embedder
 from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.whole_index import WholeIndex
+from lithos.server.service_state import ServerState
 from lithos.server.settings import ServerConfig
-from lithos.services.state import ServerState
 from lithos.stores.lock import AlreadyOwned, VaultOwned, is_owned
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 from lithos.telemetry import get_logger

@@ -21,21 +21,14 @@ from lithos.access.pages_login import START, choose_agent, note_wrong_token, tel
 from lithos.actors.blocking import Threads
 from lithos.core.errors import InvalidInput
 from lithos.core.principals import PERSON_AGENT
-from lithos.front.console.console import Console, Form, Refused, WholePath
-from lithos.front.console.formats import make_environment
-from lithos.front.console.frame import (
-    PLACE,
-    STATIC,
-    add_headers,
-    digest_of,
-    set_cookie,
-    static_file,
-)
-from lithos.front.console.sessions import COOKIE
-from lithos.front.server.admissions import WrongTokens
-from lithos.front.server.ports import base_of
+from lithos.server.console.console import Console, Form, Refused, WholePath
+from lithos.server.console.formats import make_environment
+from lithos.server.console.frame import PLACE, STATIC, add_headers, digest_of, set_cookie, static_file
+from lithos.server.console.sessions import COOKIE
+from lithos.server.http.admissions import WrongTokens
+from lithos.server.http.ports import base_of
+from lithos.server.service_state import ServerState
 from lithos.services.shared import Shared
-from lithos.services.state import ServerState
 from lithos.upkeep.checks.care import Concerns
 from lithos.upkeep.console.summary import AGE, PATIENCE, Health, attempt, counted, health_of
 from lithos.vaults.console.visits import Vaults, VaultView, Visit, Visits
@@ -117,7 +110,7 @@ class SeveralConsole:
 
     def add_routes(self, app: QuartTrio) -> None:
         """Serve the pages."""
-        blueprint = Blueprint("several", "lithos.front.console", url_prefix=PLACE, static_folder=None)
+        blueprint = Blueprint("several", "lithos.server.console", url_prefix=PLACE, static_folder=None)
         blueprint.before_request(self._admit)
         blueprint.after_request(self._finish)
         blueprint.register_error_handler(Refused, self._explain)

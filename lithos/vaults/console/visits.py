@@ -16,9 +16,9 @@ from attrs import define, field, frozen
 
 from lithos.core.limits import Newest
 from lithos.core.principals import ANYONE, Principal
-from lithos.front.console.console import Console
-from lithos.front.console.sessions import LIFE, MOST_SESSIONS, Session, Sessions
-from lithos.services.admitting import Keyring
+from lithos.server.console.console import Console
+from lithos.server.console.sessions import LIFE, MOST_SESSIONS, Session, Sessions
+from lithos.server.tools.admitting import Keyring
 
 VaultState = Literal["serving", "indexing", "unavailable"]
 _ENDED: Final = (

@@ -16,7 +16,7 @@ from typing import Final
 
 from attrs import define, field
 
-from lithos.front.server.ports import AsgiApp, Header, Message, Receive, Scope, Send
+from lithos.server.http.ports import AsgiApp, Header, Message, Receive, Scope, Send
 
 CONSOLE: Final = "/console"
 #: Attributes of HTML that hold an address; `data-address` is what the script fetches.

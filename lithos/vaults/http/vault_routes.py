@@ -16,11 +16,11 @@ from typing import Final, Protocol
 from attrs import define, frozen
 
 from lithos.core.principals import Principal
-from lithos.front.server.access import find_address, presented_tokens
-from lithos.front.server.application import Application
-from lithos.front.server.gate import Gate, read_head
-from lithos.front.server.ports import AsgiApp, Receive, Scope, Send, answer, base_of
-from lithos.services.admitting import Keyring, OneToken
+from lithos.server.http.access import find_address, presented_tokens
+from lithos.server.http.application import Application
+from lithos.server.http.gate import Gate, read_head
+from lithos.server.http.ports import AsgiApp, Receive, Scope, Send, answer, base_of
+from lithos.server.tools.admitting import Keyring, OneToken
 from lithos.vaults.http.rebasing import CONSOLE, rebased
 from lithos.vaults.service.joint import JointPrincipal
 

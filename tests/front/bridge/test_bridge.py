@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import trio
 
-from lithos.front.bridge.link import CONNECTIONS, OWNER_WAIT, PATIENCE, PING_PATIENCE, TAKE_OVER_AFTER
-from lithos.front.server.limits import STOP_FLUSH, STOP_GRACE
+from lithos.server.http.limits import STOP_FLUSH, STOP_GRACE
+from lithos.server.mcp.link import CONNECTIONS, OWNER_WAIT, PATIENCE, PING_PATIENCE, TAKE_OVER_AFTER
 from tests.front.bridging import VERSION, FakeOwner, House, bridged, owned
 
 pytestmark = pytest.mark.autojump

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 import pytest
 import trio
 
-from lithos.front.bridge.bridge import serve_bridge
-from lithos.front.bridge.client import OwnerRefuses
-from lithos.front.bridge.link import TAKE_OVER_AFTER
-from lithos.front.server.limits import STOP_GRACE
+from lithos.server.http.limits import STOP_GRACE
+from lithos.server.mcp.bridge import serve_bridge
+from lithos.server.mcp.client import OwnerRefuses
+from lithos.server.mcp.link import TAKE_OVER_AFTER
 from tests.front.bridging import House, owned
 from tests.front.running import rpc
 
@@ -31,7 +31,7 @@ def pipes(monkeypatch: pytest.MonkeyPatch, *messages: object) -> Iterator[int]:
     def claim() -> Iterator[tuple[int, int]]:
         yield stdin, stdout
 
-    monkeypatch.setattr("lithos.front.bridge.bridge.claim_standard_streams", claim)
+    monkeypatch.setattr("lithos.server.mcp.bridge.claim_standard_streams", claim)
     os.write(feed, b"".join(json.dumps(message).encode() + b"\n" for message in messages))
     try:
         yield answers

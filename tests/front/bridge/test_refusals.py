@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from mcp.types import JSONRPCNotification, JSONRPCRequest, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from lithos.front.bridge import stdio
-from lithos.front.bridge.messages import refuse_message
-from lithos.front.bridge.stdio import Lines, Output
+from lithos.server.mcp import stdio
+from lithos.server.mcp.messages import refuse_message
+from lithos.server.mcp.stdio import Lines, Output
 from tests.front.running import running_front
 
 CALL = b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":%s}}'

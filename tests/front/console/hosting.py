@@ -16,15 +16,15 @@ from attrs import define, evolve
 from lithos.access.files.tokens import Token, TokenStore, digest_of
 from lithos.access.service.keyring import TokenRing
 from lithos.core.principals import Principal, Rights
-from lithos.front.console.console import Console
-from lithos.front.server import serve
-from lithos.front.server.admissions import WrongTokens
-from lithos.front.server.exchanges import Exchanges
-from lithos.front.server.ports import AsgiApp, Receive, Scope, Send, VaultLink
-from lithos.front.server.serve import serve_http
 from lithos.kernel.parts import utc_now
-from lithos.services.admitting import Keyring
-from lithos.services.state import ServerState
+from lithos.server.console.console import Console
+from lithos.server.http import serve
+from lithos.server.http.admissions import WrongTokens
+from lithos.server.http.exchanges import Exchanges
+from lithos.server.http.ports import AsgiApp, Receive, Scope, Send, VaultLink
+from lithos.server.http.serve import serve_http
+from lithos.server.service_state import ServerState
+from lithos.server.tools.admitting import Keyring
 from lithos.vaults.console.several import SeveralConsole
 from lithos.vaults.console.visits import VaultState
 from tests.front.console import visiting as visiting_module

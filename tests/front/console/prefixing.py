@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import pytest
 
-from lithos.front.server import serve
-from lithos.front.server.exchanges import Exchanges
-from lithos.front.server.ports import AsgiApp, Receive, Scope, Send, base_of
+from lithos.server.http import serve
+from lithos.server.http.exchanges import Exchanges
+from lithos.server.http.ports import AsgiApp, Receive, Scope, Send, base_of
 from lithos.vaults.http.rebasing import rebased
 
 BASE: Final = base_of("work")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lithos.app.serving.hosting import front_settings
 from lithos.config.catalogue import Config
-from lithos.front.console.frame import HEADERS
+from lithos.server.console.frame import HEADERS
 from lithos.server.settings import ServerConfig
 from tests.front.console.visiting import browser, form_of, visiting
 

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from docs.interface import EVENTS
 from lithos.core.events import Event, EventDraft
 from lithos.events.journal.coordinator import Coordinator
-from lithos.front.console.formats import make_environment
+from lithos.server.console.formats import make_environment
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.upkeep.console import overview
 from lithos.upkeep.console.overview import MOST_KEPT, TYPES, FeedFilter, Happenings, Row, fold

@@ -11,8 +11,8 @@ import pytest
 from attrs import evolve
 
 from lithos.core.principals import Principal
-from lithos.front.console.sessions import COOKIE
-from lithos.front.server.ports import VaultLink
+from lithos.server.console.sessions import COOKIE
+from lithos.server.http.ports import VaultLink
 from tests.front.console import visiting as visiting_module
 from tests.front.console.pages import check, parse
 from tests.front.console.prefixing import BASE, prefixed

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.front.server.ports import Message, Receive, Scope, Send
+from lithos.server.http.ports import Message, Receive, Scope, Send
 from lithos.vaults.http.rebasing import moved, rebased
 
 BASE = "/v/work"

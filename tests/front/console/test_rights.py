@@ -17,9 +17,9 @@ from attrs import frozen
 
 from lithos.core.principals import RIGHTS, Rights
 from lithos.events.journal.coordinator import Coordinator
-from lithos.front.console.console import Console
 from lithos.history.service.conflict_copies import ConflictCopies
-from lithos.services.state import Gauges
+from lithos.server.console.console import Console
+from lithos.server.service_state import Gauges
 from tests.front.console.proposing import bind, propose_note
 from tests.front.console.visiting import Visitor, browser, form_of, make_token, visiting
 from tests.servers import Lithos, take_up

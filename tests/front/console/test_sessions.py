@@ -8,7 +8,7 @@ import trio.testing
 from attrs import define, field
 
 from lithos.core.principals import ANYONE, OWNER, Principal
-from lithos.front.console.sessions import LIFE, MOST_SESSIONS, MOST_SUBMISSIONS, Sessions
+from lithos.server.console.sessions import LIFE, MOST_SESSIONS, MOST_SUBMISSIONS, Sessions
 from tests.servers import Clock
 
 READER = Principal("ci", "read", "ci-bot")

@@ -12,9 +12,9 @@ import httpx2
 import pytest
 import trio
 
-from lithos.front.console.frame import HEADERS
-from lithos.front.console.sessions import COOKIE, LIFE
-from lithos.services.state import ServerState
+from lithos.server.console.frame import HEADERS
+from lithos.server.console.sessions import COOKIE, LIFE
+from lithos.server.service_state import ServerState
 from lithos.upkeep.console import summary
 from tests.front.console.hosting import House, hosting
 from tests.front.console.pages import Element, check, parse

@@ -14,8 +14,8 @@ import trio
 
 from lithos.access.service.keyring import TokenRing
 from lithos.events.journal.coordinator import Coordinator
-from lithos.front.server.admissions import MOST_WRONG
-from lithos.services.state import Gauges
+from lithos.server.http.admissions import MOST_WRONG
+from lithos.server.service_state import Gauges
 from tests.front.console.pages import check
 from tests.front.console.visiting import (
     PATIENCE,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from lithos.core.principals import ANYONE, Principal
-from lithos.front.console.sessions import LIFE, MOST_SESSIONS
-from lithos.services.admitting import AUTH_TOKEN, OneToken
+from lithos.server.console.sessions import LIFE, MOST_SESSIONS
+from lithos.server.tools.admitting import AUTH_TOKEN, OneToken
 from lithos.vaults.console.visits import Visits
 from tests.front.console.hosting import View
 from tests.servers import Clock

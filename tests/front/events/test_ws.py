@@ -13,9 +13,9 @@ from trio_websocket import ConnectionClosed
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import Request
 
-from lithos.front.server import serve
-from lithos.front.server import stream as wire
-from lithos.front.server.limits import MESSAGE_BYTES
+from lithos.server.http import serve
+from lithos.server.http import stream as wire
+from lithos.server.http.limits import MESSAGE_BYTES
 from tests.front.running import Front, read_all, read_until
 from tests.front.streaming import Station, WsClient, broadcasting, open_ws
 

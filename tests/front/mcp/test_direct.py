@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic_core import to_json
 
-import lithos.front.mcp.http
-from lithos.front.mcp.http import _fields_of
-from lithos.front.mcp.tool_calls import SLICE, join_slices, read_direct_call
-from lithos.front.server.ports import compact_json
+import lithos.server.mcp.over_http
+from lithos.server.http.ports import compact_json
+from lithos.server.mcp.over_http import _fields_of
+from lithos.server.mcp.tool_calls import SLICE, join_slices, read_direct_call
 from tests.front.running import FakeToolBox, rpc, running_front
 
 HEAD = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -83,7 +83,7 @@ async def test_both_ways_answer_byte_for_byte_alike(monkeypatch: pytest.MonkeyPa
                 wire = request(rpc("tools/call", request_id=request_id, **params), version)
                 direct = await front.exchange(wire)
                 with monkeypatch.context() as patch:
-                    patch.setattr(lithos.front.mcp.http, "read_direct_call", lambda fields, body: None)
+                    patch.setattr(lithos.server.mcp.over_http, "read_direct_call", lambda fields, body: None)
                     through_sdk = await front.exchange(wire)
                 assert DATE.sub(b"", direct) == DATE.sub(b"", through_sdk)
                 assert b" 200 " in direct

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lithos.front.mcp.server import INSTRUCTIONS
+from lithos.server.mcp.server import INSTRUCTIONS
 from tests.front.whole import VERSIONS, SseSession, whole_server
 
 

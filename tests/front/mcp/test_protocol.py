@@ -15,7 +15,7 @@ from mcp.client import Client
 from mcp.client.sse import sse_client
 from mcp.types import TextContent
 
-from lithos.front.mcp.server import INSTRUCTIONS
+from lithos.server.mcp.server import INSTRUCTIONS
 from tests.front.running import Front, rpc, running_front
 
 HANDSHAKE = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]

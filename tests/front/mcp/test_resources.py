@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lithos.services.notes import resources as paging
+from lithos.server.mcp import resource_pages as paging
 from tests.front.whole import HANDSHAKE, MODERN, VERSIONS, Whole, whole_server
 from tests.servers import MISSING_ID, Clock, put_note
 

@@ -21,7 +21,7 @@ from tests.front.running import rpc
 SERVER = """
 import os, signal, sys, threading, trio
 from lithos.front.mcp import session
-from lithos.front.mcp.session import serve_stdio
+from lithos.server.mcp.session import serve_stdio
 from tests.front.running import FakeToolBox
 
 class Noisy(FakeToolBox):

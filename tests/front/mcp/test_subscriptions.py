@@ -14,9 +14,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated
 from mcp.types import ResourceUpdatedNotification, TextResourceContents
 
-from lithos.front.mcp import resources
-from lithos.services.notes import resources as notes_resources
-from lithos.services.notes.resources import Library
+from lithos.server.mcp import resource_pages as notes_resources
+from lithos.server.mcp import resources
+from lithos.server.mcp.resource_pages import Library
 from tests.front.whole import HANDSHAKE, MODERN, TOLD_BOUND, SseSession, Whole, whole_server
 from tests.servers import MISSING_ID
 

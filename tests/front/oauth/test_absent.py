@@ -9,7 +9,7 @@ import pytest
 
 from lithos.access.service.authorization import AuthorizationServer
 from lithos.config.rules import Disagreement
-from lithos.front.server.access import (
+from lithos.server.http.access import (
     OAUTH_ADDRESSES,
     RESOURCE_ADDRESSES,
     AccessPolicy,
@@ -17,9 +17,9 @@ from lithos.front.server.access import (
     RequestHead,
     decide,
 )
+from lithos.server.service_state import Gauges
 from lithos.server.settings import ServerConfig
-from lithos.services.admitting import OneToken
-from lithos.services.state import Gauges
+from lithos.server.tools.admitting import OneToken
 from tests.front.oauth.flow import public_server
 from tests.front.whole import whole_server
 

@@ -15,7 +15,7 @@ from lithos.access.files.login_links import LoginLinks
 from lithos.access.files.tokens import TokenStore
 from lithos.access.service.authorization import MOST_REGISTRATIONS
 from lithos.access.service.keyring import TokenRing
-from lithos.services.state import Gauges
+from lithos.server.service_state import Gauges
 from tests.front.console.visiting import form_of
 from tests.front.oauth.flow import Flow, public_server, told
 from tests.servers import Clock

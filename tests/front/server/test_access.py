@@ -6,7 +6,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.front.server.access import (
+from lithos.server.http.access import (
     ADDRESSES,
     AccessPolicy,
     Address,

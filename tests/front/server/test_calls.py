@@ -13,10 +13,10 @@ from quart_trio import QuartTrio
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import Request
 
-from lithos.front.server import connections, serve
-from lithos.front.server.exchanges import FAULT, STOPPING, Exchanges
-from lithos.front.server.ports import compact_json
-from lithos.front.server.stream import TIMED_OUT, Connection
+from lithos.server.http import connections, serve
+from lithos.server.http.exchanges import FAULT, STOPPING, Exchanges
+from lithos.server.http.ports import compact_json
+from lithos.server.http.stream import TIMED_OUT, Connection
 from tests.front.mcp.test_direct import DATE
 from tests.front.running import read_all, read_until, running_front
 from tests.front.server.test_http import LOCAL, MCP, call, request, status_of
@@ -155,7 +155,7 @@ async def test_an_answer_that_cannot_be_encoded_is_a_fault_and_the_connection_go
         stream = await front.connect()
         async with stream:
             with monkeypatch.context() as patch:
-                patch.setattr("lithos.front.mcp.http.encode_answer", None)
+                patch.setattr("lithos.server.mcp.over_http.encode_answer", None)
                 await stream.send_all(plain())
                 assert DATE.sub(b"", await read_until(stream, b"}")) == answer_of(500, FAULT)
             await trio.testing.wait_all_tasks_blocked()

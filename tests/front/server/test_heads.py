@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 import trio
 
-from lithos.front.server import ports
-from lithos.front.server.limits import HEAD_BYTES
+from lithos.server.http import ports
+from lithos.server.http.limits import HEAD_BYTES
 from tests.front.running import read_all, running_front
 
 LOCAL = b"Host: localhost\r\n"

@@ -15,13 +15,14 @@ from quart_trio import QuartTrio
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, RejectConnection, Request, TextMessage
 
-from lithos.front.mcp import http, tool_calls
-from lithos.front.mcp.session import SdkTransports
-from lithos.front.server import gate, ports
-from lithos.front.server.connections import Connections, hypercorn_config
-from lithos.front.server.ports import Receive, Scope, Send
 from lithos.imports import front_importing as importing
 from lithos.imports.front_importing import add_import
+from lithos.server.http import gate, ports
+from lithos.server.http.connections import Connections, hypercorn_config
+from lithos.server.http.ports import Receive, Scope, Send
+from lithos.server.mcp import over_http as http
+from lithos.server.mcp import tool_calls
+from lithos.server.mcp.session import SdkTransports
 from tests.front.running import Front, read_all, read_until, rpc, running_front
 
 LOCAL = b"Host: localhost\r\n"

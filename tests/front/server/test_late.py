@@ -12,9 +12,10 @@ import trio
 from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from lithos.front.mcp import http, tool_calls
-from lithos.front.mcp.http import McpEndpoints
-from lithos.front.server import application, ports
+from lithos.server.http import application, ports
+from lithos.server.mcp import over_http as http
+from lithos.server.mcp import tool_calls
+from lithos.server.mcp.over_http import McpEndpoints
 from tests.front.running import Front, rpc, running_front
 
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nConnection: close\r\n"

@@ -20,9 +20,9 @@ from lithos.access.files.tokens import TOKENS, TokenStore
 from lithos.access.service.keyring import TokenRing
 from lithos.core.principals import RIGHTS, Principal, Rights
 from lithos.events.journal.broadcaster import Broadcaster
-from lithos.front.server.admissions import MOST_ADDRESSES, MOST_WRONG, WINDOW, WrongTokens
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.services.state import ServerState
+from lithos.server.http.admissions import MOST_ADDRESSES, MOST_WRONG, WINDOW, WrongTokens
+from lithos.server.service_state import ServerState
 from tests.front.running import rpc
 from tests.front.streaming import SseClient
 from tests.front.whole import MODERN, Whole, whole_server

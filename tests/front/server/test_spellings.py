@@ -18,10 +18,9 @@ import trio
 from attrs import define, field
 
 from lithos.core.principals import RIGHTS, Principal
-from lithos.front import quart_app
-from lithos.front.server import application
-from lithos.front.server.access import ADDRESSES, find_address
-from lithos.front.server.gate import Gate
+from lithos.server.http import application, quart_app
+from lithos.server.http.access import ADDRESSES, find_address
+from lithos.server.http.gate import Gate
 from tests.front.console.visiting import Visitor, make_token, visiting
 
 #: Stands for a parameter of a page.

@@ -13,9 +13,9 @@ from quart_trio import QuartTrio
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import CloseConnection, Request, TextMessage
 
-from lithos.front.server import serve as serve_module
-from lithos.front.server.sockets import CannotListen, PortInUse
-from lithos.front.server.stream import TIMED_OUT, Connection
+from lithos.server.http import serve as serve_module
+from lithos.server.http.sockets import CannotListen, PortInUse
+from lithos.server.http.stream import TIMED_OUT, Connection
 from tests.front.running import SETTINGS, Front, read_all, read_until, rpc, running_front
 from tests.front.server.test_http import LOCAL, MCP, call, request
 

@@ -17,7 +17,7 @@ from trio_websocket import open_websocket_url
 from lithos.access.files.tokens import TokenStore
 from lithos.config.catalogue import Config
 from lithos.config.load import LoadedConfig
-from lithos.front.server import admissions
+from lithos.server.http import admissions
 from tests.front.vaults_apart.hosting import (
     PATIENCE,
     Hosted,

@@ -19,7 +19,7 @@ from lithos.memory.model.memory import ClaimJobs, Enqueue, EnrichTrigger
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.services.state import Gauges
+from lithos.server.service_state import Gauges
 from tests.servers import Clock, Lithos, put_note, serving
 
 PROSE = "Later Ada Lovelace wrote to Charles Babbage. Then Ada Lovelace met Charles Babbage."

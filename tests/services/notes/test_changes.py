@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from lithos.core.events import Event, EventDraft
-from lithos.core.offers import TAGS_URI, Address
 from lithos.events.journal.broadcaster import Broadcaster
-from lithos.services.notes.resources import MOST_URIS, Changes, ChangesEnded, Follower, TooMuchFollowed
+from lithos.server.mcp.resource_pages import MOST_URIS, Changes, ChangesEnded, Follower, TooMuchFollowed
+from lithos.server.tools.offers import TAGS_URI, Address
 from tests.fakes import START
 
 NOTE = Address("note", "n")

@@ -36,8 +36,8 @@ from lithos.proposals.model import (
     TidyProposals,
 )
 from lithos.proposals.service import Proposals
-from lithos.services.state import Gauges, ServerState
-from lithos.tools.contract.arguments import UnknownTool
+from lithos.server.service_state import Gauges, ServerState
+from lithos.server.tools.arguments import UnknownTool
 from tests.servers import VAULT, Clock, Lithos, put_note, refusal, serving, take_up
 
 BOT = Principal("bound", "write", "bot")

@@ -12,7 +12,7 @@ import pytest
 from lithos.core.events import Event
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.rows.store import CoordinationStore
-from lithos.services.state import ServerState
+from lithos.server.service_state import ServerState
 from tests.servers import MISSING_ID, put_note, refusal, serving
 
 

@@ -15,7 +15,7 @@ from lithos.notes.files.files import NoteFiles
 from lithos.notes.format import document
 from lithos.notes.opening import style_of
 from lithos.notes.settings import IndexConfig
-from lithos.services.state import ServerState
+from lithos.server.service_state import ServerState
 from lithos.upkeep.checks import checks_care  # noqa: F401 - it registers checks
 from lithos.upkeep.checks.checks import Patient, run_check
 from lithos.upkeep.checks.validation import survey_notes, validate_notes

@@ -28,7 +28,7 @@ from lithos.notes.watching.settling import Taking
 from lithos.notes.watching.watcher import Watcher
 from lithos.notes.writing.actor_writer import Writer
 from lithos.search.indexing.indexer import FulltextIndexer
-from lithos.services.state import ServerState
+from lithos.server.service_state import ServerState
 from lithos.upkeep.maintenance.maintenance import GivenUp, accept_vanished
 from tests.actors.watched import UUID, note
 from tests.servers import Lithos, load_once, put_note, refusal, serving, until

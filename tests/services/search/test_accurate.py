@@ -21,7 +21,7 @@ from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.ranking.ranking import blend
 from lithos.search.settings import SearchConfig
-from lithos.services.state import Gauges, ServerState
+from lithos.server.service_state import Gauges, ServerState
 from tests.servers import Lithos, put_note, serving
 
 DIMS = 48

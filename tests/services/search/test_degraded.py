@@ -19,7 +19,7 @@ from lithos.search.index.embedder import EmbedderUnavailable, load_embedder
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer
-from lithos.services.state import ServerState
+from lithos.server.service_state import ServerState
 from tests.fakes import subscribed
 from tests.servers import Lithos, refusal, serving
 

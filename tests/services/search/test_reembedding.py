@@ -21,7 +21,7 @@ from lithos.search.indexing.ports import EmbeddedNotes, VectorPort
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.service.search import Search, SearchRequest
 from lithos.search.settings import SearchConfig
-from lithos.services.state import ServerState
+from lithos.server.service_state import ServerState
 from tests.fakes import make_entry, make_upsert
 from tests.servers import Lithos, put_note, refusal, serving
 

@@ -12,7 +12,6 @@ import pytest
 
 from lithos.app.options import parse_arguments
 from lithos.app.serving.here import Here
-from lithos.cli.session import Session
 from lithos.config.catalogue import Config
 from lithos.core.findings import CARE, checks_of
 from lithos.core.principals import COMMAND
@@ -20,6 +19,7 @@ from lithos.events.journal.coordinator import Coordinator
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.search.commands_queries import care
 from lithos.search.indexing.indexer import VectorIndexer
+from lithos.server.command.session import Session
 from lithos.upkeep.settings import CareConfig
 from tests.core.text.test_likeness import ON_PUMPS, PUMP
 from tests.servers import Clock, Lithos, put_note, serving

@@ -13,10 +13,10 @@ from attrs import frozen
 
 from lithos.app.options import parse_arguments
 from lithos.app.serving.here import Here
-from lithos.cli.session import Session
 from lithos.config.catalogue import Config
 from lithos.core.principals import COMMAND, PERSON_AGENT
 from lithos.search.commands_queries import worth
+from lithos.server.command.session import Session
 from lithos.upkeep.evaluation.model_worth import COUNTED
 from tests.servers import Clock, Lithos, serving
 

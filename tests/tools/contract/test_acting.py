@@ -13,10 +13,10 @@ from lithos.app.capabilities import all_tools
 from lithos.core.errors import Forbidden, InvalidInput
 from lithos.core.principals import ANYONE, OWNER, RIGHTS, Principal, Rights
 from lithos.events.journal.coordinator import Coordinator
-from lithos.services.state import Gauges
-from lithos.tools.contract.arguments import ArgumentFault
-from lithos.tools.contract.declaring import Tool
-from lithos.tools.contract.registry import admit, identities_of, right_of, spec_for
+from lithos.server.service_state import Gauges
+from lithos.server.tools.arguments import ArgumentFault
+from lithos.server.tools.declaring import Tool
+from lithos.server.tools.registry import admit, identities_of, right_of, spec_for
 from tests.servers import Lithos, serving
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in all_tools()}

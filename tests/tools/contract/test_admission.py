@@ -13,7 +13,7 @@ from trio.testing import assert_no_checkpoints, wait_all_tasks_blocked
 
 from lithos.app.capabilities import all_tools
 from lithos.search.service.search import Search
-from lithos.tools.contract.admission import LENT, SERVED, Admission
+from lithos.server.tools.admission import LENT, SERVED, Admission
 from tests.servers import serving
 
 #: Seconds of one search of a test, below what a slot is lent for.

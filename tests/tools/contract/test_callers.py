@@ -12,7 +12,7 @@ from lithos.app.capabilities import all_tools
 from lithos.core.principals import Principal
 from lithos.notes.model.scopes import Scope, WriteScopes
 from lithos.notes.writing.actor_writer import Writer
-from lithos.tools.contract.arguments import CALLERS, ArgumentFault
+from lithos.server.tools.arguments import CALLERS, ArgumentFault
 from tests.servers import Lithos, refusal, serving
 
 #: By tool: its filter by agent, other arguments, the key of its rows, and the key of their agent.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lithos.notes.tools_rows import compact_metadata
-from lithos.tools.contract.compacting import Sparing, compact, compact_refusal, drop_plain_totals
+from lithos.server.tools.compacting import Sparing, compact, compact_refusal, drop_plain_totals
 
 TIME = "2026-03-04T05:06:07.000008+00:00"
 STORED = {"f": False, "n": None, "t": "", "o": {}, "l": [], "x_at": TIME, "score": 0.123456789}

@@ -8,7 +8,7 @@ import pytest
 
 from lithos.app import capabilities
 from lithos.app.capabilities import CAPABILITIES, all_tools, own_tools
-from lithos.tools.contract import declaring
+from lithos.server.tools import declaring
 from tests.house import modules
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from lithos.app.capabilities import all_tools
-from lithos.tools.contract import fitting
-from lithos.tools.contract.fitting import MOST_BESIDE, UNPAGED, Paged, fit
+from lithos.server.tools import fitting
+from lithos.server.tools.fitting import MOST_BESIDE, UNPAGED, Paged, fit
 
 PAGED = {tool.name: tool.paged for tool in all_tools()}
 ROWS = Paged(rows=("rows",))

@@ -9,8 +9,8 @@ from typing import Any
 import attrs
 import pytest
 
-from lithos.tools.contract.arguments import ArgumentFault
-from lithos.tools.contract.declaring import OWN, Tool
+from lithos.server.tools.arguments import ArgumentFault
+from lithos.server.tools.declaring import OWN, Tool
 from tests.servers import Lithos, refusal, serving
 from tests.tools.task_calls import create
 

@@ -11,8 +11,8 @@ import pytest
 from lithos.app.capabilities import all_tools
 from lithos.events.journal.coordinator import Coordinator
 from lithos.notes.writing.actor_writer import Writer
-from lithos.tools.contract.arguments import ArgumentFault, ToolSpec
-from lithos.tools.contract.declaring import PROFILES
+from lithos.server.tools.arguments import ArgumentFault, ToolSpec
+from lithos.server.tools.declaring import PROFILES
 from tests.servers import Lithos, refusal, serving
 
 UNSTORABLE = {"a NUL": "a\0b", "a lone surrogate": "a\ud800b", "the other half": "\udc00"}

@@ -9,8 +9,8 @@ from lithos.core.errors import IndexFailed
 from lithos.events.journal.coordinator import Coordinator
 from lithos.search.indexing.indexer import Visibility
 from lithos.search.indexing.semantic import SemanticBackend
-from lithos.services.state import Gauges
-from lithos.tools.contract.arguments import ArgumentFault, UnknownTool
+from lithos.server.service_state import Gauges
+from lithos.server.tools.arguments import ArgumentFault, UnknownTool
 from tests.servers import Lithos
 
 Sample = tuple[str, frozenset[tuple[str, str]]]

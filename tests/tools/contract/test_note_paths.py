@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 from lithos.app.capabilities import all_tools
-from lithos.front.server.ports import compact_json
-from lithos.tools.contract.arguments import ArgumentFault, note_paths
+from lithos.server.http.ports import compact_json
+from lithos.server.tools.arguments import ArgumentFault, note_paths
 from tests.servers import Lithos, refusal, serving
 
 #: Calls that name one note, by what they need beside it.

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lithos.front.mcp.server import _wire_tool
-from lithos.front.server.ports import compact_json
-from lithos.tools.contract.arguments import ArgumentFault, ToolSpec, UnknownTool
+from lithos.server.http.ports import compact_json
+from lithos.server.mcp.server import _wire_tool
+from lithos.server.tools.arguments import ArgumentFault, ToolSpec, UnknownTool
 from tests.servers import Lithos, refusal, serving
 
 #: Every tool with its smallest profile (core, standard, full) and its hints, in the order of the spec.

@@ -13,8 +13,8 @@ from lithos.core.limits import DESCRIPTION, JSON_VALUES, METADATA_BYTES, NAME, O
 from lithos.events.journal.coordinator import Coordinator
 from lithos.memory.retrieve.feedback import Learning
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.tools.contract.arguments import ArgumentFault
-from lithos.tools.contract.bounds import Elsewhere, Json, Text, Texts, Values
+from lithos.server.tools.arguments import ArgumentFault
+from lithos.server.tools.bounds import Elsewhere, Json, Text, Texts, Values
 from tests.inventory import argument_classes
 from tests.servers import Lithos, serving
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.services.notes.resources import Library
+from lithos.server.mcp.resource_pages import Library
 from tests.servers import VAULT, Clock, Lithos, put_note, refusal, serving
 
 #: The writing rules of a vault that somebody else owns.

@@ -11,7 +11,7 @@ from lithos.core.history.differences import LONGEST_DIFF
 from lithos.history.rows.store import HistoryStore
 from lithos.history.service.history import NoteHistory
 from lithos.history.settings import HistoryConfig
-from lithos.tools.contract.arguments import ArgumentFault
+from lithos.server.tools.arguments import ArgumentFault
 from tests.servers import MISSING_ID, VAULT, Clock, Lithos, put_note, refusal, serving
 
 #: What may differ between a version and its restored state.

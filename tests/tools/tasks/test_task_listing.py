@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.tools.contract.arguments import ArgumentFault
+from lithos.server.tools.arguments import ArgumentFault
 from tests.servers import MISSING_ID, Lithos, refusal, serving
 
 #: Name: required parameters, optional ones; in the order of the spec. All else: contract/test_registry.py.

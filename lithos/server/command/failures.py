@@ -1,0 +1,65 @@
+"""Translation of exceptions into error messages of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from lithos.actors.kit import ActorGaveUp
+from lithos.core.errors import leaves_of
+from lithos.server.command.session import CommandFailed
+from lithos.server.http.sockets import CannotListen
+from lithos.server.mcp.client import OwnerRefuses, OwnerUnreachable
+from lithos.server.tools.arguments import ArgumentFault
+from lithos.stores.database import DatabaseLost
+from lithos.stores.lock import AlreadyOwned, NoLocks
+from lithos.stores.migrations import NewerLayout
+from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
+
+OWNED = 4
+
+#: What is said of what a command may fail with, and the exit code; the first that fits counts.
+_WORDS: Final[Mapping[type[Exception], tuple[str, int]]] = {
+    **dict.fromkeys((AlreadyOwned, OwnerRefuses), ("{}", OWNED)),
+    **dict.fromkeys((DatabaseLost, NoLocks), ("{}.", 1)),
+    **dict.fromkeys((CannotListen, OwnerUnreachable, ArgumentFault, NewerLayout), ("{}", 1)),
+    CorruptDatabase: (
+        "{}. It holds tasks, claims and the event journal, so nothing was started. "
+        "Restore it from a backup, or move the file away to begin without them.",
+        1,
+    ),
+    ActorGaveUp: ("A part of the server failed again and again: {}", 1),
+    DatabaseFailed: (
+        "A database in the data directory cannot be used: {}. Check that the directory is "
+        "writable and the disk has free space and inodes.",
+        1,
+    ),
+    OSError: (
+        "A file or folder cannot be used: {}. Check that it is readable, "
+        "that the data directory is writable and that the disk has free space and inodes.",
+        1,
+    ),
+}
+
+
+_KNOWN: Final[tuple[type[Exception], ...]] = (ExceptionGroup, CommandFailed, *_WORDS)
+
+
+@contextmanager
+def explained_failures() -> Iterator[None]:
+    """Turn what the block may fail with, alone or in groups, into `CommandFailed`; bugs pass through."""
+    try:
+        yield
+    except _KNOWN as failure:
+        explained = next(filter(None, map(_explain, leaves_of(failure))), None)
+        if explained is None:
+            raise
+        raise explained from None
+
+
+def _explain(failure: BaseException) -> Exception | None:
+    if isinstance(failure, CommandFailed | BrokenPipeError):
+        return failure
+    words = next((words for kind, words in _WORDS.items() if isinstance(failure, kind)), None)
+    return None if words is None else CommandFailed(words[0].format(failure), words[1])

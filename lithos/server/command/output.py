@@ -1,0 +1,94 @@
+"""Output of commands: a JSON document on stdout, or escaped text; startup messages of `serve`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from lithos.config.load import logs_json
+from lithos.server.command.declaring import Invocation
+from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.streams import make_printable
+from lithos.server.settings import ServerConfig
+from lithos.telemetry import ensure_logging, get_logger
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on one line of stdout, whatever its encoding is."""
+    is_narrow = "utf" not in (sys.stdout.encoding or "").lower()
+    json.dump(document, sys.stdout, ensure_ascii=is_narrow)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def print_line(text: str) -> None:
+    """One line; what a note contains can neither steer the terminal nor fail to be encoded."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(make_printable(text).encode(encoding, "backslashreplace").decode(encoding))
+
+
+def tell(asked: Session | Invocation, document: Any, lines: str | Iterable[str]) -> None:
+    """The answer of a command: the document with `--json`, else the lines."""
+    if asked.as_json:
+        print_json(document)
+        return
+    for line in (lines,) if isinstance(lines, str) else lines:
+        print_line(line)
+
+
+def warn(text: str) -> None:
+    """A line for a person on stderr, whatever the answer is."""
+    print(f"lithos: {text}", file=sys.stderr)
+
+
+def agrees(question: str) -> bool:
+    """Ask the person at the terminal; False where no terminal is attached."""
+    if not sys.stdin.isatty():
+        return False
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def list_pairs(title: str, pairs: Mapping[str, Any]) -> list[str]:
+    """A heading and aligned values."""
+    width = max(map(len, pairs), default=0) + 1
+    return [title, *(f"  {name + ':':<{width}} {value}" for name, value in pairs.items())]
+
+
+log = get_logger("lithos.serve")
+
+
+def report_failure(failure: CommandFailed, *, serves: bool) -> None:
+    """Why the command ends, on stderr: a line of the log where `serve` logs JSON, else words for a person."""
+    if serves and logs_json(os.environ):
+        ensure_logging(sys.stderr)
+        log.error("not serving", reason=str(failure), exit_code=failure.exit_code)
+    else:
+        warn(str(failure))
+
+
+def log_bugs() -> None:
+    """From now on what nobody expected ends the process with a line of the log, where that is JSON."""
+    if logs_json(os.environ):
+        sys.excepthook = lambda _, bug, __: log.error(
+            "the server failed", reason=repr(bug), exit_code=1, exc=bug
+        )
+
+
+def announce(session: Session, text: str, **fields: str) -> None:
+    """A line for the person who started the server; stdout belongs to the protocol on stdio."""
+    try:
+        if session.config.of(ServerConfig).transport == "stdio":
+            print(text, file=sys.stderr, flush=True)
+        elif session.as_json:
+            if fields:
+                print_json({"status": "serving", **fields})
+        else:
+            print(text, flush=True)
+    except OSError as failure:
+        # A closed terminal is no reason to stop serving; the buffered rest must not fail at the exit.
+        log.warning("nobody reads the output", reason=str(failure))
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

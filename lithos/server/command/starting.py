@@ -1,0 +1,48 @@
+"""How another program starts this one, with the configuration of a session."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from lithos.kernel.settings import StorageConfig
+from lithos.server.command.session import Session
+
+
+def find_program() -> tuple[str, ...]:
+    """How another program starts this one, wherever it is started from."""
+    beside = Path(sys.executable).with_name("lithos")
+    found = str(beside) if beside.exists() else shutil.which("lithos")
+    return (found,) if found else (sys.executable, "-m", "lithos")
+
+
+def find_options(session: Session) -> tuple[str, ...]:
+    """The global options that lead to this data directory from wherever the program is started.
+
+    Where vaults have names: those that lead to the ones that are meant.
+    """
+    if session.vaults:
+        return tuple(_names_of(session))
+    storage = session.config.of(StorageConfig)
+    options = ["--data-dir", str(storage.data_dir.absolute())]
+    if storage.vault is not None:
+        options += ["--vault", str(storage.vault)]
+    if session.invocation.config is not None:
+        options += ["--config", str(session.invocation.config.absolute())]
+    return tuple(options)
+
+
+def _names_of(session: Session) -> Iterator[str]:
+    named = session.named
+    if named.is_typed:
+        for vault in named.configured:
+            yield from ("--vault", f"{vault.name}={vault.root}")
+    # A file that was found by itself is given, since elsewhere there may be another one.
+    config = session.invocation.config or named.source
+    if config is not None:
+        yield from ("--config", str(config.absolute()))
+    if not named.is_typed:
+        for name in named.chosen:
+            yield from ("--vault", name)

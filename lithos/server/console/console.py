@@ -1,0 +1,375 @@
+"""The console: routes under `/console/`, admission by session, changes, rendering, error pages, headers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial, wraps
+from http import HTTPStatus
+from importlib import import_module
+from secrets import token_urlsafe
+from typing import Any, Final, TypeVar
+from urllib.parse import quote
+
+import attrs
+from quart import Blueprint, Response, g, redirect, request
+from quart_trio import QuartTrio
+from werkzeug.datastructures import MultiDict
+from werkzeug.routing import PathConverter
+
+from lithos.actors.blocking import Threads
+from lithos.actors.opening import Opening
+from lithos.core.errors import LithosError
+from lithos.core.limits import Newest
+from lithos.core.principals import ANYONE, RIGHTS, Principal, Rights
+from lithos.kernel.capability import Pages
+from lithos.kernel.parts import Parts
+from lithos.metrics import Metrics
+from lithos.server.console.formats import make_environment, readable, whole
+from lithos.server.console.frame import STATIC, add_headers, digest_of, sent_address, set_cookie, static_file
+from lithos.server.console.sessions import COOKIE, Session, Sessions
+from lithos.server.http.admissions import WrongTokens
+from lithos.server.http.ports import FrontSettings, SharedToolBox, ToolBox, VaultLink
+from lithos.server.settings import ServerConfig
+from lithos.server.tools.arguments import ArgumentFault
+from lithos.stores.sqlite import DatabaseFailed
+from lithos.telemetry import get_logger
+
+V = TypeVar("V")
+
+log = get_logger("lithos.console")
+
+#: Bytes of a page.
+LARGEST: Final = 200_000
+#: The pages of the console itself.
+LOGIN: Final = "lithos.access.pages_login"
+#: HTTP status of refusals by their code; others are 400.
+_STATUSES: Final[Mapping[str, int]] = {
+    "doc_not_found": 404, "note_not_found": 404, "task_not_found": 404, "version_not_found": 404,
+    "receipt_not_found": 404, "proposal_not_found": 404, "not_found": 404, "version_conflict": 409,
+    "proposal_closed": 409, "claim_failed": 409,
+    "forbidden": 403, "internal_error": 503, "search_backend_error": 503, "lcma_disabled": 409,
+    "history_disabled": 409,
+}  # fmt: skip
+
+Form = MultiDict[str, str]
+#: Answers a request with what Quart takes for a response.
+View = Callable[..., Awaitable[Any]]
+#: Carries a submitted form out; gives the location that shows the outcome.
+Change = Callable[..., Awaitable[str]]
+
+
+#: Adds values to a page of another capability: it is given what that page shows.
+Panel = Callable[[Any], Awaitable[Mapping[str, Any]]]
+
+
+class Refused(Exception):
+    """A page or a change that cannot be: `message` says what, why and what to do next."""
+
+    def __init__(self, message: str, status: int = 400, code: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.code = code
+
+
+class WholePath(PathConverter):
+    """The rest of an address, in which there may be line breaks."""
+
+    regex = r"[^/](?s:.*?)"
+
+
+class Console:
+    """Serves the pages. `parts` are the services; `sessions` are shared with the live feed,
+    and `pages` are those of all capabilities.
+
+    `own_agent` is the name of changes unless the person chooses another; `wrong_tokens` are counted by
+    address, at the login as in the header of a request.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        tools: SharedToolBox,
+        settings: FrontSettings,
+        sessions: Sessions,
+        wrong_tokens: WrongTokens,
+        pages: Pages,
+    ) -> None:
+        self.parts = parts
+        self._tools = tools
+        self.settings = settings
+        self.sessions = sessions
+        self.wrong_tokens = wrong_tokens
+        self.pages = pages
+        self.own_agent = parts.get(ServerConfig).console_agent
+        #: Told the reason of each refusal for want of a session or a right.
+        self.rejected = partial(parts.get(Metrics).count, "http_rejected")
+        #: Templates, their filters and globals.
+        self.environment = make_environment()
+        self._rendering = Threads()
+        self._static_key = digest_of(STATIC)
+        self._panels: dict[str, list[Panel]] = {}  # bounded: those that capabilities register
+        #: Endpoints that are reached without a session.
+        self._open = {"console.static_file"}  # bounded: those that capabilities register
+        #: Values for the template of every page.
+        self.shared: dict[str, Any] = {
+            "note_tabs": [(tab.label, tab.address) for tab in pages.tabs]
+        }  # bounded: those that capabilities register
+
+    # -- what pages use -------------------------------------------------------------------------
+
+    @property
+    def tools(self) -> ToolBox:
+        """The tools with the rights of the person who asks, as Lithos's own pages call them."""
+        return self._tools.acting_as(attrs.evolve(self.principal, is_own=True, is_person=True))
+
+    async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+        """The answer of a tool, as an agent gets it. Raises `Refused` for its refusals; None is left out."""
+        given = {name: value for name, value in arguments.items() if value is not None}
+        try:
+            answer = await self.tools.call(tool, given)
+        except ArgumentFault as fault:
+            raise Refused(str(fault)) from fault
+        if answer is None:
+            raise Refused("There is no such thing.", 404)
+        code = answer.get("code")
+        if isinstance(code, str) and "message" in answer:
+            raise Refused(str(answer["message"]), _STATUSES.get(code, 400), code)
+        return dict(answer)
+
+    async def show(self, template: str, status: int = 200, **context: Any) -> Response:
+        """A page, rendered in a worker thread."""
+        session: Session | None = g.get("session")
+        shared = self.shared | {
+            "now": self.parts.clock(),
+            "version": self.settings.version,
+            "static_key": self._static_key,
+            "navigation": self.pages.links,
+            "waiting": self.waiting(),
+            "path": request.path,
+            "args": request.args.to_dict(),
+            "agent": session.agent if session else self.own_agent,
+            "csrf": session.csrf if session else "",
+            "me": session.principal if session else None,
+            "vaults": self._vaults(session),
+            "lacks": {right: self.lacks(right) if session else "" for right in RIGHTS},
+            "once": token_urlsafe(12),
+            "has_login": session is not None and session.principal != ANYONE,
+            "is_early": session is not None and not self.parts.get(Opening).known.is_set(),
+            "notices": session.take_notices() if session and "partial" not in request.args else (),
+        }
+        page = self.environment.get_template(template)
+        text = await self._rendering.run(lambda: page.render(shared | context))
+        response = Response(text, status, content_type="text/html; charset=utf-8")
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
+    async def show_within(self, template: str, name: str, values: Iterable[int], **context: Any) -> Response:
+        """A page with the first of these values of `name` by which it is no larger than `LARGEST`."""
+        for value in values:
+            response = await self.show(template, **{name: value}, **context)
+            if (response.content_length or 0) <= LARGEST:
+                break
+        return response
+
+    def change(self, act: Change, needs: Rights = "write") -> View:
+        """A view for a POST: checks rights and the session's token, carries `act(form, **values)` out once.
+
+        What belongs to somebody `act` has to check by `demand_of`.
+        """
+
+        @wraps(act)
+        async def view(**values: Any) -> Any:
+            self.demand(needs)
+            form: Form = await request.form
+            session: Session = g.session
+            key = form.get("once", "")
+            if not session.owns(form.get("csrf", "")) or not key:
+                raise Refused(
+                    "Nothing was changed: this form is not from a page of your session. Load the page again, "
+                    "and submit its form.",
+                    403,
+                )
+            return redirect(await session.once(key, partial(act, form, **values)), 303)
+
+        return view
+
+    def asking(self, app: Blueprint, path: str, ask: View, act: Change, needs: Rights = "write") -> None:
+        """Add a form that asks before it changes something: `ask` shows it, `act` carries it out."""
+        app.get(path, endpoint=f"ask {path}")(self.only(needs, ask))
+        app.post(path, endpoint=f"do {path}")(self.change(act, needs))
+
+    def only(self, needs: Rights, view: View) -> View:
+        """A view for a GET whose page takes more than the right `read`."""
+
+        @wraps(view)
+        async def guarded(**values: Any) -> Any:
+            self.demand(needs)
+            return await view(**values)
+
+        return guarded
+
+    def _vaults(self, session: Session | None) -> Sequence[VaultLink]:
+        """The vaults to switch between; nothing where there is only one, as for a server of one."""
+        links = self.settings.vaults(session.principal) if session and self.settings.vaults else ()
+        return links if len(links) > 1 else ()
+
+    def lacks(self, needed: Rights) -> str:
+        """Why the person may not do what takes this right; empty where they may."""
+        mine = self.principal
+        if mine.may(needed):
+            return ""
+        return f"This needs the right {needed}; you have {mine.rights} (token {mine.name})."
+
+    def demand(self, needed: Rights) -> None:
+        """Raise `Refused` unless the person has this right."""
+        if reason := self.lacks(needed):
+            raise Refused(reason, 403, "forbidden")
+
+    def demand_of(self, owner: str | None) -> None:
+        """Raise `Refused` unless the person may change what belongs to this agent: `admin` for another's."""
+        self.demand("write")
+        if owner != self.agent and (reason := self.lacks("admin")):
+            whose = f"It belongs to {readable(owner, 60)}, and you are {readable(self.agent, 60)}."
+            raise Refused(f"{reason} {whose}", 403, "forbidden")
+
+    def sees_all_of(self, agent: str | None) -> bool:
+        """Whether the person may see what only the audit log tells of an agent: their own, or as `admin`."""
+        return agent == self.agent or self.principal.may("admin")
+
+    @property
+    def principal(self) -> Principal:
+        """Whose token the person logged in with."""
+        principal: Principal = g.session.principal
+        return principal
+
+    @property
+    def agent(self) -> str:
+        """The agent name of the person who asks."""
+        return str(g.session.agent)
+
+    def waiting(self) -> dict[str, int]:
+        """How much waits for the person, by the address of the page that lists it."""
+        found = ((each, self.parts.find(each.kind)) for each in self.pages.waiting)
+        return {each.address: each.count(part) for each, part in found if part is not None}
+
+    async def panels(self, page: str, shown: Any = None) -> dict[str, Any]:
+        """What other capabilities add to a page that shows this."""
+        added: dict[str, Any] = {}
+        for panel in self._panels.get(page, ()):
+            added |= await panel(shown)
+        return added
+
+    def tell(self, notice: str) -> None:
+        """Show a sentence on the next page of this session."""
+        g.session.tell(notice)
+
+    # -- what capabilities register ---------------------------------------------------------------
+
+    def add_panel(self, page: str, panel: Panel) -> None:
+        """Have a panel add values to a page of another capability."""
+        self._panels.setdefault(page, []).append(panel)
+
+    def open(self, *endpoints: str) -> None:
+        """Have pages reached without a session."""
+        self._open |= {f"console.{endpoint}" for endpoint in endpoints}
+
+    # -- serving --------------------------------------------------------------------------------
+
+    def add_routes(self, app: QuartTrio) -> None:
+        """Serve the pages, the static files and the errors."""
+        blueprint = Blueprint("console", "lithos.server.console", url_prefix="/console", static_folder=None)
+        blueprint.before_request(self._admit)
+        blueprint.after_request(self._add_headers)
+        for kind in (Refused, LithosError, DatabaseFailed):
+            blueprint.register_error_handler(kind, self._explain)
+        for module in (LOGIN, *self.pages.modules):
+            import_module(module).add_routes(self, blueprint)
+
+        blueprint.get("/static/<path:name>", endpoint="static_file")(static_file)
+
+        @blueprint.route("/<whole:rest>", methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
+        async def missing(rest: str) -> Response:
+            raise AssertionError("no page is admitted here")
+
+        app.url_map.converters["whole"] = WholePath
+        app.register_blueprint(blueprint)
+
+        @app.get("/")
+        @app.get("/console")
+        async def to_overview() -> Any:
+            return redirect("/console/", 302)
+
+    async def _admit(self) -> Any:
+        """Find or begin the session; without one, where a token is needed, show the login."""
+        session_id = request.cookies.get(COOKIE)
+        session = self.sessions.find(session_id)
+        if not _is_page():
+            g.session = session
+            raise Refused("There is no such page. Look for it by the navigation or the search.", 404)
+        if session is None and not self.sessions.needs_login:
+            session = self.begin_session()
+        g.session = session
+        if session is not None or request.endpoint in self._open:
+            return None
+        if request.method == "GET" and "partial" not in request.args:
+            return redirect(f"/console/login?next={quote(sent_address())}", 302)
+        why = self.sessions.why_ended(session_id) or "Your session has ended."
+        raise Refused(f"{why} Nothing was changed. Log in again.", 401)
+
+    def begin_session(self, agent: str | None = None, principal: Principal = ANYONE) -> Session:
+        """A new session of whoever asks; its cookie goes with the answer."""
+        session: Session = self.sessions.begin(agent, principal)
+        g.session = g.fresh_session = session
+        return session
+
+    async def _add_headers(self, response: Response) -> Response:
+        fresh: Session | None = g.get("fresh_session")
+        if fresh is not None:
+            set_cookie(response, fresh.id)
+        return add_headers(response)
+
+    async def _explain(self, failure: Exception) -> Response:
+        """The page of a refusal."""
+        if isinstance(failure, Refused):
+            status, message = failure.status, failure.message
+            if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+                self.rejected("unauthorized" if status == HTTPStatus.UNAUTHORIZED else "forbidden")
+        elif isinstance(failure, LithosError):
+            status, message = _STATUSES.get(failure.code, 400), failure.message
+        else:
+            log.warning("page not shown", path=request.path, reason=str(failure))
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+            message = (
+                f"A database does not answer: {failure}. The System page says more; try again in a moment."
+            )
+        return await self.show(
+            "error.html", status, message=message, http_status=status, title=HTTPStatus(status).phrase
+        )
+
+
+def keep(kept: Newest[str, V], value: V) -> str:
+    """Keep a value for the page that shows it; its key there."""
+    key = token_urlsafe(12)
+    kept[key] = value
+    return key
+
+
+def given(name: str, most: int = 1_000) -> str:
+    """A value of the query, without space around it and cut where it is too long; "" for none."""
+    return request.args.get(name, "").strip()[:most]
+
+
+def given_offset(total: int = 10_000_000) -> int:
+    """The row at which a page of a list begins, of `total` rows."""
+    return min(whole(request.args.get("offset")) or 0, max(total - 1, 0))
+
+
+def _is_page() -> bool:
+    """Whether there is a page at this address, in this spelling: an encoded slash is part of one value."""
+    rule, path = request.url_rule, sent_address().partition("?")[0]
+    if rule is None or rule.endpoint == "console.missing":
+        return False
+    if "<path:" in rule.rule:
+        return "%2F" not in path
+    return path.count("/") == rule.rule.count("/")

@@ -1,0 +1,299 @@
+"""How values look on pages: times, numbers, names, differences, charts; Jinja filters and environment."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any, Final
+
+from attrs import frozen
+from jinja2 import Environment, PackageLoader, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
+
+from lithos.core.times import parse_time
+from lithos.server.console.wording import FILTERS, OWN_AGENTS
+
+#: Groups of lines that are shown.
+MOST_GROUPS: Final = 1_000
+_KINDS: Final = {"+": "added", "-": "removed", "@": "place", "\\": "remark"}
+
+
+@frozen
+class Lines:
+    """Lines of one kind: `added`, `removed`, `same`, `place` (where in the file), `remark`."""
+
+    kind: str
+    text: str
+
+
+@frozen
+class Difference:
+    """A diff in groups of lines, with the numbers of lines added and removed."""
+
+    groups: Sequence[Lines]
+    added: int
+    removed: int
+    is_cut: bool
+
+
+def read_diff(text: str, *, is_cut: bool) -> Difference:
+    """Read a unified diff; `is_cut`: it was shortened already."""
+    lines = text.split("\n")
+    moved = 2 if text.startswith("rename from ") else 0
+    header = 2 if lines[moved : moved + 1] and lines[moved].startswith("--- ") else 0
+    body = lines[:moved] + lines[moved + header :]
+    if body and not body[-1]:
+        body.pop()
+    groups = [
+        Lines(kind, "\n".join(some))
+        for kind, some in groupby(body, lambda line: _KINDS.get(line[:1], "same"))
+    ]
+    return Difference(
+        groups[:MOST_GROUPS],
+        sum(line.startswith("+") for line in body),
+        sum(line.startswith("-") for line in body),
+        is_cut or len(groups) > MOST_GROUPS,
+    )
+
+
+#: The box that points lie in.
+WIDTH, HEIGHT = 240, 48
+#: Places of a small line at least: ten minutes of samples.
+SPARK_SLOTS: Final = 40
+#: A scale ends at one of these times a power of ten.
+_ROUND: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
+
+
+@frozen
+class Line:
+    """One line of a chart: pieces of points where there are gaps, and its last value."""
+
+    name: str
+    pieces: tuple[str, ...]
+    last: float | None
+
+
+@frozen
+class Chart:
+    """Lines over the same time and scale, from 0 to `top`; `unit` tells how numbers are shown."""
+
+    key: str
+    title: str
+    unit: str
+    top: float
+    lines: tuple[Line, ...]
+
+
+def make_chart(
+    key: str, title: str, unit: str, lines: Sequence[tuple[str, Sequence[float | None]]], slots: int
+) -> Chart:
+    """A chart whose newest value stands at the right edge of `slots` places."""
+    values = [value for _, series in lines for value in series if value is not None]
+    top = round_up(max(values, default=0.0))
+    made = tuple(
+        Line(name, _pieces(series, top, slots), series[-1] if series else None) for name, series in lines
+    )
+    return Chart(key, title, unit, top, made)
+
+
+def round_up(value: float) -> float:
+    """The next round number, for the top of a scale; 1 for nothing."""
+    if value <= 0:
+        return 1.0
+    power = 1.0
+    while power > value:
+        power /= 10
+    while power * 10 <= value:
+        power *= 10
+    return next(power * step for step in _ROUND if power * step >= value * (1 - 1e-9))
+
+
+def sparkline(series: Sequence[float]) -> str:
+    """The points of one small line over its own scale; empty without values."""
+    pieces = _pieces(series, max(series, default=0.0) or 1.0, max(len(series), SPARK_SLOTS))
+    return pieces[0] if pieces else ""
+
+
+def _pieces(series: Sequence[float | None], top: float, slots: int) -> tuple[str, ...]:
+    """Points of each run without gaps; a run of one value is drawn as a short dash."""
+    step, first = WIDTH / max(slots - 1, 1), slots - len(series)
+    pieces: list[str] = []
+    points: list[str] = []
+    for place, value in enumerate([*series, None]):
+        if value is None:
+            if len(points) == 1:
+                x, y = points[0].split(",")
+                points.append(f"{float(x) + step / 2:.1f},{y}")
+            if points:
+                pieces.append(" ".join(points))
+            points = []
+        else:
+            points.append(f"{(first + place) * step:.1f},{HEIGHT - 1 - value / top * (HEIGHT - 2):.1f}")
+    return tuple(pieces)
+
+
+#: Characters of a name or a title on a page; the whole one stands in its tooltip.
+LONGEST_LABEL: Final = 160
+LONGEST_TOOLTIP: Final = 1_000
+#: Control characters, and those that turn the direction of what follows: a name must not rearrange a page.
+_UNSEEN: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+#: The same in a text of several lines.
+_UNSEEN_IN_LINES: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+_STEPS: Final = ((60, "s"), (60, "min"), (24, "h"), (30, "d"), (12, "mo"))
+_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """A time as seen from now: `just now`, `5 min ago`, `in 2 h`."""
+    seconds = (now - moment).total_seconds()
+    value, unit = abs(seconds), "s"
+    if value < 5:
+        return "just now"
+    for size, name in _STEPS:
+        unit = name
+        if value < size:
+            break
+        value /= size
+    else:
+        unit = "y"
+    shown = f"{int(value)} {unit}"
+    return f"{shown} ago" if seconds > 0 else f"in {shown}"
+
+
+def readable(text: object, most: int = LONGEST_LABEL) -> str:
+    """A text for one line: without control and direction characters, at most so many characters."""
+    plain = _UNSEEN.sub(" ", str(text)[: most * 4]).strip()
+    return plain if len(plain) <= most else f"{plain[: most - 1]}…"
+
+
+def visible(text: object) -> str:
+    """A text of several lines with its control and direction characters shown as U+FFFD."""
+    return _UNSEEN_IN_LINES.sub("\N{REPLACEMENT CHARACTER}", str(text))
+
+
+def label(text: object, most: int = LONGEST_LABEL) -> Markup:
+    """A name or a title as its own direction, cut where it is long, with the whole one as tooltip."""
+    shown = readable(text, most)
+    whole = readable(text, LONGEST_TOOLTIP)
+    if shown == whole:
+        return Markup("<bdi>{}</bdi>").format(shown)
+    return Markup('<bdi title="{}">{}</bdi>').format(whole, shown)
+
+
+def commands(text: object, most: int = 800) -> Markup:
+    """A sentence in which what stands in back-ticks is shown as code."""
+    pieces = readable(text, most).split("`")
+    if not len(pieces) % 2:  # one is not closed
+        return Markup("{}").format("`".join(pieces))
+    code, plain = Markup("<code>{}</code>"), Markup("{}")
+    return Markup("").join((code if place % 2 else plain).format(piece) for place, piece in enumerate(pieces))
+
+
+@pass_context
+def when(context: Context, value: datetime | str | None, missing: str = "never") -> Markup:
+    """A `<time>` element: relative, with the exact time in UTC as tooltip."""
+    if value is None or value == "":
+        return Markup("<span class=muted>{}</span>").format(missing)
+    moment = parse_time(value) if isinstance(value, str) else value
+    exact = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    shown = ago(moment, context["now"])
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(moment.isoformat(), exact, shown)
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    """Whole numbers with thousands separated, others with so many digits."""
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
+
+
+def size(count: float) -> str:
+    """Bytes in a readable unit."""
+    value = float(count)
+    for unit in _UNITS:
+        if value < 1000 or unit == _UNITS[-1]:
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+        value /= 1000
+    raise AssertionError("there is always a last unit")
+
+
+def short_id(value: str) -> Markup:
+    """The beginning of an id, with the whole one as tooltip."""
+    return Markup('<code class=id title="{}">{}</code>').format(readable(value), readable(value)[:8])
+
+
+def as_json(value: Mapping[str, Any], most: int) -> str:
+    """Metadata as JSON in lines, control and direction characters escaped, cut at `most`; "" for none."""
+    text = json.dumps(dict(value), ensure_ascii=False, indent=1)[:most] if value else ""
+    return "\n".join(_UNSEEN.sub(_escape, line) for line in text.split("\n"))
+
+
+def _escape(character: re.Match[str]) -> str:
+    return f"\\u{ord(character[0]):04x}"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """`1 note`, `2 notes`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def whole(text: str | None, digits: int = 9) -> int | None:
+    """A whole number of an address or a form; None for anything else, or more digits."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= digits else None
+
+
+def told(value: object) -> Any:
+    """What a payload tells as JSON text; None where that is none."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+
+
+def told_ids(value: object) -> list[str] | None:
+    """The ids of a list that a payload tells; None where it tells no list."""
+    found = told(value)
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list | tuple) else None
+
+
+def folders_of(path: str) -> list[tuple[str, str]]:
+    """The folders down to a path, the last of them too, each by its name and its path."""
+    parts = path.split("/")[:20]
+    return [(part, "/".join(parts[: place + 1]) + "/") for place, part in enumerate(parts) if part]
+
+
+def query_with(args: Mapping[str, Any], **changed: Any) -> str:
+    """A query string with some values changed; None takes one out."""
+    from urllib.parse import urlencode  # noqa: PLC0415 - a name that templates do not see
+
+    merged = {**args, **changed}
+    kept = {key: value for key, value in merged.items() if value not in (None, "", False)}
+    return f"?{urlencode(kept, doseq=True)}" if kept else "?"
+
+
+@functools.cache
+def make_environment() -> Environment:
+    """The Jinja environment, one of a process: templates of the package, compiled once; all is escaped."""
+    environment = Environment(
+        loader=PackageLoader("lithos.server.console", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters.update(
+        label=label, readable=readable, visible=visible, when=when, number=number, size=size,
+        short_id=short_id, commands=commands,
+    )  # fmt: skip
+    environment.filters.update(FILTERS)
+    environment.globals.update(own_agents=OWN_AGENTS, plural=plural, query_with=query_with, ago=ago)
+    return environment

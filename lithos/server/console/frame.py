@@ -1,0 +1,72 @@
+"""What all pages have, of a vault's console and of the one before several: headers, static files, cookies."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+from quart import Response, request, send_from_directory
+
+from lithos.server.console.sessions import COOKIE, LIFE
+
+STATIC: Final = Path(__file__).parent / "static"
+#: Seconds for which a browser keeps the stylesheet and the script; their addresses change with their bytes.
+STATIC_AGE: Final = 86_400
+#: The address of a console: its cookies are sent below it alone.
+PLACE: Final = "/console"
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+async def static_file(name: str) -> Response:
+    """The stylesheet, the script or the icon."""
+    return await send_from_directory(STATIC, name, cache_timeout=STATIC_AGE)
+
+
+def add_headers(response: Response) -> Response:
+    """The response with the headers of every page, where it has none of its own."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+def set_cookie(response: Response, session_id: str, place: str = PLACE) -> None:
+    """Have the browser keep a session for the console at `place`."""
+    response.set_cookie(
+        COOKIE,
+        session_id,
+        max_age=LIFE // timedelta(seconds=1),
+        path=place,
+        httponly=True,
+        secure=_is_encrypted(),
+        samesite="Strict",
+    )
+
+
+def sent_address() -> str:
+    """The address of a request as it was sent."""
+    scope: Any = request.scope
+    query = scope["query_string"].decode("latin-1")
+    return str(scope["raw_path"].decode("ascii")) + (f"?{query}" if query else "")
+
+
+def digest_of(folder: Path) -> str:
+    """A short hash of the static files, so that a browser asks anew when they change."""
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    return blake2b(b"".join(path.read_bytes() for path in files), digest_size=6).hexdigest()
+
+
+def _is_encrypted() -> bool:
+    """Whether the browser reached this server by TLS, itself or by a proxy."""
+    forwarded = request.headers.get("X-Forwarded-Proto", "").partition(",")[0].strip().lower()
+    return request.scheme == "https" or forwarded == "https"

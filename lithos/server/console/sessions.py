@@ -1,0 +1,226 @@
+"""Sessions of the console: who is there, under which agent name, and which submissions were carried out.
+
+They live in memory: after a restart one logs in anew. While no token is defined every browser gets a session
+by itself, which only names the agent and protects against forged submissions. A session remembers the
+principal of its token and never the token; it ends when that token does. `/console/events` (`ConsoleFeed`)
+is the event stream for pages, which carry a cookie and no bearer token.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+from http.cookies import CookieError, SimpleCookie
+from typing import Final
+
+import trio
+from attrs import define, field, frozen
+
+from lithos.core.limits import Newest
+from lithos.core.principals import ANYONE, Principal
+from lithos.server.http.ports import AsgiApp, Message, Receive, Scope, Send, answer, ignore_rejection
+from lithos.server.tools.admitting import Keyring
+
+PATH: Final = "/console/events"
+#: Seconds between two sends to one page, which hears of the first event at once, and events that may wait.
+PAUSE, CAPACITY = 1.0, 2_000
+#: Seconds between two looks at whether the session of an open stream goes on.
+LOOK: Final = 0.5
+
+
+@frozen(eq=False)
+class ConsoleFeed:
+    """An ASGI application: the event stream for whoever has a session; it ends with the session.
+
+    `rejected` is told `unauthorized` for whoever has no session and needs one.
+    """
+
+    _stream: AsgiApp
+    _sessions: Sessions
+    _rejected: Callable[[str], None] = ignore_rejection
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one subscriber; 401 without a session where one is needed."""
+        session = self._sessions.find(_cookie_of(scope))
+        if session is None and self._sessions.needs_login:
+            self._rejected("unauthorized")
+            await answer(scope, receive, send, 401, {"error": "unauthorized"})
+            return
+
+        def holds() -> bool:  # also for whoever has not loaded a page yet
+            return not self._sessions.needs_login if session is None else self._sessions.holds(session)
+
+        await self._stream(scope, self._receiving_while(holds, receive), send)
+
+    def _receiving_while(self, holds: Callable[[], bool], receive: Receive) -> Receive:
+        """A `receive` that tells the stream of a disconnect once `holds` is false."""
+
+        async def receiving() -> Message:
+            while holds():
+                with trio.move_on_after(LOOK):
+                    return await receive()
+            return {"type": "http.disconnect"}
+
+        return receiving
+
+
+def _cookie_of(scope: Scope) -> str | None:
+    """The id of the session in the cookies of a request."""
+    for name, value in scope["headers"]:
+        if name == b"cookie":
+            try:
+                cookies = SimpleCookie(value.decode("latin-1"))
+            except CookieError:
+                return None
+            if COOKIE in cookies:
+                return cookies[COOKIE].value
+    return None
+
+
+COOKIE: Final = "lithos_session"
+#: How long a session lasts.
+LIFE: Final = timedelta(hours=12)
+#: Sessions kept; the one unused for longest goes first.
+MOST_SESSIONS: Final = 1_000
+#: Submissions of one session that are remembered, so that a repeated one is not carried out again.
+MOST_SUBMISSIONS: Final = 100
+#: Sentences that wait for the next page.
+MOST_NOTICES: Final = 5
+#: Characters of an agent name.
+LONGEST_NAME: Final = 200
+
+
+@define(eq=False)
+class Submission:
+    """One submitted form: `location` is where its outcome is shown, once it is `done`."""
+
+    done: trio.Event = field(factory=trio.Event)
+    location: str | None = None
+
+
+@define(eq=False)
+class Session:
+    """One browser. `csrf` is in each of its forms, and proves that a submission comes from its pages.
+
+    `agent` is the name of its changes; that of a principal which is bound to an agent stays. The principal
+    `ANYONE` has not logged in: no token was defined.
+    """
+
+    id: str = field(repr=False)
+    agent: str
+    expires_at: datetime
+    principal: Principal = ANYONE
+    csrf: str = field(factory=lambda: secrets.token_urlsafe(24), repr=False)
+    submissions: Newest[str, Submission] = field(factory=lambda: Newest(MOST_SUBMISSIONS), repr=False)
+    #: Sentences for the next page that is shown.
+    _notices: list[str] = field(factory=list, repr=False)
+
+    def tell(self, notice: str) -> None:
+        """Have a sentence shown on the next page."""
+        self._notices = [*self._notices, notice][-MOST_NOTICES:]
+
+    def take_notices(self) -> list[str]:
+        """The sentences to show, once."""
+        taken, self._notices = self._notices, []
+        return taken
+
+    def owns(self, csrf: str) -> bool:
+        """Whether a form is one of this session's; compared in constant time."""
+        return hmac.compare_digest(csrf.encode(), self.csrf.encode())
+
+    async def once(self, key: str, act: Callable[[], Awaitable[str]]) -> str:
+        """Carry a submission out, or wait for the one that does; the location of its outcome.
+
+        `key` was made for the form. What raises may be submitted again: of several that waited for it, one
+        is carried out and the others wait for that. `act` has its own deadlines, so that waiting ends.
+        """
+        while (known := self.submissions.get(key)) is not None:
+            await known.done.wait()
+            if known.location is not None:
+                return known.location
+        submission = self.submissions[key] = Submission()
+        try:
+            submission.location = await act()
+        finally:
+            if submission.location is None:
+                self.submissions.pop(key, None)
+            submission.done.set()
+        return submission.location
+
+
+@define(eq=False)
+class Sessions:
+    """All sessions by id; `agent` is the name of those who choose none, and are bound to none."""
+
+    _clock: Callable[[], datetime]
+    _agent: str
+    keyring: Keyring
+    _by_id: Newest[str, Session] = field(factory=lambda: Newest(MOST_SESSIONS))
+    #: Why sessions ended, by their ids, for browsers that come back with one.
+    _ended: Newest[str, str] = field(factory=lambda: Newest(MOST_SESSIONS))
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    @property
+    def needs_login(self) -> bool:
+        """Whether a session takes a token now: one may be defined while the server runs."""
+        return not self.keyring.is_open
+
+    def find(self, session_id: str | None) -> Session | None:
+        """The session with this id, unless it has ended."""
+        session = self._by_id.get(session_id or "")
+        if session is None or not self.holds(session):
+            return None
+        self._by_id.move_to_end(session.id)
+        return session
+
+    def holds(self, session: Session) -> bool:
+        """Whether a session goes on; it ends after its life, and with its token."""
+        if self._by_id.get(session.id) is not session:
+            return False
+        if reason := self._end_of(session):
+            self.end(session, reason)
+            return False
+        return True
+
+    def knows(self, scope: Scope) -> bool:
+        """Whether a request carries the cookie of a session that goes on."""
+        return self.find(_cookie_of(scope)) is not None
+
+    def why_ended(self, session_id: str | None) -> str:
+        """Why the session with this id ended, as a sentence; empty where it is not known or did not."""
+        return self._ended.get(session_id or "", "")
+
+    def begin(self, agent: str | None = None, principal: Principal = ANYONE) -> Session:
+        """A new session, under the agent that the principal is bound to, if any."""
+        session = Session(
+            secrets.token_urlsafe(32),
+            principal.agent or agent or self._agent,
+            self._clock() + LIFE,
+            principal,
+        )
+        self._by_id[session.id] = session
+        return session
+
+    def end(self, session: Session, reason: str = "") -> None:
+        """Forget a session; `reason` is what its browser is told at the login."""
+        self._by_id.pop(session.id, None)
+        if reason:
+            self._ended[session.id] = reason
+
+    def _end_of(self, session: Session) -> str:
+        """Why a session has to end now; empty where it has not."""
+        # One that ends much later than a new one would was begun before the clock was put back.
+        if not timedelta(0) < session.expires_at - self._clock() < LIFE + timedelta(minutes=1):
+            return f"Your session has ended: it lasts {LIFE // timedelta(hours=1)} hours."
+        if self.keyring.is_valid(session.principal):
+            return ""
+        if session.principal == ANYONE:
+            return "Your session has ended: this server asks for a token now."
+        return (
+            f"Your session has ended: the token {session.principal.name} was revoked, has expired, or has "
+            "other rights now."
+        )

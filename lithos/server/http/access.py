@@ -1,0 +1,424 @@
+"""Access control by address, Host, Origin and bearer token, decided in that order from the head alone.
+
+The checks answer DNS rebinding (a foreign page reaching a local port under its own name carries its
+own Host), foreign pages (Origin) and foreign programs (Token). Nothing here does I/O.
+
+An address has one spelling, byte for byte as it stands in the request: with a second slash, a letter encoded,
+a dot segment, another case or a slash at the end it is none, and nobody is asked for a token (404). So what
+is admitted and what serves cannot read one request in two ways. What is not listed here is not served.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import parse_qsl, unquote
+
+from attrs import Factory, field, frozen
+
+from lithos.core.limits import JSON_VALUES
+from lithos.core.principals import ANYONE, REMOTE_RIGHTS, Principal, Rights
+from lithos.server.http.limits import FORM_BYTES, FORM_FIELDS, IMPORT_VALUES, OAUTH_BYTES
+from lithos.server.http.ports import Header
+from lithos.server.tools.admitting import Keyring, OneToken
+
+#: A segment of a page's address: encoded is what may not stand as it is, in capitals, and no letter or digit.
+_ENCODED: Final = r"%(?!2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])[0-9A-F]{2}"
+_SEGMENT: Final = rf"/(?!\.\.?(?:/|\Z))(?:[^/\\%]++|{_ENCODED})++"
+_PAGE: Final = re.compile(rf"/console(?:{_SEGMENT})++")
+
+
+@frozen
+class Address:
+    """What is asked of a request for one address.
+
+    `needs` is the right, None where no token is needed. The console asks for its token itself, by its pages.
+    """
+
+    needs: Rights | None = "read"
+    is_console: bool = False
+    #: Browsers give their token in the query, as they can set no header.
+    takes_query_token: bool = False
+    #: Bytes of a body; None for those of every body.
+    most_bytes: int | None = None
+    #: Values of JSON, of the console's forms fields, that a body may hold.
+    most_values: int = JSON_VALUES
+    #: What clients elsewhere ask before they have a token, from pages of any origin.
+    is_oauth: bool = False
+
+
+_ADMIN: Final = Address("admin")
+_STREAM: Final = Address(takes_query_token=True)
+_CONSOLE: Final = Address(None, is_console=True, most_bytes=FORM_BYTES, most_values=FORM_FIELDS)
+#: MCP answers every token with the tools that it may call; the console's pages ask for more themselves.
+ADDRESSES: Final[Mapping[str, Address]] = MappingProxyType(
+    {
+        "/health": Address(None),
+        "/mcp": Address(),
+        "/mcp/": Address(),
+        "/sse": Address(),
+        "/messages": Address(),
+        "/messages/": Address(),
+        "/events": _STREAM,
+        "/events/ws": _STREAM,
+        "/metrics": Address("metrics"),
+        "/audit": _ADMIN,
+        "/reconcile": _ADMIN,
+        "/import": Address("admin", most_values=IMPORT_VALUES),
+        "/": _CONSOLE,
+        "/console": _CONSOLE,
+        "/console/": _CONSOLE,
+    }
+)
+
+
+_OAUTH: Final = Address(None, most_bytes=OAUTH_BYTES, most_values=OAUTH_BYTES, is_oauth=True)
+RESOURCE: Final = "/.well-known/oauth-protected-resource"
+ISSUER: Final = "/.well-known/oauth-authorization-server"
+#: With `server.public_url` alone: of the server as a resource, and as its own authorization server.
+RESOURCE_ADDRESSES: Final = (RESOURCE, f"{RESOURCE}/mcp", f"{RESOURCE}/sse")
+OAUTH_ADDRESSES: Final = (ISSUER, "/oauth/authorize", "/oauth/token", "/oauth/register", "/oauth/revoke")
+
+
+def find_address(path: str, *, console: bool, oauth: Collection[str] = ()) -> Address | None:
+    """The address that a path is, as it was sent; None for what is no address, or no spelling of one.
+
+    Which pages there are below `/console/` the console knows; without it there is none. `oauth` are those of
+    OAuth that there are.
+    """
+    found = ADDRESSES.get(path)
+    if found is None and path in oauth:
+        return _OAUTH
+    if found is None and console and _PAGE.fullmatch(path) and _is_utf8(path):
+        return _CONSOLE
+    return found if found is None or console or not found.is_console else None
+
+
+def _is_utf8(path: str) -> bool:
+    """Whether what is encoded is text; else different bytes would read as the same."""
+    try:
+        unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+#: Names of hosts of which it is known what they are: clients call this server by few.
+MOST_NAMES: Final = 64
+_WILDCARDS = frozenset({"", "*", "0.0.0.0", "::"})  # noqa: S104 - named to be recognised, not bound
+_LABEL = "[a-z0-9_-]{1,63}"  # a name with an empty or a longer one is none, and nothing can be made of it
+_AUTHORITY = re.compile(
+    rf"(?P<name>\[[0-9a-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::(?P<port>[0-9]{{0,5}}))?", re.IGNORECASE
+)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@frozen
+class AccessPolicy:
+    """The settings of access control; `bound_host` is the configured listening address."""
+
+    bound_host: str
+    auth_token: str | None = field(default=None, repr=False)
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    #: The console is served: it asks for the token itself, at its login.
+    console: bool = False
+    #: The tokens that are valid; `auth_token` alone, where nothing is given.
+    keyring: Keyring = Factory(lambda self: OneToken(self.auth_token), takes_self=True)
+    #: Nobody gets in without a token, though none is defined: a port for commands of the same user.
+    private: bool = False
+    #: `server.public_url`, and the addresses of OAuth that are served.
+    public_url: str | None = None
+    oauth: frozenset[str] = frozenset()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody gets in."""
+        return self.keyring.is_open and not self.private
+
+
+@frozen
+class RequestHead:
+    """The parts of a request head that decide, as they were sent. One entry per header line."""
+
+    path: str
+    method: str = "GET"
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    authorizations: tuple[str, ...] = field(default=(), repr=False)
+    query: bytes = field(default=b"", repr=False)
+    asks_method: str | None = None
+    asks_headers: str | None = None
+    asks_private_network: bool = False
+    fetch_site: str | None = None
+
+
+@frozen
+class Passage:
+    """Admitted to an address; `headers` (CORS) belong on the response.
+
+    `principal` is None for whoever needs no token for this path, and gave none that is valid.
+    """
+
+    address: Address
+    headers: tuple[Header, ...] = ()
+    principal: Principal | None = None
+
+
+@frozen
+class Refusal:
+    """Rejected with this status; `reason` is the metrics label, `body` None means empty."""
+
+    status: int
+    reason: str
+    body: dict[str, str] | None = None
+    headers: tuple[Header, ...] = ()
+    #: A token was given, which is wrong.
+    guessed: bool = False
+
+
+@frozen
+class _Authority:
+    name: str
+    port: int | None
+
+
+def decide(policy: AccessPolicy, head: RequestHead) -> Passage | Refusal:
+    """Admit or refuse one request; `/health` skips Host, Origin and Token, the console the token."""
+    address = find_address(head.path, console=policy.console, oauth=policy.oauth)
+    if address is None:
+        return Refusal(404, "not_found", {"error": "not_found"})
+    console = address.is_console
+    open_to_all = address.needs is None and not console and not address.is_oauth
+    if not open_to_all and not host_admitted(policy, head.hosts):
+        return _forbidden_host(head)
+    origin_known = address.is_oauth or all(origin_admitted(policy, origin) for origin in head.origins)
+    own_page = console and is_own_page(head, policy.public_url)
+    if not open_to_all and not origin_known and not own_page:
+        return _forbidden_origin(head)
+    cors = _cors_headers(head) if head.origins and origin_known else ()
+    if cors and head.method == "OPTIONS" and head.asks_method is not None:
+        return Refusal(204, "preflight", None, cors + _preflight_headers(head))
+    given = presented_tokens(head, in_query=address.takes_query_token)
+    principal = _principal_of(policy, given)
+    if address.needs is None:
+        return Passage(address, cors, principal)
+    if principal is None:
+        lines = (*cors, (b"www-authenticate", _challenge(policy, head.path, is_wrong=any(given))))
+        return Refusal(401, "unauthorized", {"error": "unauthorized"}, lines, guessed=any(given))
+    if not principal.may(address.needs):
+        if policy.public_url is not None:
+            lacking = f'Bearer error="insufficient_scope", scope="{address.needs}"'
+            cors = (*cors, (b"www-authenticate", lacking.encode()))
+        return _forbidden(principal, address.needs, head.path, cors)
+    return Passage(address, cors, principal)
+
+
+def _challenge(policy: AccessPolicy, path: str, *, is_wrong: bool) -> bytes:
+    """What is asked of who gave no valid token: with a public address, where to get one (RFC 9728 §5.1)."""
+    if policy.public_url is None:
+        return b"Bearer"
+    metadata = f"{RESOURCE}{path}"
+    if metadata not in RESOURCE_ADDRESSES:
+        metadata = RESOURCE
+    error = 'error="invalid_token", ' if is_wrong else ""
+    scope = " ".join(REMOTE_RIGHTS)
+    return f'Bearer {error}resource_metadata="{policy.public_url}{metadata}", scope="{scope}"'.encode()
+
+
+def is_own_page(head: RequestHead, public_url: str | None = None) -> bool:
+    """Whether a request comes from a page of the console, of an admitted Host. No CORS is given for it.
+
+    A page of `server.public_url` is one, whatever Host a proxy in front of it asks for.
+
+    A form of a page that sends no referrer has the origin `null`, as a page of nobody has. The browser's
+    `Sec-Fetch-Site` tells them apart where it is sent (TLS, this machine); else the form's token does.
+    """
+    for origin in head.origins:
+        if origin.strip() == "null":
+            if head.fetch_site not in (None, "same-origin"):
+                return False
+        elif origin != public_url and not is_same_origin(origin, head.hosts):
+            return False
+    return True
+
+
+def is_same_origin(origin: str, hosts: Iterable[str]) -> bool:
+    """Whether an origin names the host that is asked."""
+    scheme, separator, rest = origin.strip().partition("://")
+    given = tuple(hosts)
+    if not separator or scheme not in _DEFAULT_PORTS or len(given) != 1:
+        return False
+    page, asked = _parse_authority(rest), _parse_authority(given[0])
+    if page is None or asked is None or page.name != asked.name:
+        return False
+    usual = _DEFAULT_PORTS[scheme]
+    return (page.port or usual) == (asked.port or usual)
+
+
+def host_admitted(policy: AccessPolicy, hosts: Iterable[str]) -> bool:
+    """Whether exactly one well-formed Host names loopback, the bound address or an allowed host."""
+    if "*" in policy.allowed_hosts:
+        return True
+    given = tuple(hosts)
+    asked = _parse_authority(given[0]) if len(given) == 1 else None
+    if asked is None:
+        return False
+    if _is_loopback(asked.name) or asked.name == _bound_name(policy.bound_host):
+        return True
+    entries = policy.allowed_hosts
+    if policy.public_url is not None:
+        entries = (*entries, policy.public_url.partition("://")[2].partition(":")[0])
+    allowed = (_parse_authority(entry) or _parse_authority(f"[{entry}]") for entry in entries)
+    return any(a is not None and a.name == asked.name and a.port in {None, asked.port} for a in allowed)
+
+
+def is_host(text: str) -> bool:
+    """Whether a Host header is a name or an address, with or without a port."""
+    return _parse_authority(text) is not None
+
+
+def origin_admitted(policy: AccessPolicy, origin: str) -> bool:
+    """Whether requests of this origin are allowed: loopback pages and `server.allowed_origins`."""
+    if "*" in policy.allowed_origins:
+        return True
+    asked = _normal_origin(origin)
+    if asked in {_normal_origin(entry) for entry in policy.allowed_origins}:
+        return True
+    scheme, separator, rest = asked.partition("://")
+    authority = _parse_authority(rest) if separator and scheme in _DEFAULT_PORTS else None
+    return authority is not None and _is_loopback(authority.name)
+
+
+def _principal_of(policy: AccessPolicy, given: Iterable[bytes]) -> Principal | None:
+    """Whose token the request carries, or anyone where none is needed; a valid token goes first."""
+    found = [policy.keyring.find(token) for token in given]
+    return next((each for each in found if each is not None), ANYONE if policy.is_open else None)
+
+
+def open_bind_warning(policy: AccessPolicy) -> str | None:
+    """Return the warning for a server that strangers can reach without a token, else None."""
+    reached = policy.bound_host.strip("[]").lower()
+    if not policy.is_open or _is_loopback(_normal_name(reached)):
+        return None
+    return (
+        f"Lithos listens on {policy.bound_host or 'every address'} without a token: everyone who can reach "
+        "this port can read and change all notes. Set server.auth_token (LITHOS_AUTH_TOKEN), create tokens "
+        "(lithos token create), or listen on 127.0.0.1."
+    )
+
+
+def without_query_token(query: bytes) -> bytes:
+    """Return the query string without `access_token`, so that nothing behind the gate can log it."""
+    if b"access_token" not in query and b"%" not in query:
+        return query
+    kept = [part for part in query.split(b"&") if not _is_token_parameter(part)]
+    return b"&".join(kept)
+
+
+def _is_token_parameter(part: bytes) -> bool:
+    return any(
+        name == "access_token" for name, _ in parse_qsl(part.decode("latin-1"), keep_blank_values=True)
+    )
+
+
+def presented_tokens(head: RequestHead, *, in_query: bool) -> list[bytes]:
+    """The tokens of a request; in its query where browsers may give one there."""
+    given: list[bytes] = []
+    if len(head.authorizations) == 1:
+        scheme, _, token = head.authorizations[0].strip().partition(" ")
+        if scheme.lower() == "bearer":
+            given.append(token.strip().encode("latin-1", "replace"))
+    if in_query:
+        pairs = parse_qsl(head.query.decode("latin-1"))
+        given += [value.encode() for name, value in pairs if name == "access_token"]
+    return given
+
+
+def _parse_authority(text: str) -> _Authority | None:
+    """Read `name`, `name:port` or `[v6]:port`; None for everything else, user information included."""
+    found = _AUTHORITY.fullmatch(text.strip())
+    if found is None:
+        return None
+    name = _normal_name(found["name"].strip("[]"))
+    if found["name"].startswith("[") and ":" not in name:
+        return None
+    return _Authority(name, int(found["port"]) if found["port"] else None)
+
+
+@lru_cache(MOST_NAMES)
+def _normal_name(name: str) -> str:
+    try:
+        return ipaddress.ip_address(name).compressed
+    except ValueError:
+        return name.lower().removesuffix(".")
+
+
+def _bound_name(bound_host: str) -> str | None:
+    name = _normal_name(bound_host.strip("[]"))
+    return None if name in _WILDCARDS else name
+
+
+@lru_cache(MOST_NAMES)
+def _is_loopback(name: str) -> bool:
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
+    return address.is_loopback and getattr(address, "ipv4_mapped", None) is None
+
+
+def _normal_origin(origin: str) -> str:
+    scheme, separator, rest = origin.strip().removesuffix("/").partition("://")
+    port = f":{_DEFAULT_PORTS.get(scheme.lower(), '')}"
+    return f"{scheme}{separator}{rest.removesuffix(port) if len(port) > 1 else rest}".lower()
+
+
+def _cors_headers(head: RequestHead) -> tuple[Header, ...]:
+    return (
+        (b"access-control-allow-origin", head.origins[0].encode("latin-1")),
+        (b"access-control-expose-headers", b"WWW-Authenticate"),
+        (b"vary", b"Origin"),
+    )
+
+
+def _preflight_headers(head: RequestHead) -> tuple[Header, ...]:
+    asked = head.asks_headers or "Authorization, Content-Type"
+    headers = (
+        (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
+        (b"access-control-allow-headers", asked.encode("latin-1")),
+        (b"access-control-max-age", b"600"),
+    )
+    if head.asks_private_network:
+        return (*headers, (b"access-control-allow-private-network", b"true"))
+    return headers
+
+
+def _forbidden(principal: Principal, needed: Rights, path: str, cors: tuple[Header, ...]) -> Refusal:
+    message = (
+        f"The token '{principal.name}' has the right {principal.rights}; {path} needs {needed}. Use a token "
+        f"that has it, or ask for one (lithos token create --rights {needed})."
+    )
+    return Refusal(403, "forbidden", {"error": "forbidden", "message": message}, cors)
+
+
+def _forbidden_host(head: RequestHead) -> Refusal:
+    asked = ", ".join(head.hosts) or "(none)"
+    message = (
+        f"This server does not answer to the host name {asked}. If that name is right, add it to "
+        "server.allowed_hosts (LITHOS_SERVER__ALLOWED_HOSTS)."
+    )
+    return Refusal(403, "forbidden_host", {"error": "forbidden_host", "message": message})
+
+
+def _forbidden_origin(head: RequestHead) -> Refusal:
+    asked = ", ".join(head.origins) or "(empty)"
+    message = (
+        f"Pages of {asked} may not use this server. If they should, add that origin to "
+        "server.allowed_origins (LITHOS_SERVER__ALLOWED_ORIGINS)."
+    )
+    return Refusal(403, "forbidden_origin", {"error": "forbidden_origin", "message": message})

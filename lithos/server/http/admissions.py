@@ -1,0 +1,118 @@
+"""Who was let in and is still there, and who guesses tokens: the state of access control.
+
+A request carries its principal in its scope, and an event that is set once its token is valid no longer:
+streams end at that. Wrong tokens are counted by address; a right one always passes, also behind a reverse
+proxy, where all requests have one address.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import trio
+from attrs import define, field
+
+from lithos.core.limits import Newest
+from lithos.core.principals import Principal
+from lithos.server.http.ports import Scope
+from lithos.server.tools.admitting import Keyring
+
+#: Keys of an ASGI scope.
+PRINCIPAL: Final = "lithos.principal"
+ENDED: Final = "lithos.ended"
+#: Wrong tokens of one address in `WINDOW` seconds after which the next are refused for as long.
+MOST_WRONG: Final = 20
+WINDOW: Final = 60.0
+#: Addresses that are remembered; the one that was noted first goes first.
+MOST_ADDRESSES: Final = 10_000
+
+
+def principal_of(scope: Scope) -> Principal | None:
+    """Who sent a request; None for whoever needed no token and gave none."""
+    found: Principal | None = scope.get(PRINCIPAL)
+    return found
+
+
+def ended_of(scope: Scope) -> trio.Event:
+    """Set once the token of a request is valid no longer."""
+    event: trio.Event | None = scope.get(ENDED)
+    return trio.Event() if event is None else event
+
+
+@define(eq=False)
+class _Admission:
+    principal: Principal
+    ended: trio.Event = field(factory=trio.Event)
+
+
+class Admissions:
+    """The requests that are being served, each with the token that let it in."""
+
+    def __init__(self, keyring: Keyring) -> None:
+        self._keyring = keyring
+        self._open: set[_Admission] = set()
+
+    @contextmanager
+    def entered(self, scope: Scope, principal: Principal | None) -> Iterator[None]:
+        """Have a request carry its principal for as long as it is served."""
+        scope[PRINCIPAL] = principal
+        if principal is None:
+            yield
+            return
+        admission = _Admission(principal)
+        scope[ENDED] = admission.ended
+        self._open.add(admission)
+        try:
+            yield
+        finally:
+            self._open.discard(admission)
+
+    async def run(self) -> None:
+        """End the streams of tokens that are revoked or expire, until cancelled."""
+        while True:
+            await self._keyring.wait_changed()
+            for admission in self._open:
+                if not self._keyring.is_valid(admission.principal):
+                    admission.ended.set()
+
+
+@define(eq=False)
+class _Guesses:
+    began: float
+    count: int = 0
+    refused_until: float = float("-inf")
+
+
+class WrongTokens:
+    """Counts wrong tokens by address."""
+
+    def __init__(self) -> None:
+        self._by_address: Newest[str, _Guesses] = Newest(MOST_ADDRESSES)
+
+    def __len__(self) -> int:
+        return len(self._by_address)
+
+    def note(self, address: str, now: float) -> float:
+        """Note a wrong token at `now`; for how many seconds the next ones are refused, 0 for not at all."""
+        key = _network_of(address)
+        guesses = self._by_address.get(key)
+        if guesses is None or (now >= guesses.refused_until and now - guesses.began >= WINDOW):
+            guesses = self._by_address[key] = _Guesses(now)
+        guesses.count += 1
+        if guesses.count == MOST_WRONG + 1:
+            guesses.refused_until = now + WINDOW
+        return max(0.0, guesses.refused_until - now)
+
+
+def _network_of(address: str) -> str:
+    """An address; of IPv6 the network, as each of its customers has 2^64 addresses."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is None:
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(parsed)

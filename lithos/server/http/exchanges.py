@@ -1,0 +1,183 @@
+"""Requests and WebSockets in flight, so that a graceful shutdown can end each kind appropriately.
+
+Event streams and WebSockets end at once; requests may finish. The end of every response is sent
+under a bounded shield: the server reports the disconnect of a finished exchange while that send is
+still running, and an application that cancels itself then would leave the connection open for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+import anyio
+import trio
+
+from lithos.server.http.limits import FINAL_SEND, SEND_PIECE
+from lithos.server.http.ports import AsgiApp, Message, Receive, Scope, Send, answer, path_in_vault
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.front.exchanges")
+
+CLIENT_GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError)
+STOPPING: Final = {
+    "error": "stopping",
+    "message": "The server stopped before this call finished; its outcome is unknown. Look first.",
+}
+FAULT: Final = {"error": "internal_error", "message": "The server failed on this request; its log says why."}
+GOING_AWAY, SERVER_FAULT = 1001, 1011
+
+
+class Exchanges:
+    """An ASGI application that runs `app` and knows all its open exchanges.
+
+    Paths in `end_themselves` are streams that watch for the stop on their own.
+    """
+
+    def __init__(self, app: AsgiApp, end_themselves: Collection[str] = ()) -> None:
+        self._app = app
+        self._end_themselves = frozenset(end_themselves)
+        self._open: set[_Exchange] = set()
+        self._stopping = False
+        self._empty = trio.Event()
+
+    @property
+    def open_count(self) -> int:
+        """How many exchanges are in flight."""
+        return len(self._open)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one exchange; never raises an ordinary exception."""
+        exchange = _Exchange(scope, receive, send)
+        self._open.add(exchange)
+        try:
+            with exchange.cancel_scope:
+                await self._run(exchange)
+            await self._end(exchange)
+        finally:
+            self._open.discard(exchange)
+            if self._stopping and not self._open:
+                self._empty.set()
+
+    async def _run(self, exchange: _Exchange) -> None:
+        try:
+            await self._app(exchange.scope, exchange.receive, exchange.send)
+        except Exception as error:  # noqa: BLE001 - whatever one request fails with, the others go on
+            fault = _fault_of(error)
+            if fault is not None:
+                exchange.failed = True
+                log.error("request failed", exc=fault, path=exchange.path)
+
+    async def _end(self, exchange: _Exchange) -> None:
+        try:
+            await exchange.end()
+        except Exception:
+            log.exception("response could not be completed", path=exchange.path)
+
+    def end_streams(self) -> None:
+        """Begin the shutdown: end event streams and WebSockets now; requests go on."""
+        self._stopping = True
+        if not self._open:
+            self._empty.set()
+        for exchange in self._open:
+            if exchange.is_stream and path_in_vault(exchange.path) not in self._end_themselves:
+                exchange.cancel_scope.cancel()
+
+    def cancel(self) -> None:
+        """Cancel the exchanges in flight; each gets a final response (`503`) or close code (`1001`).
+
+        Answers that are on their way go on.
+        """
+        for exchange in self._open:
+            if exchange.is_stream or not exchange.has_started:
+                exchange.cancel_scope.cancel()
+
+    async def wait_empty(self) -> None:
+        """Wait until no exchange is in flight. Only after `end_streams`."""
+        await self._empty.wait()
+
+
+class _Exchange:
+    """One request or WebSocket and the state of its response."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.cancel_scope = trio.CancelScope()
+        self.failed = False
+        self.is_stream = scope["type"] == "websocket"
+        self.path: str = scope["path"]
+        self.has_started = False
+        self._complete = False
+        self._accepted = False
+        self._asked = False
+        self._streaming = trio.Event()
+        self._receive = receive
+        self._send = send
+
+    async def receive(self) -> Message:
+        """Pass on what the server says, except that a plain answer is finished whoever waits for it.
+
+        The server cannot tell a client that left from one that only closed its sending side.
+        """
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._asked = not message.get("more_body", False)
+        elif message["type"] == "http.disconnect" and self._asked:
+            await self._streaming.wait()
+        return message
+
+    async def send(self, message: Message) -> None:
+        kind = message["type"]
+        if kind == "websocket.close" or (
+            kind.endswith(".response.body") and not message.get("more_body", False)
+        ):
+            await self._send_last(message)
+            return
+        await self._send(message)
+        if kind.endswith(".response.start"):
+            self.has_started = True
+            if _is_event_stream(message):
+                self.is_stream = True
+                self._streaming.set()
+        elif kind == "websocket.accept":
+            self._accepted = True
+
+    async def _send_last(self, message: Message) -> None:
+        """Send what may be long first, so that the shield only covers the end."""
+        self._complete = True
+        if len(message.get("body", b"")) > SEND_PIECE:
+            await self._send({**message, "more_body": True})
+            message = {"type": message["type"], "body": b"", "more_body": False}
+        with trio.move_on_after(FINAL_SEND, shield=True):
+            await self._send(message)
+
+    async def end(self) -> None:
+        """Complete the response if the application did not."""
+        if self._complete or not (self.failed or self.cancel_scope.cancelled_caught or self.has_started):
+            return
+        with trio.move_on_after(FINAL_SEND, shield=True):
+            if self._accepted:
+                code = SERVER_FAULT if self.failed else GOING_AWAY
+                await self.send({"type": "websocket.close", "code": code})
+            elif self.has_started:
+                kind = "websocket.http" if self.scope["type"] == "websocket" else "http"
+                await self.send({"type": f"{kind}.response.body", "body": b"", "more_body": False})
+            else:
+                status, body = (500, FAULT) if self.failed else (503, STOPPING)
+                await answer(self.scope, self._rest, self.send, status, body)
+
+    async def _rest(self) -> Message:
+        """The rest of the request body."""
+        return {"type": "http.disconnect"} if self._asked else await self._receive()
+
+
+def _is_event_stream(start: Message) -> bool:
+    headers: Any = start.get("headers", ())
+    return any(name.lower() == b"content-type" and b"event-stream" in value for name, value in headers)
+
+
+def _fault_of(error: Exception) -> Exception | None:
+    """The error worth a log line, if any: a client's disconnect is not."""
+    if isinstance(error, ExceptionGroup):
+        return error.split(CLIENT_GONE)[1]
+    return None if isinstance(error, CLIENT_GONE) else error

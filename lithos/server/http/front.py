@@ -1,0 +1,44 @@
+"""One HTTP front while it begins: capabilities add their endpoints to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import trio
+from attrs import define, field
+
+from lithos.kernel.parts import Parts
+from lithos.server.console.sessions import Sessions
+from lithos.server.http.admissions import WrongTokens
+from lithos.server.http.ports import AsgiApp, FrontSettings
+
+if TYPE_CHECKING:
+    from lithos.server.http.quart_app import RouteModule
+
+
+@define(kw_only=True, eq=False)
+class Front:
+    """What a front serves.
+
+    `rejected` gets the reason of each refusal. `watch` adds a gauge by its name. What runs for an endpoint is
+    started in `nursery`, and has to end its streams at `shutdown`.
+    """
+
+    parts: Parts
+    settings: FrontSettings
+    nursery: trio.Nursery
+    shutdown: trio.Event
+    wrong_tokens: WrongTokens
+    rejected: Callable[[str], None]
+    watch: Callable[[str, Callable[[], float]], None]
+    #: The sessions of the console, where it is served.
+    sessions: Sessions | None
+    #: Whether this front has the tokens follow their file.
+    keyring_runs: bool = True
+    #: What answers single paths, past Quart.
+    apps: dict[str, AsgiApp] = field(factory=dict)  # bounded: those of capabilities
+    #: The same for remote clients, which have no token yet.
+    oauth: dict[str, AsgiApp] = field(factory=dict)  # bounded: those of capabilities
+    #: What Quart serves: functions that add it, called once the server listens.
+    routes: list[RouteModule] = field(factory=list)  # bounded: those of capabilities

@@ -1,0 +1,240 @@
+"""The gate in front of everything: access control, body limit, CORS headers, for HTTP and WebSocket.
+
+The request body is read completely, with a size limit, before the application sees the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import ceil
+from typing import Final
+
+import trio
+from attrs import evolve
+
+from lithos.core.limits import ValueCount
+from lithos.server.http.access import (
+    AccessPolicy,
+    Address,
+    Passage,
+    Refusal,
+    RequestHead,
+    decide,
+    is_host,
+    presented_tokens,
+    without_query_token,
+)
+from lithos.server.http.admissions import Admissions, WrongTokens
+from lithos.server.http.limits import BODY_PATIENCE
+from lithos.server.http.ports import AsgiApp, Header, Message, Receive, Scope, Send, answer, ignore_rejection
+
+_TOO_MANY: Final = (
+    "The request holds more than {:,} JSON values: commas and opening brackets outside of texts are counted. "
+    "No call takes as many. Send fewer at once; a text counts as one value."
+)
+
+
+class BodyTooLarge(Exception):
+    """The body is larger, or holds more, than its address takes; the message says what to do."""
+
+
+class BodyStalled(Exception):
+    """The body paused for longer than `BODY_PATIENCE`."""
+
+
+class BodyCutShort(Exception):
+    """The client disconnected in the middle of the body; there is no response to send."""
+
+
+def announces_body(scope: Scope) -> bool:
+    """Whether the request head announces a body."""
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+        for name, value in scope["headers"]
+    )
+
+
+def announced_length(scope: Scope) -> int:
+    """Return Content-Length, or 0 when the body is chunked."""
+    lengths = [value for name, value in scope["headers"] if name == b"content-length"]
+    return int(lengths[0]) if lengths and lengths[0].isdigit() else 0
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int, address: Address) -> bytes:
+    """Return the whole body of at most `limit` bytes, and of no more values than its address takes.
+
+    A parser stands still for as long as it reads many values, so they are counted as the body arrives.
+    Raises `BodyTooLarge` (as soon as it is known), `BodyStalled` or `BodyCutShort`.
+    """
+    too_large = (
+        f"The request body is larger than {limit} bytes. Send less at once; what notes may hold is set by "
+        "storage.max_content_size_bytes."
+    )
+    if announced_length(scope) > limit:
+        raise BodyTooLarge(too_large)
+    body, counted, most = bytearray(), 0, address.most_values
+    values = ValueCount(most)
+    while True:
+        message = await _next_part(receive)
+        body += message.get("body", b"")
+        if len(body) > limit:
+            raise BodyTooLarge(too_large)
+        if address.is_console:
+            if body.count(b"&") >= most:
+                raise BodyTooLarge(f"The form has more than {most:,} fields; no page has one with as many.")
+        elif len(body) > most:  # fewer bytes cannot hold as many
+            if values.exceeds(bytes(body[counted:])):
+                raise BodyTooLarge(_TOO_MANY.format(most))
+            counted = len(body)
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+async def _next_part(receive: Receive) -> Message:
+    with trio.move_on_after(BODY_PATIENCE):
+        message = await receive()
+        if message["type"] != "http.request":
+            raise BodyCutShort
+        return message
+    raise BodyStalled
+
+
+def replaying(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives `body` as one message and then whatever the server sends."""
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+class Gate:
+    """An ASGI application that admits requests to `app` or refuses them.
+
+    What it admits carries `lithos.principal` in its scope, a `Principal`, or None where no token is needed
+    and none was given (`/health`, the console). `rejected` is told one word for each refusal:
+    `forbidden_host`, `forbidden_origin`, `unauthorized`, `too_many_wrong_tokens`, `forbidden`,
+    `body_too_large` or `body_stalled`.
+    """
+
+    def __init__(
+        self,
+        app: AsgiApp,
+        policy: AccessPolicy,
+        max_body_bytes: int,
+        rejected: Callable[[str], None] = ignore_rejection,
+        wrong_tokens: WrongTokens | None = None,
+    ) -> None:
+        """`wrong_tokens` is shared with the login of the console."""
+        self._app = app
+        self._policy = policy
+        self._max_body_bytes = max_body_bytes
+        self._rejected = rejected
+        self._admissions = Admissions(policy.keyring)
+        self._wrong_tokens = WrongTokens() if wrong_tokens is None else wrong_tokens
+
+    async def run(self) -> None:
+        """End the streams of tokens that are valid no longer, until cancelled."""
+        await self._admissions.run()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request or WebSocket."""
+        head = read_head(scope)
+        if (foreign := self._policy.keyring.foreign) is not None:
+            for token in presented_tokens(head, in_query=False):
+                await foreign.prepare(token)
+        decision = decide(self._policy, head)
+        if isinstance(decision, Refusal):
+            decision = self._slow_down(decision, scope) if decision.guessed else decision
+            if decision.reason not in ("preflight", "not_found"):
+                self._rejected(decision.reason)
+            await answer(scope, receive, send, decision.status, decision.body, headers=decision.headers)
+        else:
+            with self._admissions.entered(scope, decision.principal):
+                await self._admit(decision, scope, receive, send)
+
+    def _slow_down(self, refusal: Refusal, scope: Scope) -> Refusal:
+        """The refusal of a wrong token: another one after too many of its address."""
+        address, *_ = scope.get("client") or ("",)
+        seconds = self._wrong_tokens.note(address, trio.current_time())
+        if not seconds:
+            return refusal
+        message = "Too many wrong tokens came from this address. Correct the token; right ones always pass."
+        return evolve(
+            refusal,
+            status=429,
+            reason="too_many_wrong_tokens",
+            body={"error": "too_many_wrong_tokens", "message": message},
+            headers=(*refusal.headers, (b"retry-after", b"%d" % ceil(seconds))),
+        )
+
+    async def _admit(self, passage: Passage, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["headers"] = _with_readable_host(scope["headers"])
+        scope["query_string"] = without_query_token(scope["query_string"])
+        send = _adding(passage.headers, send)
+        if scope["type"] != "http" or not announces_body(scope):
+            await self._app(scope, receive, send)
+            return
+        address, most = passage.address, self._max_body_bytes
+        try:
+            body = await read_body(scope, receive, min(most, address.most_bytes or most), address)
+        except BodyTooLarge as refusal:
+            self._rejected("body_too_large")
+            too_large = {"error": "body_too_large", "message": str(refusal)}
+            await answer(scope, receive, send, 413, too_large)
+        except BodyStalled:
+            self._rejected("body_stalled")
+            stalled = {
+                "error": "request_timeout",
+                "message": "The request body stopped arriving; send it again.",
+            }
+            await answer(scope, receive, send, 408, stalled)
+        except BodyCutShort:
+            return
+        else:
+            await self._app(scope, replaying(body, receive), send)
+
+
+def read_head(scope: Scope) -> RequestHead:
+    """The request head for access control, from an ASGI scope."""
+
+    def values(wanted: bytes) -> tuple[str, ...]:
+        return tuple(value.decode("latin-1") for name, value in scope["headers"] if name == wanted)
+
+    return RequestHead(
+        path=scope["raw_path"].decode("ascii"),
+        method=scope.get("method", "GET"),
+        hosts=values(b"host"),
+        origins=values(b"origin"),
+        authorizations=values(b"authorization"),
+        query=scope["query_string"],
+        asks_method=next(iter(values(b"access-control-request-method")), None),
+        asks_headers=next(iter(values(b"access-control-request-headers")), None),
+        asks_private_network=values(b"access-control-request-private-network") == ("true",),
+        fetch_site=next(iter(values(b"sec-fetch-site")), None),
+    )
+
+
+def _with_readable_host(headers: Iterable[Header]) -> list[Header]:
+    """The headers for the application, which fails on a Host that is none (`/health` is open to any)."""
+    return [
+        (name, value if name != b"host" or is_host(value.decode("latin-1")) else b"localhost")
+        for name, value in headers
+    ]
+
+
+def _adding(headers: tuple[Header, ...], send: Send) -> Send:
+    if not headers:
+        return send
+
+    async def adding(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), *headers]}
+        await send(message)
+
+    return adding

@@ -1,0 +1,127 @@
+"""Listening sockets and the errors of opening them; a client's socket with a deadline for each send."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from contextlib import suppress
+from typing import Final
+
+import trio
+
+from lithos.server.http.limits import REFUSED_BYTES, REFUSED_SECONDS, SEND_PATIENCE, SEND_PIECE
+
+BACKLOG: Final = 128
+MAX_RECEIVE: Final = 2**16
+
+
+class CannotListen(Exception):
+    """The address cannot be listened on; the message says why and what to do."""
+
+
+class PortInUse(CannotListen):
+    """Another program listens on the port."""
+
+
+async def open_listeners(host: str, port: int) -> list[trio.SocketListener]:
+    """Bind and listen on every address of `host`; raise `PortInUse` or `CannotListen`.
+
+    Port 0 takes one free port on the first address.
+    """
+    try:
+        listeners = await trio.open_tcp_listeners(port, host=host or None, backlog=BACKLOG)
+    except OSError as error:
+        raise _explain(error, host, port) from error
+    if port == 0:
+        for further in listeners[1:]:
+            await further.aclose()
+        del listeners[1:]
+    for listener in listeners:
+        _notice_vanished_peers(listener.socket)
+    return listeners
+
+
+def _notice_vanished_peers(listener: trio.socket.SocketType) -> None:
+    """Enable TCP keep-alive, which accepted sockets inherit: a vanished peer ends its connection."""
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(SEND_PATIENCE * 1000))
+
+
+def _explain(error: OSError, host: str, port: int) -> CannotListen:
+    if error.errno == errno.EADDRINUSE:
+        return PortInUse(
+            f"Port {port} on {host} is already in use, perhaps by another Lithos. Use that server, or choose "
+            "another port with --port or server.port (LITHOS_PORT)."
+        )
+    return CannotListen(
+        f"Cannot listen on {host}, port {port}: {error.strerror or error}. Check --host and --port, or "
+        "server.host and server.port."
+    )
+
+
+class PatientSocket:
+    """A socket stream with bounded sends."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+        #: Held while a send waits for its client.
+        self.sending = trio.Lock()
+
+    async def receive(self, max_bytes: int = MAX_RECEIVE) -> bytes:
+        """Return what the client sends next; empty when it will send no more."""
+        while True:
+            # Read once it says that there is something: a stream of Trio first tries in vain.
+            await trio.lowlevel.wait_readable(self._fileno())
+            try:
+                data = os.read(self._fileno(), max_bytes)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                self.abort()
+                raise trio.BrokenResourceError("the client left") from error
+            return data
+
+    def _fileno(self) -> int:
+        """The socket's number, of this moment: a closed one is another's soon."""
+        number = self._stream.socket.fileno()
+        if number < 0:
+            raise trio.ClosedResourceError
+        return number
+
+    async def send(self, data: bytes) -> None:
+        """Send all of `data`, or cut the connection and raise `trio.BrokenResourceError`."""
+        sent = 0
+        if not self.sending.locked():
+            with suppress(OSError):  # a socket takes most answers at once, without others running
+                sent = os.write(self._fileno(), data[:SEND_PIECE])
+        if sent == len(data):
+            return
+        async with self.sending:
+            view = memoryview(data)
+            for start in range(sent, len(view), SEND_PIECE):
+                await self._send_piece(view[start : start + SEND_PIECE])
+
+    async def _send_piece(self, piece: memoryview) -> None:
+        with trio.move_on_after(SEND_PATIENCE) as patience:
+            await self._stream.send_all(piece)
+        if patience.cancelled_caught:
+            self.abort()
+            raise trio.BrokenResourceError("the client stopped reading")
+
+    async def send_eof(self) -> None:
+        """Close the sending side."""
+        await self._stream.send_eof()
+
+    async def drain(self) -> None:
+        """Read and discard input for a moment: closing with unread input would reset the last response."""
+        trio.lowlevel.notify_closing(self._fileno())  # Hypercorn reads no more
+        dropped = 0
+        with trio.move_on_after(REFUSED_SECONDS):
+            while dropped < REFUSED_BYTES and (part := await self.receive()):
+                dropped += len(part)
+
+    def abort(self) -> None:
+        """Close the connection at once; a running send or receive raises `trio.ClosedResourceError`."""
+        self._stream.socket.close()

@@ -1,0 +1,256 @@
+"""The stream that Hypercorn reads and writes: one whole request at a time, deadlines, checked frames.
+
+Hypercorn sends under an unbounded shield, leaves half-sent request heads unanswered, and never checks that a
+WebSocket client is still there. A `Connection` wraps the socket stream: every send has a deadline, a head
+is passed on once it is whole and passes `fault_of`, and the next request once the last is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from enum import Enum, auto
+from typing import Final
+
+import trio
+
+from lithos.server.http.heads import HEAD_END, HEAD_TOO_LARGE, Chunks, fault_of, without_offers
+from lithos.server.http.limits import HEAD_BYTES, PING_INTERVAL
+from lithos.server.http.socket_frames import PING, SocketFrames
+from lithos.server.http.sockets import MAX_RECEIVE, PatientSocket
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.front.connections")
+
+TIMED_OUT: Final = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_REFUSAL: Final = b"HTTP/1.1 %d \r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class _Phase(Enum):
+    """What a connection waits for: a head, the application, its answer, frames, nothing more."""
+
+    HEAD = auto()
+    ASKED = auto()
+    SERVED = auto()
+    SOCKET = auto()
+    OVER = auto()
+
+
+class Connection:
+    """A socket stream in the shape that Hypercorn's `TCPServer` takes.
+
+    `refused` gets the status of each answer to what is not a request. `scope` is cancelled once the client
+    has left and no request is being served.
+    """
+
+    def __init__(self, stream: trio.SocketStream, refused: Callable[[int], None] = lambda _: None) -> None:
+        self._client = PatientSocket(stream)
+        self.socket = stream.socket
+        self._tell_refused = refused
+        self.scope = trio.CancelScope()
+        self._phase = _Phase.HEAD
+        self._turned = trio.Event()
+        self._received = bytearray()
+        #: Where to look for the end of a head; byte by byte, a search from its begin would be quadratic.
+        self._searched = 0
+        #: Bytes of the body that are not passed on yet; 0 where it comes in `_chunks`.
+        self._left = 0
+        self._chunks: Chunks | None = None
+        self._has_ended = self._has_refused = self._is_mute = False
+        self._is_serving = self._is_answering = False
+        self._frames = SocketFrames()
+
+    @property
+    def _is_over(self) -> bool:
+        return self._phase is _Phase.OVER
+
+    # What the application's side reports
+
+    def begin(self, body_length: int | None) -> bool:
+        """Note that a request with such a body is served; return whether more came behind its head."""
+        self._is_serving, self._left = True, body_length or 0
+        self._chunks = Chunks() if body_length is None else None
+        self._turn(_Phase.SERVED)
+        return bool(self._received)
+
+    def begin_answer(self) -> None:
+        """Note that what is sent from here on is the application's answer."""
+        self._is_answering = True
+
+    def finish(self) -> None:
+        """Note that the request is answered."""
+        self._is_serving = False
+        self._turn(_Phase.OVER if self._phase is _Phase.SOCKET else _Phase.HEAD)
+        self._leave()
+
+    def upgrade(self) -> None:
+        """Note that the client was told that frames follow."""
+        self._turn(_Phase.SOCKET)
+
+    async def ping(self) -> None:
+        """Ping a WebSocket until cancelled; cut a client off that does not answer before the next ping."""
+        while self._phase is not _Phase.SOCKET:
+            await self._turned.wait()
+        await trio.sleep(PING_INTERVAL)
+        while self._frames.has_ponged:
+            self._frames.has_ponged = False
+            await self.send_frames(PING)
+            await trio.sleep(PING_INTERVAL)
+        self.abort()
+
+    async def send_frames(self, data: bytes) -> None:
+        """Send whole encoded frames; drop them once a close frame came or the client left."""
+        if self._frames.is_open:
+            try:
+                await self.send_all(data)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                log.debug("client left")
+
+    async def refuse(self, status: int) -> None:
+        """Answer what is not a request, in place of the application; nothing is sent after that."""
+        self._note_refusal(status)
+        await self._say_last(_REFUSAL % status)
+
+    async def _say_last(self, data: bytes) -> None:
+        self._is_mute = True
+        try:
+            await self._client.send(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            log.debug("client left")
+
+    def _note_refusal(self, status: int) -> None:
+        self._has_refused = self._is_answering = True
+        if not self._has_ended:
+            self._tell_refused(status)
+        self._turn(_Phase.OVER)
+
+    def _turn(self, phase: _Phase) -> None:
+        if self._phase is not _Phase.OVER:
+            self._phase = phase
+        self._turned.set()
+        self._turned = trio.Event()
+
+    def _leave(self) -> None:
+        if self._has_ended and not self._is_serving:
+            self.scope.cancel()
+
+    # What Hypercorn reads
+
+    async def receive_some(self, max_bytes: int = MAX_RECEIVE) -> bytes:
+        """Return what Hypercorn may read now; empty when the client will send no more."""
+        while not self._is_over:
+            if given := await self._next():
+                return given
+            if self._phase is _Phase.ASKED or (self._phase is _Phase.SERVED and self._received):
+                await self._turned.wait()
+            elif not self._is_over and not await self._receive(max_bytes):
+                return self._end()
+        if self._has_refused and not self._is_serving:
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
+                await self.send_eof()
+            self._has_ended = True
+            self._leave()
+        return b""
+
+    async def _next(self) -> bytes:
+        """Return what was received and may be passed on."""
+        if self._phase is _Phase.HEAD:
+            return await self._next_head()
+        if self._phase is _Phase.SOCKET:
+            checked = self._frames.check(self._take(len(self._received)))
+            if checked.is_over:
+                self._has_refused = True
+                self._turn(_Phase.OVER)
+            if checked.close:
+                await self._say_last(checked.close)
+            return checked.passed
+        return self._next_of_body()
+
+    def _next_of_body(self) -> bytes:
+        if self._chunks is None or not self._received:
+            data = self._take(min(self._left, len(self._received)))
+            self._left -= len(data)
+        elif (surplus := self._chunks.surplus(bytes(self._received))) is None:
+            data = self._take(len(self._received))
+        else:
+            data, self._chunks = self._take(len(self._received) - surplus), None
+        return data
+
+    async def _next_head(self) -> bytes:
+        end = HEAD_END.search(self._received, self._searched)
+        self._searched = max(0, len(self._received) - 2) if end is None else 0
+        status = HEAD_TOO_LARGE if end is None and len(self._received) > HEAD_BYTES else None
+        head = b"" if end is None else self._take(end.end())
+        if status := status or (fault_of(head) if head else None):
+            await self.refuse(status)
+            return b""
+        if head:
+            self._is_answering = False
+            self._turn(_Phase.ASKED)
+        return without_offers(head)
+
+    def _take(self, size: int) -> bytes:
+        data = bytes(self._received[:size])
+        del self._received[:size]
+        return data
+
+    async def _receive(self, max_bytes: int) -> bool:
+        """Wait for what the client sends; return False if it will send no more."""
+        try:
+            data = await self._client.receive(max_bytes)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self.abort()
+            raise
+        self._received += data
+        return bool(data)
+
+    def _end(self) -> bytes:
+        """Return the rest of what a client sent that sends no more: half a head, for h11 to refuse."""
+        self._has_ended = True
+        if self._phase is not _Phase.HEAD or not self._received:
+            self._leave()
+            return b""
+        self._is_answering = False
+        self._phase = _Phase.OVER
+        return self._take(len(self._received))
+
+    # What Hypercorn writes
+
+    async def send_all(self, data: bytes) -> None:
+        """Send all of `data`, or cut the connection and raise `trio.BrokenResourceError`."""
+        if self._is_mute or not data:
+            return
+        if not self._is_answering and data[:9] == b"HTTP/1.1 " and data[9:10] != b"1":
+            self._note_refusal(int(data[9:12]))  # h11 could not read it
+        await self._client.send(data)
+
+    async def send_eof(self) -> None:
+        """Close the sending side; `trio.BusyResourceError` while a send is running."""
+        if self._client.sending.locked():
+            raise trio.BusyResourceError
+        await self._answer_half_request()
+        await self._client.send_eof()
+        if self._has_refused:
+            await self._client.drain()
+
+    async def aclose(self) -> None:
+        """Close the connection, even under a running send."""
+        if not self._client.sending.locked():
+            await self._answer_half_request()
+        self.abort()
+
+    def abort(self) -> None:
+        """Close the connection at once; a running send or receive raises `trio.ClosedResourceError`."""
+        self._client.abort()
+        self._has_ended = True
+        self._leave()
+
+    async def _answer_half_request(self) -> None:
+        if self._phase is not _Phase.HEAD or not self._received or self._has_ended:
+            return
+        self._turn(_Phase.OVER)
+        try:
+            with trio.move_on_after(1):
+                await self._client.send(TIMED_OUT)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            log.debug("client left in the middle of a request head")

@@ -1,0 +1,185 @@
+"""The stdio bridge: forwards a client's JSON-RPC requests to the owner's `/mcp` (docs/spec/lifecycle.md §2).
+
+The only protocol state is the version that `initialize` negotiated, so owners may change within a session
+(failover). Requests that were never sent, and read-only ones, are retried with the next owner. The outcome of
+a tool call whose response was lost is unknown, which the error reply says. `ping` and notifications are
+handled locally: `/mcp` is stateless, so only cancellations matter, and these end the waiting here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable
+from contextlib import suppress
+from itertools import count
+from typing import Final
+
+import trio
+
+from lithos.server.http.limits import STOP_FLUSH, STOP_GRACE
+from lithos.server.mcp import messages
+from lithos.server.mcp.link import AnswerLost, NeverSent, NoOwner, OwnerHangs, OwnerTrail
+from lithos.server.mcp.messages import Cancellation, Request, RequestId
+from lithos.server.mcp.stdio import Lines, Output, claim_standard_streams
+from lithos.telemetry import get_logger
+
+log = get_logger("lithos.front.bridge")
+
+#: Unanswered requests; above it the client's next line is not read before one is answered.
+UNANSWERED: Final = 256
+#: Answers that wait for the client to read; a client reads them one by one anyway.
+WRITTEN_AHEAD: Final = 16
+#: Seconds for a server in this process to stop; more than it ever takes.
+HOST_STOP: Final = 60.0
+#: Seconds before a request is sent again.
+RETRY: Final = 0.1
+#: How often what only reads is asked again after a lost answer.
+REPEATS: Final = 5
+
+
+class Bridge:
+    """The session of one stdio client."""
+
+    def __init__(self, trail: OwnerTrail, output: Output) -> None:
+        self._trail = trail
+        self._output = output
+        self._places = trio.Semaphore(UNANSWERED)
+        self._calls: dict[RequestId, trio.CancelScope] = {}
+        self._awaited = 0
+        self._answered = trio.Event()
+        self._version: str | None = None
+        self._negotiated = trio.Event()
+        self._negotiated.set()
+        self._sender, self._outgoing = trio.open_memory_channel[bytes](WRITTEN_AHEAD)
+
+    async def serve(self, lines: AsyncIterable[str]) -> None:
+        """Serve until `lines` end; requests in flight then may finish for `STOP_GRACE`."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._write)
+            async with self._sender, trio.open_nursery() as calls:
+                async for line in lines:
+                    await self._take(line, calls)
+                with trio.move_on_after(STOP_GRACE):
+                    await self._finish_calls()
+                calls.cancel_scope.cancel()
+            nursery.cancel_scope.deadline = trio.current_time() + STOP_FLUSH
+
+    async def _take(self, line: str, calls: trio.Nursery) -> None:
+        message = messages.read_message(line)
+        if isinstance(message, Cancellation):
+            if message.request_id in self._calls:
+                self._calls[message.request_id].cancel()
+        elif isinstance(message, Request):
+            await self._places.acquire()
+            if message.method == "initialize" and message.version is None:
+                self._negotiated = trio.Event()
+            scope = self._calls[message.id] = trio.CancelScope()
+            self._awaited += not message.is_lasting
+            calls.start_soon(self._answer, message, scope)
+
+    async def _answer(self, request: Request, scope: trio.CancelScope) -> None:
+        """Answer one request, unless its client cancels it; when the session ends, with an error."""
+        settled = False
+        try:
+            with scope:
+                await self._forward(request)
+            settled = True
+        finally:
+            if not settled and not request.is_lasting:
+                with trio.move_on_after(STOP_FLUSH, shield=True), suppress(trio.BrokenResourceError):
+                    await self._sender.send(_lost_line(request, "this server stopped"))
+            self._awaited -= not request.is_lasting
+            if self._calls.get(request.id) is scope:
+                del self._calls[request.id]
+            if request.method == "initialize":
+                self._negotiated.set()
+            self._places.release()
+            self._answered.set()
+            self._answered = trio.Event()
+
+    async def _forward(self, request: Request) -> None:
+        if request.method == "ping" and request.version is None:
+            await self._sender.send(messages.result_line(request.id, {}))
+            return
+        if request.method != "initialize" and request.version is None:
+            await self._negotiated.wait()
+        try:
+            for attempt in count():
+                if await self._try_owner(request, attempt):
+                    return
+                await trio.sleep(RETRY)
+        except AnswerLost as loss:
+            await self._sender.send(_lost_line(request, str(loss)))
+        except NoOwner as none:
+            await self._sender.send(
+                messages.error_line(request.id, f"The request was not sent. {none}", messages.NOT_SENT)
+            )
+
+    async def _try_owner(self, request: Request, attempt: int) -> bool:
+        """Forward a request to the current owner; False when it should be retried."""
+        link = await self._trail.link()
+        try:
+            answer = await link.send(request, messages.headers_of(request, self._version), self._sender.send)
+        except NeverSent:
+            self._trail.doubt()
+            return False
+        except AnswerLost as loss:
+            self._trail.doubt()
+            if not request.is_repeatable or isinstance(loss, OwnerHangs) or attempt >= REPEATS:
+                raise
+            log.info("asking again", method=request.method, reason=str(loss))
+            return False
+        if request.method == "initialize":
+            self._version = messages.negotiated_version(answer) or self._version
+        return True
+
+    async def _finish_calls(self) -> None:
+        while self._awaited:
+            await self._answered.wait()
+
+    async def _write(self) -> None:
+        async for line in self._outgoing:
+            await self._output.write_bytes(line)
+
+
+def _lost_line(request: Request, reason: str) -> bytes:
+    message = (
+        f"The answer is lost: {reason}. Whether the call took effect is unknown. Read what it should have "
+        "changed before you repeat it."
+    )
+    return messages.error_line(request.id, message, messages.OUTCOME_UNKNOWN)
+
+
+async def serve_bridge(trail: OwnerTrail, shutdown: trio.Event) -> None:
+    """Bridge the client on stdin and stdout until it leaves, `shutdown` is set, or the trail ends.
+
+    A server that runs here by then stops in order. Raises what ended the trail, after
+    every request was answered with an error.
+    """
+    failures: list[Exception] = []
+    with claim_standard_streams() as (wire_in, wire_out):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_follow, trail, shutdown, failures)
+            async with trio.open_nursery() as session:
+                session.start_soon(_give_up_after, shutdown, session.cancel_scope)
+                output = Output(wire_out, session.cancel_scope)
+                await Bridge(trail, output).serve(Lines(wire_in, shutdown, output))
+                session.cancel_scope.cancel()
+            trail.close()
+            nursery.cancel_scope.deadline = trio.current_time() + HOST_STOP
+    if failures:
+        raise failures[0]
+
+
+async def _follow(trail: OwnerTrail, shutdown: trio.Event, failures: list[Exception]) -> None:
+    try:
+        await trail.follow()
+    except Exception as failure:  # noqa: BLE001 - the client is answered first, then it is raised
+        failures.append(failure)
+        trail.abandon("This server cannot take over; its stderr says why. Start it again.")
+        shutdown.set()
+
+
+async def _give_up_after(shutdown: trio.Event, scope: trio.CancelScope) -> None:
+    """Shutdown deadline: a client that never reads its responses cannot delay it."""
+    await shutdown.wait()
+    scope.deadline = trio.current_time() + STOP_GRACE + 3 * STOP_FLUSH

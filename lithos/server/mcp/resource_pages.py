@@ -1,0 +1,322 @@
+"""MCP resources: reading by URI, the paginated list, which changes each client is told (docs/spec/mcp.md §4).
+
+The owner of each kind of resources, such as notes, gives a `ResourceKind`, which finds, lists and reads them.
+
+A follower queues no events but keeps the set of URIs with a pending notification. So no change is lost to a
+full queue, however slow its client: changes of one resource coalesce, and the last one is always sent.
+"""
+
+from __future__ import annotations
+
+import base64
+import heapq
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import chain
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
+
+import trio
+from attrs import frozen
+
+from lithos.actors.blocking import slices
+from lithos.core.events import Event
+from lithos.core.principals import UNKNOWN_AGENT
+from lithos.core.times import format_time, parse_time
+from lithos.server.tools.offers import TAGS_URI, Address, changed_by, changes_list, read_address
+
+#: Seconds between two notices about the same thing.
+QUIET: Final = 1.0
+#: Bounds of what one client can make the server remember; whoever needs more reads `/events`.
+MOST_URIS: Final = 1_000
+LONGEST_URI: Final = 2_000
+
+
+class TooMuchFollowed(Exception):
+    """The client already follows as much as one may, or the URI is too long; the message says so."""
+
+
+class ChangesEnded(Exception):
+    """The server stops, and tells of no further change."""
+
+
+class Follower:
+    """The subscriptions of one client. One task awaits `next_change`; others may subscribe meanwhile."""
+
+    def __init__(self) -> None:
+        #: Whether changes of the list of resources are told.
+        self.wants_list = False
+        #: The spellings a client knows each resource by.
+        self._followed: dict[str, dict[str, None]] = {}
+        self._count = 0
+        #: When each untold change may be told, and when each thing was last told. `None` is the list.
+        self._due: dict[str | None, float] = {}
+        self._told: dict[str | None, float] = {}
+        self._woken = trio.Event()
+        self._has_ended = False
+
+    def follow(self, uri: str, address: Address) -> None:
+        """Subscribe to a resource, notified by the URI as the client gave it. Raises `TooMuchFollowed`."""
+        spellings = self._followed.get(address.uri, {})
+        if uri in spellings:
+            return
+        if self._count >= MOST_URIS or len(uri) > LONGEST_URI:
+            raise TooMuchFollowed(
+                f"A client may follow {MOST_URIS} resources of {LONGEST_URI} characters each. "
+                "Unsubscribe from some, or read the events at /events."
+            )
+        self._followed.setdefault(address.uri, {})[uri] = None
+        self._count += 1
+
+    def unfollow(self, uri: str, address: Address) -> None:
+        """Unsubscribe from a resource; idempotent."""
+        spellings = self._followed.get(address.uri, {})
+        if uri in spellings:
+            del spellings[uri]
+            self._count -= 1
+            self._due.pop(uri, None)
+            self._told.pop(uri, None)
+        if not spellings:
+            self._followed.pop(address.uri, None)
+
+    def see(self, changed: Sequence[str], *, of_list: bool) -> None:
+        """Mark changed resources as pending notifications; `changed` are URIs as Lithos lists them."""
+        for listed in changed:
+            for uri in self._followed.get(listed, ()):
+                self._mark(uri)
+        if of_list and self.wants_list:
+            self._mark(None)
+
+    def end(self) -> None:
+        """End the subscription."""
+        self._has_ended = True
+        self._wake()
+
+    async def next_change(self) -> str | None:
+        """The URI of a changed resource, or None for the list of them.
+
+        Waits for a pending notification; at most one a second per resource. Raises `ChangesEnded`.
+        """
+        while True:
+            await trio.lowlevel.checkpoint()
+            if self._has_ended:
+                raise ChangesEnded
+            first = min(self._due, key=self._due.__getitem__, default=None)
+            when = self._due.get(first, float("inf"))
+            now = trio.current_time()
+            if when <= now:
+                del self._due[first]
+                self._told[first] = now
+                return first
+            with trio.move_on_at(when):
+                await self._woken.wait()
+
+    def _mark(self, thing: str | None) -> None:
+        if thing not in self._due:
+            self._due[thing] = max(trio.current_time(), self._told.get(thing, float("-inf")) + QUIET)
+            self._wake()
+
+    def _wake(self) -> None:
+        self._woken.set()
+        self._woken = trio.Event()
+
+
+class Watched(Protocol):
+    """Shows every event to whatever watches it."""
+
+    def watch(self, watcher: Changes, /) -> None: ...
+
+
+class Changes:
+    """Fans events out to the followers of all clients, without back-pressure on the publisher."""
+
+    def __init__(self, broadcaster: Watched) -> None:
+        self._followers: set[Follower] = set()
+        self._has_ended = False
+        broadcaster.watch(self)
+
+    @property
+    def count(self) -> int:
+        """The number of followers."""
+        return len(self._followers)
+
+    @contextmanager
+    def followed(self) -> Iterator[Follower]:
+        """A follower for the block, at first without subscriptions."""
+        follower = Follower()
+        if self._has_ended:
+            follower.end()
+        self._followers.add(follower)
+        try:
+            yield follower
+        finally:
+            self._followers.discard(follower)
+
+    def see(self, event: Event) -> None:
+        """Pass an event on."""
+        if self._followers:
+            changed = [address.uri for address in changed_by(event.draft)]
+            of_list = changes_list(event.draft)
+            for follower in self._followers:
+                follower.see(changed, of_list=of_list)
+
+    def end(self) -> None:
+        """End every follower, also those to come."""
+        self._has_ended = True
+        for follower in self._followers:
+            follower.end()
+
+
+T = TypeVar("T")
+
+PAGE: Final = 100
+CURSOR_HELP: Final = "The cursor is none of this server's. List again without one."
+MARKDOWN: Final = "text/markdown"
+JSON: Final = "application/json"
+
+#: Where something stands among those of its kind: by creation, the id decides between equals.
+Place: TypeAlias = tuple[datetime, str]
+
+
+class UnknownResource(Exception):
+    """Nothing can be read under the URI; the message says why and what to do."""
+
+
+class BadCursor(Exception):
+    """The pagination cursor is invalid."""
+
+
+@frozen
+class Content:
+    """What a resource holds: the bytes of a file, or an object for JSON."""
+
+    mime_type: str
+    body: bytes | Mapping[str, Any]
+
+
+@frozen
+class ListedResource:
+    """One resource of the list; `told` is what clients see of it besides its URI.
+
+    `place` is None for the only one of its kind.
+    """
+
+    address: Address
+    told: Mapping[str, Any]
+    place: Place | None = None
+
+
+@frozen
+class ResourcePage:
+    """One page of resources, and the cursor of the next page, if any."""
+
+    resources: tuple[ListedResource, ...]
+    cursor: str | None
+
+
+class ResourceKind(Protocol):
+    """One kind of resources, which its owner finds, lists and reads."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of their addresses."""
+
+    @property
+    def template(self) -> Mapping[str, str] | None:
+        """How clients make a URI of an id; None where there is only one resource."""
+
+    async def find(self, id: str) -> None:
+        """Return where there is such a resource. Raises `UnknownResource`."""
+
+    async def read(self, id: str, agent: str) -> Content:
+        """The content of a resource, which `agent` reads. Raises `UnknownResource`."""
+
+    async def newest(self, after: Place | None, count: int) -> list[ListedResource]:
+        """At most `count` resources older than `after`, the newest first."""
+
+
+class Resources:
+    """Reads and lists resources; the only side effect is the access log."""
+
+    def __init__(self, kinds: Sequence[ResourceKind]) -> None:
+        """`kinds` are in the order of the list."""
+        self.kinds = {each.kind: each for each in kinds}
+
+    async def find(self, uri: str) -> Address:
+        """Resolve a URI to an existing resource. Raises `UnknownResource`."""
+        address, kind = self._meant(uri)
+        await kind.find(address.id)
+        return address
+
+    async def read(self, uri: str, agent: str | None = None) -> Content:
+        """The content of a resource; the access log records reads of notes, by `agent` if it is known.
+
+        Raises `UnknownResource`.
+        """
+        address, kind = self._meant(uri)
+        return await kind.read(address.id, agent or UNKNOWN_AGENT)
+
+    async def page(self, cursor: str | None) -> ResourcePage:
+        """The tags, the notes newest first, the open tasks newest first: 100 at a time.
+
+        Keyset pagination: a page starts after the last resource of the one before, whatever was added or
+        removed meanwhile, so nothing is listed twice. Notes are listed once all are known.
+
+        Raises `BadCursor`.
+        """
+        kinds, after = list(self.kinds), None
+        if cursor is not None:
+            first, after = self._read_cursor(cursor)
+            kinds = kinds[kinds.index(first) :]
+        found: list[ListedResource] = []
+        for kind in kinds:
+            if len(found) <= PAGE:
+                found += await self.kinds[kind].newest(after, PAGE + 1 - len(found))
+                after = None
+        shown = tuple(found[:PAGE])
+        return ResourcePage(shown, _write_cursor(shown[-1]) if len(found) > PAGE else None)
+
+    def _meant(self, uri: str) -> tuple[Address, ResourceKind]:
+        address = read_address(uri)
+        if address is None or address.kind not in self.kinds:
+            raise UnknownResource(
+                f"There is no resource {uri[:100]!r}. "
+                f"Use lithos://note/{{id}}, lithos://task/{{id}} or {TAGS_URI}."
+            )
+        return address, self.kinds[address.kind]
+
+    def _read_cursor(self, cursor: str) -> tuple[str, Place]:
+        try:
+            kind, created_at, last_id = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+            if kind in self.kinds and self.kinds[kind].template is not None and isinstance(last_id, str):
+                return kind, (parse_time(created_at), last_id)
+        except (ValueError, TypeError, AttributeError, RecursionError) as problem:
+            raise BadCursor(CURSOR_HELP) from problem
+        raise BadCursor(CURSOR_HELP)
+
+
+async def find_newest(
+    items: Sequence[T], place: Callable[[T], Place], after: Place | None, count: int
+) -> list[T]:
+    """The newest items with a sort key before `after`; yields to the event loop in between."""
+    newest: list[T] = []
+    async for some in slices(items):
+        older = (item for item in some if after is None or place(item) < after)
+        newest = heapq.nlargest(count, chain(newest, older), key=place)
+    return newest
+
+
+def _write_cursor(last: ListedResource) -> str:
+    assert last.place is not None
+    created_at, last_id = last.place
+    text = json.dumps([last.address.kind, format_time(created_at), last_id])
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
+@frozen
+class Library:
+    """Resources and their change notifications."""
+
+    resources: Resources
+    changes: Changes

@@ -1,0 +1,275 @@
+"""MCP handlers of resources and prompts: subscriptions too, for both generations of the protocol.
+
+Sessions with an `initialize` handshake (stdio, SSE) subscribe URI by URI and also get notifications of list
+changes; the lifespan of the SDK's server is the session, so subscriptions end with it. From 2026-07-28 on,
+one `subscriptions/listen` request carries all subscriptions, and its response is a stream on any transport.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any, Final
+
+import trio
+from attrs import asdict, define, field, filters
+from mcp import MCPError, types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.session import ServerSession
+from mcp.shared.subscriptions import (
+    SUBSCRIPTION_ID_META_KEY,
+    ResourcesListChanged,
+    ResourceUpdated,
+    event_to_notification,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from lithos.server.http.ports import cancel_when, compact_json
+from lithos.server.mcp.resource_pages import (
+    BadCursor,
+    Changes,
+    ChangesEnded,
+    Content,
+    Follower,
+    Resources,
+    TooMuchFollowed,
+    UnknownResource,
+)
+from lithos.server.mcp.tool_calls import join_slices
+from lithos.server.tools.offers import PROMPTS, BadPrompt, read_address, render_prompt
+
+#: Streams of `subscriptions/listen` over all clients of one endpoint.
+MOST_LISTENERS: Final = 256
+
+Context = ServerRequestContext[Any, Any]
+Lifespan = Callable[[Server[Any]], AbstractAsyncContextManager["Notices | None"]]
+
+
+@define(eq=False)
+class Notices:
+    """The subscriptions of one session, and the task that sends its notifications."""
+
+    follower: Follower
+    _nursery: trio.Nursery
+    _has_begun: bool = False
+
+    def begin(self, session: ServerSession) -> None:
+        """Start sending notifications to this session; idempotent."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._nursery.start_soon(self._tell, session)
+
+    async def _tell(self, session: ServerSession) -> None:
+        try:
+            while True:
+                uri = await self.follower.next_change()
+                if uri is None:
+                    await session.send_resource_list_changed()
+                else:
+                    await session.send_resource_updated(uri)
+        except ChangesEnded:
+            return
+
+
+def notices_of(changes: Changes | None) -> Lifespan:
+    """The lifespan of a session with change notifications; without changes it has none."""
+
+    @asynccontextmanager
+    async def lifespan(server: Server[Any]) -> AsyncIterator[Notices | None]:
+        if changes is None:
+            yield None
+            return
+        with changes.followed() as follower:
+            async with trio.open_nursery() as nursery:
+                yield Notices(follower, nursery)
+                nursery.cancel_scope.cancel()
+
+    return lifespan
+
+
+def add_subscriptions(server: Server[Any], resources: Resources) -> None:
+    """Register the subscribe handlers with a server; its lifespan must be that of `notices_of`."""
+
+    async def begin(ctx: Context, params: types.NotificationParams) -> None:
+        notices: Notices = ctx.lifespan_context
+        notices.follower.wants_list = True
+        notices.begin(ctx.session)
+
+    async def subscribe(ctx: Context, params: types.SubscribeRequestParams) -> dict[str, Any]:
+        notices: Notices = ctx.lifespan_context
+        try:
+            notices.follower.follow(params.uri, await resources.find(params.uri))
+        except UnknownResource as missing:
+            raise not_found(ctx, params.uri, missing) from missing
+        except TooMuchFollowed as problem:
+            raise MCPError(types.INVALID_PARAMS, str(problem)) from problem
+        notices.begin(ctx.session)
+        return {}
+
+    async def unsubscribe(ctx: Context, params: types.UnsubscribeRequestParams) -> dict[str, Any]:
+        notices: Notices = ctx.lifespan_context
+        address = read_address(params.uri)
+        if address is not None:
+            notices.follower.unfollow(params.uri, address)
+        return {}
+
+    server.add_notification_handler("notifications/initialized", types.NotificationParams, begin)
+    server.add_request_handler("resources/subscribe", types.SubscribeRequestParams, subscribe)
+    server.add_request_handler("resources/unsubscribe", types.UnsubscribeRequestParams, unsubscribe)
+
+
+@define(eq=False)
+class Listening:
+    """`subscriptions/listen`: one call is one stream of change notifications until either side ends it.
+
+    `ended_of` a request is set once its token is valid no longer.
+    """
+
+    _changes: Changes
+    _ended_of: Callable[[Context], trio.Event]
+    _open: int = field(default=0, init=False)
+
+    async def __call__(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Acknowledge the subscriptions, send notifications, and end the stream with server or token."""
+        if self._open >= MOST_LISTENERS:
+            raise MCPError(
+                types.INTERNAL_ERROR, "Too many clients listen already. Read the events at /events."
+            )
+        self._open += 1
+        try:
+            with self._changes.followed() as follower:
+                return await self._serve(ctx, params.notifications, follower)
+        finally:
+            self._open -= 1
+
+    async def _serve(
+        self, ctx: Context, wanted: types.SubscriptionFilter, follower: Follower
+    ) -> types.SubscriptionsListenResult:
+        meta: dict[str, Any] = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
+        try:
+            honoured = _follow(wanted, follower)
+        except TooMuchFollowed as problem:
+            raise MCPError(types.INVALID_PARAMS, str(problem)) from problem
+        acknowledged = types.SubscriptionsAcknowledgedNotificationParams(notifications=honoured, _meta=meta)
+        await ctx.session.send_notification(
+            types.SubscriptionsAcknowledgedNotification(params=acknowledged),
+            related_request_id=ctx.request_id,
+        )
+        ended = self._ended_of(ctx)
+        try:
+            while True:
+                uri = await _next_change(follower, ended)
+                event = ResourcesListChanged() if uri is None else ResourceUpdated(uri)
+                await ctx.session.send_notification(
+                    event_to_notification(event, meta), related_request_id=ctx.request_id
+                )
+        except ChangesEnded:
+            return types.SubscriptionsListenResult(_meta=meta)
+
+
+async def _next_change(follower: Follower, ended: trio.Event) -> str | None:
+    """The follower's next change. Raises `ChangesEnded`, also once `ended` is set."""
+    changed: list[str | None] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cancel_when, ended, nursery.cancel_scope)
+        with suppress(ChangesEnded):  # raised below, where no group is made of it
+            changed.append(await follower.next_change())
+        nursery.cancel_scope.cancel()
+    if not changed:
+        raise ChangesEnded
+    return changed[0]
+
+
+def _follow(wanted: types.SubscriptionFilter, follower: Follower) -> types.SubscriptionFilter:
+    """Subscribe to what can change, and return what was accepted: lists of tools and prompts never change."""
+    uris: list[str] = []
+    for uri in wanted.resource_subscriptions or ():
+        address = read_address(uri)
+        if address is not None:
+            follower.follow(uri, address)
+            uris.append(uri)
+    follower.wants_list = wanted.resources_list_changed is True
+    return types.SubscriptionFilter(
+        resources_list_changed=follower.wants_list or None, resource_subscriptions=uris or None
+    )
+
+
+def add_prompts(server: Server[Any]) -> None:
+    """Register the prompt handlers with a server."""
+    wire = [asdict(prompt, filter=filters.exclude("write")) for prompt in PROMPTS]
+    listing = {"prompts": wire, "resultType": "complete"}
+
+    async def list_prompts(ctx: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
+        return listing
+
+    server.add_request_handler("prompts/list", types.PaginatedRequestParams, list_prompts)
+    server.add_request_handler("prompts/get", types.GetPromptRequestParams, _get_prompt)
+
+
+async def _get_prompt(ctx: Context, params: types.GetPromptRequestParams) -> dict[str, Any]:
+    try:
+        prompt, text = render_prompt(params.name, params.arguments or {})
+    except BadPrompt as problem:
+        raise MCPError(types.INVALID_PARAMS, str(problem)) from problem
+    message = {"role": "user", "content": {"type": "text", "text": text}}
+    return {"description": prompt.description, "messages": [message], "resultType": "complete"}
+
+
+#: The code of the handshake versions; 2026-07-28 retired it.
+RESOURCE_NOT_FOUND: Final = -32002
+
+
+def add_resources(
+    server: Server[Any], resources: Resources, agent_of: Callable[[Context], str | None]
+) -> None:
+    """Register the resource handlers with a server.
+
+    `agent_of` a request is the agent that its token is bound to.
+    """
+
+    templates = [dict(each.template) for each in resources.kinds.values() if each.template is not None]
+
+    async def list_resources(ctx: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
+        try:
+            page = await resources.page(params.cursor)
+        except BadCursor as problem:
+            raise MCPError(types.INVALID_PARAMS, str(problem)) from problem
+        listing = {
+            "resources": [{"uri": one.address.uri, **one.told} for one in page.resources],
+            "resultType": "complete",
+        }
+        return listing if page.cursor is None else listing | {"nextCursor": page.cursor}
+
+    async def list_templates(ctx: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
+        return {"resourceTemplates": templates, "resultType": "complete"}
+
+    async def read(ctx: Context, params: types.ReadResourceRequestParams) -> dict[str, Any]:
+        try:
+            content = await resources.read(params.uri, agent_of(ctx))
+        except UnknownResource as missing:
+            raise not_found(ctx, params.uri, missing) from missing
+        return {"contents": [{"uri": params.uri, **await _wire_content(content)}], "resultType": "complete"}
+
+    server.add_request_handler("resources/list", types.PaginatedRequestParams, list_resources)
+    server.add_request_handler("resources/templates/list", types.PaginatedRequestParams, list_templates)
+    server.add_request_handler("resources/read", types.ReadResourceRequestParams, read)
+
+
+def not_found(ctx: Context, uri: str, missing: UnknownResource) -> MCPError:
+    """The protocol error for an unknown resource URI."""
+    is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+    return MCPError(types.INVALID_PARAMS if is_modern else RESOURCE_NOT_FOUND, str(missing), {"uri": uri})
+
+
+async def _wire_content(content: Content) -> dict[str, str]:
+    if not isinstance(content.body, bytes):
+        return {"mimeType": content.mime_type, "text": await join_slices(content.body, compact_json)}
+    try:
+        return {"mimeType": content.mime_type, "text": content.body.decode("utf-8")}
+    except UnicodeDecodeError:
+        # Somebody stored something else meanwhile; it is told as it is.
+        return {"mimeType": content.mime_type, "blob": base64.b64encode(content.body).decode()}

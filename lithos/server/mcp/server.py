@@ -1,0 +1,150 @@
+"""The MCP server: name, instructions, capabilities and tools, for every protocol version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import trio
+from attrs import field, frozen
+from mcp import types
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+
+from lithos.actors.opening import progress_told
+from lithos.core.principals import OWNER, Principal
+from lithos.server.http.ports import SharedToolBox
+from lithos.server.mcp.resource_pages import Library
+from lithos.server.mcp.resources import Listening, add_prompts, add_resources, add_subscriptions, notices_of
+from lithos.server.mcp.tool_calls import call_tool_box
+from lithos.server.tools.arguments import ToolSpec
+
+SERVER_NAME: Final = "Lithos"
+INSTRUCTIONS: Final = """\
+Lithos is a local knowledge base that many agents share: Markdown notes with links, plus tasks and claims.
+
+Start with lithos_context: it gives one briefing on your question or task. Before web research, check \
+lithos_cache_lookup. To look further, use lithos_search (specific notes) or lithos_retrieve (a topic), and \
+read notes with lithos_read.
+
+Record what you learn with lithos_write: a clear title, tags, and source_url if there is one. Update an \
+existing note (id, expected_version, on_conflict=merge) instead of writing a second one. To change part of a \
+note use lithos_note_edit, which is safe while others edit it.
+
+Share work through tasks: lithos_task_next gives you free work; lithos_task_list with status=open lists all \
+open tasks. Claim your part with lithos_task_claim, renew it before it expires, and release what you do not \
+finish. Post results with lithos_finding_post, and finish with lithos_task_complete: pass receipt_id and \
+cite the notes that helped. A refused claim says who holds it and until when.
+
+Use the same agent id in every call, as agent or agent_id: it says who you are and filters nothing. Errors \
+have "status":"error", a code and what to do next.
+"""
+STATIC_LIST: Final = CacheHint(ttl_ms=3_600_000, scope="public")
+CHANGING: Final = CacheHint(ttl_ms=0, scope="private")
+Context = ServerRequestContext[Any, Any]
+
+
+@frozen
+class Caller:
+    """Who sent a request; `ended` is set once its token is valid no longer."""
+
+    principal: Principal = OWNER
+    ended: trio.Event = field(factory=trio.Event)
+
+
+def owner_of(ctx: Context) -> Caller:
+    """Who sends requests on stdio: the user whose process this is."""
+    return Caller()
+
+
+def build_mcp_server(
+    toolbox: SharedToolBox,
+    version: str,
+    library: Library | None = None,
+    *,
+    keeps_sessions: bool,
+    caller_of: Callable[[Context], Caller] = owner_of,
+) -> Server[Any]:
+    """Return the server that a transport drives.
+
+    `keeps_sessions`: the transport is stdio or SSE, where the server can send unsolicited notifications.
+    `caller_of` says who sent a request.
+    """
+    changes = None if library is None else library.changes
+    server: Server[Any] = Server(
+        SERVER_NAME,
+        version=version,
+        instructions=INSTRUCTIONS + toolbox.told,
+        cache_hints={
+            "tools/list": STATIC_LIST,
+            "prompts/list": STATIC_LIST,
+            "resources/templates/list": STATIC_LIST,
+            "resources/list": CHANGING,
+            "resources/read": CHANGING,
+        },
+        # No parameter is mirrored into a header, so no call needs its schema looked up.
+        get_tool_input_schema=lambda name: None,
+        lifespan=notices_of(changes if keeps_sessions else None),
+    )
+    # Spans of single calls are not among Lithos's instruments.
+    server.middleware.clear()
+    _add_tools(server, toolbox, caller_of)
+    add_prompts(server)
+    if library is not None:
+        add_resources(server, library.resources, lambda ctx: caller_of(ctx).principal.agent)
+        server.add_request_handler(
+            "subscriptions/listen",
+            types.SubscriptionsListenRequestParams,
+            Listening(library.changes, lambda ctx: caller_of(ctx).ended),
+        )
+        if keeps_sessions:
+            add_subscriptions(server, library.resources)
+    _discover_honestly(server)
+    return server
+
+
+def _add_tools(server: Server[Any], toolbox: SharedToolBox, caller_of: Callable[[Context], Caller]) -> None:
+    async def list_tools(ctx: Context, params: types.PaginatedRequestParams) -> dict[str, Any]:
+        listed = toolbox.acting_as(caller_of(ctx).principal).listed()
+        return {"tools": [_wire_tool(spec) for spec in listed], "resultType": "complete"}
+
+    async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> dict[str, Any]:
+        # Nothing is sent to clients that gave no progress token, nor over `/mcp`.
+        with progress_told(ctx.session.report_progress):
+            acting = toolbox.acting_as(caller_of(ctx).principal)
+            return await call_tool_box(acting, params.name, params.arguments or {})
+
+    server.add_request_handler("tools/list", types.PaginatedRequestParams, list_tools)
+    server.add_request_handler("tools/call", types.CallToolRequestParams, call_tool)
+
+
+def _discover_honestly(server: Server[Any]) -> None:
+    """Advertise no changes of lists that never change; the SDK does for every list, or for none."""
+    given = server.get_request_handler("server/discover")
+    assert given is not None
+    fixed = {
+        "tools": types.ToolsCapability(list_changed=False),
+        "prompts": types.PromptsCapability(list_changed=False),
+    }
+
+    async def discover(ctx: Context, params: types.RequestParams) -> types.DiscoverResult:
+        result = await given.handler(ctx, params)
+        assert isinstance(result, types.DiscoverResult)
+        return result.model_copy(update={"capabilities": result.capabilities.model_copy(update=fixed)})
+
+    server.add_request_handler("server/discover", types.RequestParams, discover)
+
+
+def _wire_tool(spec: ToolSpec) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "description": spec.description,
+        "inputSchema": dict(spec.input_schema),
+        "annotations": {
+            "readOnlyHint": spec.read_only,
+            "destructiveHint": spec.destructive,
+            "idempotentHint": spec.idempotent,
+            "openWorldHint": False,
+        },
+    }

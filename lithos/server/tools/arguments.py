@@ -1,0 +1,422 @@
+"""Tool arguments: one frozen class per tool gives both the JSON Schema and the checked values.
+
+Unknown, missing and wrongly typed arguments are protocol faults (`ArgumentFault`); null, and blank text for
+what is optional, count as left out. What is well typed but can never work is a refusal (`InvalidInput`):
+below are also the checks of values that need no note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import Any, Final, Literal, TypeVar, get_type_hints
+
+import attrs
+from attrs import frozen
+
+from lithos.core.errors import InvalidInput
+from lithos.core.events import TAKING_BACK, TOOL
+from lithos.core.ids import is_id
+from lithos.core.limits import TITLE, check_text
+from lithos.core.text.analysis import normalise
+from lithos.core.text.markdown import clean_title
+from lithos.core.times import parse_time
+from lithos.server.tools.additions import is_added
+from lithos.server.tools.bounds import NAME, PATH, Bound
+from lithos.server.tools.values import KINDS, is_blank, kind_of, read_integer, read_text, says_nothing
+from lithos.server.tools.values import ArgumentFault as ArgumentFault  # noqa: PLC0414
+
+
+@frozen
+class ToolSpec:
+    """One tool as `tools/list` shows it.
+
+    `input_schema` is a JSON Schema object; the three hints are those of the Model Context Protocol.
+    """
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+
+
+class UnknownTool(Exception):
+    """No tool is called `name`."""
+
+    code: Final = "unknown_tool"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Unknown tool: '{name}'")
+        self.name = name
+        self.message = str(self)
+
+
+A = TypeVar("A")
+
+#: The names under which every tool takes the calling agent, whatever its own parameter for that is called.
+CALLERS: Final = ("agent", "agent_id")
+_CALLER: Final = CALLERS[0]
+#: By what a retry of a call is known, and what clients are told of it.
+REQUEST_ID: Final = "request_id"
+_TOLD_OF_REQUEST: Final = "Id of this call, for safe retries."
+#: Rows, or characters, to skip in tools that answer in pages.
+_OFFSET: Final = "offset"
+_TOLD_OF_OFFSET: Final = "Rows to skip; use next_offset."
+#: Parameters that name the one note a tool is about, and what takes its path instead; where the tool means
+#: another path by that, the second. Of others, such as `to_id`, it is `to_path`.
+_SUBJECT: Final = ("id", "node_id")
+_PATH, _FROM_PATH = "path", "from_path"
+#: The parameter with which the paths of all that is meant begin.
+_PREFIX: Final = "path_prefix"
+#: Which notes a parameter may name by their path: those that are there, or deleted ones too.
+Which = Literal["there", "kept"]
+#: Whether a tool takes a `request_id`, and whether clients are shown that.
+TakesRequest = Literal["listed", "taken", "none"]
+#: The id of the note at a path, which may be deleted where "kept" ones are asked for. Raises `DocNotFound`.
+Locate = Callable[[str, Which], Awaitable[str]]
+#: The id of the note that a text names which is no id of Lithos; the text itself where no note has it.
+Identify = Callable[[str], Awaitable[str]]
+
+
+def argument(
+    description: str,
+    default: Any = attrs.NOTHING,
+    *,
+    bound: Bound | None = None,
+    may_be_blank: bool = False,
+    one_of: Sequence[str] = (),
+    is_caller: bool = False,
+    filters_agent: bool = False,
+    is_listed: bool = True,
+    is_rare: bool = False,
+    is_own: bool = False,
+    note: Which | None = None,
+    also: str | None = None,
+) -> Any:
+    """A tool parameter; without a default it is required.
+
+    `bound` is how large a value may be: every text, list and object has one. `one_of` only tells clients
+    what makes sense: a wrong value is refused by the tool itself. `may_be_blank`: blank text means something,
+    such as clearing a value. `is_caller`: names the calling agent; `agent` and `agent_id` stand for it too.
+    `filters_agent`: names the agent whose work is shown, which may be another than the caller. What is not
+    `is_listed` is accepted, but not shown to clients. What `is_rare` is shown by the profile `full` alone:
+    agents seldom need it, and each listed parameter costs every session. What `is_own` is accepted only of
+    Lithos's own commands and pages. `note`: the id of a note, for which its path may be given (`note_paths`);
+    the tool always gets the id. `also`: another name of the parameter, which clients are not shown; what
+    its own name says next to that is the note's path.
+    """
+    return attrs.field(
+        default=default,
+        kw_only=True,
+        metadata={
+            "description": description,
+            "may_be_blank": may_be_blank,
+            "one_of": tuple(one_of),
+            "bound": bound,
+            "is_caller": is_caller,
+            "filters_agent": filters_agent,
+            "is_listed": is_listed and not is_own,
+            "is_rare": is_rare,
+            "is_own": is_own,
+            "note": note,
+            "also": also,
+        },
+    )
+
+
+def note_paths(cls: type[Any]) -> dict[str, str]:
+    """By the name of each parameter that is the id of a note: what takes its path instead."""
+    names = attrs.fields_dict(cls)
+    subject = _FROM_PATH if _PATH in names else _PATH
+    return {
+        name: subject if name in _SUBJECT else f"{name.removesuffix('_id')}_path"
+        for name, attribute in names.items()
+        if attribute.metadata["note"] is not None
+    }
+
+
+def one_form(name: str) -> str:
+    """The name of an agent as it is kept: without space around it, in the Unicode form NFC."""
+    return normalise("NFC", name.strip())
+
+
+def read_title(title: str) -> str:
+    """A title on one line, without markup; raises `InvalidInput` for one of more than 1,000 characters."""
+    check_text("title", title, TITLE)
+    return clean_title(title)
+
+
+#: Of the parameter `undo` of tools that `lithos undo` and the console call.
+TAKES_BACK: Final = "This takes back what an agent changed."
+
+
+def source_of(is_undo: bool) -> str:
+    """The source of the events of a change."""
+    return TAKING_BACK if is_undo else TOOL
+
+
+def as_command(kind: type[A], given: object, **checked: object) -> A:
+    """A command with the values of the arguments of the same names; `checked` stands for what was changed.
+
+    No type checker sees that names and types agree: tests/tools/test_commands.py does.
+    """
+    kinds: tuple[type[Any], type[Any]] = kind, type(given)
+    wanted, had = map(attrs.fields_dict, kinds)
+    return kind(**{name: getattr(given, name) for name in wanted if name in had} | checked)
+
+
+class ArgumentReader:
+    """Reads the arguments of one class; the reflection is done once.
+
+    Whatever the class says, `agent` and `agent_id` are accepted: they name the caller, where the tool has a
+    parameter for that, and mean nothing else.
+    So is `offset`, where the tool answers in pages (`is_paged`), and the path of a note for its id, which
+    whoever calls `read` has looked up (`with_ids`).
+    """
+
+    def __init__(self, cls: type, *, is_paged: bool = False, request: TakesRequest = "none") -> None:
+        """`request`: whether the tool takes a `request_id`, and whether clients are shown that."""
+        self._cls = cls
+        self._is_paged = is_paged
+        self._lists_request = request == "listed"
+        kinds = {name: KINDS[kind_of(hint)] for name, hint in get_type_hints(cls).items()}
+        self._readers = {each.name: (*kinds[each.name], each) for each in attrs.fields(cls)}
+        #: The parameters that name the calling agent, and those that only Lithos itself may give.
+        self.callers = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_caller"])
+        self.own = tuple(each.name for each in attrs.fields(cls) if each.metadata["is_own"])
+        own = (*self.callers, _CALLER)
+        self._caller = next((name for name in own if name in self._readers), None)
+        #: The parameter that selects the work of one agent.
+        self.agent_filter = next(
+            (each.name for each in attrs.fields(cls) if each.metadata["filters_agent"]), None
+        )
+        self._common = ({*CALLERS, _OFFSET} if is_paged else {*CALLERS}) - self._readers.keys()
+        if request != "none":
+            self._common |= {REQUEST_ID}
+        #: By the name of a path: the parameter that it stands for.
+        self._paths = {path: name for name, path in note_paths(cls).items()}
+        #: The parameters that name namespaces, and whether one begins paths.
+        self._namespaces = tuple({"namespace", "namespace_filter"} & self._readers.keys())
+        self.has_prefix = _PREFIX in self._readers
+        #: By the other name of a parameter: its own.
+        self._also = {also: each.name for each in attrs.fields(cls) if (also := each.metadata["also"])}
+
+    @property
+    def skips(self) -> bool:
+        """True when the tool itself skips what `offset` says."""
+        return _OFFSET in self._readers
+
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        """The input schema, with `offset` where the tool answers in pages. One object for all callers.
+
+        Paths of other notes than the one a tool is about are not shown: the listing has no room for them.
+        """
+        return self._schema(with_rare=True)
+
+    @cached_property
+    def short_schema(self) -> Mapping[str, Any]:
+        """The input schema without what is rarely needed, and so open to further arguments."""
+        return self._schema(with_rare=False)
+
+    def _schema(self, *, with_rare: bool) -> Mapping[str, Any]:
+        paths = {name: path for path, name in self._paths.items() if name in _SUBJECT}
+        properties: dict[str, Any] = {}
+        required: list[str] = []
+        for _, kind, each in self._readers.values():
+            if not each.metadata["is_listed"] or (each.metadata["is_rare"] and not with_rare):
+                continue
+            schema = {**kind, "description": each.metadata["description"]}
+            if each.metadata["one_of"]:
+                schema["enum"] = list(each.metadata["one_of"])
+            if each.default is attrs.NOTHING:
+                required += [] if each.name in paths else [each.name]
+            elif each.default is not None and each.default != ():
+                schema["default"] = each.default
+            properties[each.name] = schema
+            if each.name in paths:
+                told = f"Instead of {each.name}."
+                properties[paths[each.name]] = {"type": "string", "description": told}
+        if self._is_paged and (with_rare or "limit" not in properties):
+            properties.setdefault(_OFFSET, {"type": "integer", "description": _TOLD_OF_OFFSET})
+        if self._lists_request:
+            properties[REQUEST_ID] = {"type": "string", "description": _TOLD_OF_REQUEST}
+        result: dict[str, Any] = {"type": "object", "properties": properties}
+        if with_rare:
+            result["additionalProperties"] = False
+        return {**result, "required": required} if required else result
+
+    def read(self, given: Mapping[str, Any]) -> Any:
+        """An instance of the class. Raises `ArgumentFault`, `InvalidInput`."""
+        for name in given:
+            if name not in self._readers and name not in self._common and name not in self._paths:
+                self._check_added(name, given)
+        given = self._with_caller(given)
+        values: dict[str, Any] = {}
+        missing: list[str] = []
+        for name, (read, _, attribute) in self._readers.items():
+            value = given.get(name)
+            is_optional = attribute.default is not attrs.NOTHING
+            if value is None or (is_optional and self._is_left_out(name, value)):
+                missing += [] if is_optional else [name]
+                continue
+            values[name] = read(name, value)
+            if attribute.metadata["bound"] is not None:
+                attribute.metadata["bound"].check(name, values[name])
+        for name, value in values.items():
+            attribute = self._readers[name][2]
+            is_required_text = attribute.default is attrs.NOTHING and isinstance(value, str)
+            if is_required_text and not attribute.metadata["may_be_blank"] and not value.strip():
+                raise InvalidInput(f"{name} must not be blank.")
+        if missing:
+            raise self._missing(missing[0])
+        return self._cls(**self._with_one_form(values))
+
+    def _with_one_form(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The values, in which "ann" and "ann " are one agent, and so are two Unicode forms of a name.
+
+        Namespaces are in one form as well.
+        """
+        for name in (_CALLER, *self.callers, self.agent_filter):
+            if isinstance(values.get(name), str):
+                values[name] = one_form(values[name])
+        for name in self._namespaces:
+            value = values.get(name)
+            if value is not None:
+                many = isinstance(value, tuple)
+                values[name] = (
+                    tuple(normalise("NFC", each) for each in value) if many else normalise("NFC", value)
+                )
+        return values
+
+    def renamed(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments with the own names of parameters that were given under their other names.
+
+        An agent that gives both means the note by the own name. Raises `ArgumentFault` where that is named
+        by another path too.
+        """
+        for also, name in self._also.items():
+            value = given.get(also)
+            if value is None or is_blank(value):
+                given = {key: each for key, each in given.items() if key != also}
+                continue
+            rest = {key: each for key, each in given.items() if key not in (also, name)}
+            subject = given.get(name)
+            if subject is not None and not is_blank(subject):
+                if rest.get(_FROM_PATH) not in (None, "", subject):
+                    raise ArgumentFault(
+                        f"{name} and {_FROM_PATH} both name the note next to {also}. Leave out one of them."
+                    )
+                rest[_FROM_PATH] = subject
+            given = {**rest, name: value}
+        return given
+
+    def _check_added(self, name: str, given: Mapping[str, Any]) -> None:
+        """Raise `ArgumentFault` for an unknown argument, unless the client adds it of its own accord."""
+        if not is_added(name, given.keys(), self._readers.keys() | self._common):
+            known = ", ".join((*self._readers, *self._paths)) or "none"
+            raise ArgumentFault(f"Unknown argument {name[:100]!r}. Known arguments: {known}.")
+
+    def _is_left_out(self, name: str, value: Any) -> bool:
+        """Whether a value of an optional parameter says that it has none: blank, or "null" where no text is.
+
+        A text may be "null"; of those with choices, and of a note's id, it is none.
+        """
+        if not isinstance(value, str):
+            return False
+        metadata = self._readers[name][2].metadata
+        if not value.strip():
+            return not metadata["may_be_blank"]
+        is_text = self._readers[name][0] is read_text and not metadata["one_of"] and metadata["note"] is None
+        return not is_text and says_nothing(value)
+
+    async def with_ids(
+        self, given: Mapping[str, Any], locate: Locate, identify: Identify
+    ) -> Mapping[str, Any]:
+        """The arguments with the ids of notes that are named by their paths, or by an `id` of their own.
+
+        Raises `ArgumentFault`, `InvalidInput` also for the path of another note than the id, and as `locate`.
+        """
+        given = self.renamed(given) if self._also else given
+        paths = [path for path in self._paths if given.get(path) is not None and not is_blank(given[path])]
+        for path in paths:
+            PATH.check(path, read_text(path, given[path]))
+        for path in paths:
+            name = self._paths[path]
+            note_id = await locate(given[path], self._readers[name][2].metadata["note"])
+            own = given.get(name)
+            if own is not None and not is_blank(own) and own != note_id:
+                raise InvalidInput(
+                    f"{name} and {path} name two notes: that at {given[path][:200]!r} is {note_id}. "
+                    f"Give {name} or {path} alone."
+                )
+            given = {**given, name: note_id}
+        for name in self._paths.values():
+            value = given.get(name)
+            if isinstance(value, str) and value.strip() and not is_id(value):
+                given = {**given, name: await identify(value)}
+        return given
+
+    def _missing(self, name: str) -> ArgumentFault:
+        others = {**self._paths, **self._also}
+        instead = "".join(f" (or '{other}')" for other, each in others.items() if each == name)
+        told = self._readers[name][2].metadata["description"]
+        return ArgumentFault(f"Missing argument '{name}'{instead}: {told}")
+
+    def offset(self, given: Mapping[str, Any]) -> int:
+        """What to skip. Raises `ArgumentFault`, `InvalidInput`."""
+        value = given.get(_OFFSET)
+        if value is None or is_blank(value):
+            return 0
+        offset = read_integer(_OFFSET, value)
+        if offset < 0:
+            raise InvalidInput(f"offset must not be negative; {offset:.0f} is. Leave it out to begin.")
+        return offset
+
+    def request_id(self, given: Mapping[str, Any]) -> str | None:
+        """By what a retry of the call is known; None without. Raises `ArgumentFault`, `InvalidInput`."""
+        value = given.get(REQUEST_ID)
+        if value is None or REQUEST_ID not in self._common or is_blank(value):
+            return None
+        request_id = read_text(REQUEST_ID, value).strip()
+        NAME.check(REQUEST_ID, request_id)
+        return request_id
+
+    def _with_caller(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments with the caller under the name that the tool has for it, unless that is given too."""
+        for name in CALLERS:
+            agent = given.get(name)
+            if name not in self._common or agent is None or is_blank(agent):
+                continue
+            NAME.check(name, read_text(name, agent))
+            if self._caller is not None and is_blank(given.get(self._caller) or ""):
+                given = {**given, self._caller: one_form(agent)}
+        return given
+
+
+def read_time(name: str, text: str | None, parse: Callable[[str], datetime] = parse_time) -> datetime | None:
+    """An optional time, as `parse` reads it; raises `InvalidInput`."""
+    if text is None:
+        return None
+    try:
+        return parse(text)
+    except ValueError:
+        raise InvalidInput(
+            f"{name} is not a time: {text!r}. Write it like 2026-01-31T12:00:00Z (no zone means UTC)."
+        ) from None
+
+
+def check_choice(name: str, value: str | None, choices: Sequence[str]) -> None:
+    """None or one of the choices."""
+    if value is not None and value not in choices:
+        raise InvalidInput(f"{name} must be one of {', '.join(choices)}; not {value!r}.")
+
+
+def unique(values: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The values trimmed, blank and repeated ones dropped, order kept; None stays None."""
+    if values is None:
+        return None
+    return tuple(dict.fromkeys(text for value in values if (text := value.strip())))

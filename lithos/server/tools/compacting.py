@@ -1,0 +1,175 @@
+"""Compact answers: what says nothing is left out (docs/spec/tools.md §1.7).
+
+Null, empty and false values go, and defaults, and what another key says; times have seconds and scores three
+digits. Each tool declares as `Sparing` what stays nevertheless. What a person or an agent stored is never
+changed: texts, and the objects under the keys `STORED`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from lithos.server.tools.fitting import size_of
+
+#: Values that were stored by others: they are sent as they are.
+STORED: Final = frozenset({"metadata", "extra", "evidence", "summaries", "tags", "frontmatter_error"})
+#: Numbers that Lithos computed: they have three digits.
+SCORES: Final = frozenset({"score", "similarity", "salience", "usage_score", "probability", "temperature"})
+#: By a key: the one that says the same, which is sent alone where both are there.
+TWINS: Final[Mapping[str, str]] = MappingProxyType({
+    "id": "edge_id", "display": "target", "updated": "updated_at", "results": "edges",
+    "chroma_chunk_count": "chunks", "chroma_last_updated": "vector_last_updated",
+    "slug_collision_existing_id": "existing_id",
+})  # fmt: skip
+#: Characters of a time with microseconds, and of its part that is sent.
+_TIME, _SENT = len("2026-01-02T03:04:05.000006+00:00"), len("2026-01-02T03:04:05")
+#: Characters of JSON that a row surely has: no answer has room for more rows than follows from it.
+_LEAST_ROW: Final = 40
+
+
+#: An object, and the one that holds it, to the compact form of the first.
+CompactObject = Callable[[Mapping[str, Any], Mapping[str, Any]], dict[str, Any]]
+
+
+def _keys(keys: Iterable[str]) -> frozenset[str]:
+    return frozenset(keys)
+
+
+@frozen(kw_only=True)
+class Sparing:
+    """What of a tool's answer is sent in compact form; keys are meant wherever in the answer they are.
+
+    * `always`: sent also when empty, false or null;
+    * `asked`: by an argument, the keys that are sent only where that is given;
+    * `unsaid`: never sent;
+    * `defaults`: values that are not sent;
+    * `exact`: times that clients give back as arguments, and so need whole;
+    * `room`: characters of JSON of a list beside the answer, which keeps at least one row;
+    * `own`: by a key, what makes its object compact in a way of its own; it also gets the object around it.
+    """
+
+    always: frozenset[str] = field(default=(), converter=_keys)
+    asked: Mapping[str, tuple[str, ...]] = field(factory=dict)
+    unsaid: frozenset[str] = field(default=(), converter=_keys)
+    defaults: Mapping[str, Any] = field(factory=dict)
+    exact: frozenset[str] = field(default=(), converter=_keys)
+    room: Mapping[str, int] = field(factory=dict)
+    own: Mapping[str, CompactObject] = field(factory=dict)
+
+    def left_out(self, given: object) -> frozenset[str]:
+        """The keys that a call with these arguments is not sent."""
+        if not self.asked:
+            return self.unsaid
+        unasked = (keys for name, keys in self.asked.items() if not getattr(given, name, None))
+        return self.unsaid.union(*unasked)
+
+
+PLAIN: Final = Sparing()
+
+
+def compact(
+    answer: Mapping[str, Any], sparing: Sparing, given: object, *, limit: int = 0, skip: int = 0
+) -> dict[str, Any]:
+    """The answer to a call with the arguments `given` without what says nothing.
+
+    Of lists only as many rows are made compact behind `skip` as can be among `limit` characters (0: all).
+    """
+    end = skip + limit // _LEAST_ROW if limit else None
+    made = _Compacting(sparing, sparing.left_out(given), slice(skip, end)).object(answer)
+    for key, room in sparing.room.items():
+        _cut(made, key, room)
+    return made
+
+
+def compact_refusal(refusal: Mapping[str, Any]) -> dict[str, Any]:
+    """An error envelope without empty values."""
+    return {key: value for key, value in refusal.items() if not is_nothing(value)}
+
+
+def drop_plain_totals(fitted: dict[str, Any], paths: Iterable[str]) -> None:
+    """Drop the totals of lists that are shown whole; `paths` lead to them by one or two keys."""
+    for path in paths:
+        outer, _, key = path.rpartition(".")
+        holder = fitted.get(outer) if outer else fitted
+        if isinstance(holder, dict) and holder.get(f"{key}_total") == len(holder.get(key, ())):
+            del holder[f"{key}_total"]
+
+
+def is_nothing(value: object) -> bool:
+    """Return whether a value is None, or an empty text, list or object."""
+    return value is None or (isinstance(value, str | Sequence | Mapping) and not value)
+
+
+def _cut(answer: dict[str, Any], key: str, room: int) -> None:
+    """Cut a list to `room` characters of JSON, but not to less than one row; say how many there are."""
+    whole, kept = answer.get(key, ()), 0
+    while kept < len(whole) and ((size := size_of(whole[kept]) + 1) <= room or not kept):
+        room, kept = room - size, kept + 1
+    if kept < len(whole):
+        answer |= {key: whole[:kept], f"{key}_total": len(whole)}
+
+
+@frozen
+class _Compacting:
+    """Makes the objects of one answer compact; each is copied, none is changed."""
+
+    _sparing: Sparing
+    _left: frozenset[str]
+    _span: slice
+
+    def object(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        left, always, defaults = self._left, self._sparing.always, self._sparing.defaults
+        made: dict[str, Any] = {}
+        for key, item in value.items():
+            if key in left or (key in TWINS and value.get(TWINS[key]) == item):
+                continue
+            said = self._said(key, item, value) if type(item) in _CHANGED else item
+            says_nothing = said is None or said is False or (type(said) in _EMPTIED and not said)
+            if key in always or not (says_nothing or defaults.get(key) == said):
+                made[key] = said
+        return made
+
+    def _said(self, key: str, item: Any, beside: Mapping[str, Any]) -> Any:
+        if type(item) is str:
+            is_time = len(item) == _TIME and key.endswith("_at") and key not in self._sparing.exact
+            return to_seconds(item) if is_time else item
+        if type(item) is float:
+            return round(item, 3) if key in SCORES else item
+        if not item:
+            return item
+        if (compact_object := self._sparing.own.get(key)) is not None:
+            return compact_object(item, beside)
+        if key in STORED:
+            return item
+        return self.object(item) if type(item) is dict else self._rows(item)
+
+    def _rows(self, rows: list[Any]) -> list[Any]:
+        if type(rows[0]) is not dict:
+            return rows
+        made, span = list(rows), self._span
+        made[span] = [
+            self.object(row) if type(row) is dict else row for row in islice(rows, span.start, span.stop)
+        ]
+        return made
+
+
+#: Types of values that may be sent otherwise, and that may be empty.
+_CHANGED: Final = frozenset({str, float, dict, list})
+_EMPTIED: Final = frozenset({str, dict, list, tuple})
+
+
+def to_seconds(text: str) -> str:
+    """A time as Lithos writes it without its microseconds; another text as it is."""
+    is_time = text.endswith("+00:00") and text[_SENT] == "."
+    return f"{text[:_SENT]}Z" if is_time else text
+
+
+def short_time(key: str, item: Any) -> Any:
+    """Return a time under a key that ends in `_at` without its microseconds, and another value as it is."""
+    is_time = type(item) is str and len(item) == _TIME and key.endswith("_at")
+    return to_seconds(item) if is_time else item

@@ -1,0 +1,420 @@
+"""The tool registry: order of `tools/list` (docs/spec/tools.md §2), dispatch, error envelopes, metering.
+
+This is the only place that makes error envelopes, and the only one that counts and times tool calls. Each
+caller has the tools that its token allows, under the identity that it is bound to (docs/spec/integration.md
+§3): which right a tool needs follows from its hints, which parameters name the caller from its class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from time import perf_counter
+from typing import Any, Final
+
+from attrs import evolve, field, fields, frozen
+
+from lithos.actors.opening import Opening
+from lithos.core.errors import Forbidden, LithosError, SearchBackendFailed
+from lithos.core.principals import COMMAND, OWNER, Principal, Rights, acting_as, check_agent
+from lithos.kernel.parts import Parts
+from lithos.metrics import Metrics
+from lithos.server.settings import ServerConfig
+from lithos.server.tools.admission import Admission
+from lithos.server.tools.arguments import CALLERS, ArgumentFault, ToolSpec, UnknownTool, one_form
+from lithos.server.tools.compacting import compact, compact_refusal, drop_plain_totals
+from lithos.server.tools.declaring import CONNECTOR, OWN, PROFILES, Answer, Answering, Tool
+from lithos.server.tools.fitting import UNPAGED, Pictured, fit
+from lithos.server.tools.ports import NotePorts
+from lithos.server.tools.repeating import serve_once
+
+#: The name under which clients that were written for upstream's Lithos give a filter by agent.
+_FILTER: Final = CALLERS[0]
+
+
+def identities_of(tool: Tool) -> tuple[str, ...]:
+    """The parameters of a tool that name the calling agent, its own first; `agent` is one of every tool."""
+    return tuple(dict.fromkeys((*tool.reader.callers, *CALLERS)))
+
+
+def right_of(tool: Tool, arguments: Mapping[str, Any] | None = None) -> Rights:
+    """The right that a call needs; without `arguments`, the least with which any call is allowed."""
+    if tool.profile == OWN:
+        return "admin"
+    if "R" in tool.hints:
+        return "read"
+    if tool.preview is not None:
+        name, value = tool.preview
+        if arguments is None or _said(arguments.get(name)) in (None, value):
+            return "read"
+    return "write"
+
+
+def admit(principal: Principal, tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments with the caller's identity filled in.
+
+    Raises `Forbidden` where the token lacks the right, and where another agent is named, `InvalidInput` for
+    one of Lithos's own names, and `ArgumentFault` for an argument that only Lithos itself may give.
+    """
+    needed = right_of(tool, arguments)
+    if not principal.may(needed):
+        raise Forbidden(
+            f"The token '{principal.name}' has the right {principal.rights}; this call of {tool.name} needs "
+            f"{needed}. Use a token that has it, or ask for one (lithos token create --rights {needed})."
+        )
+    names = identities_of(tool)
+    if not principal.is_own:
+        _check_names(principal, tool, names, arguments)
+    if principal.agent is None:
+        return arguments
+    for name in names:
+        given = arguments.get(name)
+        if _said(given) not in (None, principal.agent):
+            raise Forbidden(
+                f"The token '{principal.name}' is bound to the agent '{principal.agent}', and {name} names "
+                f"another. Leave {name} out, or give '{principal.agent}'."
+            )
+    own = [each.name for each in fields(tool.arguments) if each.name in names]
+    kept = {name: value for name, value in arguments.items() if name not in names}
+    return kept | dict.fromkeys(own or names[:1], principal.agent)
+
+
+def _check_names(
+    principal: Principal, tool: Tool, names: tuple[str, ...], arguments: Mapping[str, Any]
+) -> None:
+    """That the caller does not pass for Lithos itself."""
+    for name in tool.reader.own:
+        if _said(arguments.get(name)) is not None:
+            raise ArgumentFault(f"Argument '{name}' is for Lithos's own commands. Leave it out.")
+    for name in names:
+        given = arguments.get(name)
+        if isinstance(given, str):
+            check_agent(given, name)
+    if principal.agent is not None:
+        check_agent(principal.agent, f"The agent of the token '{principal.name}'")
+
+
+def spec_for(principal: Principal, tool: Tool, spec: ToolSpec) -> ToolSpec | None:
+    """The tool as `tools/list` shows it to this caller: None where no call of it is allowed."""
+    if not principal.may(right_of(tool)):
+        return None
+    required = spec.input_schema.get("required", ())
+    own = [name for name in identities_of(tool) if name in required]
+    if principal.agent is None or not own:
+        return spec
+    schema = deepcopy(dict(spec.input_schema))
+    schema["required"] = [name for name in required if name not in own]
+    if not schema["required"]:
+        del schema["required"]
+    return evolve(spec, input_schema=schema)
+
+
+def _said(value: Any) -> Any:
+    """A value as the tools read it: blank is left out, and space around a name is none of it."""
+    return (one_form(value) or None) if isinstance(value, str) else value
+
+
+_MODES: Final = ("fulltext", "semantic", "hybrid", "graph")
+
+
+@frozen
+class ToolMeter:
+    """Updates the instruments of `lithos.metrics` for each call."""
+
+    metrics: Metrics = field(factory=Metrics)
+
+    def record(
+        self, tool: Tool, mode: Any, answer: Answer, outcome: str, error: str | None, seconds: float
+    ) -> None:
+        """Count one call: `outcome` is ok, error or exception; `error` is the code, if any."""
+        metrics, name = self.metrics, tool.name
+        metrics.count("tool_calls", name)
+        metrics.observe("tool_duration_seconds", seconds, name, outcome)
+        if error is not None:
+            metrics.count("tool_errors", name, error)
+        success = "true" if outcome == "ok" else "false"
+        if tool.counts:
+            metrics.count("knowledge_operations", tool.counts)
+            if "R" not in tool.hints:
+                metrics.observe("knowledge_write_duration_seconds", seconds, tool.counts, success)
+        elif name == "lithos_search":
+            if (mode := mode or "hybrid") in _MODES:
+                metrics.count("search_operations", mode)
+                metrics.observe("search_duration_seconds", seconds, mode, success)
+        elif name == "lithos_cache_lookup":
+            metrics.observe("cache_lookup_duration_seconds", seconds)
+            if error == "search_backend_error":
+                metrics.count("cache_lookups", "error_search_backend")
+            elif outcome == "ok" and answer is not None:
+                stale = "miss_stale" if answer.get("stale_exists") else "miss_clean"
+                metrics.count("cache_lookups", "hit" if answer["hit"] else stale)
+        elif tool.of != "notes":
+            metrics.count("coordination_operations", name.removeprefix("lithos_"))
+
+
+def begin_tools(metrics: Metrics, tools: Iterable[Tool], *, has_connectors: bool) -> None:
+    """Have the series of tool calls show zero before the first call."""
+    for tool in tools:
+        if tool.profile == OWN or (tool.profile == CONNECTOR and not has_connectors):
+            continue
+        metrics.begin("tool_calls", tool.name)
+        metrics.begin("tool_duration_seconds", tool.name, "ok")
+        metrics.begin("tool_errors", tool.name, "internal_error")
+        if tool.counts and "R" not in tool.hints:
+            metrics.begin("knowledge_write_duration_seconds", tool.counts, "true")
+    for mode in _MODES:
+        metrics.begin("search_operations", mode)
+        metrics.begin("search_duration_seconds", mode, "true")
+    for outcome in ("hit", "miss_stale", "miss_clean", "error_search_backend"):
+        metrics.begin("cache_lookups", outcome)
+
+
+#: Refusals that may carry their code as `status` (`server.write_outcomes: status`).
+WRITE_OUTCOMES: Final = frozenset({"version_conflict", "slug_collision", "path_collision", "duplicate"})
+#: Characters of a message; arguments it quotes may be of any length.
+LONGEST_MESSAGE: Final = 1_000
+
+
+def envelope(refusal: LithosError, status: str = "error") -> Mapping[str, Any]:
+    """A refusal as callers get it; that of a write has `warnings`, which say nothing of their own."""
+    told = {"status": status, "code": refusal.code, "message": _shorten(refusal.message), **refusal.extras}
+    return {**told, "warnings": told.get("warnings", [])} if refusal.code in WRITE_OUTCOMES else told
+
+
+def _shorten(message: str) -> str:
+    """A message that quotes a very long argument, with its beginning and its advice at the end."""
+    if len(message) <= LONGEST_MESSAGE:
+        return message
+    return f"{message[: LONGEST_MESSAGE // 2]} … {message[-LONGEST_MESSAGE // 2 :]}"
+
+
+class Tools:
+    """All tools of one server, in their fixed order."""
+
+    #: What clients are told besides the usual instructions.
+    told = ""
+
+    def __init__(self, using: Parts, tools: Sequence[Tool]) -> None:
+        """`tools` are those of all capabilities, in the order in which they are listed.
+
+        Until the start is complete, what is read of notes says so, and writes wait for its first pass.
+        """
+        server = using.get(ServerConfig)
+        self._notes = using.get(NotePorts)
+        self._opening = using.get(Opening)
+        self._using = using
+        has_connectors = server.tools == CONNECTOR or server.public_url is not None
+        self._by_name = {
+            tool.name: tool
+            for tool in tools
+            if (server.legacy_tools or not tool.is_legacy) and (has_connectors or tool.profile != CONNECTOR)
+        }
+        shown = (CONNECTOR,) if server.tools == CONNECTOR else PROFILES[: PROFILES.index(server.tools) + 1]
+        self._listed = self._specs(shown)
+        #: What is listed besides to clients that came by OAuth.
+        self._for_connectors = () if server.tools == CONNECTOR else self._specs((CONNECTOR,))
+        self._outcome_status = using.get(ServerConfig).is_plain
+        #: Characters of JSON of an answer, 0 for no limit.
+        self._max_answer_chars = server.answer_limit
+        self._is_compact = using.get(ServerConfig).answers_compactly
+        self._meter = ToolMeter(using.get(Metrics))
+        begin_tools(using.get(Metrics), tools, has_connectors=has_connectors)
+        self._admission = Admission()
+
+    def acting_as(self, principal: Principal) -> ActingTools:
+        """The tools as this caller has them: with its rights, under its identity."""
+        return ActingTools(self, principal)
+
+    def _specs(self, profiles: Sequence[str]) -> tuple[tuple[Tool, ToolSpec], ...]:
+        is_short = self._using.get(ServerConfig).tools != PROFILES[-1]
+        return tuple(
+            (tool, tool.spec(is_short=is_short))
+            for tool in self._by_name.values()
+            if tool.profile in profiles
+        )
+
+    def listed(self, principal: Principal = OWNER) -> Sequence[ToolSpec]:
+        """What `tools/list` shows to a caller."""
+        offered = (*self._listed, *self._for_connectors) if principal.is_connector else self._listed
+        shown = (spec_for(principal, tool, spec) for tool, spec in offered)
+        return tuple(spec for spec in shown if spec is not None)
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        principal: Principal = COMMAND,
+        *,
+        is_whole: bool = False,
+    ) -> Answer:
+        """Run a tool; a domain error is returned as an error envelope, so is a refusal of the caller.
+
+        Who names no `principal` is code of this process; what is asked from outside comes by `acting_as`.
+        `is_whole`: the answer is not cut, however long it is, and a refusal is raised. Lithos's own commands
+        and pages get full answers, whatever `server.answers` says.
+
+        Raises `UnknownTool` and `ArgumentFault`, which are the protocol's business.
+        """
+        tool = self._by_name.get(name)
+        if tool is None or (tool.profile == OWN and not principal.is_own):
+            raise UnknownTool(name)
+        began = perf_counter()
+        answer: Answer = None
+        # What is found now was perhaps not looked at, though the start be complete when it is told.
+        is_early = tool.reads_notes and not self._opening.complete.is_set()
+        outcome = "exception"
+        error: str | None = "exception"
+        try:
+            arguments = admit(principal, tool, self._as_meant(tool, arguments))
+            arguments = await tool.reader.with_ids(arguments, self._notes.locate, self._notes.identify)
+            given, offset = self._as_spelled(tool, tool.reader.read(arguments)), tool.reader.offset(arguments)
+            if tool.writes_notes:
+                await self._opening.wait_known()
+            elif is_early and "path" not in arguments:
+                await self._opening.wait_recalled()
+            answer = await self._serve_once(tool, given, principal, arguments)
+            if not is_whole:
+                answer = self._fit(tool, answer, offset, given, is_full=principal.is_own)
+            if tool.paged.content and answer is not None:
+                self._remember(given, answer, offset, principal)
+            outcome, error = "ok", None
+        except LithosError as refusal:
+            outcome, error = "error", refusal.code
+            if is_whole:
+                raise
+            told = self._envelope(refusal)
+            told = compact_refusal(told) if self._is_compact and not principal.is_own else told
+            answer = fit(told, UNPAGED, self._max_answer_chars, 0, is_skipped=True)
+        except ArgumentFault:
+            outcome, error = "error", "invalid_arguments"
+            raise
+        finally:
+            seconds = perf_counter() - began
+            self._meter.record(tool, arguments.get("mode"), answer, outcome, error, seconds)
+        if not is_early or answer is None:
+            return answer
+        return {**answer, **self._early(answer, is_of_one="path" in arguments)}
+
+    def _early(self, answer: Mapping[str, Any], *, is_of_one: bool) -> dict[str, Any]:
+        """What an answer that may lack notes says of that. A leg that failed waits for the notes as well."""
+        told: dict[str, Any] = {"indexing": dict(self._opening.progress()), "degraded": True}
+        is_blamed = "failed_backends" in answer or answer.get("code") == SearchBackendFailed.code
+        if is_of_one or (answer.get("status") == "error" and not is_blamed):
+            return told
+        own = "" if is_blamed else answer.get("message", "")
+        return {**told, "message": f"{self._opening.told()} {own}".rstrip()}
+
+    def read(self, name: str, arguments: Mapping[str, Any], principal: Principal) -> Answering:
+        """The checked arguments of a call. Raises `UnknownTool`, `ArgumentFault` and `LithosError`."""
+        tool = self._by_name.get(name)
+        if tool is None or (tool.profile == OWN and not principal.is_own):
+            raise UnknownTool(name)
+        given: Answering = tool.reader.read(admit(principal, tool, self._as_meant(tool, arguments)))
+        return given
+
+    def _as_meant(self, tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the arguments, with `agent` as the filter by agent under `write_outcomes: status`.
+
+        Clients that were written for upstream's Lithos mean the filter by it; all others mean the caller.
+        """
+        name, agent = tool.reader.agent_filter, arguments.get(_FILTER)
+        if not self._using.get(ServerConfig).is_plain or name is None or _said(agent) is None:
+            return arguments
+        if _said(arguments.get(name)) is not None:
+            return arguments
+        return {key: value for key, value in arguments.items() if key != _FILTER} | {name: agent}
+
+    async def with_ids(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments of a call with the ids of notes that are named by paths. Raises as the reader."""
+        return await self._by_name[name].reader.with_ids(arguments, self._notes.locate, self._notes.identify)
+
+    def fitted(
+        self, name: str, answer: Mapping[str, Any], arguments: Mapping[str, Any], principal: Principal
+    ) -> Answer:
+        """An answer made of several within the limit, as those of the tool itself."""
+        tool = self._by_name[name]
+        given, offset = self.read(name, arguments, principal), tool.reader.offset(arguments)
+        return self._fit(tool, answer, offset, given, is_full=principal.is_own)
+
+    async def _serve(self, tool: Tool, given: Answering, principal: Principal) -> Answer:
+        """Have a call served when its turn has come: a heavy read may have to wait beside a change."""
+        if tool.is_heavy:
+            async with self._admission.reading():
+                return await given.answer(self._using)
+        if "R" in tool.hints:
+            return await given.answer(self._using)
+        with self._admission.changing(), acting_as(principal):
+            return await given.answer(self._using)
+
+    def _as_spelled(self, tool: Tool, given: Any) -> Any:
+        """The arguments with the path prefix as the folders of the notes are spelled."""
+        if not tool.reader.has_prefix or not given.path_prefix:
+            return given
+        return evolve(given, path_prefix=self._notes.as_spelled(given.path_prefix))
+
+    async def _serve_once(
+        self,
+        tool: Tool,
+        given: Answering,
+        principal: Principal,
+        arguments: Mapping[str, Any],
+    ) -> Answer:
+        """Have a call served; one with a `request_id` unless it was before, by the same caller."""
+        request_id = tool.reader.request_id(arguments)
+        if request_id is None:
+            return await self._serve(tool, given, principal)
+        agents = (arguments.get(name) for name in identities_of(tool))
+        agent = next((each for each in agents if _said(each) is not None), None)
+        return await serve_once(
+            self._using,
+            tool,
+            given,
+            (principal, agent),
+            request_id,
+            lambda call: self._serve(tool, call, principal),
+        )
+
+    def _fit(self, tool: Tool, answer: Answer, offset: int, given: object, *, is_full: bool) -> Answer:
+        """The answer within the limit, compact unless it is to be full."""
+        if answer is None or tool.fits_itself:
+            return answer
+        limit, skips, paged = self._max_answer_chars, tool.reader.skips, tool.paged
+        if is_full or not self._is_compact or tool.is_legacy or tool.profile == CONNECTOR:
+            fitted = fit(answer, paged, limit, offset, is_skipped=skips)
+        else:
+            said = compact(answer, tool.sparing, given, limit=limit, skip=0 if skips else offset)
+            fitted = fit(said, paged, limit, offset, is_skipped=skips)
+            if paged.totals == "each":
+                drop_plain_totals(fitted, paged.rows)
+        return Pictured(fitted, answer.media_type, answer.data) if type(answer) is Pictured else fitted
+
+    def _remember(
+        self, given: Answering, answer: Mapping[str, Any], offset: int, principal: Principal
+    ) -> None:
+        """Remember what of a note's text was given out in part."""
+        holder = answer.get("document", answer)
+        text = holder.get("content") if holder else None
+        if text and "id" in holder:
+            agent = getattr(given, "agent_id", None) or principal.agent
+            start = None if "section" in answer else max(0, offset)
+            self._notes.see_part(holder["id"], agent, text, start, is_cut="next_offset" in holder)
+
+    def _envelope(self, refusal: LithosError) -> Mapping[str, Any]:
+        own_status = self._outcome_status and refusal.code in WRITE_OUTCOMES
+        return envelope(refusal, refusal.code if own_status else "error")
+
+
+@frozen
+class ActingTools:
+    """The tools of a server for one caller; a view that costs nothing to make."""
+
+    _tools: Tools
+    _principal: Principal
+
+    def listed(self) -> Sequence[ToolSpec]:
+        """What `tools/list` shows to this caller."""
+        return self._tools.listed(self._principal)
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+        """Run a tool as this caller; as `Tools.call`."""
+        return await self._tools.call(name, arguments, self._principal)
