@@ -48,8 +48,8 @@ from bench.report import print_report
 from bench.vaults import Vaults
 from lithos.app.server import Server
 from lithos.core.principals import OWNER
-from lithos.core.text.analysis import fold, words
 from lithos.server.settings import ServerConfig
+from lithos.text.words.analysis import fold, words
 
 Answers: TypeAlias = Literal["full", "compact"]
 #: By call (or limit of characters) and figure.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from bench.judged import Chunk, Collection, JudgedQuery
-from lithos.core.text.analysis import fold, words
+from lithos.text.words.analysis import fold, words
 
 #: Questions, each with the passages that have to be shown.
 Cases: TypeAlias = list[tuple[JudgedQuery, list[str]]]

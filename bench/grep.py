@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import frozen
 
 from bench.judged import Chunk
-from lithos.core.text.analysis import FUNCTION_WORDS, fold, words
+from lithos.text.words.analysis import FUNCTION_WORDS, fold, words
 
 #: Lines of a file that are shown, and lines around each.
 LINES, AROUND = 3, 2

@@ -19,7 +19,7 @@ from typing import Final
 from bench.conversations import LAYOUTS, as_collection
 from bench.dialogues import Conversation, generate_conversations
 from bench.judged import Chunk, Collection, JudgedQuery
-from lithos.core.text.analysis import FUNCTION_WORDS, fold, words
+from lithos.text.words.analysis import FUNCTION_WORDS, fold, words
 
 #: Facts and functions of a collection; words of a fact, and content words of a question.
 MOST: Final = 1_200

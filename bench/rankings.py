@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from bench.judged import JudgedQuery
 from lithos.app.server import Server
 from lithos.core.principals import COMMAND, Principal
-from lithos.core.text.analysis import fold, words
 from lithos.search.service.search import Search, SearchRequest
+from lithos.text.words.analysis import fold, words
 
 #: Notes asked for: enough for ten documents of several passages each.
 NOTES = 50

@@ -12,7 +12,6 @@ from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.attachments.state import look_at_attachments
 from lithos.attachments.tools import AttachmentFiles, AttachmentHits
 from lithos.config.catalogue import Config
-from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
@@ -25,6 +24,7 @@ from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.service.others import OtherHits
 from lithos.server.command.serving import Backlog
+from lithos.text.chunk import ChunkSizes
 
 
 def make_attaching(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from attrs import evolve
 
-from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.core.times import from_nanoseconds
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.files.displaced import DISPLACED, CopyMerges, Displaced, Moves
@@ -19,6 +18,7 @@ from lithos.notes.model.ignored import Ignored
 from lithos.stores.lock import OwnerLock, lock_of
 from lithos.stores.on_disk import Occasion, sync_names
 from lithos.telemetry import get_logger
+from lithos.text.yaml.style import PLAIN, VaultStyle
 
 log = get_logger("lithos.app")
 

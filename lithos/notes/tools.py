@@ -12,9 +12,6 @@ from attrs import evolve
 
 from lithos.actors.blocking import slices
 from lithos.core.errors import Duplicate, InvalidInput, PathCollision, SlugCollision
-from lithos.core.history.section_edit import OPERATIONS, SectionEdit
-from lithos.core.history.section_edit import REPLACE as REPLACE_SECTION
-from lithos.core.notes.layout import frontmatter_at
 from lithos.core.times import parse_end
 from lithos.kernel.parts import Parts
 from lithos.notes.catalogue.catalogue import Catalogue
@@ -79,6 +76,9 @@ from lithos.server.tools.compacting import Sparing
 from lithos.server.tools.declaring import Answer, tool
 from lithos.server.tools.fitting import Paged, cut_lists
 from lithos.server.tools.repeating import unknown_outcome
+from lithos.text.outline.section_edit import OPERATIONS, SectionEdit
+from lithos.text.outline.section_edit import REPLACE as REPLACE_SECTION
+from lithos.text.yaml.layout import frontmatter_at
 
 _READ = Sparing(
     always=("id", "title", "content", "metadata", "links", "truncated"),

@@ -13,7 +13,6 @@ import trio
 from lithos.actors.blocking import Blocking
 from lithos.actors.kit import ActorDown, Envelope, ShuttingDown
 from lithos.core.errors import LithosError, PathCollision
-from lithos.core.history.differences import count_lines
 from lithos.events.journal.coordinator import Coordinator
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.values import FileState, Move, Put, ReadFile, Remove
@@ -24,6 +23,7 @@ from lithos.notes.writing.ports import ProposedText
 from lithos.notes.writing.preparation import Prepared, ProposedFile
 from lithos.proposals.model import KeepProposal, Kind, PendingProposals, Proposal, ProposalTexts
 from lithos.proposals.rows import ProposalRows
+from lithos.text.outline.differences import count_lines
 
 
 class Proposing:

@@ -18,7 +18,6 @@ from quart import Blueprint, Response, request
 from lithos.actors.blocking import Threads
 from lithos.core.errors import ProposalNotFound
 from lithos.core.limits import Newest
-from lithos.core.text.signs import find_signs
 from lithos.events.reading.event_stream import Activity
 from lithos.proposals.model import LONGEST_REASON, PendingProposals, Proposal
 from lithos.proposals.pages_difference import name_all
@@ -27,6 +26,7 @@ from lithos.proposals.service import Proposals
 from lithos.server.console.console import Console, Form, Refused, given, given_offset, keep
 from lithos.server.console.formats import plural, query_with, readable, whole
 from lithos.server.tools.arguments import ArgumentFault
+from lithos.text.words.signs import find_signs
 
 #: Proposals of a page of the queue.
 SHOWN: Final = 20

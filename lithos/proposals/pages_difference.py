@@ -13,9 +13,9 @@ from typing import Final
 from attrs import frozen
 from markupsafe import Markup
 
-from lithos.core.history.differences import Change, group_changes, split_lines
-from lithos.core.history.words import Span, changed_words
-from lithos.core.text.signs import Sign, count_names, find_signs
+from lithos.text.outline.differences import Change, group_changes, split_lines
+from lithos.text.outline.words import Span, changed_words
+from lithos.text.words.signs import Sign, count_names, find_signs
 
 #: Lines of a difference, and characters of one line and of all as HTML.
 MOST_LINES: Final = 2_000

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from lithos.core.text.signs import find_signs
 from lithos.proposals.model import Kind, Proposal
 from lithos.proposals.pages_difference import MOST_CHARACTERS, Comparison, compare
 from lithos.proposals.service import ShownProposal
+from lithos.text.words.signs import find_signs
 
 KINDS: Final[Mapping[Kind, str]] = {
     "create": "new note", "update": "change", "delete": "deletion", "move": "move",

@@ -28,9 +28,6 @@ from lithos.core.errors import (
     StorageFailed,
     VersionConflict,
 )
-from lithos.core.history.differences import unified_diff
-from lithos.core.notes.style import VaultStyle
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import ACTING, COMMAND, acting_as
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.reading import JournalThread
@@ -64,6 +61,9 @@ from lithos.proposals.model import (
 )
 from lithos.proposals.rows import ProposalRows
 from lithos.telemetry import get_logger
+from lithos.text.outline.differences import unified_diff
+from lithos.text.yaml.nodes import UnreadableNote
+from lithos.text.yaml.style import VaultStyle
 
 log = get_logger("lithos.proposals")
 

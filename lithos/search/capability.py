@@ -7,7 +7,6 @@ from functools import partial
 
 from lithos.actors.blocking import Threads
 from lithos.actors.opening import Opening
-from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.capability import Capability, Link, Pages, Store
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Gauge, Health, Observed
@@ -39,6 +38,7 @@ from lithos.search.state import (
     reach_index,
 )
 from lithos.search.whole_index import WholeIndex
+from lithos.text.chunk import ChunkSizes
 
 #: A commit takes some 20 ms for one note and 200 ms for so many, so that a rebuild wants few of them.
 FULLTEXT_SLICE = 1_000

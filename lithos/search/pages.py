@@ -13,13 +13,13 @@ from attrs import evolve, field, frozen
 from quart import Blueprint, Response, request
 
 from lithos.core.errors import LithosError
-from lithos.core.text.snippet import Terms, mark_matches
 from lithos.history.service.history import NoteHistory
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.explaining import Explained, Explanation
 from lithos.search.service.search import MODES, Search, SearchRequest
 from lithos.server.console.console import Console, Refused
 from lithos.server.console.formats import plural, readable, whole
+from lithos.text.snippet import Terms, mark_matches
 
 RETRIEVE: Final = "retrieve"
 ALL_MODES: Final = (*MODES, RETRIEVE)

@@ -9,7 +9,6 @@ from attrs import evolve
 
 from lithos.actors.opening import Opening
 from lithos.core.errors import InvalidInput
-from lithos.core.text.snippet import cut, truncate
 from lithos.core.times import format_optional, format_time
 from lithos.kernel.parts import Parts
 from lithos.notes.catalogue.first_looks import FirstLooks
@@ -35,6 +34,7 @@ from lithos.server.tools.bounds import FILTERS, IDS, LOOKUP, NAME, QUERY, URL
 from lithos.server.tools.compacting import Sparing
 from lithos.server.tools.declaring import Answer, tool
 from lithos.server.tools.fitting import Paged
+from lithos.text.snippet import cut, truncate
 
 _SEARCHED: Final = Sparing(
     always=("results", "id", "title", "snippet", "path", "is_stale"),

@@ -12,7 +12,6 @@ from typing import Any, Final
 from attrs import evolve
 
 from lithos.core.errors import InvalidInput, LithosError
-from lithos.core.notes.matching import most_written, tag_key
 from lithos.kernel.parts import Parts
 from lithos.memory.tools.context import ContextTool, about_row, item_row, left_out_row, place_row, trouble_row
 from lithos.memory.tools.memory import RetrieveTool, retrieve_row
@@ -29,6 +28,7 @@ from lithos.server.tools.compacting import Sparing, compact
 from lithos.server.tools.declaring import Answer
 from lithos.tasks.service.coordination import Coordination, Page, TaskFilter
 from lithos.tasks.tools import TaskNextTool
+from lithos.text.words.matching import most_written, tag_key
 from lithos.vaults.service.briefing import JointContext, split_id
 from lithos.vaults.service.retrieving import JointRetrieve
 from lithos.vaults.service.searching import JointSearch

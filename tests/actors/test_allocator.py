@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import pytest
 
 from lithos.actors import allocator
-from lithos.core.text.chunk import ChunkSizes
 from lithos.search.indexing.ports import FulltextPort
+from lithos.text.chunk import ChunkSizes
 
 MIB = 1024 * 1024
 ON_GLIBC = pytest.mark.skipif(

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.notes.matching import has_tags
 from lithos.notes.catalogue import facets
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.facets import FacetFilter, Facets
+from lithos.text.words.matching import has_tags
 from tests.core.context.test_briefing import calls_of
 from tests.fakes import make_entry
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.notes.catalogue.first_looks import LINES, FirstLooks
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.format.document import derive_id
+from lithos.text.yaml.style import PLAIN, VaultStyle
 from tests.servers import put_note
 
 

@@ -13,13 +13,13 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lithos.core.notes.style import VaultStyle
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.relinking import LinkPlan, plan_links
 from lithos.notes.files.values import FileState, digest_of
 from lithos.notes.format.document import derive_id, parse_document
 from lithos.notes.links.edit import relink, relink_own
 from lithos.notes.links.links import targets_in
+from lithos.text.yaml.style import VaultStyle
 
 NOW: Final = datetime(2026, 11, 28, tzinfo=UTC)
 STYLE: Final = VaultStyle.of_foreign()

@@ -21,26 +21,7 @@ from lithos.access.model.requests import OAuthRefused
 from lithos.attachments.model import drawing, foreign_json, lz_string, reading
 from lithos.attachments.model.parts import NotExtractable
 from lithos.core import findings
-from lithos.core.context import tokens
 from lithos.core.errors import LithosError
-from lithos.core.history import differences, outline, section_edit
-from lithos.core.history import words as changes
-from lithos.core.notes import layout, matching
-from lithos.core.notes import yaml_nodes as yaml_text
-from lithos.core.notes.style import VaultStyle
-from lithos.core.text import (
-    analysis,
-    chunk,
-    edges,
-    hidden,
-    likeness,
-    markdown,
-    names,
-    own_text,
-    query,
-    snippet,
-)
-from lithos.core.text import snippet as truncation
 from lithos.history.model import copy_merge, file_merge
 from lithos.imports.model import chats, conversation, json_items, memory_files, observations
 from lithos.memory.briefing import blocks, briefing, compact, parts, passages
@@ -58,6 +39,14 @@ from lithos.server.tools import offers, shortening
 from lithos.stores import sqlite
 from lithos.tasks.model import task as task_model
 from lithos.tasks.model.task_commands import NextTask
+from lithos.text import chunk, edges, hidden, markdown, own_text, query, snippet
+from lithos.text import snippet as truncation
+from lithos.text.outline import differences, outline, section_edit
+from lithos.text.outline import words as changes
+from lithos.text.words import analysis, likeness, matching, names, tokens
+from lithos.text.yaml import layout
+from lithos.text.yaml import nodes as yaml_text
+from lithos.text.yaml.style import VaultStyle
 from lithos.upkeep.evaluation import model_baseline as baseline
 from lithos.upkeep.evaluation import model_questions as knowledge_tests
 from lithos.upkeep.model import likely

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from lithos.core.text.query import parse_query
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import Filters, FulltextEntry
+from lithos.text.query import parse_query
 
 ANYTHING = Filters()
 MOMENT = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from lithos.core.context.tokens import count_with
 from lithos.memory.briefing.compact import source_line
 from lithos.search.index.tokenizer import load_pieces
+from lithos.text.words.tokens import count_with
 from tests.servers import Lithos, serving
 
 TALK = """Ann: Where will the meeting be?

@@ -28,7 +28,6 @@ from lithos.attachments.files.survey import look_at, survey_attachments
 from lithos.attachments.model.kinds import MOST_PARTS, kind_of
 from lithos.attachments.model.parts import Part
 from lithos.core.errors import IndexFailed
-from lithos.core.text.chunk import ChunkSizes, dates_in_words
 from lithos.core.times import from_nanoseconds
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import open_attachment
@@ -42,6 +41,7 @@ from lithos.search.indexing.ports import EmbeddedNotes
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
 from lithos.telemetry import get_logger
+from lithos.text.chunk import ChunkSizes, dates_in_words
 
 log = get_logger("lithos.attachments")
 

@@ -9,11 +9,11 @@ from attrs import define, field
 
 from lithos.actors.blocking import Blocking, Threads, slices
 from lithos.attachments.model.captions import around
-from lithos.core.notes.layout import read_layout
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import OutsideKnowledge
+from lithos.text.yaml.layout import read_layout
+from lithos.text.yaml.nodes import UnreadableNote
 
 #: Notes that show an image of which the text is taken.
 MOST_NOTES: Final = 10

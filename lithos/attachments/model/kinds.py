@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final, Literal
 
-from lithos.core.text.analysis import fold, words
+from lithos.text.words.analysis import fold, words
 
 Kind = Literal["pdf", "canvas", "drawing", "text", "html", "image"]
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.core.text.analysis import normalise
+from lithos.text.words.analysis import normalise
 
 #: Characters of a place: ids of cards and elements have some 20.
 LONGEST_PLACE: Final = 200

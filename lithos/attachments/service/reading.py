@@ -17,12 +17,12 @@ from lithos.attachments.files.shelf import AttachedFile
 from lithos.attachments.model.kinds import MEDIA, Kind, kind_of
 from lithos.attachments.model.parts import Part
 from lithos.core.errors import DocNotFound, InvalidInput
-from lithos.core.text.snippet import cut, truncate
 from lithos.core.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import open_attachment
 from lithos.stores.sqlite import DatabaseFailed
+from lithos.text.snippet import cut, truncate
 
 #: Bytes of an image that is shown: 4 MB of base64.
 LARGEST_IMAGE: Final = 3 * 1024 * 1024

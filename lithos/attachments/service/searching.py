@@ -19,8 +19,6 @@ from lithos.attachments.extraction.actor import Attaching
 from lithos.attachments.files.shelf import AttachedFile, number_of
 from lithos.attachments.model.kinds import asks_for_image, kind_of
 from lithos.core.errors import IndexFailed, SearchBackendFailed
-from lithos.core.text.query import QuerySyntaxError, begin_last, parse_query, words_of
-from lithos.core.text.snippet import WINDOW, Terms, find_passage
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.rows_coordination import NoteRows
@@ -33,6 +31,8 @@ from lithos.search.service.least import judged_part
 from lithos.search.service.others import OtherHit, OtherQuery
 from lithos.search.settings import SearchConfig
 from lithos.telemetry import get_logger
+from lithos.text.query import QuerySyntaxError, begin_last, parse_query, words_of
+from lithos.text.snippet import WINDOW, Terms, find_passage
 
 log = get_logger("lithos.attachments")
 

@@ -19,9 +19,9 @@ from attrs import define, field, frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.core.events import Event
-from lithos.core.notes.matching import has_tag
 from lithos.events.journal.broadcaster import Broadcaster, Subscription
 from lithos.events.rows.store import CoordinationStore
+from lithos.text.words.matching import has_tag
 
 #: Events that one look goes back at most.
 LOOKED: Final = 5_000

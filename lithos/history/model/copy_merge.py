@@ -14,10 +14,10 @@ from typing import Final, Literal
 
 from attrs import frozen
 
-from lithos.core.history.differences import match_lines
 from lithos.history.model.file_merge import merge_files
 from lithos.history.model.marking import MARKER_SIZE, Markers
 from lithos.notes.model.versions import COPY, OUTSIDE, head_of
+from lithos.text.outline.differences import match_lines
 
 #: What a person can keep of a place that both sides changed.
 Side = Literal["note", "copy", "both"]

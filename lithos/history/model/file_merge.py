@@ -11,11 +11,11 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.core.notes.layout import Layout, read_layout
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.history.model.head_merge import merge_heads
 from lithos.history.model.marking import Marked, Markers, mark_texts
 from lithos.notes.format.merging import merge_break
+from lithos.text.yaml.layout import Layout, read_layout
+from lithos.text.yaml.nodes import UnreadableNote
 
 #: A text of bytes, each of which is one character of it.
 _BYTES: Final = "latin-1"

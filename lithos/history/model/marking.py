@@ -13,8 +13,8 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from lithos.core.history.differences import match_lines
 from lithos.notes.format.merging import MOST_LINES, Bounds, LineMerge, Lines
+from lithos.text.outline.differences import match_lines
 
 #: Common lines between two conflicts that make them one.
 NEAR: Final = 3

@@ -26,7 +26,6 @@ from lithos.core.errors import (
     StorageFailed,
     VersionConflict,
 )
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import COMMAND, MERGE_AGENT, acting_as
 from lithos.history.model.copy_merge import (
     SIDES,
@@ -55,6 +54,7 @@ from lithos.notes.writing.actor_writer import Writer
 from lithos.notes.writing.messages import RestoreNote
 from lithos.notes.writing.outside_changes import CopyKeeping, CopyRemoval, OutsideBytes
 from lithos.telemetry import get_logger
+from lithos.text.yaml.nodes import UnreadableNote
 
 log = get_logger("lithos.copies")
 

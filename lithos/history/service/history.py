@@ -15,9 +15,6 @@ from attrs import define, frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.core.errors import DocNotFound, HistoryDisabled, InvalidInput, StorageFailed, VersionNotFound
-from lithos.core.history.differences import Diff, count_lines, unified_diff
-from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.text.analysis import name_key
 from lithos.core.times import format_time
 from lithos.history.rows.reading import HistoryReading
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
@@ -27,6 +24,9 @@ from lithos.notes.links.links import targets_in
 from lithos.notes.model.paths import resolve_read_path
 from lithos.notes.model.versions import DELETED, VersionRow, body_of
 from lithos.notes.service.ports import KeptNote
+from lithos.text.outline.differences import Diff, count_lines, unified_diff
+from lithos.text.words.analysis import name_key
+from lithos.text.yaml.nodes import UnreadableNote
 
 #: From one version of a note to another: its id, the older and the newer.
 Span = tuple[str, int, int]

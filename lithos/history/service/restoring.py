@@ -22,8 +22,6 @@ from lithos.core.errors import (
     VersionNotFound,
 )
 from lithos.core.events import TOOL
-from lithos.core.notes.style import VaultStyle
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import UNDO_AGENT
 from lithos.history.model.undo import takes_back
 from lithos.history.service.history import HistoryRequest, KeptVersion, NoteHistory
@@ -36,6 +34,8 @@ from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.service.merging import merge_files, says
 from lithos.notes.service.texts import LoadedNote, NoteTexts
 from lithos.notes.writing.messages import RestoreNote, WriteOutcome
+from lithos.text.yaml.nodes import UnreadableNote
+from lithos.text.yaml.style import VaultStyle
 
 #: Earlier versions by the same agent that are looked at.
 MOST_EARLIER: Final = 20

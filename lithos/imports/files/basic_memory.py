@@ -20,13 +20,13 @@ from urllib.parse import quote
 import yaml
 from attrs import define, evolve, field
 
-from lithos.core.notes.layout import read_layout
-from lithos.core.text.markdown import mask_code
 from lithos.imports.files.reading import MarkdownFile, read_head, read_markdown, walk
 from lithos.imports.model.importing import Attachment, ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.imports.model.observations import permalink_of, read_statements
 from lithos.imports.model.texts import digest, tags_of
 from lithos.notes.links.links import scan_targets
+from lithos.text.markdown import mask_code
+from lithos.text.yaml.layout import read_layout
 
 _SUFFIX: Final = ".md"
 _SCHEME: Final = "memory://"

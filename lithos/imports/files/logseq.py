@@ -15,9 +15,6 @@ from typing import Any, Final
 
 from attrs import define, field, frozen
 
-from lithos.core.notes.layout import read_layout
-from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.text.markdown import mask_code
 from lithos.imports.model.logseq import (
     Properties,
     Settings,
@@ -28,6 +25,9 @@ from lithos.imports.model.logseq import (
     write_day,
 )
 from lithos.imports.model.texts import tags_of
+from lithos.text.markdown import mask_code
+from lithos.text.yaml.layout import read_layout
+from lithos.text.yaml.nodes import UnreadableNote
 
 #: Bytes of the settings that are read.
 _LARGEST_SETTINGS: Final = 1_000_000

@@ -17,8 +17,6 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from lithos.core.notes.style import VaultStyle
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.imports.files.logseq import LogseqGraph
 from lithos.imports.files.reading import read_moment
@@ -31,6 +29,8 @@ from lithos.notes.links.links import scan_links
 from lithos.notes.model.ignored import Ignored
 from lithos.stores import open_regular
 from lithos.stores.own_notes import find_own_notes
+from lithos.text.yaml.nodes import UnreadableNote
+from lithos.text.yaml.style import VaultStyle
 
 #: Bytes of a file that is read.
 LARGEST_FILE: Final = 8 * 1024 * 1024

@@ -18,13 +18,13 @@ from typing import IO, Any, Final
 
 from attrs import frozen
 
-from lithos.core.notes.layout import read_layout
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds, parse_time
 from lithos.imports.model.conversation import fence
 from lithos.imports.model.json_items import MOST_BYTES, WINDOW
 from lithos.imports.model.texts import clean, decode, of_epoch, parse_moment
 from lithos.notes.format.document import given_keys, parse_document
+from lithos.text.yaml.layout import read_layout
+from lithos.text.yaml.nodes import UnreadableNote
 
 #: Keys under which other programs have the times of a note.
 _CREATED: Final = ("created", "date", "created_date", "creation_date")

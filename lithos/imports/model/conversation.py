@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from lithos.core.text.markdown import code_fences
-from lithos.core.text.pieces import line_pieces, matches_in_lines
+from lithos.text.markdown import code_fences
+from lithos.text.pieces import line_pieces, matches_in_lines
 
 _HEADING: Final = re.compile(r"^ {0,3}(#{1,6})(?=[ \t])", re.MULTILINE)
 _TICKS: Final = re.compile(r"`{3,}", re.MULTILINE)

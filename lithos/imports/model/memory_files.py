@@ -14,8 +14,8 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.core.text.markdown import mask_code
-from lithos.core.text.pieces import matches_in_lines
+from lithos.text.markdown import mask_code
+from lithos.text.pieces import matches_in_lines
 
 INSTRUCTIONS: Final = frozenset(("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "AGENTS.override.md"))
 INDEX: Final = "MEMORY.md"

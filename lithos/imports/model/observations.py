@@ -19,9 +19,9 @@ from typing import Any, Final
 from attrs import frozen
 
 from lithos.core.limits import NAME
-from lithos.core.text.markdown import mask_code
-from lithos.core.text.pieces import matches_in_lines
 from lithos.imports.model.texts import clean, clean_line, relation_type, tag_of
+from lithos.text.markdown import mask_code
+from lithos.text.pieces import matches_in_lines
 
 #: Characters that a wiki-link cannot have.
 _UNLINKABLE: Final = frozenset("[]|#^")

@@ -10,8 +10,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from lithos.core.limits import NAME, TITLE
-from lithos.core.text.markdown import one_line
 from lithos.core.times import EPOCH, parse_time
+from lithos.text.markdown import one_line
 
 #: The longest text that may be a date.
 _LONGEST_DATE: Final = 64

@@ -22,9 +22,7 @@ from lithos.actors.blocking import Threads, slices
 from lithos.actors.opening import Opening
 from lithos.core.errors import InvalidInput, LithosError, PathCollision, VersionConflict
 from lithos.core.limits import NAME, check_text
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import IMPORT_AGENT, check_agent
-from lithos.core.text.analysis import name_key
 from lithos.core.times import EPOCH
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.model.carrying import Carried
@@ -67,6 +65,8 @@ from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.service.texts import NoteTexts
 from lithos.notes.writing.messages import ImportNote
 from lithos.search.indexing.indexer import FulltextIndexer
+from lithos.text.words.analysis import name_key
+from lithos.text.yaml.nodes import UnreadableNote
 
 #: Of the ids of imported notes: UUIDv5 of kind and id of the record.
 _NAMESPACE: Final = uuid.UUID("5f0f4c52-8c14-5c6e-9d0c-6a4f3b6f1c7e")

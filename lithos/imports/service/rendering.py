@@ -17,16 +17,16 @@ import attrs
 from attrs import frozen
 
 from lithos.core.errors import InvalidInput
-from lithos.core.notes.layout import leading_title, trim_content
-from lithos.core.notes.matching import tag_key, tag_keys
-from lithos.core.notes.style import VaultStyle
-from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.text.markdown import clean_title
 from lithos.imports.model.importing import Record
 from lithos.notes.format.document import adopt_document, parse_identified, render_document
 from lithos.notes.format.healing import normalise_note, written_values
 from lithos.notes.model.note import NOTE_TYPES, OWNED_KEYS, Document, Note
 from lithos.notes.model.paths import normalise_url
+from lithos.text.markdown import clean_title
+from lithos.text.words.matching import tag_key, tag_keys
+from lithos.text.yaml.layout import leading_title, trim_content
+from lithos.text.yaml.nodes import UnreadableNote
+from lithos.text.yaml.style import VaultStyle
 
 MARK: Final = "imported_from"
 _OWNED: Final = frozenset(OWNED_KEYS)

@@ -16,11 +16,6 @@ from typing import Final
 
 from attrs import evolve, field, frozen
 
-from lithos.core.context.tokens import Count, fitting_length
-from lithos.core.text.analysis import fold, words
-from lithos.core.text.edges import expects_more, first_block, tidy_edge
-from lithos.core.text.markdown import code_fences
-from lithos.core.text.snippet import Terms
 from lithos.memory.briefing.choice import Chooser, Limits, Option
 from lithos.memory.briefing.parts import (
     GAP,
@@ -37,6 +32,11 @@ from lithos.memory.briefing.parts import (
     warnings_text,
 )
 from lithos.memory.briefing.passages import Passage, Source, Weighed, Weights, weigh_passages
+from lithos.text.edges import expects_more, first_block, tidy_edge
+from lithos.text.markdown import code_fences
+from lithos.text.snippet import Terms
+from lithos.text.words.analysis import fold, words
+from lithos.text.words.tokens import Count, fitting_length
 
 #: Budgets that can be asked for, in tokens.
 LEAST_BUDGET: Final = 200

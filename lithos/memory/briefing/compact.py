@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from lithos.core.context.tokens import Count, cut_tidily
 from lithos.memory.briefing.blocks import cut_blocks
 from lithos.memory.briefing.briefing import Briefing, Material, Style, compose
 from lithos.memory.briefing.parts import PATH_SHOWN, TITLE_SHOWN, AboutNote, one_line
 from lithos.memory.briefing.passages import Source, Weights
+from lithos.text.words.tokens import Count, cut_tidily
 
 #: Shares of the budget that explanations and warnings may take beside the text.
 EXPLAINED: Final = 0.3

@@ -15,14 +15,14 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.core.context.tokens import Count, cut_tidily
-from lithos.core.history.outline import TOP
-from lithos.core.text.hidden import without_hidden
-from lithos.core.text.markdown import code_fences
 from lithos.core.times import format_time
 from lithos.notes.model.note import NoteWarning
 from lithos.tasks.model.graph import Blocker
 from lithos.tasks.model.task import Claim, Finding, Task
+from lithos.text.hidden import without_hidden
+from lithos.text.markdown import code_fences
+from lithos.text.outline.outline import TOP
+from lithos.text.words.tokens import Count, cut_tidily
 
 #: Characters of a title, of a path and of a section in a line of the frame.
 TITLE_SHOWN: Final = 120

@@ -31,14 +31,14 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.core.history.outline import TOP, Outline, read_outline, scan_outline
-from lithos.core.text.analysis import fold
-from lithos.core.text.chunk import chunk_spans
-from lithos.core.text.edges import tidy_edge
-from lithos.core.text.hidden import HIDDEN, NO_FRAME, Frame, hide, without_hidden
-from lithos.core.text.pieces import PIECE, matches_in_lines
-from lithos.core.text.snippet import Terms, first_places, places_among
 from lithos.search.ranking.replies import is_greeting
+from lithos.text.chunk import chunk_spans
+from lithos.text.edges import tidy_edge
+from lithos.text.hidden import HIDDEN, NO_FRAME, Frame, hide, without_hidden
+from lithos.text.outline.outline import TOP, Outline, read_outline, scan_outline
+from lithos.text.pieces import PIECE, matches_in_lines
+from lithos.text.snippet import Terms, first_places, places_among
+from lithos.text.words.analysis import fold
 
 #: What a term counts that stands only in the path of the section, or only in the title.
 IN_SECTION: Final = 0.7

@@ -9,12 +9,12 @@ from typing import Final
 from attrs import define, field, frozen
 
 from lithos.actors.blocking import slices
-from lithos.core.text.snippet import Terms
 from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.search.indexing.indexer import Visibility
 from lithos.search.service.hybrid import LEG_NOTES, LEG_SHARE, HybridRanking
 from lithos.search.service.search import Search
+from lithos.text.snippet import Terms
 
 #: How much more is searched for while too few notes pass the gate.
 _WIDER: Final = 4

@@ -17,13 +17,13 @@ from lithos.core.events import (
     Event,
 )
 from lithos.core.principals import SCAN_AGENT
-from lithos.core.text.analysis import fold
-from lithos.core.text.snippet import Terms, first_places
 from lithos.core.times import format_time
 from lithos.events.reading.event_stream import parse_position
 from lithos.events.rows.store import CoordinationStore
 from lithos.memory.briefing.parts import one_line
 from lithos.notes.catalogue.catalogue import Entry
+from lithos.text.snippet import Terms, first_places
+from lithos.text.words.analysis import fold
 
 #: Lines that are made.
 MOST: Final = 12

@@ -11,10 +11,7 @@ import trio
 from attrs import field, frozen
 
 from lithos.actors.blocking import Threads
-from lithos.core.context.dates import AskedTime, asked_time, own_date
-from lithos.core.context.tokens import Count, count_safely, count_with
 from lithos.core.errors import IndexFailed, InvalidInput
-from lithos.core.text.chunk import ChunkSizes
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
@@ -44,6 +41,9 @@ from lithos.search.service.others import BESIDE, OtherHit, OtherHits, OtherQuery
 from lithos.search.service.search import Search
 from lithos.tasks.service.coordination import Coordination, TaskSheet
 from lithos.telemetry import get_logger
+from lithos.text.chunk import ChunkSizes
+from lithos.text.dates import AskedTime, asked_time, own_date
+from lithos.text.words.tokens import Count, count_safely, count_with
 
 log = get_logger("lithos.context")
 

@@ -18,8 +18,8 @@ from typing import Final
 import attrs
 from attrs import frozen
 
-from lithos.core.text.analysis import FUNCTION_WORDS
 from lithos.memory.model.memory import LearningCommand
+from lithos.text.words.analysis import FUNCTION_WORDS
 
 #: The least cosine from which on two questions are alike.
 LEAST_COSINE: Final = 0.6

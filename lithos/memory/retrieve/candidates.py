@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from attrs import frozen
 
-from lithos.core.text.snippet import Terms
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.search.ranking.match import Judged
+from lithos.text.snippet import Terms
 
 
 @frozen

@@ -16,7 +16,6 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.core.errors import InvalidInput, LcmaDisabled, LithosError
-from lithos.core.text.snippet import Terms
 from lithos.kernel.parts import Clock
 from lithos.memory.model.memory import (
     CONFLICTS_KEPT,
@@ -45,6 +44,7 @@ from lithos.search.service.search import Hit
 from lithos.search.settings import SearchConfig
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
+from lithos.text.snippet import Terms
 
 log = get_logger("lithos.retrieve")
 

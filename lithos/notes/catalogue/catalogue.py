@@ -16,8 +16,6 @@ import attrs
 from attrs import define, frozen
 
 from lithos.core.errors import DocNotFound, InvalidInput
-from lithos.core.notes.style import PLAIN, VaultStyle
-from lithos.core.text.analysis import name_key
 from lithos.notes.catalogue.facets import FacetFilter, FacetPage, Facets
 from lithos.notes.catalogue.note_graph import NoteGraph, exhaust
 from lithos.notes.catalogue.note_records import KeptEntities, NoteRecords
@@ -32,6 +30,8 @@ from lithos.notes.links.links import FileNames
 from lithos.notes.model.copies import strong_originals
 from lithos.notes.model.note import Note, Standing, not_ahead, with_creation
 from lithos.notes.model.paths import folder_of, host_of
+from lithos.text.words.analysis import name_key
+from lithos.text.yaml.style import PLAIN, VaultStyle
 
 _HEXADECIMAL: Final = re.compile(r"[0-9a-f-]*")
 

@@ -22,12 +22,12 @@ import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 
-from lithos.core.notes.matching import tag_key, tag_keys
-from lithos.core.text.analysis import fold, normalise
 from lithos.core.times import to_microseconds
 from lithos.notes.catalogue.relations import Multimap
 from lithos.notes.model.note import Note
 from lithos.notes.model.paths import DEFAULT_NAMESPACE, folder_of
+from lithos.text.words.analysis import fold, normalise
+from lithos.text.words.matching import tag_key, tag_keys
 
 #: Places of a block as a power of two: made in half a millisecond, searched in some hundredths.
 BLOCK_BITS: Final = 10

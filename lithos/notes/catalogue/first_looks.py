@@ -13,13 +13,13 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from lithos.core.learning.frequencies import bm25_idf
-from lithos.core.notes.style import VaultStyle
-from lithos.core.text.analysis import FUNCTION_WORDS, fold, words
-from lithos.core.text.markdown import visible_text
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import OutsideKnowledge
 from lithos.notes.format.document import derive_id
+from lithos.text.markdown import visible_text
+from lithos.text.words.analysis import FUNCTION_WORDS, fold, words
+from lithos.text.words.frequencies import bm25_idf
+from lithos.text.yaml.style import VaultStyle
 
 #: Notes that are looked at, characters of a file, and of the lines that are kept.
 MOST_LOOKS: Final = 50_000

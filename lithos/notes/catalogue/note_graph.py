@@ -16,7 +16,6 @@ import trio
 from attrs import define, frozen
 
 from lithos.core.multiset import Multiset, count, total, with_count
-from lithos.core.text.names import name_spans
 from lithos.notes.catalogue.index_links import LinkGraph, Node, Placeholder
 from lithos.notes.catalogue.relations import Multimap
 from lithos.notes.files.manifest import Entry
@@ -31,6 +30,7 @@ from lithos.notes.links.links import (
     note_keys,
     target_names,
 )
+from lithos.text.words.names import name_spans
 
 T = TypeVar("T")
 _FINGERPRINTS = 1 << 64

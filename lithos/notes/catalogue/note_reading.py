@@ -10,8 +10,6 @@ from attrs import field, frozen
 
 from lithos.core.events import NOTE_CONFLICT_COPY, NOTE_RENAMED, EventDraft, note_origin
 from lithos.core.limits import TITLE
-from lithos.core.notes.style import PLAIN, VaultStyle
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import ConflictCopy, Entry, Skipped
 from lithos.notes.files.files import NoteFiles
@@ -20,6 +18,8 @@ from lithos.notes.format.document import parse_identified
 from lithos.notes.links.links import targets_in
 from lithos.notes.model.copies import is_copy_of, is_weakly_named
 from lithos.notes.model.note import Document, Note, Standing
+from lithos.text.yaml.nodes import UnreadableNote
+from lithos.text.yaml.style import PLAIN, VaultStyle
 
 #: Bytes of a file that is still read as a note: a larger one would exhaust the memory.
 LARGEST_FILE = 64 * 1024 * 1024

@@ -14,11 +14,11 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.core.text.analysis import normalise
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.canvases import CanvasLinks
 from lithos.notes.links.edit import UNLINKABLE, Relinking
 from lithos.notes.links.links import Key
+from lithos.text.words.analysis import normalise
 
 #: Link targets of one step: a millisecond.
 _AT_ONCE: Final = 100

@@ -30,7 +30,6 @@ from lithos.core.events import (
     origin_digest,
     origin_version,
 )
-from lithos.core.notes.style import VaultStyle
 from lithos.core.principals import SCAN_AGENT
 from lithos.core.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry, Skipped
@@ -52,6 +51,7 @@ from lithos.notes.model.copies import all_copy_names, is_copy_of, is_weakly_name
 from lithos.notes.model.note import Standing, effective_version, newest, with_creation
 from lithos.notes.model.plan import Place, VanishRule, elect, plan_event, plan_files, plan_vanished
 from lithos.telemetry import get_logger
+from lithos.text.yaml.style import VaultStyle
 
 
 def name_entries(

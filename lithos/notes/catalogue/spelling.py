@@ -12,8 +12,8 @@ from unicodedata import normalize
 from attrs import define, field
 
 from lithos.core.errors import InvalidInput
-from lithos.core.text.analysis import name_key
 from lithos.notes.model.paths import folder_of, is_portable, portable_path
+from lithos.text.words.analysis import name_key
 
 
 def path_to_make(path: str, folders: Collection[str]) -> str:

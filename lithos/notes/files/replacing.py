@@ -25,7 +25,6 @@ from typing import TypeVar
 
 from attrs import evolve
 
-from lithos.core.text.analysis import name_key
 from lithos.notes.files.protection import Protection
 from lithos.notes.files.system_calls import UNNAMED, UNSUPPORTED, SystemCalls
 from lithos.notes.files.values import (
@@ -47,6 +46,7 @@ from lithos.notes.files.values import (
     temporary_name,
 )
 from lithos.notes.files.watch import Watch, is_same
+from lithos.text.words.analysis import name_key
 
 
 def discard(calls: SystemCalls, path: str) -> None:

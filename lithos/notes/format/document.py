@@ -24,20 +24,6 @@ from attrs import fields as fields_of
 from lithos.core.errors import InvalidInput
 from lithos.core.ids import is_id
 from lithos.core.limits import cut_extra
-from lithos.core.notes.layout import (
-    FRONTMATTER,
-    Heading,
-    Layout,
-    read_layout,
-    tail_of,
-    trim_content,
-    unify_breaks,
-)
-from lithos.core.notes.style import PLAIN, VaultStyle
-from lithos.core.notes.yaml_edit import Changes, apply_changes
-from lithos.core.notes.yaml_nodes import UnreadableNote, YamlMapping, write_entry
-from lithos.core.text.analysis import normalise
-from lithos.core.text.markdown import clean_title, has_conflict_markers, scan_tags
 from lithos.notes.format.healing import (
     clean_items,
     clean_sources,
@@ -47,6 +33,20 @@ from lithos.notes.format.healing import (
 )
 from lithos.notes.format.owned_keys import NO_KEYS, PREFIX, PREFIXED, OwnedKeys, means_something, read_owned
 from lithos.notes.model.note import OWNED_KEYS, Document, Note
+from lithos.text.markdown import clean_title, has_conflict_markers, scan_tags
+from lithos.text.words.analysis import normalise
+from lithos.text.yaml.edit import Changes, apply_changes
+from lithos.text.yaml.layout import (
+    FRONTMATTER,
+    Heading,
+    Layout,
+    read_layout,
+    tail_of,
+    trim_content,
+    unify_breaks,
+)
+from lithos.text.yaml.nodes import UnreadableNote, YamlMapping, write_entry
+from lithos.text.yaml.style import PLAIN, VaultStyle
 
 _PATH_NAMESPACE: Final = uuid.UUID("f4e237e9-7591-52a3-b80b-91916f8d138c")
 _OWNED: Final = frozenset(OWNED_KEYS)

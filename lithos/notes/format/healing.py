@@ -13,10 +13,10 @@ from yaml.constructor import SafeConstructor
 
 from lithos.core.ids import UUID, is_id
 from lithos.core.limits import ID, ITEMS, SUMMARY, URL, cut_items, cut_name
-from lithos.core.notes.yaml_nodes import MAX_DEPTH, UnreadableNote, Values, is_integer, is_null
-from lithos.core.text.markdown import clean_title
 from lithos.core.times import end_of_day, parse_end, parse_time
 from lithos.notes.model.note import ACCESS_SCOPES, NOTE_TYPES, OWNED_KEYS, STATUSES, Note
+from lithos.text.markdown import clean_title
+from lithos.text.yaml.nodes import MAX_DEPTH, UnreadableNote, Values, is_integer, is_null
 
 _CONSTRUCTOR: Final = SafeConstructor()
 _LARGEST_INTEGER: Final = 2**63 - 1

@@ -16,8 +16,8 @@ from typing import Any, Final, Generic, TypeVar
 
 from attrs import evolve, frozen
 
-from lithos.core.history.differences import Block, match_lines
 from lithos.notes.model.note import OWNED_KEYS, Document
+from lithos.text.outline.differences import Block, match_lines
 
 T = TypeVar("T")
 

@@ -17,9 +17,9 @@ from attrs import frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.ids import is_id
-from lithos.core.notes.yaml_nodes import UnreadableNote, Values, is_null, read_mapping, write_entry
 from lithos.notes.format.healing import heal_older, heal_own, is_older_source
 from lithos.notes.model.note import OWNED_KEYS
+from lithos.text.yaml.nodes import UnreadableNote, Values, is_null, read_mapping, write_entry
 
 #: What stands before the name of a key that a person uses for something else.
 PREFIX: Final = "lithos_"

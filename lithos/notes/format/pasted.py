@@ -13,13 +13,13 @@ from attrs import evolve, frozen
 
 from lithos.core.errors import InvalidInput, VersionConflict
 from lithos.core.limits import TITLE, check_merged
-from lithos.core.notes.layout import FRONTMATTER, frontmatter_at, tail_of
-from lithos.core.notes.style import VaultStyle
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import EPOCH
 from lithos.notes.format.document import Reading, open_document
 from lithos.notes.format.owned_keys import PREFIX
 from lithos.notes.model.note import OWNED_KEYS, Note
+from lithos.text.yaml.layout import FRONTMATTER, frontmatter_at, tail_of
+from lithos.text.yaml.nodes import UnreadableNote
+from lithos.text.yaml.style import VaultStyle
 
 #: Keys that no argument of a write changes: they are compared with the note, not taken over.
 KEPT: Final = frozenset({

@@ -14,7 +14,7 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from lithos.core.notes.yaml_edit import Edit, apply_edits
+from lithos.text.yaml.edit import Edit, apply_edits
 
 #: Bytes of a canvas that is read.
 LARGEST: Final = 16 * 1024 * 1024

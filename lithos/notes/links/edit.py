@@ -16,10 +16,6 @@ from typing import Final, TypeAlias
 
 from attrs import field, frozen
 
-from lithos.core.notes.layout import read_layout
-from lithos.core.notes.yaml_edit import Edit, apply_edits
-from lithos.core.text.analysis import normalise
-from lithos.core.text.markdown import mask_code
 from lithos.notes.links.forms import (
     ANCHOR,
     SUFFIX,
@@ -37,6 +33,10 @@ from lithos.notes.links.forms import (
 from lithos.notes.links.literal import mask_literal
 from lithos.notes.links.properties import Property, decode, property_edits
 from lithos.notes.model.paths import folder_of
+from lithos.text.markdown import mask_code
+from lithos.text.words.analysis import normalise
+from lithos.text.yaml.edit import Edit, apply_edits
+from lithos.text.yaml.layout import read_layout
 
 #: Characters that a Markdown destination cannot have as they are.
 _ENCODED: Final = re.compile(r"[\x00-\x20<>()\\%#?\"]")

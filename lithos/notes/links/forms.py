@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from attrs import frozen
 
-from lithos.core.text.pieces import matches_in_lines, matches_of_brackets
+from lithos.text.pieces import matches_in_lines, matches_of_brackets
 
 #: A wiki-link: its target, and what it shows. Brackets in what it shows need not be in pairs.
 WIKI: Final = re.compile(

@@ -17,8 +17,6 @@ from typing import Final, TypeAlias
 from attrs import define, field, frozen
 
 from lithos.core.errors import InvalidInput
-from lithos.core.text.analysis import normalise
-from lithos.core.text.markdown import mask_code
 from lithos.notes.links.forms import (
     destinations,
     is_placed,
@@ -33,6 +31,8 @@ from lithos.notes.links.forms import (
 from lithos.notes.links.literal import mask_literal
 from lithos.notes.links.properties import properties_in
 from lithos.notes.model.paths import folder_of
+from lithos.text.markdown import mask_code
+from lithos.text.words.analysis import normalise
 
 _SENTENCE_END: Final = re.compile(r"[.!?…][)\"'”’]{0,2}\s+")
 #: Characters of a sentence on either side of where its link begins.

@@ -11,8 +11,8 @@ from typing import Final
 
 from attrs import define, field
 
-from lithos.core.text.markdown import CODE_MARK, code_fences, mask_code
-from lithos.core.text.pieces import matches_in_lines
+from lithos.text.markdown import CODE_MARK, code_fences, mask_code
+from lithos.text.pieces import matches_in_lines
 
 #: A line that may be indented code and may have a link; lines of lists look like it, too.
 _CANDIDATE: Final = re.compile(r"^(?>[ >]*?(?: {4}|\t))[^\n\[]*+\[", re.MULTILINE)

@@ -14,10 +14,10 @@ from typing import Final
 import yaml
 from attrs import frozen
 
-from lithos.core.notes.layout import FRONTMATTER, Layout, read_layout
-from lithos.core.notes.yaml_edit import Edit, apply_edits
-from lithos.core.notes.yaml_nodes import UnreadableNote, YamlMapping, write_text
 from lithos.notes.links.forms import WIKI
+from lithos.text.yaml.edit import Edit, apply_edits
+from lithos.text.yaml.layout import FRONTMATTER, Layout, read_layout
+from lithos.text.yaml.nodes import UnreadableNote, YamlMapping, write_text
 
 #: Where frontmatter begins and ends, in bytes.
 _BEGINS: Final = (b"---", b"\xef\xbb\xbf---")

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from lithos.core.notes.layout import read_layout
-from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.text.analysis import normalise
+from lithos.text.words.analysis import normalise
+from lithos.text.yaml.layout import read_layout
+from lithos.text.yaml.nodes import UnreadableNote
 
 SYNCTHING: Final = "Syncthing"
 DROPBOX: Final = "Dropbox"

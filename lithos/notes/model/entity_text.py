@@ -13,8 +13,8 @@ from typing import Final
 
 from attrs import define, field
 
-from lithos.core.text.markdown import code_fences
 from lithos.notes.links.links import scan_links
+from lithos.text.markdown import code_fences
 
 
 def word_set(text: str) -> frozenset[str]:

@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 
 from attrs import frozen
 
-from lithos.core.text.analysis import normalise
+from lithos.text.words.analysis import normalise
 
 #: Filters of one vault at most, and characters of one.
 MOST_FILTERS: Final = 1_000

@@ -14,9 +14,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 from attrs import evolve, field, frozen
 
-from lithos.core.notes.matching import distinct_tags
 from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.times import EPOCH
+from lithos.text.words.matching import distinct_tags
 
 ACCESS_SCOPES: Final = ("shared", "task", "agent_private")
 NOTE_TYPES: Final = ("observation", "agent_finding", "summary", "concept", "task_record", "hypothesis")

@@ -16,7 +16,7 @@ from anyascii import anyascii
 
 from lithos.core.errors import InvalidInput
 from lithos.core.limits import TITLE
-from lithos.core.text.analysis import normalise
+from lithos.text.words.analysis import normalise
 
 SLUG_MAX: Final = 120
 #: Characters of a title that can get into its slug: what a tool accepts; a file may have a longer one.

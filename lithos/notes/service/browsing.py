@@ -19,9 +19,6 @@ from attrs import field, frozen
 
 from lithos.actors.blocking import Blocking, Threads, slices
 from lithos.core.errors import InvalidInput
-from lithos.core.notes.matching import has_tags
-from lithos.core.text.markdown import plain_title
-from lithos.core.text.snippet import plain_passage
 from lithos.kernel.parts import Clock
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
@@ -31,6 +28,9 @@ from lithos.notes.links.links import linking_sentence, note_keys, same_name
 from lithos.notes.model.note import NoteWarning
 from lithos.notes.model.paths import folder_of
 from lithos.notes.service.texts import NoteTexts
+from lithos.text.markdown import plain_title
+from lithos.text.snippet import plain_passage
+from lithos.text.words.matching import has_tags
 
 #: Bytes read at once.
 CHUNK = 256 * 1024

@@ -14,10 +14,10 @@ from attrs import frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.limits import Fitting
-from lithos.core.notes.layout import trim_content
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.service.texts import NoteTexts
 from lithos.notes.writing.messages import WriteNote
+from lithos.text.yaml.layout import trim_content
 
 #: Characters of all texts that are remembered, and texts of one note.
 _ROOM: Final = 4 * 1024 * 1024

@@ -17,13 +17,8 @@ from lithos.actors.kit import honest_outcome
 from lithos.actors.opening import Opening
 from lithos.core.errors import DocNotFound, InvalidInput, VersionNotFound
 from lithos.core.events import TOOL
-from lithos.core.history.section_edit import SectionEdit, check_edit
 from lithos.core.ids import is_id
-from lithos.core.notes.matching import check_metadata_match, has_all, has_tags, matches_metadata
 from lithos.core.principals import UNKNOWN_AGENT
-from lithos.core.text.analysis import fold, name_key
-from lithos.core.text.markdown import one_line
-from lithos.core.text.snippet import cut, truncate
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.model.agents import READ, AuditRow
 from lithos.kernel.parts import Clock
@@ -52,6 +47,11 @@ from lithos.notes.writing.messages import (
     WriteRequest,
 )
 from lithos.notes.writing.ports import ChangeGate, VersionStore
+from lithos.text.markdown import one_line
+from lithos.text.outline.section_edit import SectionEdit, check_edit
+from lithos.text.snippet import cut, truncate
+from lithos.text.words.analysis import fold, name_key
+from lithos.text.words.matching import check_metadata_match, has_all, has_tags, matches_metadata
 
 #: Seconds for queueing, disk and indexes together; far beyond any healthy write.
 WRITE_DEADLINE = 60.0

@@ -10,8 +10,6 @@ from attrs import define, frozen
 
 from lithos.actors.blocking import Blocking
 from lithos.core.errors import StorageFailed, VersionConflict
-from lithos.core.notes.style import VaultStyle
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.format.document import amend_document, given_keys, parse_document, rewrite_document
@@ -20,6 +18,8 @@ from lithos.notes.model.note import Document
 from lithos.notes.service.texts import LoadedNote
 from lithos.notes.writing.messages import MERGE, UpdateRequest, WriteOutcome
 from lithos.notes.writing.ports import VersionStore
+from lithos.text.yaml.nodes import UnreadableNote
+from lithos.text.yaml.style import VaultStyle
 
 #: The largest version number that a store can hold.
 _LARGEST: Final = 2**63 - 1

@@ -8,11 +8,11 @@ from typing import Any, Final
 import attrs
 
 from lithos.core.errors import InvalidInput
-from lithos.core.notes.layout import FRONTMATTER, frontmatter_at
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.format.pasted import Pasted, read_pasted
 from lithos.notes.service.texts import NoteTexts
 from lithos.notes.writing.messages import WriteNote
+from lithos.text.yaml.layout import FRONTMATTER, frontmatter_at
 
 #: What the arguments of a write are called that are not called as the field of a note.
 _ARGUMENTS: Final = {"source": "source_task"}

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
-from lithos.core.text.likeness import Match
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.model.note import Document
 from lithos.notes.model.versions import VersionRow
 from lithos.notes.writing.messages import WriteOutcome
+from lithos.text.words.likeness import Match
 
 
 @frozen

@@ -13,15 +13,7 @@ from attrs import frozen
 
 from lithos.actors.opening import Opening
 from lithos.core.errors import StorageFailed
-from lithos.core.history.outline import Outline, Section
 from lithos.core.limits import Fitting
-from lithos.core.notes.layout import read_layout, unify_breaks
-from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.text.chunk import ChunkSizes
-from lithos.core.text.edges import expects_more, first_block, tidy_edge
-from lithos.core.text.hidden import hide, without_hidden
-from lithos.core.text.markdown import visible_text
-from lithos.core.text.snippet import Passage, Terms, find_passage, first_prose, plain_passage
 from lithos.core.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.note_reading import examine, make_entry
@@ -36,6 +28,14 @@ from lithos.notes.model.note import Document, Standing, with_creation
 from lithos.notes.service.frames import Frames
 from lithos.notes.writing.editing import Outlines
 from lithos.server.tools.shortening import escaped_length, rooms, shorten
+from lithos.text.chunk import ChunkSizes
+from lithos.text.edges import expects_more, first_block, tidy_edge
+from lithos.text.hidden import hide, without_hidden
+from lithos.text.markdown import visible_text
+from lithos.text.outline.outline import Outline, Section
+from lithos.text.snippet import Passage, Terms, find_passage, first_prose, plain_passage
+from lithos.text.yaml.layout import read_layout, unify_breaks
+from lithos.text.yaml.nodes import UnreadableNote
 
 
 @frozen

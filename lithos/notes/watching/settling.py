@@ -8,7 +8,6 @@ from typing import TypeVar
 import trio
 
 from lithos.actors.blocking import slices
-from lithos.core.notes.style import VaultStyle
 from lithos.notes.catalogue.catalogue import ConflictCopy, Entry
 from lithos.notes.catalogue.note_reading import Examined, examine
 from lithos.notes.files.files import NoteFiles
@@ -26,6 +25,7 @@ from lithos.notes.writing.outside_changes import (
     held_notes,
 )
 from lithos.telemetry import get_logger
+from lithos.text.yaml.style import VaultStyle
 
 log = get_logger("lithos.watcher")
 

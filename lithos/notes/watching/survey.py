@@ -11,7 +11,6 @@ from collections.abc import Container, Iterable, Mapping
 
 from attrs import define, field, frozen
 
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.notes.catalogue.note_reading import LARGEST_FILE
 from lithos.notes.files.files import NoteFiles
@@ -19,6 +18,7 @@ from lithos.notes.files.lookup import UNKNOWN_STATE, AliasedPath, find_note, is_
 from lithos.notes.files.values import FileState, FoundFile, OutsideKnowledge, digest_of, state_of
 from lithos.notes.format.document import parse_document
 from lithos.notes.model.plan import claim_order, plan_files
+from lithos.text.yaml.nodes import UnreadableNote
 
 #: Listings at most until two in a row are equal; in a tree that never stands still the last one counts.
 LOOKS = 6

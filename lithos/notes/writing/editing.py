@@ -15,16 +15,6 @@ import attrs
 import trio
 
 from lithos.core.errors import InvalidInput, LithosError, VersionConflict
-from lithos.core.history.outline import Outline, read_outline, title_of
-from lithos.core.history.section_edit import (
-    FIND_REPLACE,
-    Edited,
-    OtherHash,
-    SectionEdit,
-    apply_edit,
-)
-from lithos.core.notes.layout import Layout, frontmatter_at, read_layout
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.values import Put, ReadFile, digest_of
@@ -49,6 +39,10 @@ from lithos.notes.writing.write_rules import (
     no_such_note,
     refuse_broken,
 )
+from lithos.text.outline.outline import Outline, read_outline, title_of
+from lithos.text.outline.section_edit import FIND_REPLACE, Edited, OtherHash, SectionEdit, apply_edit
+from lithos.text.yaml.layout import Layout, frontmatter_at, read_layout
+from lithos.text.yaml.nodes import UnreadableNote
 
 #: Characters of a body that the writer itself parses: some 0.1 s at worst, in which no other note is written.
 PARSED_BY_WRITER: Final = 128 * 1024

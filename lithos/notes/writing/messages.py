@@ -16,13 +16,13 @@ from lithos.actors.kit import Envelope
 from lithos.core.commands import Command
 from lithos.core.errors import LithosError, StorageFailed, VersionConflict
 from lithos.core.events import TOOL, EventDraft
-from lithos.core.history.section_edit import SectionEdit
 from lithos.core.principals import ACTING, Principal
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.displaced import MoveIntent
 from lithos.notes.messages_of_index import Indexed, IndexMessage
 from lithos.notes.model.note import Document
 from lithos.notes.model.versions import RESTORED, NewVersion
+from lithos.text.outline.section_edit import SectionEdit
 
 
 class NoteBusy(StorageFailed):

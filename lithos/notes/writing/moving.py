@@ -17,7 +17,6 @@ from lithos.core.commands import Command
 from lithos.core.errors import Forbidden, InvalidInput, VersionConflict
 from lithos.core.events import NOTE_RENAMED, NOTE_UPDATED, TAKING_BACK, EventDraft, note_origin
 from lithos.core.limits import TITLE
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import Principal
 from lithos.core.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
@@ -44,6 +43,7 @@ from lithos.notes.writing.write_rules import (
     no_such_note,
     path_collision,
 )
+from lithos.text.yaml.nodes import UnreadableNote
 
 
 @attrs.frozen(kw_only=True)

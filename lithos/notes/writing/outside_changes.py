@@ -20,8 +20,6 @@ from attrs import define, field, frozen
 from lithos.actors.blocking import Blocking
 from lithos.core.commands import Command
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, EventDraft
-from lithos.core.notes.style import PLAIN, VaultStyle
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import WATCHER_AGENT
 from lithos.core.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry, Skipped
@@ -51,6 +49,8 @@ from lithos.notes.model.versions import OUTSIDE, NewVersion
 from lithos.notes.writing.messages import Change, WriteOutcome
 from lithos.notes.writing.recording import outside_version
 from lithos.telemetry import get_logger
+from lithos.text.yaml.nodes import UnreadableNote
+from lithos.text.yaml.style import PLAIN, VaultStyle
 
 log = get_logger("lithos.outside")
 

@@ -16,9 +16,6 @@ from attrs import define, frozen
 from lithos.core.errors import InvalidInput, LithosError, PathCollision, StorageFailed
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, TOOL, EventDraft, note_origin
 from lithos.core.limits import TITLE
-from lithos.core.notes.layout import trim_content
-from lithos.core.notes.style import VaultStyle
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.displaced import MoveIntent
@@ -66,6 +63,9 @@ from lithos.notes.writing.write_rules import (
     refuse_broken,
 )
 from lithos.telemetry import get_logger
+from lithos.text.yaml.layout import trim_content
+from lithos.text.yaml.nodes import UnreadableNote
+from lithos.text.yaml.style import VaultStyle
 
 log = get_logger("lithos.writer")
 

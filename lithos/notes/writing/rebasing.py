@@ -15,10 +15,6 @@ import attrs
 from attrs import frozen
 
 from lithos.core.errors import LithosError, VersionConflict
-from lithos.core.notes.layout import trim_content
-from lithos.core.notes.style import VaultStyle
-from lithos.core.notes.yaml_nodes import UnreadableNote
-from lithos.core.text.markdown import scan_tags
 from lithos.core.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.values import ReadFile
@@ -28,6 +24,10 @@ from lithos.notes.format.merging import Merged, merge_documents, metadata_patch
 from lithos.notes.model.note import Document, Note
 from lithos.notes.writing.messages import UpdateRequest, WriteNote
 from lithos.notes.writing.write_rules import intended_changes
+from lithos.text.markdown import scan_tags
+from lithos.text.yaml.layout import trim_content
+from lithos.text.yaml.nodes import UnreadableNote
+from lithos.text.yaml.style import VaultStyle
 
 #: Fields of a note that a request may change, and what they are called there.
 _FIELDS = {name: name for name in (

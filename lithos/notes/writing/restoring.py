@@ -16,7 +16,6 @@ from attrs import frozen
 
 from lithos.core.errors import DocNotFound, InvalidInput, VersionConflict
 from lithos.core.events import TAKING_BACK, TOOL
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.values import FileState, Put, ReadFile, digest_of
@@ -45,6 +44,7 @@ from lithos.notes.writing.write_rules import (
     no_such_note,
     path_collision,
 )
+from lithos.text.yaml.nodes import UnreadableNote
 
 _NOT_WRITTEN_YET = FileState(0, 0)
 

@@ -27,9 +27,6 @@ from lithos.core.errors import (
 )
 from lithos.core.ids import is_id
 from lithos.core.limits import check_merged
-from lithos.core.notes.matching import tag_key, tag_keys
-from lithos.core.text.analysis import name_key
-from lithos.core.text.markdown import scan_tags
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.format.owned_keys import check_keys
 from lithos.notes.format.pasted import warn_of_unused
@@ -54,6 +51,9 @@ from lithos.notes.writing.messages import (
     WriteNote,
     WriteRequest,
 )
+from lithos.text.markdown import scan_tags
+from lithos.text.words.analysis import name_key
+from lithos.text.words.matching import tag_key, tag_keys
 
 _PLAIN_FIELDS = ("schema_version", "namespace", "access_scope", "note_type", "status", "summaries")
 _PATCHED_FIELDS = (

@@ -15,9 +15,6 @@ import numpy as np
 from tantivy import Index, IndexWriter, Query, Searcher
 
 from lithos.core.errors import IndexFailed
-from lithos.core.learning.frequencies import bm25_idf
-from lithos.core.text.analysis import FUNCTION_WORDS
-from lithos.core.text.query import Node
 from lithos.search.index import fulltext_schema
 from lithos.search.index.fulltext_schema import (
     ANALYZER_NAME,
@@ -34,6 +31,9 @@ from lithos.search.ranking.compounds import Compounds, long_words
 from lithos.search.ranking.lead import Covered, LeadText, lead_coverage
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.telemetry import get_logger
+from lithos.text.query import Node
+from lithos.text.words.analysis import FUNCTION_WORDS
+from lithos.text.words.frequencies import bm25_idf
 
 log = get_logger("lithos.fulltext")
 

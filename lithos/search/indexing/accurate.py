@@ -22,7 +22,6 @@ from attrs import define, field, frozen
 
 from lithos.actors.blocking import BackgroundThread, Threads
 from lithos.core.errors import IndexFailed
-from lithos.core.text.chunk import ChunkSizes
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.messages_of_index import Upsert
@@ -36,6 +35,7 @@ from lithos.search.indexing.ports import EmbeddedNotes, VectorPort, digest_texts
 from lithos.search.indexing.repair import LOOK_SLICE, load_note
 from lithos.search.indexing.tiers import STATIC, TIER, QueryEmbedder, TieredNotes
 from lithos.telemetry import get_logger
+from lithos.text.chunk import ChunkSizes
 
 log = get_logger("lithos.accurate")
 

@@ -26,16 +26,7 @@ from outcome import Error, Outcome, Value, capture
 
 from lithos.actors.allocator import large_blocks_apart
 from lithos.actors.blocking import start_call
-from lithos.core.context.dates import own_date
 from lithos.core.errors import IndexFailed
-from lithos.core.text.chunk import (
-    ChunkSizes,
-    dates_in_words,
-    headings_of,
-    spell_dates,
-)
-from lithos.core.text.markdown import strip_images
-from lithos.core.text.own_text import has_own_text
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.catalogue.note_records import KeptEntities
 from lithos.notes.messages_of_index import Upsert
@@ -45,6 +36,10 @@ from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import FulltextEntry
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.coverage import NoteText
+from lithos.text.chunk import ChunkSizes, dates_in_words, headings_of, spell_dates
+from lithos.text.dates import own_date
+from lithos.text.markdown import strip_images
+from lithos.text.own_text import has_own_text
 
 
 class FulltextPort:

@@ -9,9 +9,6 @@ from attrs import frozen
 from lithos.actors.blocking import Blocking, slices
 from lithos.actors.kit import ActorDown, Envelope
 from lithos.core.errors import IndexFailed
-from lithos.core.notes.layout import read_layout
-from lithos.core.notes.style import PLAIN, VaultStyle
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
@@ -30,6 +27,9 @@ from lithos.notes.messages_of_index import (
 from lithos.notes.model.note import Document
 from lithos.notes.model.plan import plan_index
 from lithos.telemetry import get_logger
+from lithos.text.yaml.layout import read_layout
+from lithos.text.yaml.nodes import UnreadableNote
+from lithos.text.yaml.style import PLAIN, VaultStyle
 
 log = get_logger("lithos.indexer")
 

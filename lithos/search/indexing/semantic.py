@@ -24,7 +24,6 @@ from attrs import define, field, frozen
 
 from lithos.actors.blocking import Blocking, Threads
 from lithos.core.errors import IndexFailed
-from lithos.core.text.chunk import spell_dates
 from lithos.search.index.chunk_rows import Codes, encode_rows
 from lithos.search.index.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable
 from lithos.search.index.vectors import VectorIndex, stored_identity
@@ -34,6 +33,7 @@ from lithos.search.indexing.indexer import Indexer
 from lithos.search.indexing.ports import Asked, EmbeddedNotes, Searched, VectorPort, VectorQueries
 from lithos.search.indexing.tiers import STATIC
 from lithos.telemetry import get_logger
+from lithos.text.chunk import spell_dates
 
 T = TypeVar("T")
 

@@ -8,13 +8,13 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from lithos.core.text.markdown import one_line
-from lithos.core.text.snippet import truncate
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking.match import CANDIDATES
 from lithos.search.service.hybrid import LONGEST_QUERY, NOTHING_RANKED, HybridRanking, backend_failure
 from lithos.search.service.search import RankedRows, Search, SearchRequest
+from lithos.text.markdown import one_line
+from lithos.text.snippet import truncate
 
 #: Characters of the line that a candidate is shown with.
 LINE: Final = 120

@@ -15,8 +15,6 @@ from outcome import Error, Outcome
 
 from lithos.actors.blocking import start_call
 from lithos.core.errors import IndexFailed
-from lithos.core.text.chunk import ChunkSizes
-from lithos.core.text.likeness import likeness, match_of, word_pairs
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import OutsideKnowledge
@@ -26,6 +24,8 @@ from lithos.notes.writing.messages import WriteOutcome
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.search.service.gate import Gate
 from lithos.telemetry import get_logger
+from lithos.text.chunk import ChunkSizes
+from lithos.text.words.likeness import likeness, match_of, word_pairs
 
 log = get_logger("lithos.duplicates")
 

@@ -12,12 +12,12 @@ import attrs
 from attrs import field, frozen
 
 from lithos.core.errors import IndexFailed
-from lithos.core.text.query import Boolean, Boosted, Node, Word, plain_words
-from lithos.core.text.snippet import Terms
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import HEADINGS_BOOST, TITLE_BOOST, Filters
 from lithos.search.service.graph_search import Walk
 from lithos.search.service.hybrid import LONGEST_QUERY, Hybrid, HybridRanking
+from lithos.text.query import Boolean, Boosted, Node, Word, plain_words
+from lithos.text.snippet import Terms
 
 #: Notes of which the share of title and headings is looked at.
 MOST_TITLED: Final = 1_000

@@ -12,7 +12,6 @@ from outcome import Error, capture
 
 from lithos.actors.blocking import Blocking, slices
 from lithos.core.errors import IndexFailed
-from lithos.core.notes.matching import has_all, has_tags
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.facets import FacetFilter
 from lithos.notes.catalogue.note_records import KeptEntities
@@ -22,6 +21,7 @@ from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.ports import Asked
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.search.ranking.ranking import FUSION_K, reciprocal_rank
+from lithos.text.words.matching import has_all, has_tags
 
 
 class Nearest:

@@ -13,8 +13,6 @@ from typing import Final
 from attrs import define, field, frozen
 
 from lithos.core.errors import IndexFailed, SearchBackendFailed
-from lithos.core.text.query import begin_last, plain_words
-from lithos.core.text.snippet import Terms
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.semantic import SemanticUnavailable
@@ -52,6 +50,8 @@ from lithos.search.ranking.ranking import (
 )
 from lithos.search.service.ports import MeaningPort, NearestPort, NotesPort, WordsPort
 from lithos.search.settings import SearchConfig
+from lithos.text.query import begin_last, plain_words
+from lithos.text.snippet import Terms
 
 #: The least number of candidates that each ranking of a hybrid search contributes.
 LEG_NOTES: Final = 200

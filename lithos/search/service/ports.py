@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from lithos.core.text.query import Node
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking.lead import Covered
+from lithos.text.query import Node
 
 
 class AskedPort(Protocol):

@@ -13,9 +13,6 @@ from lithos.actors.blocking import NoteThreads
 from lithos.actors.opening import Opening, wait_telling
 from lithos.core.errors import IndexFailed, InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.core.principals import UNKNOWN_AGENT
-from lithos.core.text.chunk import ChunkSizes
-from lithos.core.text.query import Node, QuerySyntaxError, begin_last, parse_query, words_of
-from lithos.core.text.snippet import Terms
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.model.agents import SEARCH_RESULT, AuditRow
 from lithos.kernel.parts import Clock
@@ -41,6 +38,9 @@ from lithos.search.service.hybrid import (
 )
 from lithos.search.service.least import LEAST_OF_MODEL, judged_part, least_similarity
 from lithos.search.settings import SearchConfig
+from lithos.text.chunk import ChunkSizes
+from lithos.text.query import Node, QuerySyntaxError, begin_last, parse_query, words_of
+from lithos.text.snippet import Terms
 
 MODES = ("hybrid", "fulltext", "semantic", "graph")
 #: Hybrid hits from which a graph search without seeds starts.

@@ -19,13 +19,13 @@ from lithos.core.errors import InvalidInput
 from lithos.core.events import TAKING_BACK, TOOL
 from lithos.core.ids import is_id
 from lithos.core.limits import TITLE, check_text
-from lithos.core.text.analysis import normalise
-from lithos.core.text.markdown import clean_title
 from lithos.core.times import parse_time
 from lithos.server.tools.additions import is_added
 from lithos.server.tools.bounds import NAME, PATH, Bound
 from lithos.server.tools.values import KINDS, is_blank, kind_of, read_integer, read_text, says_nothing
 from lithos.server.tools.values import ArgumentFault as ArgumentFault  # noqa: PLC0414
+from lithos.text.markdown import clean_title
+from lithos.text.words.analysis import normalise
 
 
 @frozen

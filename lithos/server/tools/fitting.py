@@ -16,7 +16,7 @@ from typing import Any, Final
 from attrs import frozen
 from pydantic_core import to_json
 
-from lithos.core.text.snippet import cut
+from lithos.text.snippet import cut
 
 #: Rows of a list that stands beside what was asked for.
 MOST_BESIDE: Final = 200

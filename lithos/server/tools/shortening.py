@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from lithos.core.text.analysis import fold
-from lithos.core.text.snippet import Terms, first_places
+from lithos.text.snippet import Terms, first_places
+from lithos.text.words.analysis import fold
 
 #: The first rows have so many times the room of the others: they most often hold the answer. Of 60 questions
 #: each, ten rows showed it for 40 rather than 27 % (documentation) and 42 rather than 33 % (dialogues), in

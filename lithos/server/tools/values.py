@@ -15,7 +15,7 @@ from typing import Any, Final, Union, get_args, get_origin
 
 from lithos.core.errors import InvalidInput
 from lithos.core.limits import JSON_VALUES, holds_more_values
-from lithos.core.notes.yaml_nodes import MAX_DEPTH
+from lithos.text.yaml.nodes import MAX_DEPTH
 
 
 class ArgumentFault(Exception):

@@ -12,8 +12,8 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from lithos.core.errors import ClaimFailed, ClaimNotFound, StaleFence
-from lithos.core.text.analysis import name_key
 from lithos.core.times import format_time
+from lithos.text.words.analysis import name_key
 
 TASK_TYPES: Final = ("task", "epic", "gate")
 TASK_STATUSES: Final = ("open", "completed", "cancelled", "failed")

@@ -14,8 +14,8 @@ from typing import Any
 from attrs import frozen
 
 from lithos.core.commands import BoardCommand, R_co
-from lithos.core.notes.matching import has_tags, matches_metadata
 from lithos.tasks.model.task import WORK, Claim, Grant, Task
+from lithos.text.words.matching import has_tags, matches_metadata
 
 
 @frozen(kw_only=True)

@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from lithos.core.notes.matching import has_tag
 from lithos.core.principals import UNKNOWN_AGENT
 from lithos.core.times import format_time, parse_time
 from lithos.events.model.agents import READ
@@ -26,6 +25,7 @@ from lithos.stores.sqlite import load_object, load_texts
 from lithos.stores.table import Rows, dump, listed
 from lithos.tasks.model.task import BLOCKING_TYPES, PARENT_CHILD, Citation, Claim
 from lithos.tasks.rows.ready_rows import CLAIMS, TAGS_LIKE, needle, tag_needle
+from lithos.text.words.matching import has_tag
 
 # kept rows: citations, completions: at most 1,000 for each completed task
 CITATION_TABLE: Final = """

@@ -13,7 +13,6 @@ from attrs import frozen
 
 from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
 from lithos.core.errors import InvalidInput, TaskNotFound
-from lithos.core.notes.matching import check_metadata_match, has_tags, matches_metadata
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import Flush
 from lithos.events.journal.reading import JournalThread
@@ -34,6 +33,7 @@ from lithos.tasks.model.task_commands import (
 )
 from lithos.tasks.rows.board_rows import Reader, RestingTask
 from lithos.tasks.rows.tasks import TaskRows
+from lithos.text.words.matching import check_metadata_match, has_tags, matches_metadata
 
 T = TypeVar("T")
 

@@ -15,7 +15,6 @@ from attrs import define, field, frozen
 
 from lithos.config.catalogue import Config
 from lithos.core.findings import Check, CheckResult, Finding, Issue, fail, ok, warn
-from lithos.core.text.chunk import ChunkSizes
 from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig
 from lithos.memory.enrich.projection import Projection
@@ -28,6 +27,7 @@ from lithos.search.settings import SearchConfig
 from lithos.stores.lock import OwnerRecord
 from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
 from lithos.telemetry import get_logger
+from lithos.text.chunk import ChunkSizes
 from lithos.upkeep.checks.validation import Survey
 
 log = get_logger("lithos.doctor")

@@ -27,17 +27,6 @@ from lithos.core.findings import (
     has_data,
     name_some,
 )
-from lithos.core.text.hidden import hide, without_hidden
-from lithos.core.text.likeness import (
-    LOOKED_AT,
-    STRONG,
-    Pairs,
-    Templates,
-    clusters,
-    likeness,
-    word_pairs,
-)
-from lithos.core.text.markdown import visible_text
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.links.links import file_alias
 from lithos.notes.model.note import WarningKind
@@ -46,6 +35,9 @@ from lithos.search.indexing.semantic import SemanticUnavailable
 from lithos.search.service.duplicates import read_bodies
 from lithos.stores.sqlite import DatabaseFailed
 from lithos.tasks.rows.tasks import TaskRows
+from lithos.text.hidden import hide, without_hidden
+from lithos.text.markdown import visible_text
+from lithos.text.words.likeness import LOOKED_AT, STRONG, Pairs, Templates, clusters, likeness, word_pairs
 from lithos.upkeep.checks.care import AT_ONCE, Round, about, entries_of, in_slices, named_of
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.model.likely import LikelyNotes, words_of

@@ -16,8 +16,6 @@ from pathlib import Path
 from attrs import field, frozen
 
 from lithos.core.findings import Group, Severity
-from lithos.core.notes.style import PLAIN, VaultStyle
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.history.rows.reading import read_contents, read_places
 from lithos.history.rows.schema import DamagedContent
@@ -51,6 +49,8 @@ from lithos.notes.model.plan import MASS_LOSS, Place, VanishRule
 from lithos.notes.rows_coordination import NoteRows, load_note_rows
 from lithos.stores.lock import is_owned
 from lithos.stores.sqlite import CorruptDatabase, snapshot
+from lithos.text.yaml.nodes import UnreadableNote
+from lithos.text.yaml.style import PLAIN, VaultStyle
 from lithos.upkeep.model.note_issues import Amendment, CheckedFile, NoteFolder, find_issues
 
 

@@ -17,7 +17,7 @@ import yaml
 from attrs import frozen
 from yaml.constructor import ConstructorError
 
-from lithos.core.notes.yaml_nodes import line_nesting_deeper
+from lithos.text.yaml.nodes import line_nesting_deeper
 
 #: Bytes of a file, questions in it, characters of a question and of a note's name, names in one list.
 LARGEST_FILE: Final = 2 * 1024 * 1024

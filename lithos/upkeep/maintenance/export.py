@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from lithos.config.catalogue import Config
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import from_nanoseconds
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.parts import utc_now
@@ -21,6 +20,7 @@ from lithos.notes.model.edges import EdgeFilter
 from lithos.notes.tools_rows import metadata_row
 from lithos.server.tools.answers import row_of
 from lithos.tasks.rows.tasks import TaskRows
+from lithos.text.yaml.nodes import UnreadableNote
 from lithos.upkeep.checks.validation import Survey
 from lithos.upkeep.files.backup import copy_database
 from lithos.upkeep.surveying import survey_of

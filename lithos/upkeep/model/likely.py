@@ -12,7 +12,7 @@ from typing import Final
 from attrs import define, field
 
 from lithos.core.findings import Named
-from lithos.core.text.analysis import fold
+from lithos.text.words.analysis import fold
 
 #: How alike a link's target and a name must be (`difflib` ratio), and the number of names compared with it.
 LIKELY, COMPARED = 0.72, 60

@@ -10,10 +10,10 @@ from attrs import define, field, frozen
 
 from lithos.core.errors import InvalidInput
 from lithos.core.findings import VALIDATE, Group, Issue, check, checks_of, name_some
-from lithos.core.notes.style import PLAIN, VaultStyle
 from lithos.notes.links.links import LinkTable, file_alias
 from lithos.notes.model.note import Note
 from lithos.notes.model.paths import folder_of, normalise_url, slug_of
+from lithos.text.yaml.style import PLAIN, VaultStyle
 
 #: What a file should name, and what `--fix` adds.
 _WANTED: Final = ("id", "title", "author")

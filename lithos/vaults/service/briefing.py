@@ -14,12 +14,12 @@ import attrs
 from attrs import frozen
 
 from lithos.core.errors import InvalidInput, LithosError, TaskNotFound
-from lithos.core.text.snippet import Terms
 from lithos.kernel.parts import Parts
 from lithos.memory.briefing.briefing import Briefing, Material
 from lithos.memory.context.context import NOTHING_TOLD, Context, ContextAnswer, ContextRequest, Gathered
 from lithos.memory.retrieve.retrieve import RetrieveRequest
 from lithos.tasks.service.coordination import Coordination
+from lithos.text.snippet import Terms
 from lithos.vaults.service.retrieving import JointRetrieve
 
 #: The cursor over several vaults: those of each, as `work:12,home:9`.

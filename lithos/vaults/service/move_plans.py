@@ -12,7 +12,6 @@ from attrs import field, frozen
 
 from lithos.actors.blocking import Threads
 from lithos.core.errors import Duplicate, Forbidden, InvalidInput, StorageFailed
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.principals import Principal
 from lithos.history.rows.store import HistoryStore
 from lithos.kernel.parts import Parts
@@ -35,6 +34,7 @@ from lithos.notes.writing.write_rules import (
     no_such_note,
     path_collision,
 )
+from lithos.text.yaml.nodes import UnreadableNote
 
 #: Bytes of the kept versions that go along, of each as a whole file: they are in memory all at once.
 MOST_CARRIED: Final = 64 * 1024 * 1024

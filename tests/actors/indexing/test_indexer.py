@@ -9,7 +9,6 @@ from trio.testing import wait_all_tasks_blocked
 
 from lithos.actors.kit import ActorDown, ShuttingDown
 from lithos.core.errors import IndexFailed
-from lithos.core.text.chunk import ChunkSizes
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_records import KeptEntities
 from lithos.notes.files.files import NoteFiles
@@ -17,6 +16,7 @@ from lithos.notes.messages_of_index import Indexed, Removal
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.indexing.indexer import Indexer
 from lithos.search.indexing.ports import FulltextPort
+from lithos.text.chunk import ChunkSizes
 from tests.fakes import FakeIndex, Gate, enter_file, make_entry, make_upsert, served
 
 pytestmark = pytest.mark.autojump

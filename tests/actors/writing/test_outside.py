@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from lithos.core.errors import LithosError
 from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_RENAMED, NOTE_UPDATED
-from lithos.core.notes.style import VaultStyle
 from lithos.notes.catalogue import note_reading
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_reading import examine
@@ -23,6 +22,7 @@ from lithos.notes.files.lookup import find_note
 from lithos.notes.files.manifest import Manifest
 from lithos.notes.rows_coordination import KeptNotes
 from lithos.notes.writing.outside_changes import OutsideFiles, OutsideRemovals, Taken
+from lithos.text.yaml.style import VaultStyle
 from tests.actors.watched import UUID, WatchedHouse, note
 
 

@@ -12,15 +12,15 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.context.tokens import count_bytes, count_safely, count_with, cut_tidily, fitting_length
-from lithos.core.text.markdown import code_fences
-from lithos.core.text.snippet import Terms
 from lithos.memory.briefing.briefing import FOR_OTHERS, NOTE_SHARE, Material, compose
 from lithos.memory.briefing.choice import Chooser, Limits, Option
 from lithos.memory.briefing.parts import TaskPart, demote, header, render_spans, task_text
 from lithos.memory.briefing.passages import LEAST_TEXT, PARSED_LINE, Source, affordable, split_note
 from lithos.search.index.tokenizer import load_pieces
 from lithos.tasks.model.task import Task
+from lithos.text.markdown import code_fences
+from lithos.text.snippet import Terms
+from lithos.text.words.tokens import count_bytes, count_safely, count_with, cut_tidily, fitting_length
 from tests.fakes import START
 
 COUNT = count_with(load_pieces())

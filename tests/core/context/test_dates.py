@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.context.dates import OwnDate, asked_time, own_date, read_date, time_alone
+from lithos.text.dates import OwnDate, asked_time, own_date, read_date, time_alone
 
 
 @pytest.mark.parametrize(

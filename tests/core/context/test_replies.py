@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.text.edges import expects_more, first_block
 from lithos.search.ranking.replies import is_greeting, wants_all
+from lithos.text.edges import expects_more, first_block
 
 
 @pytest.mark.parametrize(

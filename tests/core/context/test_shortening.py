@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from lithos.core.text.snippet import Terms
 from lithos.server.tools.shortening import LEAST, escaped_length, rooms, shorten
+from lithos.text.snippet import Terms
 
 TEXT = (
     "The harbour was built in 1893. Ships of 40 metres can moor there.\nWhere is the office? It is in the "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.text.markdown import code_fences
 from lithos.imports.model.conversation import (
     Conversation,
     Message,
@@ -15,6 +14,7 @@ from lithos.imports.model.conversation import (
     parts_of,
     split_blocks,
 )
+from lithos.text.markdown import code_fences
 
 
 def test_headings_of_a_message_go_below_its_own_and_code_stays() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.history.differences import LONGEST_DIFF, unified_diff
+from lithos.text.outline.differences import LONGEST_DIFF, unified_diff
 from tests.core.bounds import cpu_bound
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", "# h", "a\r"]), max_size=30)

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from lithos.core.history.outline import read_outline, title_of
-from lithos.core.history.section_edit import SectionEdit, apply_edit
-from lithos.core.notes.layout import read_layout
+from lithos.text.outline.outline import read_outline, title_of
+from lithos.text.outline.section_edit import SectionEdit, apply_edit
+from lithos.text.yaml.layout import read_layout
 
 PARSER = MarkdownIt("commonmark").enable("table")
 

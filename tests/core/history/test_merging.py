@@ -10,8 +10,6 @@ from attrs import evolve
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lithos.core.history import differences
-from lithos.core.history.differences import match_lines
 from lithos.notes.format.merging import (
     MOST_CONFLICTS,
     MOST_LINES,
@@ -21,6 +19,8 @@ from lithos.notes.format.merging import (
     merge_texts,
 )
 from lithos.notes.model.note import Document, Note
+from lithos.text.outline import differences
+from lithos.text.outline.differences import match_lines
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 NOTE = Note(id="0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10", title="T", author="ann", tags=("a", "b"), version=3)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from lithos.core.errors import InvalidInput, SectionNotFound
-from lithos.core.history.outline import (
+from lithos.text.outline.outline import (
     MOST_LINES,
     TOP,
     Outline,
@@ -19,7 +19,7 @@ from lithos.core.history.outline import (
     scan_tasks,
     title_of,
 )
-from lithos.core.notes.layout import read_layout
+from lithos.text.yaml.layout import read_layout
 from tests.core.history.bodies import blocks, bodies
 
 

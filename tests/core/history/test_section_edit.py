@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lithos.core.errors import InvalidInput, LithosError, SectionNotFound, TextAmbiguous, TextNotFound
-from lithos.core.history.outline import (
+from lithos.text.outline.outline import (
     Outline,
     begins_with_heading,
     hash_text,
@@ -18,7 +18,7 @@ from lithos.core.history.outline import (
     scan_tasks,
     title_of,
 )
-from lithos.core.history.section_edit import (
+from lithos.text.outline.section_edit import (
     MOST_SEARCHED,
     OPERATIONS,
     Edited,
@@ -27,7 +27,7 @@ from lithos.core.history.section_edit import (
     apply_edit,
     check_edit,
 )
-from lithos.core.notes.layout import Layout, read_layout
+from lithos.text.yaml.layout import Layout, read_layout
 from tests.core.history.bodies import BLOCKS, bodies
 
 BLANK = " \t\r\n"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.notes.yaml_edit import Edit
 from lithos.notes.links.canvas import NoCanvas, read_canvas, relink_canvas
+from lithos.text.yaml.edit import Edit
 
 #: As other programs may write it: escapes, spaces, a byte-order mark, what no version of the format knows.
 CANVAS = (

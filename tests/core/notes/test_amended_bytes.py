@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.notes.format.document import amend_document, parse_document
+from lithos.text.yaml.nodes import UnreadableNote
 
 NOTE = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
 NOW = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)

@@ -11,10 +11,10 @@ from attrs import evolve, frozen
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.notes.layout import trim_content
-from lithos.core.notes.yaml_nodes import UnreadableNote, write_entry, write_inline
 from lithos.notes.format.document import parse_document, render_document, rewrite_document
 from lithos.notes.model.note import OWNED_KEYS, Document, Note
+from lithos.text.yaml.layout import trim_content
+from lithos.text.yaml.nodes import UnreadableNote, write_entry, write_inline
 
 MODIFIED: Final = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)
 LATER: Final = datetime(2026, 6, 6, 6, 6, 6, 123456, tzinfo=UTC)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.core.times import end_of_day
 from lithos.notes.format.document import derive_id, given_keys, parse_document
 from lithos.notes.model.note import Document, Note
+from lithos.text.yaml.nodes import UnreadableNote
 
 MODIFIED = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)
 SOURCE_ID = "11111111-2222-4333-8444-555555555555"

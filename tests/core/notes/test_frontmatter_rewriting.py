@@ -9,8 +9,6 @@ import frontmatter as python_frontmatter
 import pytest
 from attrs import evolve
 
-from lithos.core.notes.style import VaultStyle
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.notes.format.document import (
     derive_id,
     given_keys,
@@ -19,6 +17,8 @@ from lithos.notes.format.document import (
     rewrite_document,
 )
 from lithos.notes.model.note import Document, Note
+from lithos.text.yaml.nodes import UnreadableNote
+from lithos.text.yaml.style import VaultStyle
 
 ID = "0f0f0f0f-1111-4222-8333-444444444444"
 MODIFIED = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lithos.core.errors import InvalidInput
-from lithos.core.notes.matching import (
+from lithos.text.words.matching import (
     check_metadata_match,
     distinct_tags,
     has_all,

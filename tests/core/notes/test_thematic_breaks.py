@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 from attrs import evolve
 
-from lithos.core.notes.layout import read_layout
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.notes.format.document import parse_document, rewrite_document
+from lithos.text.yaml.layout import read_layout
+from lithos.text.yaml.nodes import UnreadableNote
 
 MODIFIED = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)
 

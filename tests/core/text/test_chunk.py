@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.text.chunk import Chunk, chunk_text
+from lithos.text.chunk import Chunk, chunk_text
 
 PROSE = st.lists(
     st.sampled_from(["word ", "Ende. ", "你好。", "\n", "\n\n", "x" * 40, "# H\n\n", "```\n", " ", "!? "]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.text.chunk import MOST_DATES, chunk_text, dates_in_words, spell_dates
+from lithos.text.chunk import MOST_DATES, chunk_text, dates_in_words, spell_dates
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.text.chunk import chunk_text
-from lithos.core.text.markdown import strip_images, strip_passage
-from lithos.core.text.snippet import plain_passage
+from lithos.text.chunk import chunk_text
+from lithos.text.markdown import strip_images, strip_passage
+from lithos.text.snippet import plain_passage
 
 BADGE = "https://img.shields.io/travis/ann/kanban.svg?branch=main"
 

@@ -7,8 +7,8 @@ import unicodedata
 
 import pytest
 
-from lithos.core.text.analysis import fold
-from lithos.core.text.letters import LETTERS
+from lithos.text.words.analysis import fold
+from lithos.text.words.letters import LETTERS
 
 #: What is written in a note, and what people type.
 MEET = [

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.core.limits import ITEMS
-from lithos.core.text.markdown import CODE_MARK, has_conflict_markers, mask_code, plain_title, scan_tags
-from lithos.core.text.pieces import PIECE, line_pieces
+from lithos.text.markdown import CODE_MARK, has_conflict_markers, mask_code, plain_title, scan_tags
+from lithos.text.pieces import PIECE, line_pieces
 
 marked = st.text(alphabet="ab `~\n*_[]()#|!/\\=>-1é")
 

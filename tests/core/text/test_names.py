@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lithos.core.text.names import LONGEST_NAME, MOST_WORDS, name_spans
+from lithos.text.words.names import LONGEST_NAME, MOST_WORDS, name_spans
 
 
 def names_in(text: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.text.own_text import has_own_text
+from lithos.text.own_text import has_own_text
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.text import pieces
+from lithos.text import pieces
 
 SPACE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*")
 PARAGRAPHS = re.compile(r"\n(?:[^\S\n]*\n)+")

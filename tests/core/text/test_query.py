@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.text.query import (
+from lithos.text.query import (
     MAX_DEPTH,
     Beginning,
     Boolean,

@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lithos.core.errors import InvalidInput
-from lithos.core.text.markdown import visible_text
-from lithos.core.text.snippet import (
+from lithos.text.markdown import visible_text
+from lithos.text.snippet import (
     MOST_REPLIES,
     REACH,
     WINDOW,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.text.analysis import LONGEST_RUN, drop_excess_marks, fold, normalise, separate_marks
+from lithos.text.words.analysis import LONGEST_RUN, drop_excess_marks, fold, normalise, separate_marks
 
 ACUTE, BELOW, JOINER, VOICED = "\u0301", "\u0323", "\u034f", "\uff9e"
 TEXTS = st.text(

@@ -7,7 +7,7 @@ import tantivy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.text.analysis import bigrams, fold, index_text, runs, unfold_offset, unfold_offsets, words
+from lithos.text.words.analysis import bigrams, fold, index_text, runs, unfold_offset, unfold_offsets, words
 
 MIXED = st.text(
     alphabet=st.one_of(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.text.signs import find_signs
 from lithos.proposals import pages_difference as difference
 from lithos.proposals.pages_difference import Comparison, compare, name_all
+from lithos.text.words.signs import find_signs
 from tests.front.console.injections import PAYLOADS
 from tests.front.console.pages import dangers, parse
 

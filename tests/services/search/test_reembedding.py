@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import trio
 
-from lithos.core.text.chunk import ChunkSizes
 from lithos.search.index.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable, Matrix
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.ports import EmbeddedNotes, VectorPort
@@ -22,6 +21,7 @@ from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.service.search import Search, SearchRequest
 from lithos.search.settings import SearchConfig
 from lithos.server.service_state import ServerState
+from lithos.text.chunk import ChunkSizes
 from tests.fakes import make_entry, make_upsert
 from tests.servers import Lithos, put_note, refusal, serving
 

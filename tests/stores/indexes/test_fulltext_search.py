@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.context.dates import OwnDate
-from lithos.core.text.query import Boolean, Occur, Phrase, Word, parse_query, plain_words
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import Filters
+from lithos.text.dates import OwnDate
+from lithos.text.query import Boolean, Occur, Phrase, Word, parse_query, plain_words
 from tests.stores.fulltext_entries import ANYTHING, entry, found
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lithos.core.history.differences import LONGEST_DIFF
 from lithos.history.rows.store import HistoryStore
 from lithos.history.service.history import NoteHistory
 from lithos.history.settings import HistoryConfig
 from lithos.server.tools.arguments import ArgumentFault
+from lithos.text.outline.differences import LONGEST_DIFF
 from tests.servers import MISSING_ID, VAULT, Clock, Lithos, put_note, refusal, serving
 
 #: What may differ between a version and its restored state.

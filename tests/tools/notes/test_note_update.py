@@ -10,13 +10,13 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.notes.yaml_nodes import UnreadableNote
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.format.document import parse_document, rewrite_document
 from lithos.notes.service import knowledge
 from lithos.notes.writing.messages import PatchNote
 from lithos.notes.writing.write_rules import decide_update
 from lithos.server.tools.arguments import ArgumentFault
+from lithos.text.yaml.nodes import UnreadableNote
 from tests.servers import MISSING_ID, Clock, Lithos, put_note, refusal, serving
 
 NOTE_ID = "11111111-1111-4111-8111-111111111111"

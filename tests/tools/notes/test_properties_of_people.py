@@ -10,11 +10,11 @@ from typing import Any
 import apsw
 import pytest
 
-from lithos.core.notes.style import VaultStyle
 from lithos.core.principals import COMMAND
 from lithos.history.service.undo import UndoRun, plan_undo
 from lithos.notes.format.document import derive_id, parse_document
 from lithos.notes.model.note import OWNED_KEYS
+from lithos.text.yaml.style import VaultStyle
 from tests.servers import VAULT, Lithos, put_note, refusal, serving
 
 #: What people have under the keys of Lithos, each as whole lines.

@@ -10,8 +10,8 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.notes.layout import frontmatter_at, trim_content
-from lithos.core.text.markdown import plain_title
+from lithos.text.markdown import plain_title
+from lithos.text.yaml.layout import frontmatter_at, trim_content
 from tests.servers import Lithos, put_note, serving
 
 CONTENTS = [

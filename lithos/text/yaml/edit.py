@@ -17,14 +17,7 @@ from typing import Any, Final
 import yaml
 from attrs import evolve, frozen
 
-from lithos.core.notes.yaml_nodes import (
-    YamlMapping,
-    is_merge,
-    is_scalar,
-    write_block,
-    write_entry,
-    write_inline,
-)
+from lithos.text.yaml.nodes import YamlMapping, is_merge, is_scalar, write_block, write_entry, write_inline
 
 _COLON: Final = re.compile(r"[ \t]*:")
 _ALIAS: Final = re.compile(r"\s+(\*[^\s,\[\]{}]+)")

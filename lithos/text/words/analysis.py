@@ -21,8 +21,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final, Literal
 
-from lithos.core.text.letters import replace_letters
-from lithos.core.text.pieces import PIECE
+from lithos.text.pieces import PIECE
+from lithos.text.words.letters import replace_letters
 
 #: Marks in a row that normalisation has to bear.
 LONGEST_RUN: Final = 30

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from lithos.core.text.pieces import line_pieces
-from lithos.core.text.snippet import cut
+from lithos.text.pieces import line_pieces
+from lithos.text.snippet import cut
 
 #: Tells of a text how many tokens it has.
 Count: TypeAlias = Callable[[str], int]

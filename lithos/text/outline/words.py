@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from lithos.core.history.differences import match_lines
+from lithos.text.outline.differences import match_lines
 
 #: Characters of either side of a change in which words are looked for.
 MOST_CHARACTERS: Final = 20_000

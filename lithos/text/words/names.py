@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Final
 
-from lithos.core.text.analysis import normalise
+from lithos.text.words.analysis import normalise
 
 #: Words of a question that are looked at, and of one name.
 MOST_WORDS: Final = 24

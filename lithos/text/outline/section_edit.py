@@ -16,8 +16,9 @@ from typing import Final
 from attrs import evolve, frozen
 
 from lithos.core.errors import InvalidInput, TextAmbiguous, TextNotFound, VersionConflict
-from lithos.core.history.list_joining import joins_above, joins_below
-from lithos.core.history.outline import (
+from lithos.text.markdown import plain_title
+from lithos.text.outline.list_joining import joins_above, joins_below
+from lithos.text.outline.outline import (
     TOP,
     Outline,
     Section,
@@ -28,8 +29,7 @@ from lithos.core.history.outline import (
     scan_tasks,
     stop_before,
 )
-from lithos.core.text.analysis import normalise
-from lithos.core.text.markdown import plain_title
+from lithos.text.words.analysis import normalise
 
 OPERATIONS: Final = (
     "append", "prepend", "replace", "insert_before", "insert_after", "remove", "find_replace", "check",

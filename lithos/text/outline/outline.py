@@ -18,10 +18,10 @@ from attrs import frozen
 
 from lithos.core.errors import InvalidInput, SectionNotFound
 from lithos.core.limits import TITLE
-from lithos.core.notes.layout import Layout
-from lithos.core.text.analysis import normalise
-from lithos.core.text.chunk import scan_headings
-from lithos.core.text.markdown import plain_title
+from lithos.text.chunk import scan_headings
+from lithos.text.markdown import plain_title
+from lithos.text.words.analysis import normalise
+from lithos.text.yaml.layout import Layout
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

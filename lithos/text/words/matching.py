@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from lithos.core.errors import InvalidInput
-from lithos.core.text.analysis import normalise
+from lithos.text.words.analysis import normalise
 
 Scalar = str | int | float | bool
 #: Variation selectors: the same sign with and without one is one tag.

@@ -8,7 +8,7 @@ from typing import Any, Final
 from attrs import frozen
 from frontmatter.default_handlers import YAMLHandler
 
-from lithos.core.notes.yaml_nodes import UnreadableNote, read_mapping
+from lithos.text.yaml.nodes import UnreadableNote, read_mapping
 
 _BLANK_LINES: Final = re.compile(r"[ \t\r\n]*\n")
 #: The line after a frontmatter: that of Markdown, or the end of a document of YAML and Pandoc, which may

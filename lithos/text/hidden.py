@@ -20,9 +20,9 @@ from zlib import crc32
 
 from attrs import frozen
 
-from lithos.core.text.analysis import fold, words
-from lithos.core.text.markdown import code_fences, comments, strip_markup
-from lithos.core.text.pieces import matches_in_lines
+from lithos.text.markdown import code_fences, comments, strip_markup
+from lithos.text.pieces import matches_in_lines
+from lithos.text.words.analysis import fold, words
 
 #: Stands for each hidden character: no text that is read as a note has it for anything.
 HIDDEN: Final = "\x00"

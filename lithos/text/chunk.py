@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 
 from attrs import frozen
 
-from lithos.core.text.markdown import strip_passage
-from lithos.core.text.pieces import cut_at_spaces, matches_in_lines, matches_of_space
+from lithos.text.markdown import strip_passage
+from lithos.text.pieces import cut_at_spaces, matches_in_lines, matches_of_space
 
 MONTHS: Final = (
     "January", "February", "March", "April", "May", "June",

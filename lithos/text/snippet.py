@@ -15,10 +15,10 @@ from typing import Final, NamedTuple, Self, TypeAlias
 from attrs import frozen
 
 from lithos.core.errors import InvalidInput
-from lithos.core.text.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, unfold_offsets, words
-from lithos.core.text.edges import expects_more, first_block
-from lithos.core.text.markdown import strip_passage, visible_text
-from lithos.core.text.pieces import pieces_of_lines
+from lithos.text.edges import expects_more, first_block
+from lithos.text.markdown import strip_passage, visible_text
+from lithos.text.pieces import pieces_of_lines
+from lithos.text.words.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, unfold_offsets, words
 
 #: Characters of a snippet.
 WINDOW: Final = 300

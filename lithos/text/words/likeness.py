@@ -14,7 +14,7 @@ import numpy as np
 from attrs import define
 from numpy.typing import NDArray
 
-from lithos.core.text.analysis import fold
+from lithos.text.words.analysis import fold
 
 #: Characters of a text that are looked at.
 LOOKED_AT: Final = 40_000

@@ -15,8 +15,8 @@ from typing import Final, TypeAlias
 
 from attrs import evolve, field, frozen
 
-from lithos.core.context.dates import asked_time
-from lithos.core.text.analysis import fold, words
+from lithos.text.dates import asked_time
+from lithos.text.words.analysis import fold, words
 
 FIELDS: Final = ("title", "body", "entities")
 MAX_DEPTH: Final = 50

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from lithos.core.text.chunk import MONTHS
+from lithos.text.chunk import MONTHS
 
 #: Keys of the frontmatter that may hold it, the first that does counts.
 KEYS: Final = ("date", "created")
