@@ -47,7 +47,7 @@ from bench.rankings import called, mean
 from bench.report import print_report
 from bench.vaults import Vaults
 from lithos.app.server import Server
-from lithos.core.principals import OWNER
+from lithos.kernel.values.principals import OWNER
 from lithos.server.settings import ServerConfig
 from lithos.text.words.analysis import fold, words
 

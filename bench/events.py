@@ -20,8 +20,8 @@ import lithos.app.capabilities  # noqa: F401 - the tables of coordination.db
 from bench.client import RawClient
 from bench.report import middle, print_report
 from bench.server import Serving, data_directory, serving
-from lithos.core.events import Event, EventDraft
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.values.events import Event, EventDraft
 
 _TEXT, _CLOSE, _PING = 1, 8, 9
 _UPGRADE = (

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bench.judged import JudgedQuery
 from lithos.app.server import Server
-from lithos.core.principals import COMMAND, Principal
+from lithos.kernel.values.principals import COMMAND, Principal
 from lithos.search.service.search import Search, SearchRequest
 from lithos.text.words.analysis import fold, words
 

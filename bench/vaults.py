@@ -14,7 +14,7 @@ from attrs import frozen
 
 from bench.judged import Collection
 from lithos.app.server import Server, running_server
-from lithos.config.catalogue import Config
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.memory.settings import LcmaConfig
 from lithos.search.settings import SearchConfig

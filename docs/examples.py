@@ -18,7 +18,7 @@ import trio
 from attrs import define
 
 from lithos.app.server import Server, running_server
-from lithos.config.catalogue import Config
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.search.settings import SearchConfig
 from lithos.server.settings import ServerConfig

@@ -10,7 +10,7 @@ import attrs
 from docs.examples import Example, make_examples, render_example
 from docs.tables import as_code, make_table
 from lithos.app.capabilities import all_tools
-from lithos.core.errors import LithosError
+from lithos.kernel.values.errors import LithosError
 from lithos.server.tools.arguments import note_paths
 from lithos.server.tools.bounds import PATH, Bound
 from lithos.server.tools.declaring import CONNECTOR, PROFILES, Tool

@@ -10,9 +10,9 @@ import attrs
 
 from docs.tables import as_code, make_table
 from lithos.app.options import make_parser
-from lithos.config.catalogue import DECLARED, OLDER_NAMES, SETTINGS, SHORT_VARIABLES, Setting
-from lithos.config.retired import RETIRED
-from lithos.metrics import _COUNTERS, _HISTOGRAMS, GAUGES
+from lithos.kernel.configuration.catalogue import DECLARED, OLDER_NAMES, SETTINGS, SHORT_VARIABLES, Setting
+from lithos.kernel.configuration.retired import RETIRED
+from lithos.kernel.metrics import _COUNTERS, _HISTOGRAMS, GAUGES
 
 _PROCESS: Final = (
     "cpu_seconds_total",

@@ -30,7 +30,7 @@ from hypothesis import HealthCheck, settings
 from trio.testing import MockClock
 
 import lithos.app.capabilities  # noqa: F401 - the tables of coordination.db
-from lithos.telemetry import NOISY
+from lithos.kernel.log import NOISY
 
 #: Seconds of an async test: longer than any wait in it, which says more.
 DEADLINE = 300.0

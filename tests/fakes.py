@@ -14,10 +14,10 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.actors.blocking import Inline
-from lithos.actors.kit import ActorDown, Mailbox, supervise
-from lithos.core.errors import IndexFailed, LithosError
 from lithos.events.journal.broadcaster import Broadcaster, Subscription
+from lithos.kernel.actors.mailboxes import ActorDown, Mailbox, supervise
+from lithos.kernel.actors.threads import Inline
+from lithos.kernel.values.errors import IndexFailed, LithosError
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.system_calls import KernelCalls

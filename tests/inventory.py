@@ -23,7 +23,7 @@ from lithos.app.capabilities import all_tools
 parse: Final = functools.cache(ast.parse)
 #: Rooms whose objects may live as long as the process.
 ROOMS: Final = (
-    "actors", "catalogue", "stores", "services", "tools", "front", "app", "metrics.py", "telemetry.py",
+    "actors", "catalogue", "stores", "services", "tools", "front", "app", "kernel/metrics.py", "kernel/log.py",
 )  # fmt: skip
 GROWING: Final = frozenset({
     "set", "dict", "fromkeys", "list", "deque", "defaultdict", "Counter", "OrderedDict",

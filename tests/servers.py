@@ -18,13 +18,13 @@ import lithos.app.server
 import lithos.search.capability
 import lithos.search.indexing.accurate
 from lithos.app.server import Server, running_server
-from lithos.config.catalogue import Config
-from lithos.core.events import REINDEX_COMPLETE
-from lithos.core.principals import OWNER
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import Flush
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.events import REINDEX_COMPLETE
+from lithos.kernel.values.principals import OWNER
 from lithos.notes.catalogue.note_reading import examine
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import find_note

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 import trio
 
-from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.core.errors import LithosError, StorageFailed
+from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown
+from lithos.kernel.values.errors import LithosError, StorageFailed
 from tests.actors.house import House
 from tests.fakes import FakeIndex
 

@@ -11,11 +11,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.config.catalogue import SECTIONS, SETTINGS, Config, as_public_dict
-from lithos.config.load import LoadedConfig, LogSettings, load_config, load_log_settings
-from lithos.config.retired import RETIRED
-from lithos.config.rules import PATTERNS
-from lithos.config.sources import ConfigError
+from lithos.kernel.configuration.catalogue import SECTIONS, SETTINGS, Config, as_public_dict
+from lithos.kernel.configuration.load import LoadedConfig, LogSettings, load_config, load_log_settings
+from lithos.kernel.configuration.retired import RETIRED
+from lithos.kernel.configuration.rules import PATTERNS
+from lithos.kernel.configuration.sources import ConfigError
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.model.scopes import Scope, check_typed, scopes_of_agents
 from lithos.notes.settings import AgentsConfig

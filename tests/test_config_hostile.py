@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lithos.config.load import load_config
-from lithos.config.sources import MOST_PROBLEMS, MOST_UNKNOWN, ConfigError
-from lithos.config.vaults import load_vaults
-from lithos.config.yaml_file import LARGEST_FILE
+from lithos.kernel.configuration.load import load_config
+from lithos.kernel.configuration.sources import MOST_PROBLEMS, MOST_UNKNOWN, ConfigError
+from lithos.kernel.configuration.vaults import load_vaults
+from lithos.kernel.configuration.yaml_file import LARGEST_FILE
 from lithos.server.settings import ServerConfig
 from tests.e2e.process import clean_environment
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lithos.config.catalogue import SETTINGS
+from lithos.kernel.configuration.catalogue import SETTINGS
 
 
 def test_every_setting_is_described_in_one_line() -> None:

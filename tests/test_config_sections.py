@@ -10,8 +10,8 @@ import pytest
 from attrs import field, frozen
 
 from lithos.app.capabilities import CAPABILITIES
-from lithos.config.catalogue import DECLARED, Config
-from lithos.config.sections import PACKAGE
+from lithos.kernel.configuration.catalogue import DECLARED, Config
+from lithos.kernel.configuration.sections import PACKAGE
 from lithos.kernel.settings import StorageConfig
 from lithos.search.settings import SearchConfig
 
@@ -20,8 +20,8 @@ import sys
 from pathlib import Path
 
 sys.modules["lithos.attachments"] = None
-from lithos.config.catalogue import SETTINGS, SECTIONS
-from lithos.config.load import load_config
+from lithos.kernel.configuration.catalogue import SETTINGS, SECTIONS
+from lithos.kernel.configuration.load import load_config
 
 file = Path(sys.argv[1])
 file.write_text("attachments: {enabled: true}\\nsearch: {max_results: 7}\\n")

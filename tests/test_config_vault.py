@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lithos.app.options import parse_arguments
-from lithos.config.load import load_config
+from lithos.kernel.configuration.load import load_config
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.session import check_places
 from lithos.server.settings import ServerConfig

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lithos.config.load import load_config, state_of_vault
-from lithos.config.sources import ConfigError
-from lithos.config.vaults import Vaults, load_vaults
 from lithos.history.settings import HistoryConfig
+from lithos.kernel.configuration.load import load_config, state_of_vault
+from lithos.kernel.configuration.sources import ConfigError
+from lithos.kernel.configuration.vaults import Vaults, load_vaults
 from lithos.search.settings import SearchConfig
 from lithos.server.settings import ServerConfig
 

@@ -13,7 +13,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 import lithos.server.service_state as lithos_state
-from lithos.metrics import CONTENT_TYPE, GAUGES, Metrics, Sample, metric_names
+from lithos.kernel.metrics import CONTENT_TYPE, GAUGES, Metrics, Sample, metric_names
 from lithos.notes.watching.watcher import Watcher
 from lithos.server.service_state import Gauges
 from tests.front.whole import whole_server

@@ -14,12 +14,12 @@ from docs.generate import ADVICE, FOLDER, find_differences, render_pages
 from docs.interface import EVENTS, HTTP_REFUSALS, QUERY, list_errors
 from lithos.app.capabilities import all_tools
 from lithos.app.options import make_parser
-from lithos.config.catalogue import SETTINGS
-from lithos.core.events import REINDEX_COMPLETE, Event, EventDraft
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import Flush
 from lithos.events.streams.frames import sse_frames
-from lithos.metrics import metric_names
+from lithos.kernel.configuration.catalogue import SETTINGS
+from lithos.kernel.metrics import metric_names
+from lithos.kernel.values.events import REINDEX_COMPLETE, Event, EventDraft
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.scopes import Scope, WriteScopes
 from lithos.notes.writing.actor_writer import Writer

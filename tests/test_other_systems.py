@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lithos import metrics
-from lithos.actors import blocking
-from lithos.metrics import Metrics
+from lithos.kernel import metrics
+from lithos.kernel.actors import threads as blocking
+from lithos.kernel.metrics import Metrics
 from lithos.notes.files import protection, system_calls
 from lithos.notes.files.protection import file_system_of, probe_protection
 from lithos.notes.files.system_calls import UNSUPPORTED, KernelCalls

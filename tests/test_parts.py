@@ -10,12 +10,12 @@ from attrs import field, frozen
 
 from lithos.app.capabilities import CAPABILITIES, makers, stores_of
 from lithos.app.stores import close_stores, open_stores
-from lithos.config.catalogue import Config
-from lithos.core.findings import CHECK_MODULES, load_checks
 from lithos.history.rows.store import HistoryStore
 from lithos.history.settings import HistoryConfig
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Parts, made_by, needs_of
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.findings import CHECK_MODULES, load_checks
 
 
 class Disk:

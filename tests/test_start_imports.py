@@ -14,7 +14,7 @@ BRIDGE = (
 #: What `lithos brief --hook` and `lithos checkpoint --hook` load in all; a client waits (behaviour 244).
 HOOK = (
     "lithos.app.main, lithos.clients.hooks.briefing, lithos.clients.hooks.checkpoint, "
-    "lithos.stores.lock, lithos.clients.files_session_cursors"
+    "lithos.kernel.databases.lock, lithos.clients.files_session_cursors"
 )
 #: Loading the model that is built in, as nearly every server does.
 EMBEDDER = "lithos.search.index.embedder as e; e.load_embedder(e.BUILTIN)"
@@ -32,7 +32,7 @@ STARTS = {
     ),
     "lithos.app.vaults": ("asyncio", "httpx2", "markdown_it", "jinja2"),
     EMBEDDER: ("huggingface_hub", "httpx2", "click"),
-    HOOK: ("numpy", "trio", "asyncio", "apsw", "yaml", "cattrs", "anyascii", "lithos.core.findings"),
+    HOOK: ("numpy", "trio", "asyncio", "apsw", "yaml", "cattrs", "anyascii", "lithos.kernel.values.findings"),
 }
 
 

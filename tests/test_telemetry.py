@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.config.load import LOG_FORMATS, LOG_LEVELS
-from lithos.telemetry import FORMATS, LEVELS, NOISY, WORKING_FOR, Redactor, configure_logging, get_logger
+from lithos.kernel.configuration.load import LOG_FORMATS, LOG_LEVELS
+from lithos.kernel.log import FORMATS, LEVELS, NOISY, WORKING_FOR, Redactor, configure_logging, get_logger
 
 SECRET = 'hunter2"\\&x'
 

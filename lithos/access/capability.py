@@ -5,8 +5,8 @@ from __future__ import annotations
 from lithos.access.model.requests import RESOURCE_PATHS
 from lithos.access.service.authorization import AuthorizationServer
 from lithos.access.service.keyring import TokenRing
-from lithos.config.catalogue import Config
 from lithos.kernel.capability import Capability, Pages
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Clock
 from lithos.kernel.running import OwnToken
 from lithos.kernel.settings import StorageConfig

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lithos.access.files.tokens import LOCK, TOKENS, TokensUnreadable, read_tokens
-from lithos.core.findings import (
+from lithos.kernel.values.findings import (
     CONFIGURATION,
     DOCTOR,
     Finding,

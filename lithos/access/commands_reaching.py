@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from lithos.core.findings import Finding, fail, ok, warn
+from lithos.kernel.values.findings import Finding, fail, ok, warn
 from lithos.server.http.access import ISSUER, RESOURCE
 
 if TYPE_CHECKING:

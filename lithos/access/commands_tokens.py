@@ -29,8 +29,8 @@ from lithos.access.files.tokens import (
 from lithos.access.model.clients import OWN_PREFIX, Client, read_name
 from lithos.access.model.redirects import check_redirects
 from lithos.access.service.vault_tokens import find_tokens, insert_token, open_all, revoke_token
-from lithos.core.principals import Rights
-from lithos.core.times import format_time
+from lithos.kernel.values.principals import Rights
+from lithos.kernel.values.times import format_time
 from lithos.notes.model.scopes import Scope, check_typed, make_scope
 from lithos.server.command.output import tell, warn
 from lithos.server.command.session import CommandFailed, Session, refusing

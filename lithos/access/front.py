@@ -5,7 +5,7 @@ from __future__ import annotations
 from lithos.access.pages_oauth import OAuthEndpoints, resource_apps
 from lithos.access.service.authorization import AuthorizationServer
 from lithos.access.service.keyring import TokenRing
-from lithos.metrics import Metrics
+from lithos.kernel.metrics import Metrics
 from lithos.server.http.front import Front
 from lithos.server.settings import ServerConfig
 

@@ -21,13 +21,13 @@ from quart import Blueprint, Response, g, request
 from lithos.access.model.redirects import place_of
 from lithos.access.model.requests import OAuthRefused, read_parameters
 from lithos.access.service.authorization import Allowed, Asked, AuthorizationServer, Unanswerable
-from lithos.core.errors import InvalidInput
-from lithos.core.principals import OWNER, Rights, check_agent
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.principals import OWNER, Rights, check_agent
 from lithos.notes.model.scopes import chosen_scope
 from lithos.server.console.console import Console, Form, Refused
 from lithos.server.console.frame import HEADERS
 from lithos.server.console.sessions import LONGEST_NAME
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.oauth")
 

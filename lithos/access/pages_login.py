@@ -9,8 +9,8 @@ import trio
 from attrs import frozen
 from quart import Blueprint, Response, g, redirect, request
 
-from lithos.core.errors import InvalidInput
-from lithos.core.principals import Principal, check_agent
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.principals import Principal, check_agent
 from lithos.server.console.console import Console, Form, Refused
 from lithos.server.console.formats import readable
 from lithos.server.console.frame import PLACE

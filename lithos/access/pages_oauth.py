@@ -13,10 +13,10 @@ from attrs import frozen
 
 from lithos.access.model.requests import SCOPES, OAuthRefused, read_parameters
 from lithos.access.service.authorization import AuthorizationServer
+from lithos.kernel.log import get_logger
 from lithos.server.http.access import ISSUER, RESOURCE
 from lithos.server.http.admissions import WrongTokens
 from lithos.server.http.ports import AsgiApp, Header, Message, Receive, Scope, Send, answer
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.oauth")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from lithos.access.commands_reaching import check_public_url
-from lithos.core.findings import DOCTOR, Finding, Installation, check, has_data
+from lithos.kernel.values.findings import DOCTOR, Finding, Installation, check, has_data
 from lithos.server.settings import ServerConfig
 
 

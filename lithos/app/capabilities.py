@@ -7,7 +7,6 @@ from typing import Final
 
 from lithos.access.capability import ACCESS
 from lithos.attachments.capability import ATTACHMENTS
-from lithos.core.findings import CHECK_MODULES
 from lithos.events.capability import EVENTS
 from lithos.events.journal.boards import Boards
 from lithos.events.reading.retention import Retentions
@@ -16,6 +15,7 @@ from lithos.history.capability import HISTORY
 from lithos.imports.capability import IMPORTS
 from lithos.kernel.capability import Background, Capability, Holds, Link, Pages, Store
 from lithos.kernel.parts import Maker, Parts
+from lithos.kernel.values.findings import CHECK_MODULES
 from lithos.memory.capability import MEMORY
 from lithos.notes.capability import NOTES
 from lithos.proposals.capability import PROPOSALS

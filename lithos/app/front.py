@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import trio
 from attrs import frozen
 
-from lithos.actors.front_signals import FrontSignals
 from lithos.app.capabilities import background, fronts, pages
 from lithos.app.server import Server
-from lithos.metrics import Metrics
+from lithos.kernel.actors.front_signals import FrontSignals
+from lithos.kernel.metrics import Metrics
 from lithos.server.console.sessions import Sessions
 from lithos.server.http.admissions import WrongTokens
 from lithos.server.http.front import Front

@@ -21,22 +21,25 @@ from typing import Any
 
 import trio
 
-from lithos.actors.allocator import keep_returning, limit_arenas, return_memory
-from lithos.actors.blocking import Threads
-from lithos.actors.front_signals import FrontSignals
-from lithos.actors.opening import Opening, StartStopped
-from lithos.actors.owning import keep_owning
 from lithos.app import capabilities
 from lithos.app.capabilities import makers
 from lithos.app.start import Start
 from lithos.app.stores import close_stores, open_stores
-from lithos.config.catalogue import Config
-from lithos.core.events import Event
-from lithos.core.times import format_time
 from lithos.history.recording.catching_up import CatchingUp
+from lithos.kernel.actors.allocator import keep_returning, limit_arenas, return_memory
+from lithos.kernel.actors.front_signals import FrontSignals
+from lithos.kernel.actors.opening import Opening, StartStopped
+from lithos.kernel.actors.owning import keep_owning
+from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Capabilities
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.databases.lock import OwnerLock, OwnerRecord
+from lithos.kernel.databases.on_disk import Stores
+from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Clock, Parts, utc_now
 from lithos.kernel.running import OwnToken
+from lithos.kernel.values.events import Event
+from lithos.kernel.values.times import format_time
 from lithos.memory.learning.actor import Memory
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.first_looks import FirstLooks
@@ -50,9 +53,6 @@ from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.whole_index import WholeIndex
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.registry import Tools
-from lithos.stores.lock import OwnerLock, OwnerRecord
-from lithos.stores.on_disk import Stores
-from lithos.telemetry import get_logger
 
 
 class Server(Parts):

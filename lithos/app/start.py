@@ -10,18 +10,18 @@ from typing import Any, Final
 import trio
 from attrs import define
 
-from lithos.actors.blocking import Blocking, NoteThreads
-from lithos.actors.front_signals import FrontSignals
-from lithos.actors.kit import Mailbox, supervise
-from lithos.actors.opening import Opening
-from lithos.core.events import Event
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import AppendEvents, Journalled
 from lithos.events.rows.store import CoordinationStore
 from lithos.history.recording.catching_up import settle_pending
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.store import HistoryStore
+from lithos.kernel.actors.front_signals import FrontSignals
+from lithos.kernel.actors.mailboxes import Mailbox, supervise
+from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.threads import Blocking, NoteThreads
 from lithos.kernel.parts import Clock
+from lithos.kernel.values.events import Event
 from lithos.memory.learning.actor import Memory
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_records import NoteRecords

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from lithos.app.capabilities import stores_of
-from lithos.config.catalogue import Config
-from lithos.core.times import format_time
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.databases.lock import OwnerLock
+from lithos.kernel.databases.migrations import migrate
+from lithos.kernel.databases.on_disk import Occasion, Stores
+from lithos.kernel.databases.private_files import PRIVATE_FOLDER
 from lithos.kernel.parts import Parts, made_by, utc_now
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.times import format_time
 from lithos.notes.opening import make_lock
-from lithos.stores import PRIVATE_FOLDER
-from lithos.stores.lock import OwnerLock
-from lithos.stores.migrations import migrate
-from lithos.stores.on_disk import Occasion, Stores
 from lithos.upkeep.files.backup import finish_restore
 
 

@@ -19,23 +19,28 @@ from attrs import define, evolve, frozen
 from lithos import __version__
 from lithos.access.service.keyring import TokenRing
 from lithos.access.service.vault_tokens import spread_tokens
-from lithos.actors.allocator import keep_returning
-from lithos.actors.blocking import Threads
-from lithos.actors.front_signals import FrontSignals
-from lithos.actors.kit import ActorGaveUp
-from lithos.actors.opening import Opening
 from lithos.app import capabilities
 from lithos.app.front import FrontParts, front_parts
 from lithos.app.server import Server, running_vault, tuned_process
-from lithos.config.catalogue import Config
-from lithos.config.load import LoadedConfig
-from lithos.core.errors import first_of
-from lithos.core.principals import PERSON_AGENT, Principal
-from lithos.core.times import format_time
 from lithos.events.journal.broadcaster import Broadcaster
+from lithos.kernel.actors.allocator import keep_returning
+from lithos.kernel.actors.front_signals import FrontSignals
+from lithos.kernel.actors.mailboxes import ActorGaveUp
+from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.configuration.load import LoadedConfig
+from lithos.kernel.databases.database import DatabaseLost
+from lithos.kernel.databases.lock import AlreadyOwned
+from lithos.kernel.databases.migrations import NewerLayout
+from lithos.kernel.databases.sqlite import CorruptDatabase
+from lithos.kernel.log import WORKING_FOR, get_logger
+from lithos.kernel.metrics import labelled
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
-from lithos.metrics import labelled
+from lithos.kernel.values.errors import first_of
+from lithos.kernel.values.principals import PERSON_AGENT, Principal
+from lithos.kernel.values.times import format_time
 from lithos.search.indexing.models import Models
 from lithos.server.console.sessions import Sessions
 from lithos.server.http.access import open_bind_warning
@@ -48,11 +53,6 @@ from lithos.server.http.serve import listen
 from lithos.server.http.sockets import open_listeners
 from lithos.server.service_state import Gauges, ServerState
 from lithos.server.settings import ServerConfig
-from lithos.stores.database import DatabaseLost
-from lithos.stores.lock import AlreadyOwned
-from lithos.stores.migrations import NewerLayout
-from lithos.stores.sqlite import CorruptDatabase
-from lithos.telemetry import WORKING_FOR, get_logger
 from lithos.vaults.http.vault_routes import Door, NoKeyring, VaultRoutes
 from lithos.vaults.service.joint import JointRing, Vault, VaultSet
 from lithos.vaults.service.moving import VaultMoving

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lithos.actors.opening import Opening
 from lithos.attachments.backlog import AttachmentBacklog
 from lithos.attachments.extraction.actor import Attaching
 from lithos.attachments.extraction.captions import Captions
@@ -11,8 +10,9 @@ from lithos.attachments.service.searching import AttachmentSearch
 from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.attachments.state import look_at_attachments
 from lithos.attachments.tools import AttachmentFiles, AttachmentHits
-from lithos.config.catalogue import Config
+from lithos.kernel.actors.opening import Opening
 from lithos.kernel.capability import Background, Capability, Link, Pages
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Health

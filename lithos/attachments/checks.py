@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from lithos.attachments.files.survey import survey_attachments
 from lithos.attachments.model.kinds import kind_of
 from lithos.attachments.settings import AttachmentsConfig, reads_attachments
-from lithos.core.findings import DOCTOR, Finding, Installation, check, has_data, ok, warn
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.findings import DOCTOR, Finding, Installation, check, has_data, ok, warn
 
 
 @check(

@@ -11,9 +11,9 @@ from lithos.attachments.model.kinds import kind_of
 from lithos.attachments.service.reading import AttachmentRead, AttachmentReading, image_content
 from lithos.attachments.service.searching import AttachmentSearch
 from lithos.attachments.settings import AttachmentsConfig, reads_attachments
-from lithos.config.catalogue import Config
-from lithos.core.times import format_time, from_nanoseconds
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.times import format_time, from_nanoseconds
 from lithos.notes.service.kinds import ATTACHMENT
 from lithos.search.service.others import OtherHit
 from lithos.server.tools.fitting import Pictured, cut_warning

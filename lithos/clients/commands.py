@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from lithos.core.errors import InvalidInput
-from lithos.core.principals import check_agent
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.principals import check_agent
 from lithos.server.command.declaring import Command, count, flag, take
 
 #: Clients that `lithos connect` knows.

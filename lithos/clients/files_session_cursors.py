@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from lithos.stores import overwrite, state_folder
+from lithos.kernel.databases.private_files import overwrite, state_folder
 
 #: Sessions that are remembered; the one that was told least recently goes first.
 MOST_SESSIONS: Final = 200

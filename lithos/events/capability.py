@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from lithos.actors.blocking import Threads
-from lithos.core.events import Event
 from lithos.events.journal.boards import Boards, JournalBoard
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.journal.coordinator import Coordinator
@@ -21,12 +19,14 @@ from lithos.events.rows.requests import RequestRows
 from lithos.events.rows.store import IMPORT_TABLES, JOURNAL_TABLES, CoordinationStore
 from lithos.events.settings import EventsConfig
 from lithos.events.state import count_agents, look_at_journal, measure_journal, measure_kept_events
+from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Background, Capability, Store
+from lithos.kernel.databases.on_disk import Occasion
+from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock
 from lithos.kernel.state import Gauge, Health, Observed
-from lithos.metrics import Metrics
+from lithos.kernel.values.events import Event
 from lithos.server.tools.ports import KnownCalls
-from lithos.stores.on_disk import Occasion
 
 
 def make_broadcaster(events: EventsConfig) -> Broadcaster:

@@ -21,10 +21,10 @@ from trio_websocket import (
 from lithos.events.reading.event_stream import PAGE, EventFilter, Resync, parse_position
 from lithos.events.rows.store import CoordinationStore
 from lithos.events.streams.frames import event_record, resync_record
+from lithos.kernel.databases.lock import OwnerRecord, is_owned, read_owner
 from lithos.server.command.output import print_json
 from lithos.server.command.session import CommandFailed, Session
 from lithos.server.settings import ServerConfig
-from lithos.stores.lock import OwnerRecord, is_owned, read_owner
 
 PATH = "/events/ws"
 #: Seconds between two looks for a server.

@@ -11,8 +11,8 @@ from lithos.events.reading.event_stream import EventStreams
 from lithos.events.settings import EventsConfig
 from lithos.events.streams.frames import Subscribers
 from lithos.events.streams.sse import PATH, SseEndpoint
+from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Parts
-from lithos.metrics import Metrics
 from lithos.server.console import sessions as feed
 from lithos.server.http.front import Front
 

@@ -8,8 +8,8 @@ from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.metrics import Sample
 from lithos.kernel.state import Component, Number
-from lithos.metrics import Sample
 
 
 def look_at_journal(coordinator: Coordinator) -> Component:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import attrs
 
-from lithos.actors.blocking import Threads
 from lithos.events.journal.settled_clock import SettledClock
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.history.recording.recorder import Recorder
@@ -17,7 +16,9 @@ from lithos.history.service.restoring import Restoring
 from lithos.history.service.retention import HistoryUpkeep
 from lithos.history.settings import HistoryConfig
 from lithos.history.state import look_at_history, measure_history
+from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Background, Capability, Pages, Store
+from lithos.kernel.databases.on_disk import Occasion
 from lithos.kernel.state import Gauge, Health
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import VersionLimits
@@ -27,7 +28,6 @@ from lithos.notes.service.texts import NoteTexts
 from lithos.notes.writing.actor_writer import Writer
 from lithos.notes.writing.keeper import Keeper
 from lithos.notes.writing.ports import VersionRecorder, VersionStore
-from lithos.stores.on_disk import Occasion
 
 
 def open_history(history: HistoryConfig, occasion: Occasion) -> HistoryStore | None:

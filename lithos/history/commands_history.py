@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from lithos.core.principals import CLI_AGENT
-from lithos.core.times import format_time
 from lithos.history.model.undo import Step
 from lithos.history.service.undo import LEFT, RESULTS, UNDONE, Result, UndoFailed, UndoRun, plan_undo
+from lithos.kernel.values.principals import CLI_AGENT
+from lithos.kernel.values.times import format_time
 from lithos.server.command.asker import Asker
 from lithos.server.command.asking import accept, ask_tool, asking
 from lithos.server.command.output import print_line, tell

@@ -11,8 +11,6 @@ import trio
 from attrs import define, field, frozen
 from quart import Blueprint, request
 
-from lithos.core.limits import Newest
-from lithos.core.times import format_time, parse_time
 from lithos.history.model.undo import Step
 from lithos.history.service.history import NoteHistory, Span
 from lithos.history.service.undo import (
@@ -25,6 +23,8 @@ from lithos.history.service.undo import (
     changes_of,
     plan_changes,
 )
+from lithos.kernel.values.limits import Newest
+from lithos.kernel.values.times import format_time, parse_time
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import HistoryFailed, VersionRow
 from lithos.server.console.console import Console, Form, Refused, given, keep

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from lithos.history.rows.store import HistoryFailed, HistoryStore
+from lithos.kernel.databases.database import trouble_of
+from lithos.kernel.log import get_logger
+from lithos.kernel.metrics import Sample
 from lithos.kernel.state import OK, Component
-from lithos.metrics import Sample
 from lithos.server.service_state import GaugeThread
-from lithos.stores.database import trouble_of
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.gauges")
 

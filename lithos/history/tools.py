@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lithos.core.errors import InvalidInput
 from lithos.history.service.history import HistoryRequest, NoteHistory
 from lithos.history.service.restoring import RestoreRequest, Restoring
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import InvalidInput
 from lithos.notes.tools_rows import WRITTEN
 from lithos.server.tools.answers import row_of, sliced_rows
 from lithos.server.tools.arguments import TAKES_BACK, argument, as_command, read_time, source_of

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from lithos.config.catalogue import OLDER_NAMES
-from lithos.core.findings import DOCTOR, Finding, Installation, check, ok, warn
 from lithos.imports.files.upstream import unknown_columns
+from lithos.kernel.configuration.catalogue import OLDER_NAMES
+from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed, snapshot
+from lithos.kernel.values.findings import DOCTOR, Finding, Installation, check, ok, warn
 from lithos.server.settings import ServerConfig
-from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 
 #: Files and folders that this server never makes, from the data directory on.
 _SIGNS: Final = (".chroma", "graph.pickle", ".graph/graph.pickle", "coordination.db")

@@ -15,9 +15,6 @@ import attrs
 import trio
 from attrs import field, frozen
 
-from lithos.config.catalogue import Config
-from lithos.core.errors import LithosError, first_of
-from lithos.core.principals import COMMAND, IMPORT_AGENT, acting_as
 from lithos.events.model.carrying import Carried, KeptRow
 from lithos.imports.files.kinds import UnknownKind, known_kinds, make_source, recognise
 from lithos.imports.model.importing import ImportRefused, Record, RowBatch, Source
@@ -26,7 +23,10 @@ from lithos.imports.service.dead_links import DeadLink
 from lithos.imports.service.importing import Importing
 from lithos.imports.service.records import Begun, Options, Outcome, SourceEdge
 from lithos.imports.service.run import ImportRun, Report, Told, Writer
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.errors import LithosError, first_of
+from lithos.kernel.values.principals import COMMAND, IMPORT_AGENT, acting_as
 from lithos.search.settings import SearchConfig
 from lithos.server.command.asking import find_owner, local_servers, owner_now
 from lithos.server.command.output import tell

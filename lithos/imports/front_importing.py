@@ -15,10 +15,10 @@ from pydantic_core import from_json
 from quart import Response, request
 from quart_trio import QuartTrio
 
-from lithos.core.errors import Forbidden, InvalidInput, LithosError
-from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal, acting_as
 from lithos.imports.service.importing import Importing, NoImport
 from lithos.imports.service.records import Options, SourceEdge, batch_from_json, record_from_json
+from lithos.kernel.values.errors import Forbidden, InvalidInput, LithosError
+from lithos.kernel.values.principals import ANYONE, COMMAND, OWNER, Principal, acting_as
 from lithos.server.http.admissions import principal_of
 from lithos.server.http.quart_app import json_response, refuse
 

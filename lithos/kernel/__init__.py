@@ -1,5 +1,5 @@
-"""What every capability stands on: the parts of a server, and what a capability declares.
+"""What every capability stands on: parts, errors, times, mailboxes, databases, settings, metrics and the log.
 
-All may enter.
+Every package uses it.
 Never here: capabilities, and notes.
 """

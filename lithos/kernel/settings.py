@@ -7,8 +7,8 @@ from typing import Final, Literal
 
 from attrs import frozen
 
-from lithos.config.rules import NAMES, PATTERNS, Rule, setting, whole
-from lithos.config.sections import Section
+from lithos.kernel.configuration.rules import NAMES, PATTERNS, Rule, setting, whole
+from lithos.kernel.configuration.sections import Section
 
 DIRECTORY = Rule("the path of a directory", lambda path: "\0" not in str(path))
 

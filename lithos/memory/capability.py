@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from lithos.actors.blocking import NoteThreads, Threads
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.reading import JournalThread
 from lithos.events.journal.settled_clock import SettledClock
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.actors.threads import NoteThreads, Threads
 from lithos.kernel.capability import Background, Capability, Link, Pages, Store
+from lithos.kernel.databases.on_disk import Occasion
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Gauge, Health, Observed
 from lithos.memory.context.context import Context
@@ -38,7 +39,6 @@ from lithos.notes.service.texts import NoteTexts
 from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.search.service.cache import CitedBefore
 from lithos.search.service.search import Search
-from lithos.stores.on_disk import Occasion
 from lithos.tasks.service.coordination import Coordination, Teaching
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from attrs import frozen
 from quart import Blueprint
 
+from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.memory.model.memory import Receipt
 from lithos.memory.model.salience import PATIENCE, STRIKES
 from lithos.memory.retrieve.feedback import Learning
@@ -18,7 +19,6 @@ from lithos.notes.console.note import Reason
 from lithos.notes.model.edges import RESOLUTIONS
 from lithos.notes.service.knowledge import ReadNote
 from lithos.server.console.console import Console
-from lithos.stores.sqlite import DatabaseFailed
 
 #: Questions shown before anything is asked, and receipts they are looked for in.
 RECENT: Final = 8

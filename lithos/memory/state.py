@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from lithos.kernel.databases.database import trouble_of
+from lithos.kernel.metrics import Sample
 from lithos.kernel.state import OK, Component
 from lithos.memory.learning.actor import Memory
 from lithos.memory.retrieve.feedback import Learning
-from lithos.metrics import Sample
-from lithos.stores.database import trouble_of
 
 
 def look_at_memory(memory: Memory) -> Component:

@@ -7,9 +7,6 @@ from functools import partial
 
 from attrs import evolve
 
-from lithos.actors.blocking import NoteThreads, Threads
-from lithos.actors.front_signals import FrontSignals
-from lithos.config.catalogue import Config
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import make_id
@@ -17,11 +14,15 @@ from lithos.events.journal.settled_clock import SettledClock
 from lithos.events.model.ports import Along, KnownNotes
 from lithos.events.reading.agents import NoteTitles
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.actors.front_signals import FrontSignals
+from lithos.kernel.actors.threads import NoteThreads, Threads
 from lithos.kernel.capability import Background, Capability, Link, Pages, Store
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.databases.database import Database
+from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Gauge, Health, Observed
-from lithos.metrics import Metrics
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.first_looks import FirstLooks
 from lithos.notes.catalogue.lineage import Lineage
@@ -69,7 +70,6 @@ from lithos.notes.writing.preparation import Preparation
 from lithos.server.mcp.resource_pages import Changes, Library
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.ports import NotePorts
-from lithos.stores.database import Database
 
 
 def make_records(rows: ScannedRows) -> NoteRecords:

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from attrs import frozen
 
-from lithos.actors.kit import Mailbox
-from lithos.core.commands import Command
+from lithos.kernel.actors.mailboxes import Mailbox
+from lithos.kernel.values.messages import Command
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.model.note import Document
 

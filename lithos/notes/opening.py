@@ -7,17 +7,17 @@ from pathlib import Path
 
 from attrs import evolve
 
-from lithos.core.times import from_nanoseconds
+from lithos.kernel.databases.lock import OwnerLock, lock_of
+from lithos.kernel.databases.on_disk import Occasion, sync_names
+from lithos.kernel.log import get_logger
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.files.displaced import DISPLACED, CopyMerges, Displaced, Moves
 from lithos.notes.files.files import EXCHANGED, NoteFiles
 from lithos.notes.files.manifest import Manifest
 from lithos.notes.files.values import Kept
 from lithos.notes.files.vault_settings import VaultSettings
 from lithos.notes.model.ignored import Ignored
-from lithos.stores.lock import OwnerLock, lock_of
-from lithos.stores.on_disk import Occasion, sync_names
-from lithos.telemetry import get_logger
 from lithos.text.yaml.style import PLAIN, VaultStyle
 
 log = get_logger("lithos.app")

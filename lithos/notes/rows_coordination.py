@@ -18,12 +18,12 @@ from typing import Any
 import apsw
 from attrs import field, frozen
 
-from lithos.core.times import format_time
 from lithos.events.rows.schema import Tables
+from lithos.kernel.databases.database import read_time
+from lithos.kernel.databases.table import Rows
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.times import format_time
 from lithos.notes.model.note import Standing
-from lithos.stores.database import read_time
-from lithos.stores.table import Rows
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.coordination")
 

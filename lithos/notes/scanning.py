@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.log import get_logger
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.kinship import MOST_VERSIONS
 from lithos.notes.files.displaced import Moves
@@ -13,7 +14,6 @@ from lithos.notes.model.plan import Place
 from lithos.notes.model.versions import HistoryFailed
 from lithos.notes.rows_coordination import KeptNotes, NoteRows
 from lithos.notes.writing.ports import VersionStore
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.start")
 

@@ -8,8 +8,8 @@ from typing import Final, Literal
 
 from attrs import frozen
 
-from lithos.config.rules import Rule, are_patterns, setting, whole
-from lithos.config.sections import Section
+from lithos.kernel.configuration.rules import Rule, are_patterns, setting, whole
+from lithos.kernel.configuration.sections import Section
 
 
 @frozen(kw_only=True)

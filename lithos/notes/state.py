@@ -8,10 +8,10 @@ from typing import Any
 import trio
 
 from lithos.events.journal.reading import JournalThread
+from lithos.kernel.metrics import Sample
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import CHECK_DEADLINE, OK, Component, Number
-from lithos.metrics import Sample
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.watching.watcher import Watcher
 from lithos.notes.writing.actor_writer import Writer

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 from attrs import evolve
 
-from lithos.actors.blocking import slices
-from lithos.core.errors import Duplicate, InvalidInput, PathCollision, SlugCollision
-from lithos.core.times import parse_end
+from lithos.kernel.actors.threads import slices
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import Duplicate, InvalidInput, PathCollision, SlugCollision
+from lithos.kernel.values.times import parse_end
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.format.owned_keys import check_keys
 from lithos.notes.model.note import ACCESS_SCOPES, NOTE_TYPES, STATUSES

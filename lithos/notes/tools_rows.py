@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 
 import trio
 
-from lithos.core.times import format_time, from_nanoseconds
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.times import format_time, from_nanoseconds
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.catalogue.first_looks import FirstLook
 from lithos.notes.catalogue.lineage import Lineage

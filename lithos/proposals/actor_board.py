@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 
 import attrs
 
-from lithos.core import events
-from lithos.core.commands import Done
-from lithos.core.errors import Forbidden, ProposalClosed, ProposalNotFound
-from lithos.core.events import EventDraft
 from lithos.events.journal.boards import Board
+from lithos.kernel.values import events
+from lithos.kernel.values.errors import Forbidden, ProposalClosed, ProposalNotFound
+from lithos.kernel.values.events import EventDraft
+from lithos.kernel.values.messages import Done
 from lithos.proposals.model import (
     EVENTS,
     NOTE_DELETED,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from lithos.actors.blocking import NoteThreads
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import make_id
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.actors.threads import NoteThreads
 from lithos.kernel.capability import Background, Capability, Link, Pages, Retention, Waiting
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Gauge, Health

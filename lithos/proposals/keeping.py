@@ -10,10 +10,10 @@ import attrs
 import outcome
 import trio
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.kit import ActorDown, Envelope, ShuttingDown
-from lithos.core.errors import LithosError, PathCollision
 from lithos.events.journal.coordinator import Coordinator
+from lithos.kernel.actors.mailboxes import ActorDown, Envelope, ShuttingDown
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.values.errors import LithosError, PathCollision
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.values import FileState, Move, Put, ReadFile, Remove
 from lithos.notes.format.document import parse_document

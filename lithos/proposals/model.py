@@ -12,9 +12,9 @@ from typing import Any, Final, Literal
 
 from attrs import frozen
 
-from lithos.core.commands import BoardCommand, R_co
-from lithos.core.errors import InvalidInput
-from lithos.core.limits import TITLE
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.limits import TITLE
+from lithos.kernel.values.messages import BoardCommand, R_co
 
 Kind = Literal["create", "update", "delete", "move"]
 Status = Literal["pending", "approved", "rejected", "expired", "withdrawn"]

@@ -15,10 +15,10 @@ import trio
 from attrs import define, field, frozen
 from quart import Blueprint, Response, request
 
-from lithos.actors.blocking import Threads
-from lithos.core.errors import ProposalNotFound
-from lithos.core.limits import Newest
 from lithos.events.reading.event_stream import Activity
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.values.errors import ProposalNotFound
+from lithos.kernel.values.limits import Newest
 from lithos.proposals.model import LONGEST_REASON, PendingProposals, Proposal
 from lithos.proposals.pages_difference import name_all
 from lithos.proposals.pages_proposal import Candidate, grouped, in_order, read_signs, write_signs

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from lithos.core.times import format_time
 from lithos.events.rows.schema import Tables
+from lithos.kernel.databases.table import FLAG, MOMENT, TIME, Rows, Table
+from lithos.kernel.values.times import format_time
 from lithos.proposals.model import KEPT_FOR, MOST_DECIDED, NOTE_DELETED, Proposal, ProposalTexts, Status
-from lithos.stores.table import FLAG, MOMENT, TIME, Rows, Table
 
 _PROPOSAL_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS proposals(

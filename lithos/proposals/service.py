@@ -17,9 +17,17 @@ import attrs
 import trio
 from attrs import field, frozen
 
-from lithos.actors.blocking import Threads
-from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
-from lithos.core.errors import (
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.reading import JournalThread
+from lithos.events.rows.store import CoordinationStore
+from lithos.history.rows.store import HistoryStore
+from lithos.history.service.history import HistoryRequest, NoteHistory
+from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown, honest_outcome
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.log import get_logger
+from lithos.kernel.parts import Clock
+from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.errors import (
     Forbidden,
     InvalidInput,
     LithosError,
@@ -28,14 +36,7 @@ from lithos.core.errors import (
     StorageFailed,
     VersionConflict,
 )
-from lithos.core.principals import ACTING, COMMAND, acting_as
-from lithos.events.journal.coordinator import Coordinator
-from lithos.events.journal.reading import JournalThread
-from lithos.events.rows.store import CoordinationStore
-from lithos.history.rows.store import HistoryStore
-from lithos.history.service.history import HistoryRequest, NoteHistory
-from lithos.kernel.parts import Clock
-from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.principals import ACTING, COMMAND, acting_as
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.relinking import relinked_by
 from lithos.notes.format.document import parse_document
@@ -60,7 +61,6 @@ from lithos.proposals.model import (
     Status,
 )
 from lithos.proposals.rows import ProposalRows
-from lithos.telemetry import get_logger
 from lithos.text.outline.differences import unified_diff
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.style import VaultStyle

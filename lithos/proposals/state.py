@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lithos.kernel.metrics import Sample
 from lithos.kernel.state import Component, Number
-from lithos.metrics import Sample
 from lithos.proposals.model import PendingProposals
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lithos.core.errors import InvalidInput
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import InvalidInput
 from lithos.proposals.model import STATUSES, Proposal
 from lithos.proposals.service import Proposals, ShownProposal
 from lithos.server.tools.answers import IF_SAID, LEFT_OUT, register_row, row_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from lithos.actors.blocking import Threads
-from lithos.actors.opening import Opening
+from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Capability, Link, Pages, Store
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Gauge, Health, Observed

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import trio
 
-from lithos.core.principals import CLI_AGENT
-from lithos.core.times import parse_time
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.principals import CLI_AGENT
+from lithos.kernel.values.times import parse_time
 from lithos.server.command.asker import Asker
 from lithos.server.command.asking import ask_rows, ask_tool, asking, person
 from lithos.server.command.output import list_pairs, tell

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lithos.kernel.databases.on_disk import Occasion
+from lithos.kernel.log import get_logger
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.files.manifest import Manifest
 from lithos.notes.opening import style_of
 from lithos.notes.settings import IndexConfig
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import remove_index
-from lithos.stores.on_disk import Occasion
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.app")
 

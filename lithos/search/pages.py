@@ -12,8 +12,8 @@ from typing import Any, Final
 from attrs import evolve, field, frozen
 from quart import Blueprint, Response, request
 
-from lithos.core.errors import LithosError
 from lithos.history.service.history import NoteHistory
+from lithos.kernel.values.errors import LithosError
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.explaining import Explained, Explanation
 from lithos.search.service.search import MODES, Search, SearchRequest

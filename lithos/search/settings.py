@@ -6,8 +6,8 @@ from typing import Final, Literal
 
 from attrs import frozen
 
-from lithos.config.rules import FRACTION, NOT_BLANK, number, setting, whole
-from lithos.config.sections import Section
+from lithos.kernel.configuration.rules import FRACTION, NOT_BLANK, number, setting, whole
+from lithos.kernel.configuration.sections import Section
 from lithos.server.settings import ServerConfig
 
 #: Characters of JSON of a row of a compact search on average, and the rows that it always has room for.

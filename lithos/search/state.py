@@ -7,10 +7,10 @@ from typing import Any
 
 from attrs import asdict
 
-from lithos.actors.opening import Opening
-from lithos.core.times import format_optional
+from lithos.kernel.actors.opening import Opening
+from lithos.kernel.metrics import Sample
 from lithos.kernel.state import Component, Number
-from lithos.metrics import Sample
+from lithos.kernel.values.times import format_optional
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.watching.guard import WAY_OUT, DeletionGuard
 from lithos.notes.writing.actor_publisher import Publisher

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from lithos.actors.opening import Opening
-from lithos.core.errors import InvalidInput
-from lithos.core.times import format_optional, format_time
+from lithos.kernel.actors.opening import Opening
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.times import format_optional, format_time
 from lithos.notes.catalogue.first_looks import FirstLooks
 from lithos.notes.service.kinds import ATTACHMENT, ATTACHMENTS_OFF, KINDS, KINDS_TOLD, NOTE, read_kinds
 from lithos.notes.tools_rows import look_row, warn

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from lithos.core.errors import InvalidInput
-from lithos.core.times import format_time
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.times import format_time
 from lithos.notes.service.cut_reads import CutReads
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.tools_rows import warn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from lithos.core.times import format_time
+from lithos.kernel.values.times import format_time
 from lithos.search.service.search import Hit
 
 

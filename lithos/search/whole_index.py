@@ -5,12 +5,12 @@ from __future__ import annotations
 import trio
 from attrs import define, field
 
-from lithos.actors.opening import Opening
-from lithos.core.events import REINDEX_COMPLETE, EventDraft
-from lithos.core.principals import SCAN_AGENT
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import AppendEvents
+from lithos.kernel.actors.opening import Opening
 from lithos.kernel.parts import Clock
+from lithos.kernel.values.events import REINDEX_COMPLETE, EventDraft
+from lithos.kernel.values.principals import SCAN_AGENT
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.indexing.indexer import FulltextIndexer, Visibility
 from lithos.search.indexing.semantic import SemanticBackend

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from lithos.stores import TOKEN_FILES
+from lithos.kernel.databases.private_files import TOKEN_FILES
 
 #: The smallest size with which each of them says so: the second is emptied once none are asked for.
 _SMALLEST: Final = (0, 1)

@@ -16,15 +16,15 @@ from attrs import define
 from prometheus_client.core import Metric
 
 from lithos import __version__
-from lithos.actors.blocking import Threads
-from lithos.actors.kit import Mailbox
-from lithos.core.times import format_time
+from lithos.kernel.actors.mailboxes import Mailbox
+from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Capabilities
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.log import get_logger
+from lithos.kernel.metrics import Metrics, Sample
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Component, Number, Status
-from lithos.metrics import Metrics, Sample
-from lithos.stores.sqlite import DatabaseFailed
-from lithos.telemetry import get_logger
+from lithos.kernel.values.times import format_time
 
 log = get_logger("lithos.gauges")
 

@@ -9,8 +9,8 @@ from typing import Final, Literal
 
 from attrs import field, frozen
 
-from lithos.config.rules import NAMES, NOT_BLANK, Disagreement, Rule, setting, whole
-from lithos.config.sections import Section
+from lithos.kernel.configuration.rules import NAMES, NOT_BLANK, Disagreement, Rule, setting, whole
+from lithos.kernel.configuration.sections import Section
 
 #: Characters of JSON of a tool's answer, unless configured.
 MAX_ANSWER_CHARS: Final = 40_000

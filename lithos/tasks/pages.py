@@ -16,9 +16,9 @@ from attrs import define, field, frozen
 from markupsafe import Markup
 from quart import Blueprint, request
 
-from lithos.core.errors import ClaimNotFound, StaleFence
-from lithos.core.limits import Newest
 from lithos.history.service.history import NoteHistory
+from lithos.kernel.values.errors import ClaimNotFound, StaleFence
+from lithos.kernel.values.limits import Newest
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.console.markdown import render_markdown
 from lithos.server.console.console import Console, Form, Refused, given, given_offset, keep

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from attrs import define
 
-from lithos.core.errors import TaskNotFound
+from lithos.kernel.values.errors import TaskNotFound
 from lithos.server.mcp.resource_pages import (
     JSON,
     Content,

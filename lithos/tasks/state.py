@@ -6,10 +6,10 @@ import trio
 
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.metrics import Sample
 from lithos.kernel.parts import Clock
 from lithos.kernel.state import CHECK_DEADLINE, OK, Component, Number
-from lithos.metrics import Sample
-from lithos.stores.sqlite import DatabaseFailed
 
 
 async def look_at_coordination(store: CoordinationStore, reading: JournalThread, clock: Clock) -> Component:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from lithos.core.errors import InvalidInput
-from lithos.core.times import format_time
 from lithos.events.model.agents import Agent
 from lithos.events.reading.agents import Agents
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.times import format_time
 from lithos.server.service_state import ServerState
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.answers import row_of, sliced_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lithos.core.times import format_time
+from lithos.kernel.values.times import format_time
 from lithos.server.tools.answers import LEFT_OUT, register_row, row_of, sliced_rows
 from lithos.tasks.model.task import Claim, Finding, Grant
 from lithos.tasks.model.task_commands import Given

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from lithos.core.limits import TITLE, cut_items
+from lithos.kernel.values.limits import TITLE, cut_items
 from lithos.text.pieces import PIECE, line_pieces, matches_in_lines, pieces_of_lines
 
 #: Stands for each character of code: no space, no bracket, no part of a tag.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from lithos.actors.blocking import Threads
-from lithos.config.catalogue import Config
-from lithos.core.findings import CARE, OVERVIEW
 from lithos.events.journal.broadcaster import Broadcaster
+from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Background, Capability, Link, Pages
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Gauge, Health
-from lithos.metrics import Metrics
+from lithos.kernel.values.findings import CARE, OVERVIEW
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
 from lithos.server.service_state import Gauges, GaugeThread, ServerState

@@ -6,8 +6,8 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.config.rules import setting, whole
-from lithos.config.sections import Section
+from lithos.kernel.configuration.rules import setting, whole
+from lithos.kernel.configuration.sections import Section
 
 
 @frozen(kw_only=True)

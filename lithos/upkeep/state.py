@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from shutil import disk_usage
 
 from lithos import __version__
-from lithos.actors.opening import Opening
+from lithos.kernel.actors.opening import Opening
+from lithos.kernel.databases.on_disk import Stores
+from lithos.kernel.log import get_logger
+from lithos.kernel.metrics import Sample
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import OK, Component
-from lithos.metrics import Sample
 from lithos.server.service_state import GaugeThread
-from lithos.stores.on_disk import Stores
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.gauges")
 

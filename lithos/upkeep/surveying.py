@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from lithos.config.catalogue import Config
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import open_notes, style_of
 from lithos.upkeep.checks.validation import Survey, survey_notes

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import attrs
 
-from lithos.core.errors import InvalidInput
-from lithos.core.findings import Check, Issue
-from lithos.core.times import format_time
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.findings import Check, Issue
+from lithos.kernel.values.times import format_time
 from lithos.server.tools.answers import row_of
 from lithos.server.tools.arguments import argument
 from lithos.server.tools.bounds import LOOKUP, NAME

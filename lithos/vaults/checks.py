@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from lithos.core.findings import DOCTOR, Finding, check, has_data, ok, warn
+from lithos.kernel.values.findings import DOCTOR, Finding, check, has_data, ok, warn
 from lithos.upkeep.checks.checks import Patient
 
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from lithos.core.errors import InvalidInput, LithosError
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import InvalidInput, LithosError
 from lithos.memory.tools.context import ContextTool, about_row, item_row, left_out_row, place_row, trouble_row
 from lithos.memory.tools.memory import RetrieveTool, retrieve_row
 from lithos.notes.service.kinds import ATTACHMENT, KINDS, NOTE, read_kinds

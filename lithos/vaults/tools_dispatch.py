@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Final, Protocol
 
 from attrs import evolve, frozen
 
-from lithos.actors.opening import Opening
-from lithos.core.errors import InvalidInput, LithosError
-from lithos.core.principals import COMMAND, OWNER, Principal
+from lithos.kernel.actors.opening import Opening
 from lithos.kernel.capability import Holds
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import InvalidInput, LithosError
+from lithos.kernel.values.principals import COMMAND, OWNER, Principal
 from lithos.server.tools.answers import row_of
 from lithos.server.tools.arguments import ArgumentFault, ToolSpec
 from lithos.server.tools.declaring import Answer

@@ -8,9 +8,9 @@ from typing import Any
 
 import apsw
 
-from lithos.core.commands import carry_out
-from lithos.core.errors import LithosError
-from lithos.core.events import EventDraft
+from lithos.kernel.values.errors import LithosError
+from lithos.kernel.values.events import EventDraft
+from lithos.kernel.values.messages import carry_out
 from lithos.tasks.board.task_board import TaskBoard
 from lithos.tasks.model.task import ClaimTimes
 from lithos.tasks.model.task_commands import CreateTask, TaskCommand

@@ -10,14 +10,14 @@ from typing import Any
 
 import trio
 
-from lithos.actors.blocking import Inline
-from lithos.actors.kit import supervise
-from lithos.core.events import Event
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.rows.store import CoordinationStore
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.store import HistoryStore
+from lithos.kernel.actors.mailboxes import supervise
+from lithos.kernel.actors.threads import Inline
+from lithos.kernel.values.events import Event
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.catalogue.scan import ScanResult, scan_folder

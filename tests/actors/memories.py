@@ -8,11 +8,11 @@ from functools import partial
 import apsw
 import trio
 
-from lithos.actors.blocking import Inline
-from lithos.actors.kit import ActorDown, supervise
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.actors.mailboxes import ActorDown, supervise
+from lithos.kernel.actors.threads import Inline
 from lithos.memory.learning.actor import Memory
 from lithos.memory.model.memory import FinalNode, NodeStats, Receipt, RecordRetrieval
 from lithos.memory.rows.edges import EdgeStore

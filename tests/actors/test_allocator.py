@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from lithos.actors import allocator
+from lithos.kernel.actors import allocator
 from lithos.search.indexing.ports import FulltextPort
 from lithos.text.chunk import ChunkSizes
 
@@ -22,7 +22,7 @@ ON_GLIBC = pytest.mark.skipif(
 RETURNED = """
 import threading
 from pathlib import Path
-from lithos.actors.allocator import limit_arenas, return_memory
+from lithos.kernel.actors.allocator import limit_arenas, return_memory
 
 def resident():
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -43,7 +43,7 @@ print(full, resident())
 #: Blocks of 2 MiB that nobody writes to: how many of 32 are mapped by themselves, and of one afterwards.
 MAPPED = """
 import ctypes
-from lithos.actors.allocator import large_blocks_apart
+from lithos.kernel.actors.allocator import large_blocks_apart
 from tests.actors.test_allocator import allocated
 
 take = ctypes.CDLL(None).malloc
@@ -66,7 +66,7 @@ print(apart, mapped(1))
 COMMITTED = """
 import random, sys
 from pathlib import Path
-from lithos.actors.allocator import limit_arenas
+from lithos.kernel.actors.allocator import limit_arenas
 from lithos.search.indexing.ports import FulltextPort
 from lithos.search.index.fulltext import FulltextIndex
 from tests.actors.test_allocator import allocated
@@ -101,7 +101,7 @@ index.close()
 REMEMBERED = """
 import sys
 from pathlib import Path
-from lithos.actors.allocator import limit_arenas
+from lithos.kernel.actors.allocator import limit_arenas
 from lithos.stores.indexes import fulltext
 from tests.actors.test_allocator import allocated
 from tests.stores.fulltext_entries import entry

@@ -8,7 +8,7 @@ import threading
 import pytest
 import trio
 
-from lithos.actors.blocking import BackgroundThread, Inline, Threads
+from lithos.kernel.actors.threads import BackgroundThread, Inline, Threads
 
 
 @pytest.fixture(params=[Threads, Inline, lambda: BackgroundThread("test")])

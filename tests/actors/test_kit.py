@@ -11,7 +11,14 @@ import pytest
 import trio
 from trio.testing import assert_no_checkpoints, wait_all_tasks_blocked
 
-from lithos.actors.kit import ActorDown, ActorGaveUp, Mailbox, ShuttingDown, run_batches, supervise
+from lithos.kernel.actors.mailboxes import (
+    ActorDown,
+    ActorGaveUp,
+    Mailbox,
+    ShuttingDown,
+    run_batches,
+    supervise,
+)
 
 pytestmark = pytest.mark.autojump
 

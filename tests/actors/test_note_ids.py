@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
+from lithos.kernel.values.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
 from lithos.notes.catalogue.note_reading import examine
 from lithos.notes.files.lookup import find_note
 from lithos.notes.format.document import derive_id

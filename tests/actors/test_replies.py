@@ -15,10 +15,10 @@ from unittest.mock import MagicMock
 import pytest
 
 import lithos
-from lithos.core.commands import Command, Done, Handlers
-from lithos.core.errors import LithosError
 from lithos.events.journal.boards import Boards, JournalBoard
 from lithos.events.journal.messages import CoordinatorMessage
+from lithos.kernel.values.errors import LithosError
+from lithos.kernel.values.messages import Command, Done, Handlers
 from lithos.memory.learning.actor import MemoryMessage
 from lithos.memory.learning.steps import Steps
 from lithos.notes.messages_of_index import IndexMessage
@@ -32,7 +32,7 @@ from lithos.tasks.model.task import ClaimTimes
 PACKAGE = Path(lithos.__file__).parent
 #: Where an `Any` is brought together with the type that a command promises, and who counts or closes
 #: mailboxes.
-EXCEPT = {"actors/kit.py", "core/commands.py", "server/service_state.py"}
+EXCEPT = {"kernel/actors/mailboxes.py", "kernel/values/messages.py", "server/service_state.py"}
 GENERIC = {"Mailbox", "Envelope", "Inbox", "Flush", "Done", "Command"}
 GENERIC |= {"TaskCommand", "BoardCommand", "EdgeCommand", "LearningCommand"}
 #: Names of functions, parameters and fields that stand for a message or its reply.

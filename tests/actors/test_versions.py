@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from lithos.actors.blocking import Threads
-from lithos.core.errors import VersionConflict
 from lithos.events.journal.messages import Flush
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.values.errors import VersionConflict
 from lithos.notes.files.values import digest_of
 from lithos.notes.model.note import Standing
 from lithos.notes.rows_coordination import KeptNotes, NoteRows

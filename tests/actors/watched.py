@@ -9,7 +9,7 @@ from typing import Any
 
 import trio
 
-from lithos.actors.blocking import Inline
+from lithos.kernel.actors.threads import Inline
 from lithos.notes.files.orders import VanishedFiles
 from lithos.notes.watching.guard import DeletionGuard
 from lithos.notes.watching.pending import Noticed, Pending

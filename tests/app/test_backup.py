@@ -17,16 +17,16 @@ import pytest
 import trio
 
 import lithos.upkeep.files.backup
-from lithos.actors.blocking import Threads
 from lithos.app.main import main
-from lithos.config.catalogue import Config
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.rows.store import CoordinationStore
 from lithos.history.recording.catching_up import CatchingUp
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.databases.lock import AlreadyOwned, OwnerLock
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.writing.actor_writer import Writer
-from lithos.stores.lock import AlreadyOwned, OwnerLock
 from lithos.upkeep.files.backup import BackupRefused
 from lithos.upkeep.maintenance.backup import back_up, back_up_to_tar, restore
 from lithos.upkeep.maintenance.export import export_objects

@@ -11,10 +11,10 @@ import trio
 import trio.testing
 
 from lithos.app.server import running_server
-from lithos.config.catalogue import Config
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.databases.lock import AlreadyOwned, OwnerLock
 from lithos.kernel.settings import StorageConfig
 from lithos.server.settings import ServerConfig
-from lithos.stores.lock import AlreadyOwned, OwnerLock
 from tests.servers import serving
 
 

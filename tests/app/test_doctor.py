@@ -22,16 +22,16 @@ import trio
 from attrs import define, field, frozen
 
 import lithos.upkeep.maintenance.doctor
-from lithos.config.catalogue import Config
-from lithos.core.findings import DOCTOR, checks_of
 from lithos.imports.checks import check_upstream
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.databases.lock import OwnerLock, OwnerRecord
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.findings import DOCTOR, checks_of
 from lithos.memory.model.memory import NodeStats
 from lithos.memory.rows.stats import StatsStore
 from lithos.notes.watching.listening import Probe
 from lithos.server.settings import ServerConfig
-from lithos.stores.lock import OwnerLock, OwnerRecord
 from lithos.upkeep.checks import checks_storage
 from lithos.upkeep.checks.checks import run_check
 from lithos.upkeep.checks.checks_notes import check_vault_files

@@ -9,8 +9,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.actors.front_signals import FrontSignals
 from lithos.app.start import FIRST_CLIENT, FIRST_THINGS, Start
+from lithos.kernel.actors.front_signals import FrontSignals
 
 pytestmark = pytest.mark.autojump
 

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from lithos.app import capabilities
-from lithos.core.principals import Principal
+from lithos.kernel.values.principals import Principal
 from lithos.notes.model.scopes import Scope, WriteScopes
 from lithos.notes.service.kinds import ATTACHMENTS_OFF
 from lithos.notes.writing.actor_writer import Writer

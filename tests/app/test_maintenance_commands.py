@@ -13,13 +13,13 @@ import apsw
 import pytest
 
 import lithos.upkeep.maintenance.maintenance
+from lithos.kernel.databases.lock import OwnerLock
 from lithos.kernel.parts import utc_now
 from lithos.memory.model.memory import ApplyFeedback, AskedQuestion, NodeStats
 from lithos.memory.model.questions import QuestionFilter
 from lithos.memory.rows.orders import ForgetOrders
 from lithos.memory.rows.stats import StatsStore
 from lithos.notes.model.entities import MARKER
-from lithos.stores.lock import OwnerLock
 from tests.app.program import Program, make_program
 from tests.e2e.vault import snapshot
 from tests.servers import put_note

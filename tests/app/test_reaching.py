@@ -13,7 +13,7 @@ import pytest
 
 from lithos.access import commands_reaching as reaching
 from lithos.access.commands_reaching import check_public_url
-from lithos.core.findings import Finding
+from lithos.kernel.values.findings import Finding
 from tests.front.oauth.flow import public_server
 from tests.servers import Clock
 

@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 import lithos.upkeep.maintenance.maintenance
-from lithos.config.catalogue import Config
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.catalogue.note_graph import NoteGraph, Resolved
 from lithos.search.index.embedder import load_embedder

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from lithos.app.stores import close_stores, open_stores
-from lithos.config.catalogue import Config
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.upkeep.maintenance.backup import back_up, restore
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors import opening
-from lithos.actors.opening import Opening
 from lithos.app.server import Server, running_server
-from lithos.config.catalogue import Config
+from lithos.kernel.actors import opening
+from lithos.kernel.actors.opening import Opening
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.catalogue import scan
 from lithos.notes.catalogue.catalogue import Catalogue

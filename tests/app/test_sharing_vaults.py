@@ -16,13 +16,13 @@ import trio
 
 import lithos.search.capability
 from lithos.app.vaults import Vaults, serve_vaults
-from lithos.config.catalogue import Config
-from lithos.config.load import LoadedConfig
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.configuration.load import LoadedConfig
+from lithos.kernel.log import configure_logging
 from lithos.kernel.settings import StorageConfig
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.settings import SearchConfig
 from lithos.server.settings import ServerConfig
-from lithos.telemetry import configure_logging
 from tests.front.running import SETTINGS
 from tests.servers import load_once
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.core.findings import VALIDATE, checks_of
-from lithos.core.ids import is_id
-from lithos.core.times import from_nanoseconds
+from lithos.kernel.databases.lock import OwnerLock
+from lithos.kernel.values.findings import VALIDATE, checks_of
+from lithos.kernel.values.ids import is_id
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.system_calls import KernelCalls
 from lithos.notes.format.document import amend_document, derive_id, parse_document
 from lithos.notes.model.note import Note
-from lithos.stores.lock import OwnerLock
 from lithos.upkeep.checks import validation
 from lithos.upkeep.checks.validation import Fixing, fix_notes, validate_notes
 from lithos.upkeep.model.note_issues import CheckedFile, NoteFolder, plan_amendments

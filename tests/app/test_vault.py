@@ -17,11 +17,11 @@ import pytest
 import trio
 
 import lithos.notes.catalogue.scan
-from lithos.actors import opening
-from lithos.actors.front_signals import FrontSignals
-from lithos.actors.opening import Opening
 from lithos.app.server import Server, running_server
-from lithos.config.catalogue import Config
+from lithos.kernel.actors import opening
+from lithos.kernel.actors.front_signals import FrontSignals
+from lithos.kernel.actors.opening import Opening
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lithos.access.files.tokens import TokenStore
-from lithos.core.principals import Rights
+from lithos.kernel.values.principals import Rights
 from tests.browser.driving import Browser
 from tests.e2e.process import running_lithos
 from tests.servers import put_note

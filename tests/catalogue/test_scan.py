@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_RENAMED, NOTE_UPDATED
+from lithos.kernel.values.events import NOTE_CREATED, NOTE_DELETED, NOTE_RENAMED, NOTE_UPDATED
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.format.document import derive_id
 from lithos.notes.writing.recording import first_version

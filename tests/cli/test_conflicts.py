@@ -9,8 +9,8 @@ import pytest
 
 from lithos.app.options import parse_arguments
 from lithos.app.serving.here import Here
-from lithos.config.catalogue import Config
 from lithos.history.commands_merge_driver import conflicts
+from lithos.kernel.configuration.catalogue import Config
 from lithos.server.command.session import CommandFailed, Session
 from tests.services.notes.test_copy_merging import BODY, COPY, OTHER, copies, make, said, vault
 

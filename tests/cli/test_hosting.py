@@ -11,7 +11,7 @@ from attrs import define
 from lithos.app.capabilities import makers
 from lithos.app.options import parse_arguments
 from lithos.app.serving import hosting
-from lithos.config.catalogue import Config
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Parts, made_by
 from lithos.server.command.serving import Announced, Backlog
 from lithos.server.command.session import Session

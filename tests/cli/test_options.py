@@ -9,7 +9,7 @@ import pytest
 
 from lithos.access.commands import RIGHTS
 from lithos.app import options
-from lithos.core.principals import TOKEN_RIGHTS
+from lithos.kernel.values.principals import TOKEN_RIGHTS
 from lithos.proposals import commands as proposals
 from lithos.proposals.model import STATUSES
 from lithos.server.command.declaring import Command

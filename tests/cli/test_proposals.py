@@ -14,7 +14,7 @@ import pytest
 
 from lithos.app.options import parse_arguments
 from lithos.app.serving.here import Here
-from lithos.config.catalogue import Config
+from lithos.kernel.configuration.catalogue import Config
 from lithos.proposals.commands_proposals import proposals
 from lithos.server.command.asking import PAGE
 from lithos.server.command.session import CommandFailed, Session

@@ -19,8 +19,9 @@ from lithos.app.main import main
 from lithos.app.options import parse_arguments
 from lithos.clients.connect.target import Link, find_target
 from lithos.clients.hooks.owner import HookOwner, find_hook_owner
-from lithos.config.load import state_of_vault
 from lithos.events.commands_events import Feed
+from lithos.kernel.configuration.load import state_of_vault
+from lithos.kernel.databases.lock import OwnerRecord, encode_owner
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.asking import how_to_serve
 from lithos.server.command.session import CommandFailed, Session, load_session
@@ -28,7 +29,6 @@ from lithos.server.command.silence import NothingToTell
 from lithos.server.mcp.client import OwnerClient
 from lithos.server.mcp.link import OwnerLink
 from lithos.server.mcp.messages import Request
-from lithos.stores.lock import OwnerRecord, encode_owner
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,9 @@ import pytest
 
 from lithos.app.options import parse_arguments
 from lithos.app.serving.here import Here
-from lithos.config.catalogue import Config
 from lithos.history.commands_history import history, restore_note, undo
 from lithos.history.service.undo import UndoRun
+from lithos.kernel.configuration.catalogue import Config
 from lithos.server.command.session import CommandFailed, Session
 from tests.repeats import first_of
 from tests.servers import Clock, Lithos, serving

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import attrs
 import pytest
 
-from lithos.core import events
-from lithos.core.events import Event, EventDraft, origin_digest
+from lithos.kernel.values import events
+from lithos.kernel.values.events import Event, EventDraft, origin_digest
 
 
 def make_draft() -> EventDraft:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.limits import JSON_VALUES, ValueCount, holds_more_values
+from lithos.kernel.values.limits import JSON_VALUES, ValueCount, holds_more_values
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(st.sampled_from('",[{}]:\\\n\u00e9/a'), max_size=9),

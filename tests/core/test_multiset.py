@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from lithos.core.multiset import MOST_IN_TUPLE, Multiset, count, total, with_count
+from lithos.kernel.values.multiset import MOST_IN_TUPLE, Multiset, count, total, with_count
 
 
 @pytest.mark.parametrize("kinds", [3, MOST_IN_TUPLE, 40])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
+from lithos.kernel.values.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
 from lithos.notes.model.plan import (
     MASS_LOSS,
     Claim,

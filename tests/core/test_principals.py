@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lithos.core.errors import InvalidInput
-from lithos.core.principals import PERSON_AGENT, RESERVED, UNKNOWN_AGENT, check_agent, is_reserved
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.principals import PERSON_AGENT, RESERVED, UNKNOWN_AGENT, check_agent, is_reserved
 from lithos.server.settings import ServerConfig
 
 PACKAGE = Path(__file__).parents[2] / "lithos"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.events import EventDraft
+from lithos.kernel.values.events import EventDraft
 from lithos.server.tools.offers import TAGS_URI, Address, changed_by, changes_list, read_address
 from tests.fakes import START
 

@@ -10,7 +10,7 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal
+from lithos.kernel.values.principals import ANYONE, COMMAND, OWNER, Principal
 from lithos.notes.model.scopes import (
     Scope,
     WriteScopes,

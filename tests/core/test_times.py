@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.times import format_optional, format_time, from_nanoseconds, parse_time, settled_time
+from lithos.kernel.values.times import (
+    format_optional,
+    format_time,
+    from_nanoseconds,
+    parse_time,
+    settled_time,
+)
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 

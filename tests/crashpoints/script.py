@@ -21,8 +21,8 @@ import trio
 from attrs import define, field, frozen
 
 import lithos.app.server
-from lithos.core.events import EDGE_UPSERTED
 from lithos.events.journal.coordinator import Coordinator
+from lithos.kernel.values.events import EDGE_UPSERTED
 from tests.crashpoints.disk import Image
 from tests.crashpoints.recording import REBUILDABLE, Recorder
 from tests.servers import Lithos, serving

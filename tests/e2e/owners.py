@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lithos.stores.lock import OwnerLock, OwnerRecord
+from lithos.kernel.databases.lock import OwnerLock, OwnerRecord
 
 STARTED = "2026-01-01T00:00:00+00:00"
 

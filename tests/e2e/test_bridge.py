@@ -21,8 +21,8 @@ import trio
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+from lithos.kernel.databases.lock import OwnerLock, OwnerRecord
 from lithos.server.http.limits import STOP_GRACE
-from lithos.stores.lock import OwnerLock, OwnerRecord
 from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos, until
 from tests.e2e.stdio import StdioServer, stdio_server
 from tests.e2e.test_changes import META, new_note, notice

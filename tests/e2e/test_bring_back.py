@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lithos.core.principals import OWN_CALL
-from lithos.stores.lock import read_owner
+from lithos.kernel.databases.lock import read_owner
+from lithos.kernel.values.principals import OWN_CALL
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import Lithos, run_lithos, running_lithos
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lithos.stores.lock import read_owner
+from lithos.kernel.databases.lock import read_owner
 from tests.e2e.clients import call, connected
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import Lithos, run_lithos, running_lithos, until

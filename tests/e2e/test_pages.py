@@ -8,9 +8,9 @@ import pytest
 
 from lithos.app.capabilities import all_tools
 from lithos.app.options import parse_arguments
-from lithos.config.catalogue import OLDER_NAMES, SECTIONS, SETTINGS, SHORT_VARIABLES
-from lithos.config.retired import RETIRED
-from lithos.config.sources import LOG_VARIABLES
+from lithos.kernel.configuration.catalogue import OLDER_NAMES, SECTIONS, SETTINGS, SHORT_VARIABLES
+from lithos.kernel.configuration.retired import RETIRED
+from lithos.kernel.configuration.sources import LOG_VARIABLES
 from tests.e2e.pages import Person, find_difference, first_steps, following, put_claude, read_blocks
 from tests.repeats import first_of
 

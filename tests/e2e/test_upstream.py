@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from lithos.stores.database import read_time
-from lithos.stores.lock import read_owner
+from lithos.kernel.databases.database import read_time
+from lithos.kernel.databases.lock import read_owner
 from tests import upstream
 from tests.e2e.clients import call, connected
 from tests.e2e.process import LITHOS, clean_environment, run_lithos, running_lithos, until

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lithos.stores.lock import OwnerLock
+from lithos.kernel.databases.lock import OwnerLock
 from tests.e2e.process import LITHOS, START_BOUND, Lithos, clean_environment, read_line, run_lithos, until
 from tests.e2e.stdio import StdioServer, stdio_program
 

@@ -13,9 +13,9 @@ import httpx2
 import trio
 from attrs import define, field
 
+from lithos.kernel.databases.lock import AlreadyOwned, OwnerLock, OwnerRecord
 from lithos.server.mcp.bridge import Bridge
 from lithos.server.mcp.link import OwnerLink, OwnerTrail, Sighting
-from lithos.stores.lock import AlreadyOwned, OwnerLock, OwnerRecord
 from tests.front.running import rpc
 
 VERSION = "2025-06-18"

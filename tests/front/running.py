@@ -13,7 +13,7 @@ import trio
 from attrs import define, evolve, field
 
 from lithos.access.service import keyring
-from lithos.core.principals import Principal
+from lithos.kernel.values.principals import Principal
 from lithos.server.http.application import NO_APPS
 from lithos.server.http.ports import AsgiApp, FrontSettings
 from lithos.server.http.quart_app import RouteModule

@@ -12,8 +12,6 @@ import trio
 from attrs import define, field
 from trio_websocket import WebSocketConnection, open_websocket_url
 
-from lithos.actors.blocking import Inline
-from lithos.core.events import Event, EventDraft
 from lithos.events.journal.boards import Boards
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.journal.coordinator import Coordinator
@@ -24,6 +22,8 @@ from lithos.events.rows.store import CoordinationStore
 from lithos.events.streams.frames import Subscribers
 from lithos.events.streams.sse import PATH, SseEndpoint
 from lithos.events.streams.ws import WsEndpoint
+from lithos.kernel.actors.threads import Inline
+from lithos.kernel.values.events import Event, EventDraft
 from tests.fakes import START, Clock, served
 from tests.front.running import Front, read_until, running_front
 

@@ -20,10 +20,11 @@ from lithos.access.model import claims, clients, redirects
 from lithos.access.model.requests import OAuthRefused
 from lithos.attachments.model import drawing, foreign_json, lz_string, reading
 from lithos.attachments.model.parts import NotExtractable
-from lithos.core import findings
-from lithos.core.errors import LithosError
 from lithos.history.model import copy_merge, file_merge
 from lithos.imports.model import chats, conversation, json_items, memory_files, observations
+from lithos.kernel.databases import sqlite
+from lithos.kernel.values import findings
+from lithos.kernel.values.errors import LithosError
 from lithos.memory.briefing import blocks, briefing, compact, parts, passages
 from lithos.notes.catalogue import index_links as linkgraph
 from lithos.notes.format import document, healing, merging, pasted
@@ -36,7 +37,6 @@ from lithos.search.index import fulltext_schema
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking import arranging, compounds, lead, replies
 from lithos.server.tools import offers, shortening
-from lithos.stores import sqlite
 from lithos.tasks.model import task as task_model
 from lithos.tasks.model.task_commands import NextTask
 from lithos.text import chunk, edges, hidden, markdown, own_text, query, snippet

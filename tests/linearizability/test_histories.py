@@ -8,8 +8,8 @@ from random import Random
 import pytest
 import trio
 
-from lithos.actors.kit import ActorDown, honest_outcome
-from lithos.core.errors import StorageFailed
+from lithos.kernel.actors.mailboxes import ActorDown, honest_outcome
+from lithos.kernel.values.errors import StorageFailed
 from tests.e2e.clients import Gone
 from tests.linearizability.campaign import Checked, run_campaigns
 from tests.linearizability.checker import UNKNOWN

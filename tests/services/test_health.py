@@ -13,10 +13,10 @@ import trio
 
 import lithos.memory.learning.actor
 from lithos.events.journal.coordinator import Coordinator
+from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.memory.retrieve.feedback import Learning
 from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.server.service_state import ServerState
-from lithos.stores.sqlite import DatabaseFailed
 from tests.e2e.faults.injection import failing_fsync, faulty_disk
 from tests.servers import refusal, serving
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import trio
 
-from lithos.actors.blocking import Inline, Threads
 from lithos.history.rows.store import HistoryStore, NewVersion
 from lithos.history.service import retention as module
 from lithos.history.service.retention import FIRST, HistoryUpkeep
+from lithos.kernel.actors.threads import Inline, Threads
 from lithos.notes.model.versions import DELETED, UPDATED, VersionLimits
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

@@ -18,8 +18,8 @@ from attrs import evolve
 from lithos.access.files.tokens import LOCK, TOKENS, TokenStore
 from lithos.access.model.claims import principal_of
 from lithos.access.service.keyring import EVERY, NOTHING, TokenRing
-from lithos.actors.blocking import Inline
-from lithos.core.principals import ANYONE, COMMAND, OWNER, Principal
+from lithos.kernel.actors.threads import Inline
+from lithos.kernel.values.principals import ANYONE, COMMAND, OWNER, Principal
 from lithos.notes.model.scopes import Scope
 from lithos.server.tools.admitting import AUTH_TOKEN, OneToken
 from tests.fakes import Clock

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from attrs import define
 
 from lithos.kernel.capability import Capabilities, Capability
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.metrics import Metrics, Sample
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import OK, Component, Gauge, Health, Number
-from lithos.metrics import Metrics, Sample
 from lithos.server.service_state import Gauges, ServerState
-from lithos.stores.sqlite import DatabaseFailed
 
 
 @define

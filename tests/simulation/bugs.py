@@ -18,12 +18,12 @@ import lithos.tasks.model.task
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.reading.event_stream import EventStream
 from lithos.history.recording.recorder import Recorder
+from lithos.kernel.databases.sqlite import Durability
 from lithos.notes.files.replacing import Replacing
 from lithos.notes.files.system_calls import KernelCalls
 from lithos.notes.files.values import Put, state_of
 from lithos.notes.writing.actor_publisher import Publisher
 from lithos.search.indexing.ports import FulltextPort
-from lithos.stores.sqlite import Durability
 from lithos.tasks.rows.tasks import TaskRows
 from tests.simulation.loop import Killed
 

@@ -164,7 +164,7 @@ class Workers:
         return result.unwrap()
 
     def start_call(self, call: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        """`lithos.actors.blocking.start_call`."""
+        """`lithos.kernel.actors.threads.start_call`."""
 
         async def run() -> None:
             process = PROCESS.get()

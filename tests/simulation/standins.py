@@ -15,9 +15,9 @@ import lithos.app.stores
 import lithos.notes.watching.watcher
 import lithos.search.capability
 import lithos.search.indexing.accurate
+from lithos.kernel.databases.on_disk import Stores
 from lithos.search.index.embedder import EmbedderIdentity
 from lithos.search.index.fulltext import FulltextIndex
-from lithos.stores.on_disk import Stores
 from tests.simulation.disk import attached
 from tests.simulation.hearing import make_listening
 from tests.simulation.loop import PROCESS, simulated

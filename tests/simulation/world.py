@@ -17,13 +17,13 @@ from attrs import define, field
 
 from lithos.app.server import Server, running_server
 from lithos.app.stores import close_stores
-from lithos.config.catalogue import Config
-from lithos.core.errors import StorageFailed
 from lithos.events.journal.broadcaster import Broadcaster
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.databases.on_disk import Stores
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.errors import StorageFailed
 from lithos.notes.settings import IndexConfig
 from lithos.server.settings import ServerConfig
-from lithos.stores.on_disk import Stores
 from tests.simulation.agents import Agent
 from tests.simulation.checking import PATIENCE, settle, stop
 from tests.simulation.disk import SimulatedDisk

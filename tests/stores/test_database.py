@@ -9,9 +9,9 @@ import apsw
 import pytest
 
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.databases.database import Database, Layout
+from lithos.kernel.databases.sqlite import CorruptDatabase
 from lithos.notes.files.manifest import Manifest
-from lithos.stores.database import Database, Layout
-from lithos.stores.sqlite import CorruptDatabase
 from tests.fakes import START
 from tests.stores.test_database_removed import KINDS
 

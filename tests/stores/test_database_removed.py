@@ -14,11 +14,11 @@ import pytest
 
 from lithos.events.rows.store import CoordinationStore
 from lithos.history.rows.store import HistoryStore
+from lithos.kernel.databases.database import Database, DatabaseLost, LearningDatabase
+from lithos.kernel.databases.sqlite import CorruptDatabase, snapshot
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.rows.stats import StatsStore
 from lithos.notes.files.manifest import Manifest
-from lithos.stores.database import Database, DatabaseLost, LearningDatabase
-from lithos.stores.sqlite import CorruptDatabase, snapshot
 from tests.fakes import START
 
 Kind = type[Database]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.stores.lock import (
+from lithos.kernel.databases.lock import (
     AlreadyOwned,
     OwnerLock,
     OwnerRecord,
@@ -28,7 +28,7 @@ from lithos.stores.lock import (
 HOLDER = """
 import sys
 from pathlib import Path
-from lithos.stores.lock import OwnerLock, OwnerRecord
+from lithos.kernel.databases.lock import OwnerLock, OwnerRecord
 lock = OwnerLock(Path(sys.argv[1]))
 lock.acquire("2026-01-02T03:04:05+00:00")
 lock.publish(OwnerRecord(4711, "elsewhere", "http://127.0.0.1:9/mcp", "2026-01-02T03:04:05+00:00", "t0ken"))
@@ -98,7 +98,7 @@ def test_an_owner_is_told_at_once_and_one_that_only_asks_is_waited_for(path, mon
             waits.append(seconds)
             fcntl.flock(other, fcntl.LOCK_UN)
 
-        monkeypatch.setattr("lithos.stores.lock.time.sleep", wait)
+        monkeypatch.setattr("lithos.kernel.databases.lock.time.sleep", wait)
         lock = OwnerLock(path)
         if holds == fcntl.LOCK_EX:
             with pytest.raises(AlreadyOwned):
@@ -168,7 +168,7 @@ def test_a_record_that_cannot_be_written_gives_the_lock_up_again(path, monkeypat
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr("lithos.stores.lock.overwrite", refuse)
+        full.setattr("lithos.kernel.databases.lock.overwrite", refuse)
         with pytest.raises(OSError, match="No space left"):
             OwnerLock(path).acquire("2026-01-02T03:04:05+00:00")
     lock = OwnerLock(path)

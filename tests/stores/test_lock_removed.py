@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.stores.lock import AlreadyOwned, OwnerLock, OwnerRecord, is_owned, read_owner
+from lithos.kernel.databases.lock import AlreadyOwned, OwnerLock, OwnerRecord, is_owned, read_owner
 from tests.stores.test_database_removed import move_folder, remove, remove_folder, replace, replace_by_copy
 from tests.stores.test_lock import another_owner, held
 

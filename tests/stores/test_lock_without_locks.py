@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.stores.lock import AlreadyOwned, NoLocks, OwnerLock, is_owned, lock_of
+from lithos.kernel.databases.lock import AlreadyOwned, NoLocks, OwnerLock, is_owned, lock_of
 
 
 def without_locks(monkeypatch: pytest.MonkeyPatch, number: int, *, only_folders: bool = False) -> None:

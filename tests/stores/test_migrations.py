@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.stores.migrations import NewerLayout, migrate
+from lithos.kernel.databases.migrations import NewerLayout, migrate
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from lithos.stores.sqlite import (
+from lithos.kernel.databases.sqlite import (
     CorruptDatabase,
     Durability,
     open_database,

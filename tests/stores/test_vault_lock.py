@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from lithos.stores.lock import AlreadyOwned, OwnerLock, OwnerRecord, VaultOwned, lock_of, serves_other
+from lithos.kernel.databases.lock import (
+    AlreadyOwned,
+    OwnerLock,
+    OwnerRecord,
+    VaultOwned,
+    lock_of,
+    serves_other,
+)
 
 NOW = "2026-11-22T16:00:00Z"
 
@@ -93,7 +100,7 @@ def test_an_owner_of_another_vault_is_told_apart(
     tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that asked for one vault is not bridged to a server of another."""
-    monkeypatch.setattr("lithos.stores.lock._STARTING", 0.0)
+    monkeypatch.setattr("lithos.kernel.databases.lock._STARTING", 0.0)
     other = tmp_path / "other"
     other.mkdir()
     first = lock(tmp_path, "one", vault)

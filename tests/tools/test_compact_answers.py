@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lithos.app.capabilities import all_tools
-from lithos.core.principals import COMMAND
+from lithos.kernel.values.principals import COMMAND
 from lithos.notes.tools_rows import NOTE_DEFAULTS
 from lithos.server.http.ports import compact_json
 from lithos.server.tools.compacting import STORED

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lithos.core.principals import Principal
+from lithos.kernel.values.principals import Principal
 from lithos.search.tools_connector import in_words
 from lithos.server.http.ports import compact_json
 from lithos.server.mcp.tool_calls import encode_result

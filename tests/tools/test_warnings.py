@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from lithos.core.errors import StorageFailed
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.values.errors import StorageFailed
 from lithos.memory.model.memory import ProjectProvenance
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.rows.edges import EdgeStore
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.writing.messages import PatchNote
-from lithos.stores.sqlite import DatabaseFailed
 from tests.servers import Answer, Clock, Lithos, put_note, refusal, serving
 from tests.tools.test_retrieve import connect, retrieve
 

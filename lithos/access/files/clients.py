@@ -15,8 +15,8 @@ from typing import Any, Final
 from lithos.access.files.private_file import locked, replace_private
 from lithos.access.model.clients import Client
 from lithos.access.model.redirects import check_redirects
-from lithos.core.times import format_time, parse_time
-from lithos.stores import PRIVATE_FOLDER
+from lithos.kernel.databases.private_files import PRIVATE_FOLDER
+from lithos.kernel.values.times import format_time, parse_time
 
 CLIENTS: Final = "oauth_clients.json"
 _LOCK: Final = "oauth_clients.lock"

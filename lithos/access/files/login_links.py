@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from lithos.access.files.private_file import locked, replace_private
-from lithos.core.times import format_time, parse_time
-from lithos.stores import PRIVATE_FOLDER
+from lithos.kernel.databases.private_files import PRIVATE_FOLDER
+from lithos.kernel.values.times import format_time, parse_time
 
 LINKS: Final = "login_links.json"
 _LOCK: Final = "login_links.lock"

@@ -12,8 +12,8 @@ from attrs import field, frozen
 
 from lithos.access.files.scope_rows import row_of_scope, scope_of_row
 from lithos.access.model.grants import Access, Code, Grant
-from lithos.core.principals import TOKEN_RIGHTS, Principal, Rights
-from lithos.core.times import format_optional, format_time, parse_time
+from lithos.kernel.values.principals import TOKEN_RIGHTS, Principal, Rights
+from lithos.kernel.values.times import format_optional, format_time, parse_time
 from lithos.notes.model.scopes import Scope
 
 #: Characters of a token's name, and of an agent id.

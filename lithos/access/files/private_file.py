@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from lithos.stores import replace_file, sync_folder
-from lithos.stores.lock import NO_LOCKS
+from lithos.kernel.databases.lock import NO_LOCKS
+from lithos.kernel.databases.private_files import replace_file, sync_folder
 
 #: Seconds to wait for another command, and between two looks.
 PATIENCE: Final = 10.0

@@ -33,11 +33,11 @@ from lithos.access.files.named_tokens import (
 )
 from lithos.access.files.private_file import FileBusy, locked, replace_private
 from lithos.access.files.scope_rows import size_of_scopes
-from lithos.core import principals
-from lithos.core.errors import InvalidInput
-from lithos.core.principals import Rights
+from lithos.kernel.databases.private_files import PRIVATE_FOLDER, TOKEN_FILES, overwrite, sync_folder
+from lithos.kernel.values import principals
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.principals import Rights
 from lithos.notes.model.scopes import Scope
-from lithos.stores import PRIVATE_FOLDER, TOKEN_FILES, overwrite, sync_folder
 
 __all__ = [
     "LOCK", "LONGEST_AGENT", "LONGEST_NAME", "MOST_TOKENS", "RESERVED", "TOKENS", "Token", "TokenFile",

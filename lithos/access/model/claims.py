@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from lithos.core.principals import RIGHTS, Principal, Rights, is_reserved
+from lithos.kernel.values.principals import RIGHTS, Principal, Rights, is_reserved
 
 #: Signatures that are taken: never `none`, never one by a shared key.
 ALGORITHMS: Final = ("RS256", "ES256", "EdDSA")

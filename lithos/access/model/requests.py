@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 from attrs import field, frozen
 
-from lithos.core.principals import REMOTE_RIGHTS, Rights
+from lithos.kernel.values.principals import REMOTE_RIGHTS, Rights
 
 #: Parameters of one request, and characters of one of them.
 MOST_PARAMETERS: Final = 40

@@ -47,11 +47,11 @@ from lithos.access.service.issuing import (
     without_ended,
 )
 from lithos.access.service.keyring import TokenRing
-from lithos.actors.blocking import Threads
-from lithos.core.limits import Newest
-from lithos.core.principals import Rights
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.limits import Newest
+from lithos.kernel.values.principals import Rights
 from lithos.notes.model.scopes import Scope
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.oauth")
 T = TypeVar("T")

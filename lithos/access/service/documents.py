@@ -22,8 +22,8 @@ from attrs import field, frozen
 from lithos.access.model.addresses import is_public
 from lithos.access.model.clients import Client, read_document
 from lithos.access.model.requests import OAuthRefused
-from lithos.core.limits import Newest
-from lithos.telemetry import get_logger
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.limits import Newest
 
 log = get_logger("lithos.oauth")
 

@@ -16,9 +16,9 @@ import jwt
 import trio
 
 from lithos.access.model.claims import ALGORITHMS, LEEWAY, NoPrincipal, end_of, principal_of
-from lithos.core.limits import Newest
-from lithos.core.principals import Principal
-from lithos.telemetry import get_logger
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.limits import Newest
+from lithos.kernel.values.principals import Principal
 
 log = get_logger("lithos.oauth")
 

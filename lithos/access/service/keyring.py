@@ -21,11 +21,11 @@ from attrs import field, frozen
 
 from lithos.access.files.tokens import LOCK, TOKENS, Token, TokensUnreadable, is_released, read_tokens
 from lithos.access.model.grants import Access
-from lithos.actors.blocking import Blocking, Threads
-from lithos.core.principals import ANYONE, OWNER, Principal
+from lithos.kernel.actors.threads import Blocking, Threads
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.principals import ANYONE, OWNER, Principal
 from lithos.notes.model.scopes import Scope
 from lithos.server.tools.admitting import AUTH_TOKEN
-from lithos.telemetry import get_logger
 
 if TYPE_CHECKING:
     from lithos.access.service.foreign import ForeignTokens

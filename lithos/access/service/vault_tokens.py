@@ -23,7 +23,7 @@ from lithos.access.files.tokens import (
     TokensUnreadable,
     read_token_file,
 )
-from lithos.telemetry import get_logger
+from lithos.kernel.log import get_logger
 
 log = get_logger("lithos.tokens")
 

@@ -17,10 +17,10 @@ from attrs import define, field
 
 from lithos.app.demo.notes import NOTES, DemoNote
 from lithos.app.server import Server
-from lithos.core.events import NOTE_CONFLICT_COPY, NOTE_UPDATED
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.reading.event_stream import EventFilter, EventStreams
 from lithos.kernel.parts import utc_now
+from lithos.kernel.values.events import NOTE_CONFLICT_COPY, NOTE_UPDATED
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.scopes import EVERYTHING
 from lithos.server.command.session import CommandFailed

@@ -24,8 +24,8 @@ from lithos.app.demo.day import SCOPES, Day, DayClock
 from lithos.app.front import serve_front
 from lithos.app.server import Server, running_server
 from lithos.app.serving.hosting import front_settings, url_of
-from lithos.config.catalogue import Config
 from lithos.events.commands_events import Feed, Record
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.settings import AgentsConfig
 from lithos.server.command.output import print_json, print_line

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from lithos.config.catalogue import Config
-from lithos.core.times import parse_time
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.values.times import parse_time
 from lithos.server.command.asker import LocalServers
 from lithos.server.settings import ServerConfig
 

@@ -16,12 +16,13 @@ import trio
 from attrs import evolve
 
 from lithos import __version__
-from lithos.actors.blocking import Threads
-from lithos.actors.opening import Opening
 from lithos.app.front import serve_front
 from lithos.app.server import Server, running_server
-from lithos.config.catalogue import Config
-from lithos.config.vaults import NamedVault
+from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.configuration.vaults import NamedVault
+from lithos.kernel.databases.lock import OwnerLock
 from lithos.kernel.parts import Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.output import announce
@@ -30,7 +31,6 @@ from lithos.server.command.session import CommandFailed, Session
 from lithos.server.http.ports import FrontSettings
 from lithos.server.mcp.resource_pages import Library
 from lithos.server.settings import ServerConfig
-from lithos.stores.lock import OwnerLock
 
 if TYPE_CHECKING:
     from lithos.app.vaults import Vaults

@@ -15,14 +15,8 @@ from urllib.parse import urlsplit
 
 import trio
 
-from lithos.actors.blocking import Threads
-from lithos.core.times import format_time
-from lithos.kernel.settings import StorageConfig
-from lithos.server.command.output import announce
-from lithos.server.command.session import CommandFailed, Session
-from lithos.server.command.streams import PARENT, STOPPING
-from lithos.server.settings import ServerConfig
-from lithos.stores.lock import (
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.databases.lock import (
     AlreadyOwned,
     OwnerLock,
     OwnerRecord,
@@ -32,7 +26,13 @@ from lithos.stores.lock import (
     read_owner,
     serves_other,
 )
-from lithos.telemetry import get_logger
+from lithos.kernel.log import get_logger
+from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.times import format_time
+from lithos.server.command.output import announce
+from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.streams import PARENT, STOPPING
+from lithos.server.settings import ServerConfig
 
 log = get_logger("lithos.serve")
 

@@ -20,15 +20,17 @@ import attrs
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import BackgroundThread, Blocking, Threads
 from lithos.attachments.extraction.captions import Captions
 from lithos.attachments.extraction.extractor import Extraction, Extractor
 from lithos.attachments.files.shelf import AttachedFile, Shelf, StoredPart
 from lithos.attachments.files.survey import look_at, survey_attachments
 from lithos.attachments.model.kinds import MOST_PARTS, kind_of
 from lithos.attachments.model.parts import Part
-from lithos.core.errors import IndexFailed
-from lithos.core.times import from_nanoseconds
+from lithos.kernel.actors.threads import BackgroundThread, Blocking, Threads
+from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import IndexFailed
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import open_attachment
 from lithos.notes.files.values import FileState
@@ -39,8 +41,6 @@ from lithos.search.index.fulltext_schema import FulltextEntry
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.ports import EmbeddedNotes
 from lithos.search.indexing.semantic import SemanticBackend
-from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
-from lithos.telemetry import get_logger
 from lithos.text.chunk import ChunkSizes, dates_in_words
 
 log = get_logger("lithos.attachments")

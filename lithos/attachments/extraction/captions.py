@@ -7,8 +7,8 @@ from typing import Final
 
 from attrs import define, field
 
-from lithos.actors.blocking import Blocking, Threads, slices
 from lithos.attachments.model.captions import around
+from lithos.kernel.actors.threads import Blocking, Threads, slices
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import OutsideKnowledge

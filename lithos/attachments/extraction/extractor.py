@@ -23,7 +23,6 @@ import trio
 from attrs import define, field, frozen
 
 import lithos
-from lithos.actors.blocking import Blocking, Threads
 from lithos.attachments.files.lines import (
     OUT_OF_MEMORY,
     Answer,
@@ -45,6 +44,7 @@ from lithos.attachments.model.kinds import (
     Kind,
 )
 from lithos.attachments.model.parts import Part
+from lithos.kernel.actors.threads import Blocking, Threads
 
 #: Seconds after its last file when a process ends, which gives its memory back.
 IDLE_SECONDS: Final = 30.0

@@ -16,10 +16,10 @@ from attrs import frozen
 
 from lithos.attachments.model.kinds import attachment_id
 from lithos.attachments.model.parts import Part
+from lithos.kernel.databases.database import Database, Layout
+from lithos.kernel.databases.sqlite import Durability
+from lithos.kernel.log import get_logger
 from lithos.notes.files.values import FileState
-from lithos.stores.database import Database, Layout
-from lithos.stores.sqlite import Durability
-from lithos.telemetry import get_logger
 
 #: Raise it when what is extracted from the same bytes changes: all files are then read again.
 FORMAT: Final = 1

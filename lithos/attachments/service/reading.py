@@ -9,19 +9,19 @@ from typing import Final
 
 from attrs import define, evolve, field, frozen
 
-from lithos.actors.blocking import Blocking, Threads
 from lithos.attachments.extraction.actor import Attaching
 from lithos.attachments.extraction.captions import Captions
 from lithos.attachments.extraction.extractor import DrawingFailed
 from lithos.attachments.files.shelf import AttachedFile
 from lithos.attachments.model.kinds import MEDIA, Kind, kind_of
 from lithos.attachments.model.parts import Part
-from lithos.core.errors import DocNotFound, InvalidInput
-from lithos.core.times import from_nanoseconds
+from lithos.kernel.actors.threads import Blocking, Threads
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.values.errors import DocNotFound, InvalidInput
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import open_attachment
-from lithos.stores.sqlite import DatabaseFailed
 from lithos.text.snippet import cut, truncate
 
 #: Bytes of an image that is shown: 4 MB of base64.

@@ -18,7 +18,8 @@ from outcome import Error
 from lithos.attachments.extraction.actor import Attaching
 from lithos.attachments.files.shelf import AttachedFile, number_of
 from lithos.attachments.model.kinds import asks_for_image, kind_of
-from lithos.core.errors import IndexFailed, SearchBackendFailed
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import IndexFailed, SearchBackendFailed
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.rows_coordination import NoteRows
@@ -30,7 +31,6 @@ from lithos.search.service.hybrid import LEG_NOTES, LONGEST_QUERY, Hybrid
 from lithos.search.service.least import judged_part
 from lithos.search.service.others import OtherHit, OtherQuery
 from lithos.search.settings import SearchConfig
-from lithos.telemetry import get_logger
 from lithos.text.query import QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.text.snippet import WINDOW, Terms, find_passage
 

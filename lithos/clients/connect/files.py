@@ -20,8 +20,8 @@ from typing import Final
 
 from attrs import frozen
 
+from lithos.kernel.databases.private_files import NotRegular, open_regular, sync_folder
 from lithos.notes.files.system_calls import KernelCalls
-from lithos.stores import NotRegular, open_regular, sync_folder
 
 SUFFIX: Final = ".lithos-backup"
 DEFAULT_NAME: Final = "lithos"

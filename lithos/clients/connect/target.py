@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 
 from attrs import frozen
 
-from lithos.config.catalogue import Config
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.databases.lock import read_owner
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.session import Session
 from lithos.server.command.starting import find_options, find_program
 from lithos.server.files_tokens import asks_for_tokens
 from lithos.server.settings import ServerConfig
-from lithos.stores.lock import read_owner
 
 TOKEN_VARIABLE: Final = "LITHOS_AUTH_TOKEN"  # noqa: S105 - its name
 Transport = Literal["http", "stdio"]

@@ -109,9 +109,9 @@ def _names_vaults(data: Path) -> bool:
 
 
 def _load_configured(invocation: Invocation) -> tuple[Path, str | None]:
-    from lithos.config.load import load_config
-    from lithos.config.sources import ConfigError
-    from lithos.config.vaults import load_vaults
+    from lithos.kernel.configuration.load import load_config
+    from lithos.kernel.configuration.sources import ConfigError
+    from lithos.kernel.configuration.vaults import load_vaults
 
     typed = {"storage.vault": invocation.typed["vault"]} if "vault" in invocation.typed else {}
     try:
@@ -130,7 +130,7 @@ def _load_configured(invocation: Invocation) -> tuple[Path, str | None]:
 
 def _read_owner(data: Path) -> tuple[str, str | None]:
     """Address and token of the server that owns the data directory now; a record may be of one that died."""
-    from lithos.stores.lock import is_owned, read_owner
+    from lithos.kernel.databases.lock import is_owned, read_owner
 
     lock = data / ".lithos" / "lock"
     record = read_owner(lock)

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 
-from lithos.core.commands import Done, Handlers
-from lithos.core.events import EventDraft
 from lithos.events.model.carrying import ACCESSES, AGENTS, Carried, CarryRows
 from lithos.events.model.requests import BeginCall, Begun, EndCall
 from lithos.events.rows.carrying import merge_accesses, merge_agents
 from lithos.events.rows.requests import RequestRows
+from lithos.kernel.values.events import EventDraft
+from lithos.kernel.values.messages import Done, Handlers
 
 #: Merges carried rows of one table.
 Carrier = Callable[[CarryRows, datetime], Done[Carried]]

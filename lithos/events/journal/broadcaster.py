@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 import trio
 
-from lithos.core.events import Event, event_size
+from lithos.kernel.values.events import Event, event_size
 
 #: Bytes of events that the ring keeps; usual ones take some 500 each.
 RING_BYTES: Final = 8 * 1024 * 1024

@@ -11,9 +11,6 @@ from datetime import datetime
 
 from attrs import define, evolve, frozen
 
-from lithos.core.commands import BoardCommand, carry_out
-from lithos.core.errors import LithosError
-from lithos.core.events import Event, EventDraft
 from lithos.events.journal.boards import Boards
 from lithos.events.journal.messages import AppendEvents, Flush, MoveCursor, Step
 from lithos.events.model.agents import Agent, AuditRow
@@ -21,6 +18,9 @@ from lithos.events.model.ports import RowsAlong
 from lithos.events.model.retention import UpkeepStep
 from lithos.events.rows.old_rows import OldRows
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.values.errors import LithosError
+from lithos.kernel.values.events import Event, EventDraft
+from lithos.kernel.values.messages import BoardCommand, carry_out
 
 #: Prune only now and then: an append must not pay for it each time.
 PRUNE_EVERY = 1_000

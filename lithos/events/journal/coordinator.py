@@ -16,10 +16,6 @@ from time import perf_counter
 import attrs
 import trio
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.kit import Inbox, Mailbox, run_batches
-from lithos.core.errors import StorageFailed
-from lithos.core.events import AGENT_REGISTERED, Event, EventDraft
 from lithos.events.journal.boards import Boards
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.journal.commits import PRUNE_EVERY, Batch, Commits
@@ -37,9 +33,13 @@ from lithos.events.model.carrying import Carried
 from lithos.events.model.ports import Along
 from lithos.events.model.retention import DropAgents, ForgetReads
 from lithos.events.rows.store import CoordinationStore
-from lithos.stores.database import DatabaseLost
-from lithos.stores.sqlite import DatabaseFailed
-from lithos.telemetry import get_logger
+from lithos.kernel.actors.mailboxes import Inbox, Mailbox, run_batches
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.databases.database import DatabaseLost
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import StorageFailed
+from lithos.kernel.values.events import AGENT_REGISTERED, Event, EventDraft
 
 log = get_logger("lithos.coordinator")
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from attrs import frozen
 
-from lithos.actors.kit import Mailbox
-from lithos.core.commands import BoardCommand, Command
-from lithos.core.events import EventDraft
 from lithos.events.model.agents import Agent
 from lithos.events.model.retention import UpkeepStep
+from lithos.kernel.actors.mailboxes import Mailbox
+from lithos.kernel.values.events import EventDraft
+from lithos.kernel.values.messages import BoardCommand, Command
 
 
 class Journalled(Enum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lithos.actors.blocking import Threads
+from lithos.kernel.actors.threads import Threads
 
 
 class JournalThread(Threads):

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 import trio
 
-from lithos.core.times import format_time, settled_time
+from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Clock
-from lithos.telemetry import get_logger
+from lithos.kernel.values.times import format_time, settled_time
 
 
 class SettledClock:

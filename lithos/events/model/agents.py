@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from lithos.core.limits import json_bytes
+from lithos.kernel.values.limits import json_bytes
 
 READ: Final = "read"
 SEARCH_RESULT: Final = "search_result"

@@ -11,9 +11,9 @@ from typing import Final, Literal
 
 from attrs import field, frozen
 
-from lithos.core.commands import BoardCommand
-from lithos.core.principals import UNKNOWN_AGENT
 from lithos.events.model.agents import Agent
+from lithos.kernel.values.messages import BoardCommand
+from lithos.kernel.values.principals import UNKNOWN_AGENT
 
 Value = str | int | float | None
 Row = tuple[Value, ...]

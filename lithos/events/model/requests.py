@@ -15,8 +15,8 @@ from uuid import UUID
 
 from attrs import frozen
 
-from lithos.core.commands import BoardCommand
-from lithos.core.times import format_time
+from lithos.kernel.values.messages import BoardCommand
+from lithos.kernel.values.times import format_time
 
 #: How long a call is known, and how many are: beyond it the oldest are forgotten.
 KEPT: Final = timedelta(days=7)

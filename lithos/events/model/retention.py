@@ -6,8 +6,8 @@ from datetime import datetime
 
 from attrs import frozen
 
-from lithos.core.commands import Command
 from lithos.events.model.agents import Agent
+from lithos.kernel.values.messages import Command
 
 
 class UpkeepStep(Command[int]):

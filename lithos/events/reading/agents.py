@@ -12,14 +12,14 @@ from typing import Any, Protocol
 
 import trio
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
-from lithos.core.errors import StorageFailed
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import CoordinatorMailbox, Flush, MoveCursor, RegisterAgent
 from lithos.events.model.agents import Agent
 from lithos.events.rows.store import CoordinationStore
-from lithos.telemetry import get_logger
+from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown, honest_outcome
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import StorageFailed
 
 
 class Agents:

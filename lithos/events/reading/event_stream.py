@@ -17,10 +17,10 @@ from typing import Final
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.core.events import Event
 from lithos.events.journal.broadcaster import Broadcaster, Subscription
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.values.events import Event
 from lithos.text.words.matching import has_tag
 
 #: Events that one look goes back at most.

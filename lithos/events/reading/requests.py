@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 import trio
 
-from lithos.actors.kit import honest_outcome
-from lithos.core.commands import BoardCommand
-from lithos.core.errors import InvalidInput, LithosError
 from lithos.events.journal.messages import CoordinatorMailbox
 from lithos.events.model.requests import LONGEST_KEPT, BeginCall, Call, EndCall, made_id
-from lithos.telemetry import get_logger
+from lithos.kernel.actors.mailboxes import honest_outcome
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import InvalidInput, LithosError
+from lithos.kernel.values.messages import BoardCommand
 
 log = get_logger("lithos.requests")
 

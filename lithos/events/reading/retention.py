@@ -13,9 +13,6 @@ from typing import Final
 
 import trio
 
-from lithos.actors.blocking import slices
-from lithos.actors.surviving import survive
-from lithos.core.commands import BoardCommand
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.reading import JournalThread
 from lithos.events.journal.settled_clock import SettledClock
@@ -33,8 +30,11 @@ from lithos.events.model.retention import (
 from lithos.events.rows.old_rows import OldRows
 from lithos.events.rows.store import CoordinationStore
 from lithos.events.settings import EventsConfig
+from lithos.kernel.actors.surviving import survive
+from lithos.kernel.actors.threads import slices
 from lithos.kernel.capability import Retention
-from lithos.telemetry import get_logger
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.messages import BoardCommand
 
 log = get_logger("lithos.upkeep")
 

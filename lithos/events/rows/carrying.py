@@ -18,8 +18,8 @@ import apsw
 from lithos.events.model.agents import READ, Agent
 from lithos.events.model.carrying import ACCESSES, EPOCH_TEXT, Carried, CarriedTable, KeptRow, Row, Value
 from lithos.events.model.carrying import AGENTS as CARRIED_AGENTS
-from lithos.stores.sqlite import load_object
-from lithos.stores.table import TIME, Stored, Table
+from lithos.kernel.databases.sqlite import load_object
+from lithos.kernel.databases.table import TIME, Stored, Table
 
 # kept rows: imported_rows: one for each row that an import carried over
 LEDGER_TABLE: Final = """

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from lithos.core.principals import ENRICH_AGENT
-from lithos.core.times import format_time
 from lithos.events.model.retention import (
     DropAgents,
     DropAudit,
@@ -20,7 +18,9 @@ from lithos.events.model.retention import (
     KeepTime,
     UpkeepStep,
 )
-from lithos.stores.table import Rows, listed
+from lithos.kernel.databases.table import Rows, listed
+from lithos.kernel.values.principals import ENRICH_AGENT
+from lithos.kernel.values.times import format_time
 
 #: Reads that left the log still count: one row per note that was ever read.
 READ_COUNTS: Final = """

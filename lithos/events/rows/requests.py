@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from lithos.core.times import format_time, parse_time
 from lithos.events.model.requests import KEPT, MOST_KEPT, Begun
-from lithos.stores.table import Rows
+from lithos.kernel.databases.table import Rows
+from lithos.kernel.values.times import format_time, parse_time
 
 REQUEST_TABLE: Final = """
 CREATE TABLE IF NOT EXISTS requests(

@@ -13,9 +13,9 @@ from typing import Final
 import apsw
 from attrs import field, frozen
 
-from lithos.core.times import EPOCH, format_time
-from lithos.stores.database import add_missing_columns, read_time
-from lithos.telemetry import get_logger
+from lithos.kernel.databases.database import add_missing_columns, read_time
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.times import EPOCH, format_time
 
 log = get_logger("lithos.coordination")
 

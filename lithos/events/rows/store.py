@@ -15,8 +15,6 @@ from typing import Any, ClassVar, Final, TypeVar
 import apsw
 from attrs import frozen
 
-from lithos.core.events import Event, EventDraft, event_size
-from lithos.core.times import format_optional, format_time, parse_time
 from lithos.events.model.agents import READ, SEARCH_RESULT, Agent, AuditRow
 from lithos.events.model.ports import RowsAlong
 from lithos.events.model.retention import DropEvents
@@ -24,9 +22,11 @@ from lithos.events.rows.carrying import AGENTS, LEDGER_TABLE
 from lithos.events.rows.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
 from lithos.events.rows.requests import REQUEST_INDEXES, REQUEST_TABLE
 from lithos.events.rows.schema import Tables, upgrade
-from lithos.stores.database import Database, Layout
-from lithos.stores.sqlite import open_reader
-from lithos.stores.table import TIME, Rows, Table, dump, matching
+from lithos.kernel.databases.database import Database, Layout
+from lithos.kernel.databases.sqlite import open_reader
+from lithos.kernel.databases.table import TIME, Rows, Table, dump, matching
+from lithos.kernel.values.events import Event, EventDraft, event_size
+from lithos.kernel.values.times import format_optional, format_time, parse_time
 
 R = TypeVar("R", bound=Rows)
 

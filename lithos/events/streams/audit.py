@@ -9,11 +9,11 @@ from typing import Final
 from quart import Response, request
 from quart_trio import QuartTrio
 
-from lithos.core.times import parse_time
 from lithos.events.reading.agents import AccessLog, NoteTitles, with_titles
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.times import parse_time
 from lithos.server.http.quart_app import json_response, refuse
-from lithos.stores.sqlite import DatabaseFailed
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.front.audit")
 

@@ -15,9 +15,9 @@ from urllib.parse import parse_qs
 import trio
 from attrs import define, field, frozen
 
-from lithos.core.events import Event
-from lithos.core.times import format_time
 from lithos.events.reading.event_stream import EventFilter, EventStream, Resync
+from lithos.kernel.values.events import Event
+from lithos.kernel.values.times import format_time
 from lithos.server.http.ports import EncodedFrames, compact_json
 
 KEEPALIVE_FRAME: Final = b": keepalive\n\n"

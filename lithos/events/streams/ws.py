@@ -14,7 +14,6 @@ from pydantic_core import from_json
 from quart import Response, Websocket, websocket
 from quart_trio import QuartTrio
 
-from lithos.core.errors import StorageFailed
 from lithos.events.reading.agents import Cursors
 from lithos.events.reading.event_stream import (
     EventFilter,
@@ -25,6 +24,7 @@ from lithos.events.reading.event_stream import (
     SubscriberOverflow,
 )
 from lithos.events.streams.frames import Items, Query, Subscribers, message_frames, read_query
+from lithos.kernel.values.errors import StorageFailed
 from lithos.server.http.admissions import ended_of, principal_of
 from lithos.server.http.ports import Scope, cancel_when, compact_json
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 import yaml
 from attrs import frozen
 
-from lithos.core.times import parse_time
 from lithos.history.model.marking import Marked, Markers, mark_texts
+from lithos.kernel.values.times import parse_time
 from lithos.notes.format.merging import is_same, merge_items, token_of
 from lithos.text.yaml.edit import Changes, apply_changes
 from lithos.text.yaml.nodes import UnreadableNote, Values, YamlMapping, is_merge, read_mapping

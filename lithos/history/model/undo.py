@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from attrs import frozen
 
-from lithos.core.principals import ENRICH_AGENT, UNDO_AGENT
+from lithos.kernel.values.principals import ENRICH_AGENT, UNDO_AGENT
 from lithos.notes.model.paths import slug_of
 from lithos.notes.model.versions import ADDRESS, CREATED, DELETED, RENAMED, RESTORED, VersionRow
 

@@ -16,12 +16,13 @@ import attrs
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import SLICE, Threads
-from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.core.events import NOTE_DELETED, NOTE_RENAMED, Event, origin_version
-from lithos.core.principals import SCAN_AGENT
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.store import HistoryFailed, HistoryStore, NewestVersion, NewVersion, PendingVersion
+from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown
+from lithos.kernel.actors.threads import SLICE, Threads
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.events import NOTE_DELETED, NOTE_RENAMED, Event, origin_version
+from lithos.kernel.values.principals import SCAN_AGENT
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.displaced import DisplacedFile
 from lithos.notes.files.files import NoteFiles
@@ -31,7 +32,6 @@ from lithos.notes.writing.actor_writer import WriterMailbox
 from lithos.notes.writing.keeper import Keeper
 from lithos.notes.writing.outside_changes import OutsideBytes
 from lithos.notes.writing.recording import first_version, outside_version
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.history")
 

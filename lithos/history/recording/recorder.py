@@ -13,11 +13,11 @@ from typing import Final, TypeVar
 
 import trio
 
-from lithos.actors.blocking import Blocking
 from lithos.history.rows.store import HistoryFailed, HistoryStore, NewVersion
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.log import get_logger
 from lithos.notes.model.versions import OUTSIDE
 from lithos.notes.writing.recording import Result, is_undone
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.history")
 

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import apsw
 
-from lithos.core.times import from_microseconds, to_microseconds
 from lithos.history.rows.schema import (
     COLUMNS,
     DELETION,
@@ -29,12 +28,13 @@ from lithos.history.rows.schema import (
     read_row,
     upgrade,
 )
+from lithos.kernel.databases.database import SET_ASIDE, Layout, LearningDatabase
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.databases.table import matching
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.times import from_microseconds, to_microseconds
 from lithos.notes.model.plan import Place
 from lithos.notes.model.versions import HistoryFailed, KeptVersion, NewVersion, VersionRow
-from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase
-from lithos.stores.sqlite import DatabaseFailed
-from lithos.stores.table import matching
-from lithos.telemetry import get_logger
 
 #: The numbers of the contents of a note's versions, the newest first.
 CONTENTS: Final = (

@@ -19,7 +19,9 @@ from typing import Any, Final
 import apsw
 from attrs import frozen
 
-from lithos.core.times import from_microseconds
+from lithos.kernel.databases.database import DatabaseLost, add_missing_columns
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.times import from_microseconds
 from lithos.notes.files.values import digest_of
 from lithos.notes.model.versions import (
     COPY,
@@ -33,8 +35,6 @@ from lithos.notes.model.versions import (
     NewVersion,
     VersionRow,
 )
-from lithos.stores.database import DatabaseLost, add_missing_columns
-from lithos.telemetry import get_logger
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -13,12 +13,12 @@ from typing import Any, Final
 import apsw
 import attrs
 
-from lithos.core.times import to_microseconds
 from lithos.history.rows.reading import HistoryReading
 from lithos.history.rows.schema import CODES, DELETION, Contents, NewestVersion, PendingVersion, failed
+from lithos.kernel.databases.database import SET_ASIDE
+from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed, quarantine
+from lithos.kernel.values.times import to_microseconds
 from lithos.notes.model.versions import BODY, PATH, RENAMED, HistoryFailed, NewVersion, have_same_body
-from lithos.stores.database import SET_ASIDE
-from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, quarantine
 
 __all__ = ["HISTORY", "HistoryFailed", "HistoryStore", "NewVersion", "NewestVersion", "PendingVersion"]
 

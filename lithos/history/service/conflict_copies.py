@@ -16,17 +16,6 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import Threads
-from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
-from lithos.core.errors import (
-    DocNotFound,
-    HistoryDisabled,
-    InvalidInput,
-    LithosError,
-    StorageFailed,
-    VersionConflict,
-)
-from lithos.core.principals import COMMAND, MERGE_AGENT, acting_as
 from lithos.history.model.copy_merge import (
     SIDES,
     Ancestor,
@@ -39,8 +28,20 @@ from lithos.history.model.copy_merge import (
     say_the_same,
 )
 from lithos.history.rows.store import HistoryStore
+from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown, honest_outcome
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.errors import (
+    DocNotFound,
+    HistoryDisabled,
+    InvalidInput,
+    LithosError,
+    StorageFailed,
+    VersionConflict,
+)
+from lithos.kernel.values.principals import COMMAND, MERGE_AGENT, acting_as
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.kinship import MOST_VERSIONS
 from lithos.notes.files.displaced import CopyIntent, CopyMerges
@@ -53,7 +54,6 @@ from lithos.notes.service.texts import LoadedNote, NoteTexts
 from lithos.notes.writing.actor_writer import Writer
 from lithos.notes.writing.messages import RestoreNote
 from lithos.notes.writing.outside_changes import CopyKeeping, CopyRemoval, OutsideBytes
-from lithos.telemetry import get_logger
 from lithos.text.yaml.nodes import UnreadableNote
 
 log = get_logger("lithos.copies")

@@ -13,10 +13,16 @@ from typing import Final
 import attrs
 from attrs import define, frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.core.errors import DocNotFound, HistoryDisabled, InvalidInput, StorageFailed, VersionNotFound
-from lithos.core.times import format_time
 from lithos.history.rows.reading import HistoryReading
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.values.errors import (
+    DocNotFound,
+    HistoryDisabled,
+    InvalidInput,
+    StorageFailed,
+    VersionNotFound,
+)
+from lithos.kernel.values.times import format_time
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.values import FileState
 from lithos.notes.format.document import parse_document

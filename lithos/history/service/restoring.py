@@ -13,18 +13,18 @@ from typing import Final
 
 from attrs import define, frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.core.errors import (
+from lithos.history.model.undo import takes_back
+from lithos.history.service.history import HistoryRequest, KeptVersion, NoteHistory
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.values.errors import (
     DocNotFound,
     InvalidInput,
     PathCollision,
     VersionConflict,
     VersionNotFound,
 )
-from lithos.core.events import TOOL
-from lithos.core.principals import UNDO_AGENT
-from lithos.history.model.undo import takes_back
-from lithos.history.service.history import HistoryRequest, KeptVersion, NoteHistory
+from lithos.kernel.values.events import TOOL
+from lithos.kernel.values.principals import UNDO_AGENT
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.format.document import parse_document
 from lithos.notes.format.merging import merge_documents

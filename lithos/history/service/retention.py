@@ -14,8 +14,9 @@ from typing import Final
 import trio
 from attrs import define
 
-from lithos.actors.blocking import Blocking
 from lithos.history.rows.store import HistoryFailed, HistoryStore
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.log import get_logger
 from lithos.notes.model.versions import (
     MOST_VERSIONS,
     VersionLimits,
@@ -24,7 +25,6 @@ from lithos.notes.model.versions import (
     cuts,
     surplus_versions,
 )
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.history")
 

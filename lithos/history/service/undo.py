@@ -15,9 +15,9 @@ from typing import Any, Final, Protocol
 import attrs
 from attrs import define, field, frozen
 
-from lithos.core.principals import CLI_AGENT, UNDO_AGENT
-from lithos.core.times import format_time, parse_time
 from lithos.history.model.undo import Step, interleave, is_undone, plan_steps, since_by_others, split_step
+from lithos.kernel.values.principals import CLI_AGENT, UNDO_AGENT
+from lithos.kernel.values.times import format_time, parse_time
 from lithos.notes.model.versions import DELETED, VersionRow
 
 #: Changes that one run takes back.

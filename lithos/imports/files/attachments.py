@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from lithos.stores import opened, replace_file, sync_folder
+from lithos.kernel.databases.private_files import opened, replace_file, sync_folder
 
 #: Records that are remembered; from then on the older half is forgotten.
 MOST: Final = 1_000_000

@@ -18,7 +18,6 @@ from typing import IO, Any, Final
 
 from attrs import define, evolve, field, frozen
 
-from lithos.core.times import format_optional
 from lithos.imports.files.reading import read_head
 from lithos.imports.model import chats
 from lithos.imports.model.chats import NoConversation
@@ -26,6 +25,7 @@ from lithos.imports.model.conversation import Conversation, blocks_of, parts_of
 from lithos.imports.model.importing import MOST_CONTENT, ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.imports.model.json_items import Damaged, read_items
 from lithos.imports.model.texts import digest
+from lithos.kernel.values.times import format_optional
 from lithos.notes.links.links import scan_targets
 from lithos.notes.model.paths import slug_of
 

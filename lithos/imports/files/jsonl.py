@@ -15,8 +15,8 @@ from typing import Any, Final, NoReturn
 
 from lithos.imports.files.reading import read_lines, read_moment
 from lithos.imports.model.importing import Degraded, ImportRefused, Item, Malformed, Record
+from lithos.kernel.databases.private_files import NotRegular, open_regular
 from lithos.notes.links.links import scan_links
-from lithos.stores import NotRegular, open_regular
 
 #: Bytes of a line; a longer one is skipped without being held in memory.
 LONGEST_LINE: Final = 8 * 1024 * 1024

@@ -17,18 +17,18 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from lithos.core.times import from_nanoseconds
 from lithos.imports.files.logseq import LogseqGraph
 from lithos.imports.files.reading import read_moment
 from lithos.imports.model.importing import Attachment, Degraded, ImportRefused, Item, Malformed, Record
+from lithos.kernel.databases.own_notes import find_own_notes
+from lithos.kernel.databases.private_files import open_regular
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.files.lookup import list_attachments
 from lithos.notes.files.tree import is_text, walk_notes
 from lithos.notes.files.vault_settings import read_ignored
 from lithos.notes.format.document import parse_identified
 from lithos.notes.links.links import scan_links
 from lithos.notes.model.ignored import Ignored
-from lithos.stores import open_regular
-from lithos.stores.own_notes import find_own_notes
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.style import VaultStyle
 

@@ -18,10 +18,10 @@ from typing import IO, Any, Final
 
 from attrs import frozen
 
-from lithos.core.times import from_nanoseconds, parse_time
 from lithos.imports.model.conversation import fence
 from lithos.imports.model.json_items import MOST_BYTES, WINDOW
 from lithos.imports.model.texts import clean, decode, of_epoch, parse_moment
+from lithos.kernel.values.times import from_nanoseconds, parse_time
 from lithos.notes.format.document import given_keys, parse_document
 from lithos.text.yaml.layout import read_layout
 from lithos.text.yaml.nodes import UnreadableNote

@@ -20,16 +20,16 @@ from typing import Any, Final
 import apsw
 from attrs import evolve
 
-from lithos.core.times import format_time
 from lithos.events.model.carrying import ACCESSES, CarriedTable, Column, Database, Row, Value
 from lithos.events.rows.store import CoordinationStore
 from lithos.imports.files.markdown import read_folder
 from lithos.imports.model.importing import TABLES, Degraded, ImportRefused, Item, Malformed, RowBatch
+from lithos.kernel.databases.database import read_time
+from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed, snapshot
+from lithos.kernel.values.times import format_time
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.rows.stats import StatsStore
 from lithos.notes.model.ignored import Ignored
-from lithos.stores.database import read_time
-from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 from lithos.tasks.model.carried import TASK_EDGES, TASKS
 from lithos.tasks.model.task import BLOCKS
 from lithos.tasks.rows.task_tables import dependencies_of

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from lithos.core.limits import ID
 from lithos.imports.model.conversation import Conversation, Message, fence
 from lithos.imports.model.texts import clean, clean_line, parse_moment
+from lithos.kernel.values.limits import ID
 
 _ROLES: Final = {"user": "User", "assistant": "Assistant"}
 #: What the person never saw as a message: instructions, memory, the model's own notes.

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from lithos.core.limits import NAME
 from lithos.imports.model.texts import clean, clean_line, relation_type, tag_of
+from lithos.kernel.values.limits import NAME
 from lithos.text.markdown import mask_code
 from lithos.text.pieces import matches_in_lines
 

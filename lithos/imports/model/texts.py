@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from lithos.core.limits import NAME, TITLE
-from lithos.core.times import EPOCH, parse_time
+from lithos.kernel.values.limits import NAME, TITLE
+from lithos.kernel.values.times import EPOCH, parse_time
 from lithos.text.markdown import one_line
 
 #: The longest text that may be a date.

@@ -18,12 +18,6 @@ import attrs
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import Threads, slices
-from lithos.actors.opening import Opening
-from lithos.core.errors import InvalidInput, LithosError, PathCollision, VersionConflict
-from lithos.core.limits import NAME, check_text
-from lithos.core.principals import IMPORT_AGENT, check_agent
-from lithos.core.times import EPOCH
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.model.carrying import Carried
 from lithos.imports.files.attachments import ImportLedger, key_of
@@ -51,8 +45,14 @@ from lithos.imports.service.records import (
     own_rows,
 )
 from lithos.imports.service.rendering import Rendered, Target, hash_of, read_mark, render
+from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.threads import Threads, slices
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.errors import InvalidInput, LithosError, PathCollision, VersionConflict
+from lithos.kernel.values.limits import NAME, check_text
+from lithos.kernel.values.principals import IMPORT_AGENT, check_agent
+from lithos.kernel.values.times import EPOCH
 from lithos.memory.learning.actor import Memory
 from lithos.memory.service.edges import Edges
 from lithos.notes.catalogue.catalogue import Catalogue, Entry

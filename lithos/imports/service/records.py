@@ -16,13 +16,13 @@ from typing import Any, Final
 import attrs
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import slices
-from lithos.core.limits import holds_more_values
-from lithos.core.times import format_optional, parse_time
 from lithos.events.journal.messages import CoordinatorMailbox
 from lithos.events.model.carrying import Carried, CarriedTable, CarryRows, KeptRow, Row
 from lithos.events.rows.carrying import key_text
 from lithos.imports.model.importing import TABLES, Record, RecordEdge, RowBatch
+from lithos.kernel.actors.threads import slices
+from lithos.kernel.values.limits import holds_more_values
+from lithos.kernel.values.times import format_optional, parse_time
 from lithos.memory.learning.actor import MemoryMailbox
 from lithos.memory.model.carried import CarryLearned
 from lithos.tasks.model.carried import TASKS, SettleTasks

@@ -16,8 +16,8 @@ from typing import Any, Final
 import attrs
 from attrs import frozen
 
-from lithos.core.errors import InvalidInput
 from lithos.imports.model.importing import Record
+from lithos.kernel.values.errors import InvalidInput
 from lithos.notes.format.document import adopt_document, parse_identified, render_document
 from lithos.notes.format.healing import normalise_note, written_values
 from lithos.notes.model.note import NOTE_TYPES, OWNED_KEYS, Document, Note

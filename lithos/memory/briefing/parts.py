@@ -15,7 +15,7 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.core.times import format_time
+from lithos.kernel.values.times import format_time
 from lithos.notes.model.note import NoteWarning
 from lithos.tasks.model.graph import Blocker
 from lithos.tasks.model.task import Claim, Finding, Task

@@ -8,7 +8,7 @@ from typing import Final
 from attrs import frozen
 from quart import Blueprint, Response, request
 
-from lithos.actors.blocking import Threads
+from lithos.kernel.actors.threads import Threads
 from lithos.memory.service.neighbourhood import (
     DEEPEST,
     HEIGHT,

@@ -8,8 +8,8 @@ from typing import Any, Final
 from attrs import frozen
 from quart import Blueprint, Response, request
 
-from lithos.core.times import parse_time
 from lithos.events.reading.event_stream import EventStreams
+from lithos.kernel.values.times import parse_time
 from lithos.memory.model.memory import Receipt
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.questions import is_private

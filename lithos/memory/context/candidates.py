@@ -8,7 +8,7 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import slices
+from lithos.kernel.actors.threads import slices
 from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.search.indexing.indexer import Visibility

@@ -7,8 +7,10 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.core.events import (
+from lithos.events.reading.event_stream import parse_position
+from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.values.events import (
     ENRICHMENT,
     NOTE_CREATED,
     NOTE_DELETED,
@@ -16,10 +18,8 @@ from lithos.core.events import (
     NOTE_UPDATED,
     Event,
 )
-from lithos.core.principals import SCAN_AGENT
-from lithos.core.times import format_time
-from lithos.events.reading.event_stream import parse_position
-from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.values.principals import SCAN_AGENT
+from lithos.kernel.values.times import format_time
 from lithos.memory.briefing.parts import one_line
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.text.snippet import Terms, first_places

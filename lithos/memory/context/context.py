@@ -10,12 +10,13 @@ import attrs
 import trio
 from attrs import field, frozen
 
-from lithos.actors.blocking import Threads
-from lithos.core.errors import IndexFailed, InvalidInput
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Clock
+from lithos.kernel.values.errors import IndexFailed, InvalidInput
 from lithos.memory.briefing.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
 from lithos.memory.briefing.compact import compose_whole
 from lithos.memory.briefing.parts import AboutNote, LeftOut, TaskPart
@@ -40,7 +41,6 @@ from lithos.search.service.hybrid import HybridRanking
 from lithos.search.service.others import BESIDE, OtherHit, OtherHits, OtherQuery
 from lithos.search.service.search import Search
 from lithos.tasks.service.coordination import Coordination, TaskSheet
-from lithos.telemetry import get_logger
 from lithos.text.chunk import ChunkSizes
 from lithos.text.dates import AskedTime, asked_time, own_date
 from lithos.text.words.tokens import Count, count_safely, count_with

@@ -13,7 +13,7 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.core.limits import Fitting
+from lithos.kernel.values.limits import Fitting
 from lithos.memory.briefing.passages import SplitNote, split_note
 from lithos.text.hidden import NO_FRAME, Frame
 

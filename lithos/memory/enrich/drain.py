@@ -13,7 +13,9 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from lithos.actors.surviving import survive
+from lithos.kernel.actors.surviving import survive
+from lithos.kernel.log import get_logger
+from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock
 from lithos.memory.enrich.entities import EntityExtraction
 from lithos.memory.enrich.feed import OF_CONTENT, OF_EXISTENCE, JournalFeed
@@ -21,8 +23,6 @@ from lithos.memory.enrich.projection import Projection
 from lithos.memory.enrich.questions import QuestionUpkeep
 from lithos.memory.model.memory import ClaimJobs, EnrichJob, FinishJobs
 from lithos.memory.retrieve.feedback import Learning
-from lithos.metrics import Metrics
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.enrichment")
 

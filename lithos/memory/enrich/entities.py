@@ -8,10 +8,11 @@ from typing import TypeAlias
 
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import Threads
-from lithos.core.errors import Forbidden, LithosError, NoteNotFound, VersionConflict
-from lithos.core.events import ENRICHMENT
-from lithos.core.principals import ENRICH_AGENT
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import Forbidden, LithosError, NoteNotFound, VersionConflict
+from lithos.kernel.values.events import ENRICHMENT
+from lithos.kernel.values.principals import ENRICH_AGENT
 from lithos.memory.model.memory import RecordEntities
 from lithos.memory.retrieve.feedback import Learning
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
@@ -31,7 +32,6 @@ from lithos.notes.model.note import Document, Note
 from lithos.notes.service.texts import NoteTexts
 from lithos.notes.writing.messages import PatchNote, WriteOutcome
 from lithos.search.indexing.indexer import Indexer
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.entities")
 

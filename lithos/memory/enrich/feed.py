@@ -12,9 +12,15 @@ from typing import Any, Final
 
 import trio
 
-from lithos.actors.blocking import slices
-from lithos.actors.surviving import survive
-from lithos.core.events import (
+from lithos.events.journal.broadcaster import Broadcaster
+from lithos.events.journal.coordinator import Coordinator
+from lithos.events.journal.reading import JournalThread
+from lithos.events.reading.agents import Cursors
+from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.actors.surviving import survive
+from lithos.kernel.actors.threads import slices
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.events import (
     EDGE_UPSERTED,
     ENRICHMENT,
     NOTE_CREATED,
@@ -24,15 +30,9 @@ from lithos.core.events import (
     Event,
     EventDraft,
 )
-from lithos.events.journal.broadcaster import Broadcaster
-from lithos.events.journal.coordinator import Coordinator
-from lithos.events.journal.reading import JournalThread
-from lithos.events.reading.agents import Cursors
-from lithos.events.rows.store import CoordinationStore
 from lithos.memory.model.memory import Enqueue, EnrichTrigger
 from lithos.memory.retrieve.feedback import Learning
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.enrichment")
 

@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 import trio
 
-from lithos.actors.blocking import slices
+from lithos.kernel.actors.threads import slices
+from lithos.kernel.log import get_logger
 from lithos.memory.model.memory import ProjectionOutcome, ProjectProvenance
 from lithos.memory.retrieve.feedback import Learning
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.projection")
 

@@ -12,8 +12,9 @@ from typing import Final
 
 import trio
 
-from lithos.actors.blocking import Threads
-from lithos.actors.surviving import survive
+from lithos.kernel.actors.surviving import survive
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.log import get_logger
 from lithos.kernel.settings import StorageConfig
 from lithos.memory.model.questions import (
     SHARE_KEPT,
@@ -31,7 +32,6 @@ from lithos.memory.rows.orders import ForgetOrders
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.texts import NoteTexts
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.questions")
 

@@ -17,9 +17,10 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from lithos.actors.surviving import survive
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.actors.surviving import survive
+from lithos.kernel.log import get_logger
 from lithos.memory.enrich.drain import Drain
 from lithos.memory.enrich.projection import IncompleteScan
 from lithos.memory.model.memory import ForgetJobs, ForgetNotes, ForgetReceipts
@@ -27,7 +28,6 @@ from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
 from lithos.tasks.model.task import Task
 from lithos.tasks.rows.tasks import TaskRows
-from lithos.telemetry import get_logger
 
 
 class TaskStates:

@@ -25,14 +25,17 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown, run_batches
-from lithos.core.commands import Command, Done
-from lithos.core.errors import LithosError, StorageFailed, UpdateFailed
-from lithos.core.events import EDGE_UPSERTED, EventDraft
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import AppendEvents, Flush, Journalled
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.actors.mailboxes import ActorDown, Inbox, Mailbox, ShuttingDown, run_batches
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.databases.database import LearningDatabase
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import LithosError, StorageFailed, UpdateFailed
+from lithos.kernel.values.events import EDGE_UPSERTED, EventDraft
+from lithos.kernel.values.messages import Command, Done
 from lithos.memory.learning.steps import MemoryCommand, Steps, Store
 from lithos.memory.model.memory import ForgetNotes, LearningCommand, RecordEntities
 from lithos.memory.rows.edges import EdgeStore
@@ -41,9 +44,6 @@ from lithos.notes.catalogue.note_records import KeptEntities
 from lithos.notes.catalogue.relations import Relations, TypedEdges
 from lithos.notes.model.edges import Edge, EdgeCommand, ResolveConflict
 from lithos.notes.model.entities import Found
-from lithos.stores.database import LearningDatabase
-from lithos.stores.sqlite import DatabaseFailed
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.memory")
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum
 
-from lithos.core.commands import Done, Handlers, carry_out
-from lithos.core.errors import LithosError
 from lithos.events.model.carrying import Carried
+from lithos.kernel.values.errors import LithosError
+from lithos.kernel.values.messages import Done, Handlers, carry_out
 from lithos.memory.model.carried import LEARNED, CarryLearned
 from lithos.memory.model.memory import (
     ApplyFeedback,

@@ -11,7 +11,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-from lithos.core.commands import Command, R_co
+from lithos.kernel.values.messages import Command, R_co
 from lithos.notes.model.entities import Found
 
 

@@ -16,8 +16,10 @@ import attrs
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import Blocking, slices
-from lithos.core.errors import IndexFailed, LithosError
+from lithos.kernel.actors.threads import Blocking, slices
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import IndexFailed, LithosError
 from lithos.memory.model.questions import CANDIDATE, SUSPECT_SHARE, RememberedQuestion, final_score
 from lithos.memory.retrieve.candidates import Chosen, Selection
 from lithos.memory.retrieve.questions import QuestionMemory, tell_question
@@ -29,8 +31,6 @@ from lithos.notes.catalogue.lineage import Lineage
 from lithos.search.ranking.ranking import Candidate, explain, merge
 from lithos.search.service.hybrid import LEG_NOTES, LEG_SHARE, NOTHING_RANKED, HybridRanking
 from lithos.search.service.search import Search
-from lithos.stores.sqlite import DatabaseFailed
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.retrieve")
 

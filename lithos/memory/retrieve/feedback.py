@@ -20,14 +20,16 @@ import cattrs
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.kit import honest_outcome
-from lithos.core.errors import LithosError, ReceiptNotFound, StorageFailed
-from lithos.core.events import ENRICHMENT
-from lithos.core.principals import ENRICH_AGENT
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.actors.mailboxes import honest_outcome
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import LithosError, ReceiptNotFound, StorageFailed
+from lithos.kernel.values.events import ENRICHMENT
+from lithos.kernel.values.principals import ENRICH_AGENT
 from lithos.memory.learning.actor import MemoryMailbox
 from lithos.memory.model.memory import (
     ApplyFeedback,
@@ -46,10 +48,8 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.writing.messages import PatchNote
 from lithos.search.service.gate import Gate
-from lithos.stores.sqlite import DatabaseFailed
 from lithos.tasks.model.task_commands import CompleteTask, DropLesson, Lesson
 from lithos.tasks.rows.tasks import TaskRows
-from lithos.telemetry import get_logger
 
 T = TypeVar("T")
 

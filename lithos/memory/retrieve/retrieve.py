@@ -15,8 +15,11 @@ import attrs
 import trio
 from attrs import define, field, frozen
 
-from lithos.core.errors import InvalidInput, LcmaDisabled, LithosError
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.log import get_logger
+from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock
+from lithos.kernel.values.errors import InvalidInput, LcmaDisabled, LithosError
 from lithos.memory.model.memory import (
     CONFLICTS_KEPT,
     QUERY_KEPT,
@@ -32,7 +35,6 @@ from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.scout_team import Team
 from lithos.memory.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
 from lithos.memory.settings import LcmaConfig
-from lithos.metrics import Metrics
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.texts import Snippets
 from lithos.search.index.fulltext_schema import Filters
@@ -42,8 +44,6 @@ from lithos.search.service.gate import Gate
 from lithos.search.service.hybrid import HybridRanking
 from lithos.search.service.search import Hit
 from lithos.search.settings import SearchConfig
-from lithos.stores.sqlite import DatabaseFailed
-from lithos.telemetry import get_logger
 from lithos.text.snippet import Terms
 
 log = get_logger("lithos.retrieve")

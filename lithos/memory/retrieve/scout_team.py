@@ -12,7 +12,7 @@ from typing import Final
 
 from attrs import define, frozen
 
-from lithos.actors.blocking import slices
+from lithos.kernel.actors.threads import slices
 from lithos.memory.model.memory import SurfacedConflict
 from lithos.memory.retrieve.scouts import CHEAP_SLICE, Ask, RelationScouts, Scout
 from lithos.notes.catalogue.catalogue import Catalogue

@@ -13,9 +13,10 @@ from typing import Final, TypeAlias, TypeVar
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import slices
+from lithos.kernel.actors.threads import slices
+from lithos.kernel.log import get_logger
+from lithos.kernel.metrics import Metrics
 from lithos.memory.model.memory import SurfacedConflict
-from lithos.metrics import Metrics
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.index_links import Direction, LinkGraph
 from lithos.notes.model.edges import CONTRADICTS, Edge, other_end
@@ -23,7 +24,6 @@ from lithos.search.ranking.ranking import SCOUTS, Candidate
 from lithos.search.service.gate import Gate
 from lithos.search.service.hybrid import HybridRanking
 from lithos.tasks.service.coordination import Coordination
-from lithos.telemetry import get_logger
 
 _LINK_SCORE: Final = 0.5
 #: A contradiction in another state is settled.

@@ -17,11 +17,13 @@ from typing import Any, Final
 import apsw
 import attrs
 
-from lithos.core.events import EventDraft
-from lithos.core.principals import ENRICH_AGENT
-from lithos.core.times import EPOCH, format_time, parse_time
 from lithos.events.model.carrying import Carried
 from lithos.events.rows.carrying import LEDGER_TABLE, RowMerger
+from lithos.kernel.databases.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns
+from lithos.kernel.databases.table import OBJECT, TIME, Stored, Table, listed, matching
+from lithos.kernel.values.events import EventDraft
+from lithos.kernel.values.principals import ENRICH_AGENT
+from lithos.kernel.values.times import EPOCH, format_time, parse_time
 from lithos.memory.model.carried import LEARNED, CarryLearned
 from lithos.memory.model.memory import ProjectionOutcome, ProjectProvenance
 from lithos.memory.rows.queue import LessonLedger
@@ -35,8 +37,6 @@ from lithos.notes.model.edges import (
     EdgeFilter,
     UpsertEdge,
 )
-from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns
-from lithos.stores.table import OBJECT, TIME, Stored, Table, listed, matching
 
 #: What a shared use adds to the weight of an edge that is there.
 REINFORCEMENT: Final = 0.03

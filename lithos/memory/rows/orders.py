@@ -13,9 +13,9 @@ from pathlib import Path
 import cattrs
 from cattrs.preconf.json import make_converter
 
+from lithos.kernel.databases.private_files import replace_file
+from lithos.kernel.log import get_logger
 from lithos.memory.model.questions import QuestionFilter
-from lithos.stores import replace_file
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.questions")
 

@@ -15,12 +15,12 @@ import apsw
 import numpy as np
 from attrs import frozen
 
-from lithos.core.times import format_optional, format_time
+from lithos.kernel.databases.table import FLAG, MOMENT, Rows, Table, listed, matching, or_else
+from lithos.kernel.values.times import format_optional, format_time
 from lithos.memory.model.memory import ApplyFeedback, AskedQuestion
 from lithos.memory.model.questions import QuestionFilter, RememberedQuestion, Standing, kernel, learn
 from lithos.memory.rows.question_matrix import QuestionMatrix, QuestionVector
 from lithos.search.index.chunk_rows import compare_codes, invert_lengths
-from lithos.stores.table import FLAG, MOMENT, Rows, Table, listed, matching, or_else
 
 _NEW: Final = (
     "INSERT INTO question_memory(digest,note_id,namespace,question,vector,embedder,agent_id,is_private,a,b,"

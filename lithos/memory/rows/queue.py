@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
-from lithos.core.times import format_time
+from lithos.kernel.databases.database import read_time
+from lithos.kernel.databases.sqlite import load_texts
+from lithos.kernel.databases.table import Rows, listed
+from lithos.kernel.values.times import format_time
 from lithos.memory.model.memory import EnrichJob, EnrichTrigger
 from lithos.notes.model.entities import Found
-from lithos.stores.database import read_time
-from lithos.stores.sqlite import load_texts
-from lithos.stores.table import Rows, listed
 
 _KEEP: Final = (
     "INSERT OR REPLACE INTO extracted_entities(node_id,digest,extractor,source,entities) VALUES(?,?,?,?,?)"

@@ -9,13 +9,13 @@ from typing import Any, Final
 import attrs
 from attrs import frozen
 
-from lithos.core.principals import UNKNOWN_AGENT
-from lithos.core.times import format_time
+from lithos.kernel.databases.database import stored_time
+from lithos.kernel.databases.sqlite import load_json, load_texts, texts_of
+from lithos.kernel.databases.table import COUNT, FLAG, TEXTS, TIME, Rows, Stored, Table, dump, or_else
+from lithos.kernel.values.principals import UNKNOWN_AGENT
+from lithos.kernel.values.times import format_time
 from lithos.memory.model.memory import Asked, FinalNode, Receipt, SurfacedConflict
 from lithos.memory.model.questions import digest_question
-from lithos.stores.database import stored_time
-from lithos.stores.sqlite import load_json, load_texts, texts_of
-from lithos.stores.table import COUNT, FLAG, TEXTS, TIME, Rows, Stored, Table, dump, or_else
 
 _ASKED: Final = (
     "SELECT rowid,ts,agent_id,query,task_id,final_nodes,tokens,is_followup,terrace_reached FROM receipts"

@@ -20,15 +20,15 @@ import apsw
 
 from lithos.events.model.carrying import Carried
 from lithos.events.rows.carrying import LEDGER_TABLE, RowMerger
+from lithos.kernel.databases.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.databases.table import COUNT, MOMENT, Rows, Table, listed
 from lithos.memory.model.carried import LEARNED, CarryLearned
 from lithos.memory.model.memory import NodeStats
 from lithos.memory.rows.question_matrix import QuestionMatrix
 from lithos.memory.rows.questions import QuestionRows
 from lithos.memory.rows.queue import LedgerRows, QueueRows
 from lithos.memory.rows.receipts import ReceiptRows
-from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns
-from lithos.stores.sqlite import DatabaseFailed
-from lithos.stores.table import COUNT, MOMENT, Rows, Table, listed
 
 _COUNT: Final = "INTEGER NOT NULL DEFAULT 0"
 _SCORE: Final = "REAL NOT NULL DEFAULT 0"

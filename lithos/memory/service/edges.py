@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from lithos.actors.blocking import Threads
-from lithos.actors.kit import honest_outcome
-from lithos.core.commands import R
-from lithos.core.errors import Forbidden, LithosError, NoteNotFound, StorageFailed
 from lithos.events.journal.coordinator import Coordinator
+from lithos.kernel.actors.mailboxes import honest_outcome
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.values.errors import Forbidden, LithosError, NoteNotFound, StorageFailed
+from lithos.kernel.values.messages import R
 from lithos.memory.learning.actor import Memory
 from lithos.memory.rows.edges import EdgeStore
 from lithos.notes.catalogue.catalogue import Catalogue

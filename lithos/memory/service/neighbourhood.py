@@ -18,7 +18,7 @@ from typing import Final, Literal, TypeAlias
 import trio
 from attrs import define, frozen
 
-from lithos.actors.blocking import Blocking, slices
+from lithos.kernel.actors.threads import Blocking, slices
 from lithos.memory.service.edges import Edges
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.index_links import LinkGraph

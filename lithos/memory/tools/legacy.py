@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lithos.core.errors import DocNotFound
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import DocNotFound
 from lithos.memory.tools.relations import entry_rows
 from lithos.notes.service.relations import Graph
 from lithos.notes.tools_rows import warn

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from lithos.core.errors import InvalidInput
-from lithos.core.times import format_optional
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.times import format_optional
 from lithos.memory.model.memory import NodeStats
 from lithos.memory.model.questions import RememberedQuestion
 from lithos.memory.model.salience import salience_of, usage_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from lithos.core.errors import InvalidInput
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import InvalidInput
 from lithos.memory.tools.memory import edge_row
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.service.relations import SECTIONS, Graph

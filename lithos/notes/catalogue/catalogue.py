@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 from attrs import define, frozen
 
-from lithos.core.errors import DocNotFound, InvalidInput
+from lithos.kernel.values.errors import DocNotFound, InvalidInput
 from lithos.notes.catalogue.facets import FacetFilter, FacetPage, Facets
 from lithos.notes.catalogue.note_graph import NoteGraph, exhaust
 from lithos.notes.catalogue.note_records import KeptEntities, NoteRecords

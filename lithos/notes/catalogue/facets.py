@@ -22,7 +22,7 @@ import numpy as np
 from attrs import field, frozen
 from numpy.typing import NDArray
 
-from lithos.core.times import to_microseconds
+from lithos.kernel.values.times import to_microseconds
 from lithos.notes.catalogue.relations import Multimap
 from lithos.notes.model.note import Note
 from lithos.notes.model.paths import DEFAULT_NAMESPACE, folder_of

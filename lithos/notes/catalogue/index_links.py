@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import rustworkx
 
-from lithos.core.multiset import Multiset, count, with_count
+from lithos.kernel.values.multiset import Multiset, count, with_count
 
 DAMPING: Final = 0.85
 #: Decimals of a PageRank that count: the rest is the noise of summing in another order.

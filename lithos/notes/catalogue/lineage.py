@@ -25,8 +25,8 @@ from typing import Any, Final
 import trio
 from attrs import frozen
 
-from lithos.core.findings import name_some
-from lithos.core.times import format_time
+from lithos.kernel.values.findings import name_some
+from lithos.kernel.values.times import format_time
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.note import Note, NoteWarning
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 import trio
 from attrs import define, frozen
 
-from lithos.core.multiset import Multiset, count, total, with_count
+from lithos.kernel.values.multiset import Multiset, count, total, with_count
 from lithos.notes.catalogue.index_links import LinkGraph, Node, Placeholder
 from lithos.notes.catalogue.relations import Multimap
 from lithos.notes.files.manifest import Entry

@@ -8,9 +8,9 @@ from datetime import datetime
 import attrs
 from attrs import field, frozen
 
-from lithos.core.events import NOTE_CONFLICT_COPY, NOTE_RENAMED, EventDraft, note_origin
-from lithos.core.limits import TITLE
-from lithos.core.times import from_nanoseconds
+from lithos.kernel.values.events import NOTE_CONFLICT_COPY, NOTE_RENAMED, EventDraft, note_origin
+from lithos.kernel.values.limits import TITLE
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import ConflictCopy, Entry, Skipped
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import FileState, FoundFile, OutsideKnowledge, digest_of, state_of

@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 from attrs import define, field
 
-from lithos.core.multiset import Multiset, with_count
+from lithos.kernel.values.multiset import Multiset, with_count
 from lithos.notes.model.edges import Edge, is_lineage, is_unresolved
 from lithos.notes.model.note import Note
 

@@ -20,7 +20,8 @@ from typing import Final
 import attrs
 from attrs import frozen
 
-from lithos.core.events import (
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.events import (
     NOTE_CREATED,
     NOTE_DELETED,
     NOTE_RENAMED,
@@ -30,8 +31,8 @@ from lithos.core.events import (
     origin_digest,
     origin_version,
 )
-from lithos.core.principals import SCAN_AGENT
-from lithos.core.times import from_nanoseconds
+from lithos.kernel.values.principals import SCAN_AGENT
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry, Skipped
 from lithos.notes.catalogue.kinship import Kinship, VersionsOf
 from lithos.notes.catalogue.note_reading import (
@@ -50,7 +51,6 @@ from lithos.notes.files.values import FoundFile, OutsideKnowledge
 from lithos.notes.model.copies import all_copy_names, is_copy_of, is_weakly_named, says_own_note
 from lithos.notes.model.note import Standing, effective_version, newest, with_creation
 from lithos.notes.model.plan import Place, VanishRule, elect, plan_event, plan_files, plan_vanished
-from lithos.telemetry import get_logger
 from lithos.text.yaml.style import VaultStyle
 
 

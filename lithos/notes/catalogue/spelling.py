@@ -11,7 +11,7 @@ from unicodedata import normalize
 
 from attrs import define, field
 
-from lithos.core.errors import InvalidInput
+from lithos.kernel.values.errors import InvalidInput
 from lithos.notes.model.paths import folder_of, is_portable, portable_path
 from lithos.text.words.analysis import name_key
 

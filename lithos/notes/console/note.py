@@ -12,9 +12,9 @@ from urllib.parse import quote
 from attrs import frozen
 from quart import Blueprint, Response, redirect, request
 
-from lithos.actors.blocking import Threads, slices
-from lithos.core.errors import DocNotFound
-from lithos.core.times import parse_time
+from lithos.kernel.actors.threads import Threads, slices
+from lithos.kernel.values.errors import DocNotFound
+from lithos.kernel.values.times import parse_time
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.console.note_text import Draft, Shown, draft, finish, place_of
 from lithos.notes.model.note import Note, NoteWarning, WarningKind

@@ -18,12 +18,12 @@ from typing import Any, Final, TypeVar
 import attrs
 from attrs import frozen
 
-from lithos.core.events import TOOL
-from lithos.core.times import format_time
+from lithos.kernel.databases.private_files import replace_file, sync_folder
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.events import TOOL
+from lithos.kernel.values.times import format_time
 from lithos.notes.files.values import digest_of
 from lithos.notes.links.edit import Relinking
-from lithos.stores import replace_file, sync_folder
-from lithos.telemetry import get_logger
 
 Intent = TypeVar("Intent", bound="MoveIntent | CopyIntent")
 

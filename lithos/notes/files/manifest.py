@@ -21,15 +21,15 @@ from typing import Any, Final
 import apsw
 from attrs import fields, frozen
 
-from lithos.core.ids import is_id
-from lithos.core.times import format_time, parse_time
+from lithos.kernel.databases.database import Connections, Database, Layout
+from lithos.kernel.databases.sqlite import Durability
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.ids import is_id
+from lithos.kernel.values.times import format_time, parse_time
 from lithos.notes.files.values import FileState
 from lithos.notes.model.note import Note, Standing
 from lithos.notes.model.paths import namespace_of, slug_of
 from lithos.notes.model.plan import Claim
-from lithos.stores.database import Connections, Database, Layout
-from lithos.stores.sqlite import Durability
-from lithos.telemetry import get_logger
 
 #: Raise it when a row's meaning changes: older manifests are then dropped and rebuilt.
 FORMAT = 3

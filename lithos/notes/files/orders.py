@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from lithos.stores import replace_file
-from lithos.telemetry import get_logger
+from lithos.kernel.databases.private_files import replace_file
+from lithos.kernel.log import get_logger
 
 log = get_logger("lithos.vanished")
 

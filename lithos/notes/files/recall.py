@@ -21,7 +21,7 @@ from typing import Final, Protocol
 
 from attrs import frozen
 
-from lithos.core.limits import Fitting
+from lithos.kernel.values.limits import Fitting
 from lithos.notes.files.values import Fingerprint
 from lithos.notes.links.links import WikiLink
 from lithos.notes.model.note import Note

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 
 from attrs import define, field
 
+from lithos.kernel.log import get_logger
 from lithos.notes.model.ignored import Ignored
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.vault")
 

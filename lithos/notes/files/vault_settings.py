@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from attrs import define, field
 
+from lithos.kernel.databases.private_files import open_regular
+from lithos.kernel.log import get_logger
 from lithos.notes.model.ignored import Ignored, read_filters
-from lithos.stores import open_regular
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.vault")
 

@@ -21,9 +21,9 @@ import yaml
 from attrs import evolve, frozen
 from attrs import fields as fields_of
 
-from lithos.core.errors import InvalidInput
-from lithos.core.ids import is_id
-from lithos.core.limits import cut_extra
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.ids import is_id
+from lithos.kernel.values.limits import cut_extra
 from lithos.notes.format.healing import (
     clean_items,
     clean_sources,

@@ -11,9 +11,9 @@ import yaml
 from attrs import evolve
 from yaml.constructor import SafeConstructor
 
-from lithos.core.ids import UUID, is_id
-from lithos.core.limits import ID, ITEMS, SUMMARY, URL, cut_items, cut_name
-from lithos.core.times import end_of_day, parse_end, parse_time
+from lithos.kernel.values.ids import UUID, is_id
+from lithos.kernel.values.limits import ID, ITEMS, SUMMARY, URL, cut_items, cut_name
+from lithos.kernel.values.times import end_of_day, parse_end, parse_time
 from lithos.notes.model.note import ACCESS_SCOPES, NOTE_TYPES, OWNED_KEYS, STATUSES, Note
 from lithos.text.markdown import clean_title
 from lithos.text.yaml.nodes import MAX_DEPTH, UnreadableNote, Values, is_integer, is_null

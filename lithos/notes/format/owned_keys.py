@@ -15,8 +15,8 @@ from typing import Any, Final
 import yaml
 from attrs import frozen
 
-from lithos.core.errors import InvalidInput
-from lithos.core.ids import is_id
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.ids import is_id
 from lithos.notes.format.healing import heal_older, heal_own, is_older_source
 from lithos.notes.model.note import OWNED_KEYS
 from lithos.text.yaml.nodes import UnreadableNote, Values, is_null, read_mapping, write_entry

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from lithos.core.errors import InvalidInput, VersionConflict
-from lithos.core.limits import TITLE, check_merged
-from lithos.core.times import EPOCH
+from lithos.kernel.values.errors import InvalidInput, VersionConflict
+from lithos.kernel.values.limits import TITLE, check_merged
+from lithos.kernel.values.times import EPOCH
 from lithos.notes.format.document import Reading, open_document
 from lithos.notes.format.owned_keys import PREFIX
 from lithos.notes.model.note import OWNED_KEYS, Note

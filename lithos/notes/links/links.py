@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
-from lithos.core.errors import InvalidInput
+from lithos.kernel.values.errors import InvalidInput
 from lithos.notes.links.forms import (
     destinations,
     is_placed,

@@ -7,9 +7,9 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.core.commands import Command, R_co
-from lithos.core.errors import InvalidInput, NotFound
-from lithos.core.events import EDGE_UPSERTED, TOOL, EventDraft
+from lithos.kernel.values.errors import InvalidInput, NotFound
+from lithos.kernel.values.events import EDGE_UPSERTED, TOOL, EventDraft
+from lithos.kernel.values.messages import Command, R_co
 
 CONTRADICTS: Final = "contradicts"
 RELATED_TO: Final = "related_to"

@@ -14,8 +14,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from attrs import evolve, field, frozen
 
-from lithos.core.principals import UNKNOWN_AGENT
-from lithos.core.times import EPOCH
+from lithos.kernel.values.principals import UNKNOWN_AGENT
+from lithos.kernel.values.times import EPOCH
 from lithos.text.words.matching import distinct_tags
 
 ACCESS_SCOPES: Final = ("shared", "task", "agent_private")

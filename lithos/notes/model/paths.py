@@ -14,8 +14,8 @@ from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit
 
 from anyascii import anyascii
 
-from lithos.core.errors import InvalidInput
-from lithos.core.limits import TITLE
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.limits import TITLE
 from lithos.text.words.analysis import normalise
 
 SLUG_MAX: Final = 120

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from attrs import frozen
 
-from lithos.core.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
+from lithos.kernel.values.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
 from lithos.notes.model.copies import all_copy_names, strong_originals
 
 #: Corpora up to this size may lose any share of their notes at once (docs/spec/lifecycle.md §6).

@@ -14,8 +14,8 @@ from unicodedata import normalize
 
 from attrs import field, frozen
 
-from lithos.core.errors import Forbidden
-from lithos.core.principals import ANYONE, OWNER, Principal, fold_name, is_reserved
+from lithos.kernel.values.errors import Forbidden
+from lithos.kernel.values.principals import ANYONE, OWNER, Principal, fold_name, is_reserved
 
 #: Globs of one list, and characters of one.
 MOST_GLOBS: Final = 100

@@ -9,7 +9,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from lithos.core.errors import StorageFailed
+from lithos.kernel.values.errors import StorageFailed
 from lithos.notes.model.note import Note
 
 BODY: Final = "body"

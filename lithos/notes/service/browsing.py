@@ -17,9 +17,9 @@ from typing import Any, Final
 import trio
 from attrs import field, frozen
 
-from lithos.actors.blocking import Blocking, Threads, slices
-from lithos.core.errors import InvalidInput
+from lithos.kernel.actors.threads import Blocking, Threads, slices
 from lithos.kernel.parts import Clock
+from lithos.kernel.values.errors import InvalidInput
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.notes.files.files import NoteFiles

@@ -12,8 +12,8 @@ from typing import Final
 import attrs
 from attrs import frozen
 
-from lithos.core.errors import InvalidInput
-from lithos.core.limits import Fitting
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.limits import Fitting
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.service.texts import NoteTexts
 from lithos.notes.writing.messages import WriteNote

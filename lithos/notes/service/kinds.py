@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from lithos.core.errors import InvalidInput
+from lithos.kernel.values.errors import InvalidInput
 
 NOTE: Final = "note"
 ATTACHMENT: Final = "attachment"

@@ -12,16 +12,16 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import Threads, slices
-from lithos.actors.kit import honest_outcome
-from lithos.actors.opening import Opening
-from lithos.core.errors import DocNotFound, InvalidInput, VersionNotFound
-from lithos.core.events import TOOL
-from lithos.core.ids import is_id
-from lithos.core.principals import UNKNOWN_AGENT
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.model.agents import READ, AuditRow
+from lithos.kernel.actors.mailboxes import honest_outcome
+from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.threads import Threads, slices
 from lithos.kernel.parts import Clock
+from lithos.kernel.values.errors import DocNotFound, InvalidInput, VersionNotFound
+from lithos.kernel.values.events import TOOL
+from lithos.kernel.values.ids import is_id
+from lithos.kernel.values.principals import UNKNOWN_AGENT
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.facets import FacetFilter
 from lithos.notes.files.lookup import AliasedPath

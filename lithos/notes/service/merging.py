@@ -8,9 +8,9 @@ from typing import Any, Final, TypeVar
 import attrs
 from attrs import define, frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.core.errors import StorageFailed, VersionConflict
-from lithos.core.times import from_nanoseconds
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.values.errors import StorageFailed, VersionConflict
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.format.document import amend_document, given_keys, parse_document, rewrite_document
 from lithos.notes.format.merging import merge_documents, merge_items

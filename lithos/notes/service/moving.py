@@ -14,11 +14,12 @@ from typing import Final, TypeAlias
 import trio
 from attrs import define, evolve, field, frozen
 
-from lithos.actors.blocking import Threads
-from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
-from lithos.core.errors import Forbidden, LithosError, StorageFailed
-from lithos.core.principals import COMMAND, Principal
 from lithos.events.journal.coordinator import Coordinator
+from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown, honest_outcome
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import Forbidden, LithosError, StorageFailed
+from lithos.kernel.values.principals import COMMAND, Principal
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.displaced import MoveIntent, Moves
 from lithos.notes.files.values import FileBusy, FileChanged
@@ -26,7 +27,6 @@ from lithos.notes.service.knowledge import BUSY_PATIENCE, LONGEST_BUSY_PAUSE, as
 from lithos.notes.writing.actor_writer import Writer
 from lithos.notes.writing.messages import MoveNote, NothingToRelink, RelinkNote, WriteOutcome
 from lithos.notes.writing.moving import RelinkCanvas
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.moving")
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import attrs
 
-from lithos.core.errors import InvalidInput
+from lithos.kernel.values.errors import InvalidInput
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.format.pasted import Pasted, read_pasted
 from lithos.notes.service.texts import NoteTexts

@@ -11,10 +11,10 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.actors.opening import Opening
-from lithos.core.errors import StorageFailed
-from lithos.core.limits import Fitting
-from lithos.core.times import from_nanoseconds
+from lithos.kernel.actors.opening import Opening
+from lithos.kernel.values.errors import StorageFailed
+from lithos.kernel.values.limits import Fitting
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.note_reading import examine, make_entry
 from lithos.notes.files.files import NoteFiles

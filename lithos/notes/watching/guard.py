@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import define, field
 
-from lithos.actors.blocking import Blocking
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.log import get_logger
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.orders import VanishedFiles
 from lithos.notes.model.plan import MASS_LOSS, VanishRule, is_mass_loss
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.guard")
 

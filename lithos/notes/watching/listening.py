@@ -17,7 +17,7 @@ from collections.abc import AsyncGenerator, Iterator
 import trio
 import watchfiles
 
-from lithos.actors.blocking import Blocking
+from lithos.kernel.actors.threads import Blocking
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 

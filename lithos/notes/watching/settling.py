@@ -7,7 +7,8 @@ from typing import TypeVar
 
 import trio
 
-from lithos.actors.blocking import slices
+from lithos.kernel.actors.threads import slices
+from lithos.kernel.log import get_logger
 from lithos.notes.catalogue.catalogue import ConflictCopy, Entry
 from lithos.notes.catalogue.note_reading import Examined, examine
 from lithos.notes.files.files import NoteFiles
@@ -24,7 +25,6 @@ from lithos.notes.writing.outside_changes import (
     Taken,
     held_notes,
 )
-from lithos.telemetry import get_logger
 from lithos.text.yaml.style import VaultStyle
 
 log = get_logger("lithos.watcher")

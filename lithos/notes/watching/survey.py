@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 
 from attrs import define, field, frozen
 
-from lithos.core.times import from_nanoseconds
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.note_reading import LARGEST_FILE
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import UNKNOWN_STATE, AliasedPath, find_note, is_note_name

@@ -15,8 +15,9 @@ from typing import Literal
 
 import trio
 
-from lithos.actors.blocking import Threads
-from lithos.actors.kit import ActorDown, Inbox, Mailbox, ShuttingDown
+from lithos.kernel.actors.mailboxes import ActorDown, Inbox, Mailbox, ShuttingDown
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.log import get_logger
 from lithos.notes.files.lookup import folder_identity
 from lithos.notes.files.protection import remote_file_system
 from lithos.notes.watching.guard import DeletionGuard
@@ -27,7 +28,6 @@ from lithos.notes.watching.survey import Sights, is_watched, look_again
 from lithos.notes.writing.actor_writer import WriterMailbox
 from lithos.notes.writing.outside_changes import held_notes
 from lithos.notes.writing.ports import NoteIndex
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.watcher")
 

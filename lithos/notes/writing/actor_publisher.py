@@ -13,18 +13,18 @@ from collections.abc import Sequence
 
 import trio
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.kit import ActorDown, Envelope, Inbox, Mailbox, ShuttingDown, run_batches
-from lithos.core.errors import IndexFailed, StorageFailed
-from lithos.core.events import EventDraft
 from lithos.events.journal.messages import AppendEvents, CoordinatorMailbox, Journalled
+from lithos.kernel.actors.mailboxes import ActorDown, Envelope, Inbox, Mailbox, ShuttingDown, run_batches
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import IndexFailed, StorageFailed
+from lithos.kernel.values.events import EventDraft
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.files.manifest import Entry, Manifest
 from lithos.notes.messages_of_index import Indexed, IndexMessage
 from lithos.notes.writing.messages import Change, Publication, WriteOutcome, not_as_promised
 from lithos.notes.writing.ports import PATIENCE, NoteIndex
-from lithos.stores.sqlite import DatabaseFailed
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.publisher")
 

@@ -16,8 +16,9 @@ from itertools import takewhile
 import attrs
 import trio
 
-from lithos.actors.kit import Inbox, Mailbox, run_batches
-from lithos.core.errors import LithosError, StorageFailed
+from lithos.kernel.actors.mailboxes import Inbox, Mailbox, run_batches
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import LithosError, StorageFailed
 from lithos.notes.catalogue.kinship import VersionsOf
 from lithos.notes.catalogue.note_graph import take_turns
 from lithos.notes.catalogue.note_reading import examine_renamed
@@ -83,7 +84,6 @@ from lithos.notes.writing.rebasing import Rebased, rebase
 from lithos.notes.writing.recording import NotKept, version_of
 from lithos.notes.writing.restoring import RestorePreparation
 from lithos.notes.writing.write_rules import keys_of
-from lithos.telemetry import get_logger
 from lithos.text.outline.section_edit import Edited
 
 log = get_logger("lithos.writer")

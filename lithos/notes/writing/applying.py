@@ -12,9 +12,11 @@ from contextlib import suppress
 import trio
 from attrs import define
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.core.errors import StorageFailed
+from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.databases.database import Database
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import StorageFailed
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.files.displaced import Moves
 from lithos.notes.files.files import NoteFiles
@@ -23,8 +25,6 @@ from lithos.notes.model.versions import HistoryFailed, NewVersion
 from lithos.notes.writing.ports import VersionRecorder, VersionStore
 from lithos.notes.writing.preparation import Passed, Prepared
 from lithos.notes.writing.recording import NotKept, is_undone
-from lithos.stores.database import Database
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.writer")
 

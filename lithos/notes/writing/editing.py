@@ -14,8 +14,8 @@ from typing import Any, Final
 import attrs
 import trio
 
-from lithos.core.errors import InvalidInput, LithosError, VersionConflict
-from lithos.core.times import from_nanoseconds
+from lithos.kernel.values.errors import InvalidInput, LithosError, VersionConflict
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.values import Put, ReadFile, digest_of
 from lithos.notes.format.document import edit_document

@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-from lithos.core.errors import Forbidden, InvalidInput
+from lithos.kernel.values.errors import Forbidden, InvalidInput
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.values import Move
 from lithos.notes.model.scopes import Place, WriteScopes, refusal_of

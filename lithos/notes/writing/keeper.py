@@ -14,11 +14,11 @@ from functools import partial
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import Blocking
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.log import get_logger
 from lithos.notes.files.displaced import Displaced
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import LEAST_GRACE, FileBusy, Kept
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.keeper")
 

@@ -12,11 +12,11 @@ from typing import Any, Final, Literal
 
 from attrs import field, frozen
 
-from lithos.actors.kit import Envelope
-from lithos.core.commands import Command
-from lithos.core.errors import LithosError, StorageFailed, VersionConflict
-from lithos.core.events import TOOL, EventDraft
-from lithos.core.principals import ACTING, Principal
+from lithos.kernel.actors.mailboxes import Envelope
+from lithos.kernel.values.errors import LithosError, StorageFailed, VersionConflict
+from lithos.kernel.values.events import TOOL, EventDraft
+from lithos.kernel.values.messages import Command
+from lithos.kernel.values.principals import ACTING, Principal
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.displaced import MoveIntent
 from lithos.notes.messages_of_index import Indexed, IndexMessage

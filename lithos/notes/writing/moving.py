@@ -12,13 +12,13 @@ from functools import partial
 
 import attrs
 
-from lithos.actors.blocking import Blocking
-from lithos.core.commands import Command
-from lithos.core.errors import Forbidden, InvalidInput, VersionConflict
-from lithos.core.events import NOTE_RENAMED, NOTE_UPDATED, TAKING_BACK, EventDraft, note_origin
-from lithos.core.limits import TITLE
-from lithos.core.principals import Principal
-from lithos.core.times import from_nanoseconds
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.values.errors import Forbidden, InvalidInput, VersionConflict
+from lithos.kernel.values.events import NOTE_RENAMED, NOTE_UPDATED, TAKING_BACK, EventDraft, note_origin
+from lithos.kernel.values.limits import TITLE
+from lithos.kernel.values.messages import Command
+from lithos.kernel.values.principals import Principal
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.note_reading import draft_change
 from lithos.notes.catalogue.relinking import plan_links

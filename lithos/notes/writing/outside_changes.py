@@ -17,11 +17,12 @@ from typing import Final
 import attrs
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.core.commands import Command
-from lithos.core.events import NOTE_CREATED, NOTE_DELETED, EventDraft
-from lithos.core.principals import WATCHER_AGENT
-from lithos.core.times import from_nanoseconds
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.events import NOTE_CREATED, NOTE_DELETED, EventDraft
+from lithos.kernel.values.messages import Command
+from lithos.kernel.values.principals import WATCHER_AGENT
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry, Skipped
 from lithos.notes.catalogue.kinship import Kinship, VersionsOf
 from lithos.notes.catalogue.note_graph import take_turns
@@ -48,7 +49,6 @@ from lithos.notes.model.plan import Claim, elect, plan_event
 from lithos.notes.model.versions import OUTSIDE, NewVersion
 from lithos.notes.writing.messages import Change, WriteOutcome
 from lithos.notes.writing.recording import outside_version
-from lithos.telemetry import get_logger
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.style import PLAIN, VaultStyle
 

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from attrs import frozen
 
-from lithos.actors.kit import Envelope
+from lithos.kernel.actors.mailboxes import Envelope
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.values import ReadFile
 from lithos.notes.messages_of_index import Indexed, IndexMessage, Removal, Upsert

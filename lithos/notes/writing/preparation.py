@@ -13,10 +13,18 @@ from typing import Any, Literal
 import attrs
 from attrs import define, frozen
 
-from lithos.core.errors import InvalidInput, LithosError, PathCollision, StorageFailed
-from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_UPDATED, TOOL, EventDraft, note_origin
-from lithos.core.limits import TITLE
-from lithos.core.times import from_nanoseconds
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import InvalidInput, LithosError, PathCollision, StorageFailed
+from lithos.kernel.values.events import (
+    NOTE_CREATED,
+    NOTE_DELETED,
+    NOTE_UPDATED,
+    TOOL,
+    EventDraft,
+    note_origin,
+)
+from lithos.kernel.values.limits import TITLE
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.displaced import MoveIntent
 from lithos.notes.files.placeholders import FileInCloud
@@ -62,7 +70,6 @@ from lithos.notes.writing.write_rules import (
     path_collision,
     refuse_broken,
 )
-from lithos.telemetry import get_logger
 from lithos.text.yaml.layout import trim_content
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.style import VaultStyle

@@ -14,8 +14,8 @@ from typing import Any
 import attrs
 from attrs import frozen
 
-from lithos.core.errors import LithosError, VersionConflict
-from lithos.core.times import from_nanoseconds
+from lithos.kernel.values.errors import LithosError, VersionConflict
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.values import ReadFile
 from lithos.notes.format.document import parse_document

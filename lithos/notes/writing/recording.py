@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from lithos.core.events import NOTE_CREATED, TAKING_BACK, origin_source
-from lithos.core.principals import WATCHER_AGENT
+from lithos.kernel.values.events import NOTE_CREATED, TAKING_BACK, origin_source
+from lithos.kernel.values.principals import WATCHER_AGENT
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.values import FileState, Move, NotSynced, Put, ReadFile
 from lithos.notes.model.note import Standing

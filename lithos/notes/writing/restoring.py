@@ -14,9 +14,9 @@ from typing import Any
 import attrs
 from attrs import frozen
 
-from lithos.core.errors import DocNotFound, InvalidInput, VersionConflict
-from lithos.core.events import TAKING_BACK, TOOL
-from lithos.core.times import from_nanoseconds
+from lithos.kernel.values.errors import DocNotFound, InvalidInput, VersionConflict
+from lithos.kernel.values.events import TAKING_BACK, TOOL
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.values import FileState, Put, ReadFile, digest_of
 from lithos.notes.format.document import (

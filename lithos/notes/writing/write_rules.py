@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 from attrs import frozen
 
-from lithos.core.errors import (
+from lithos.kernel.values.errors import (
     ContentTooLarge,
     DocNotFound,
     Duplicate,
@@ -25,8 +25,8 @@ from lithos.core.errors import (
     SlugCollision,
     VersionConflict,
 )
-from lithos.core.ids import is_id
-from lithos.core.limits import check_merged
+from lithos.kernel.values.ids import is_id
+from lithos.kernel.values.limits import check_merged
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.format.owned_keys import check_keys
 from lithos.notes.format.pasted import warn_of_unused

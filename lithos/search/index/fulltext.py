@@ -14,7 +14,9 @@ from typing import Any, Final, Self
 import numpy as np
 from tantivy import Index, IndexWriter, Query, Searcher
 
-from lithos.core.errors import IndexFailed
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index import fulltext_schema
 from lithos.search.index.fulltext_schema import (
     ANALYZER_NAME,
@@ -29,8 +31,6 @@ from lithos.search.index.fulltext_schema import (
 from lithos.search.index.leads import LEADS, Leads
 from lithos.search.ranking.compounds import Compounds, long_words
 from lithos.search.ranking.lead import Covered, LeadText, lead_coverage
-from lithos.stores.sqlite import DatabaseFailed
-from lithos.telemetry import get_logger
 from lithos.text.query import Node
 from lithos.text.words.analysis import FUNCTION_WORDS
 from lithos.text.words.frequencies import bm25_idf

@@ -31,7 +31,7 @@ from tantivy import (
 )
 from tantivy import Occur as TantivyOccur
 
-from lithos.stores import PRIVATE_FOLDER
+from lithos.kernel.databases.private_files import PRIVATE_FOLDER
 from lithos.text.dates import MOST_KEYS, OwnDate, time_alone
 from lithos.text.pieces import PIECE, cut_at_spaces
 from lithos.text.query import Beginning, Boolean, Boosted, Dated, Node, Occur, Phrase, Word

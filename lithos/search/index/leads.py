@@ -17,10 +17,10 @@ from typing import Any, Final
 
 import apsw
 
+from lithos.kernel.databases.database import READ_WHOLE, Connections, Database, Layout
+from lithos.kernel.databases.sqlite import Durability
+from lithos.kernel.log import get_logger
 from lithos.search.ranking.lead import LeadText
-from lithos.stores.database import READ_WHOLE, Connections, Database, Layout
-from lithos.stores.sqlite import Durability
-from lithos.telemetry import get_logger
 
 LEADS: Final = "leads.db"
 #: Raise it when tokens or packing change: rows of another format are dropped, and made anew from the notes.

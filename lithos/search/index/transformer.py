@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 import outcome
 
-from lithos.core.errors import IndexFailed
+from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index.embedder import (
     STORED_DTYPE,
     EmbedderIdentity,

@@ -22,8 +22,8 @@ import cattrs
 import numpy as np
 from attrs import frozen
 
+from lithos.kernel.databases.sqlite import quarantine
 from lithos.search.index.embedder import EmbedderIdentity
-from lithos.stores.sqlite import quarantine
 
 #: Raised whenever the meaning of the data files changes; another number starts an empty store.
 FORMAT: Final = 2

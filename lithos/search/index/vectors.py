@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from lithos.core.errors import IndexFailed
+from lithos.kernel.databases.private_files import PRIVATE_FOLDER
+from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index import vector_files
 from lithos.search.index.chunk_rows import (
     ABREAST,
@@ -40,7 +41,6 @@ from lithos.search.index.chunk_rows import (
 from lithos.search.index.embedder import EmbedderIdentity, Matrix
 from lithos.search.index.note_means import NoteMeans
 from lithos.search.index.vector_files import StoreDamaged
-from lithos.stores import PRIVATE_FOLDER
 
 if TYPE_CHECKING:
     from usearch.index import Index

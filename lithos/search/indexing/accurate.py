@@ -20,8 +20,9 @@ import numpy as np
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import BackgroundThread, Threads
-from lithos.core.errors import IndexFailed
+from lithos.kernel.actors.threads import BackgroundThread, Threads
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.messages_of_index import Upsert
@@ -34,7 +35,6 @@ from lithos.search.indexing.coverage import Coverage, NoteText, Progress
 from lithos.search.indexing.ports import EmbeddedNotes, VectorPort, digest_texts
 from lithos.search.indexing.repair import LOOK_SLICE, load_note
 from lithos.search.indexing.tiers import STATIC, TIER, QueryEmbedder, TieredNotes
-from lithos.telemetry import get_logger
 from lithos.text.chunk import ChunkSizes
 
 log = get_logger("lithos.accurate")

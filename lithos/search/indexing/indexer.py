@@ -19,9 +19,10 @@ from collections.abc import Callable, Sequence
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.actors.kit import Envelope, Inbox, Mailbox, ShuttingDown, run_batches
-from lithos.core.errors import IndexFailed
+from lithos.kernel.actors.mailboxes import Envelope, Inbox, Mailbox, ShuttingDown, run_batches
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.messages_of_index import (
@@ -36,7 +37,6 @@ from lithos.notes.messages_of_index import (
 )
 from lithos.notes.writing.ports import PATIENCE
 from lithos.search.indexing.repair import REPAIR_SLICE, Repair
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.indexer")
 

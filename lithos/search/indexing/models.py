@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from attrs import define, field
 
-from lithos.actors.blocking import BackgroundThread
+from lithos.kernel.actors.threads import BackgroundThread
 from lithos.search.index.embedder import Embedder
 from lithos.search.index.transformer import Transformer
 

@@ -24,9 +24,9 @@ import trio
 from attrs import define, field, frozen
 from outcome import Error, Outcome, Value, capture
 
-from lithos.actors.allocator import large_blocks_apart
-from lithos.actors.blocking import start_call
-from lithos.core.errors import IndexFailed
+from lithos.kernel.actors.allocator import large_blocks_apart
+from lithos.kernel.actors.threads import start_call
+from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.catalogue.note_records import KeptEntities
 from lithos.notes.messages_of_index import Upsert

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from lithos.actors.blocking import Blocking, slices
-from lithos.actors.kit import ActorDown, Envelope
-from lithos.core.errors import IndexFailed
-from lithos.core.times import from_nanoseconds
+from lithos.kernel.actors.mailboxes import ActorDown, Envelope
+from lithos.kernel.actors.threads import Blocking, slices
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import IndexFailed
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import OutsideKnowledge, digest_of
@@ -26,7 +27,6 @@ from lithos.notes.messages_of_index import (
 )
 from lithos.notes.model.note import Document
 from lithos.notes.model.plan import plan_index
-from lithos.telemetry import get_logger
 from lithos.text.yaml.layout import read_layout
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.style import PLAIN, VaultStyle

@@ -22,8 +22,9 @@ from typing import TypeVar
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import Blocking, Threads
-from lithos.core.errors import IndexFailed
+from lithos.kernel.actors.threads import Blocking, Threads
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index.chunk_rows import Codes, encode_rows
 from lithos.search.index.embedder import Embedder, EmbedderIdentity, EmbedderUnavailable
 from lithos.search.index.vectors import VectorIndex, stored_identity
@@ -32,7 +33,6 @@ from lithos.search.indexing.coverage import Progress
 from lithos.search.indexing.indexer import Indexer
 from lithos.search.indexing.ports import Asked, EmbeddedNotes, Searched, VectorPort, VectorQueries
 from lithos.search.indexing.tiers import STATIC
-from lithos.telemetry import get_logger
 from lithos.text.chunk import spell_dates
 
 T = TypeVar("T")

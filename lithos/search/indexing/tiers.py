@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from attrs import evolve, frozen
 
-from lithos.core.errors import IndexFailed
+from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.embedder import Embedder, Matrix
 from lithos.search.index.vectors import VectorIndex

@@ -13,8 +13,9 @@ import trio
 from attrs import define, field
 from outcome import Error, Outcome
 
-from lithos.actors.blocking import start_call
-from lithos.core.errors import IndexFailed
+from lithos.kernel.actors.threads import start_call
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import OutsideKnowledge
@@ -23,7 +24,6 @@ from lithos.notes.service.ports import NewNote, Similar
 from lithos.notes.writing.messages import WriteOutcome
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.search.service.gate import Gate
-from lithos.telemetry import get_logger
 from lithos.text.chunk import ChunkSizes
 from lithos.text.words.likeness import likeness, match_of, word_pairs
 

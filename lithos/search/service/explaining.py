@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 from attrs import field, frozen
 
-from lithos.core.errors import IndexFailed
+from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import HEADINGS_BOOST, TITLE_BOOST, Filters
 from lithos.search.service.graph_search import Walk

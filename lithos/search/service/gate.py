@@ -8,7 +8,7 @@ from typing import Final
 import attrs
 from attrs import field, frozen
 
-from lithos.actors.blocking import slices
+from lithos.kernel.actors.threads import slices
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.facets import FacetFilter
 from lithos.notes.model.note import NoteWarning

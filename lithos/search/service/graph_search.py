@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 from outcome import Error, capture
 
-from lithos.actors.blocking import Blocking, slices
-from lithos.core.errors import IndexFailed
+from lithos.kernel.actors.threads import Blocking, slices
+from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.facets import FacetFilter
 from lithos.notes.catalogue.note_records import KeptEntities

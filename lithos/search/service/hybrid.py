@@ -12,7 +12,7 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from lithos.core.errors import IndexFailed, SearchBackendFailed
+from lithos.kernel.values.errors import IndexFailed, SearchBackendFailed
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.semantic import SemanticUnavailable

@@ -9,13 +9,13 @@ from operator import itemgetter
 import attrs
 from attrs import field, frozen
 
-from lithos.actors.blocking import NoteThreads
-from lithos.actors.opening import Opening, wait_telling
-from lithos.core.errors import IndexFailed, InvalidInput, InvalidMode, SearchBackendFailed
-from lithos.core.principals import UNKNOWN_AGENT
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.model.agents import SEARCH_RESULT, AuditRow
+from lithos.kernel.actors.opening import Opening, wait_telling
+from lithos.kernel.actors.threads import NoteThreads
 from lithos.kernel.parts import Clock
+from lithos.kernel.values.errors import IndexFailed, InvalidInput, InvalidMode, SearchBackendFailed
+from lithos.kernel.values.principals import UNKNOWN_AGENT
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.texts import NoteTexts, Snippets
 from lithos.search.index.chunk_rows import VectorHit

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
-from lithos.config.catalogue import Config
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.running import RunServer
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import trio
 
-from lithos.core.principals import CLI_AGENT
+from lithos.kernel.databases.lock import is_owned, read_owner
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.principals import CLI_AGENT
 from lithos.server.command.asker import Asker, LocalServers
 from lithos.server.command.output import warn
 from lithos.server.command.session import CommandFailed, Session
 from lithos.server.command.starting import find_options
 from lithos.server.mcp.client import TIMEOUT, OwnerClient
 from lithos.server.settings import ServerConfig
-from lithos.stores.lock import is_owned, read_owner
 
 #: A server that starts says its address within a moment, another query is over by then.
 OWNER_WAIT = 10.0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from attrs import frozen
 
-from lithos.core.times import parse_time
+from lithos.kernel.values.times import parse_time
 
 if TYPE_CHECKING:
     from lithos.server.command.asker import LocalServers

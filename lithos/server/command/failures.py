@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from lithos.actors.kit import ActorGaveUp
-from lithos.core.errors import leaves_of
+from lithos.kernel.actors.mailboxes import ActorGaveUp
+from lithos.kernel.databases.database import DatabaseLost
+from lithos.kernel.databases.lock import AlreadyOwned, NoLocks
+from lithos.kernel.databases.migrations import NewerLayout
+from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed
+from lithos.kernel.values.errors import leaves_of
 from lithos.server.command.session import CommandFailed
 from lithos.server.http.sockets import CannotListen
 from lithos.server.mcp.client import OwnerRefuses, OwnerUnreachable
 from lithos.server.tools.arguments import ArgumentFault
-from lithos.stores.database import DatabaseLost
-from lithos.stores.lock import AlreadyOwned, NoLocks
-from lithos.stores.migrations import NewerLayout
-from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
 
 OWNED = 4
 

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lithos.config.load import logs_json
+from lithos.kernel.configuration.load import logs_json
+from lithos.kernel.log import ensure_logging, get_logger
 from lithos.server.command.declaring import Invocation
 from lithos.server.command.session import CommandFailed, Session
 from lithos.server.command.streams import make_printable
 from lithos.server.settings import ServerConfig
-from lithos.telemetry import ensure_logging, get_logger
 
 
 def print_json(document: Any) -> None:

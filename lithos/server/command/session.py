@@ -11,18 +11,18 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from lithos.config.catalogue import Config
-from lithos.config.load import LoadedConfig, LogSettings, load_config, load_log_settings
-from lithos.config.sources import ConfigError
-from lithos.config.vaults import NamedVault, Vaults, load_vaults
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.configuration.load import LoadedConfig, LogSettings, load_config, load_log_settings
+from lithos.kernel.configuration.sources import ConfigError
+from lithos.kernel.configuration.vaults import NamedVault, Vaults, load_vaults
+from lithos.kernel.databases.lock import is_owned, read_owner
+from lithos.kernel.databases.own_notes import find_own_notes
+from lithos.kernel.databases.vault_roots import VaultsOverlap, check_vault_roots
+from lithos.kernel.log import configure_logging, get_logger
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.declaring import Invocation
 from lithos.server.command.streams import LossyStream
 from lithos.server.settings import ServerConfig
-from lithos.stores.lock import is_owned, read_owner
-from lithos.stores.notes.vault_roots import VaultsOverlap, check_vault_roots
-from lithos.stores.own_notes import find_own_notes
-from lithos.telemetry import configure_logging, get_logger
 
 #: Options of commands and the settings they stand for.
 _SETTINGS = {

@@ -16,14 +16,16 @@ from quart_trio import QuartTrio
 from werkzeug.datastructures import MultiDict
 from werkzeug.routing import PathConverter
 
-from lithos.actors.blocking import Threads
-from lithos.actors.opening import Opening
-from lithos.core.errors import LithosError
-from lithos.core.limits import Newest
-from lithos.core.principals import ANYONE, RIGHTS, Principal, Rights
+from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Pages
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.log import get_logger
+from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Parts
-from lithos.metrics import Metrics
+from lithos.kernel.values.errors import LithosError
+from lithos.kernel.values.limits import Newest
+from lithos.kernel.values.principals import ANYONE, RIGHTS, Principal, Rights
 from lithos.server.console.formats import make_environment, readable, whole
 from lithos.server.console.frame import STATIC, add_headers, digest_of, sent_address, set_cookie, static_file
 from lithos.server.console.sessions import COOKIE, Session, Sessions
@@ -31,8 +33,6 @@ from lithos.server.http.admissions import WrongTokens
 from lithos.server.http.ports import FrontSettings, SharedToolBox, ToolBox, VaultLink
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.arguments import ArgumentFault
-from lithos.stores.sqlite import DatabaseFailed
-from lithos.telemetry import get_logger
 
 V = TypeVar("V")
 

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
-from lithos.core.times import parse_time
+from lithos.kernel.values.times import parse_time
 from lithos.server.console.wording import FILTERS, OWN_AGENTS
 
 #: Groups of lines that are shown.

@@ -18,8 +18,8 @@ from typing import Final
 import trio
 from attrs import define, field, frozen
 
-from lithos.core.limits import Newest
-from lithos.core.principals import ANYONE, Principal
+from lithos.kernel.values.limits import Newest
+from lithos.kernel.values.principals import ANYONE, Principal
 from lithos.server.http.ports import AsgiApp, Message, Receive, Scope, Send, answer, ignore_rejection
 from lithos.server.tools.admitting import Keyring
 

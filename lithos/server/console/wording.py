@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from lithos.core.principals import (
+from lithos.kernel.values.principals import (
     CLI_AGENT,
     ENRICH_AGENT,
     EVALUATE_AGENT,

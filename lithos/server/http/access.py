@@ -20,8 +20,8 @@ from urllib.parse import parse_qsl, unquote
 
 from attrs import Factory, field, frozen
 
-from lithos.core.limits import JSON_VALUES
-from lithos.core.principals import ANYONE, REMOTE_RIGHTS, Principal, Rights
+from lithos.kernel.values.limits import JSON_VALUES
+from lithos.kernel.values.principals import ANYONE, REMOTE_RIGHTS, Principal, Rights
 from lithos.server.http.limits import FORM_BYTES, FORM_FIELDS, IMPORT_VALUES, OAUTH_BYTES
 from lithos.server.http.ports import Header
 from lithos.server.tools.admitting import Keyring, OneToken

@@ -15,8 +15,8 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from lithos.core.limits import Newest
-from lithos.core.principals import Principal
+from lithos.kernel.values.limits import Newest
+from lithos.kernel.values.principals import Principal
 from lithos.server.http.ports import Scope
 from lithos.server.tools.admitting import Keyring
 

@@ -13,9 +13,9 @@ from typing import Any, Final
 import anyio
 import trio
 
+from lithos.kernel.log import get_logger
 from lithos.server.http.limits import FINAL_SEND, SEND_PIECE
 from lithos.server.http.ports import AsgiApp, Message, Receive, Scope, Send, answer, path_in_vault
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.front.exchanges")
 

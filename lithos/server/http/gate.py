@@ -12,7 +12,7 @@ from typing import Final
 import trio
 from attrs import evolve
 
-from lithos.core.limits import ValueCount
+from lithos.kernel.values.limits import ValueCount
 from lithos.server.http.access import (
     AccessPolicy,
     Address,

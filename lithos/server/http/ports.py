@@ -14,11 +14,11 @@ from typing import Any, Generic, Protocol, TypeVar
 import trio
 from attrs import field, frozen
 
-from lithos.actors.blocking import Threads
-from lithos.core.principals import Principal
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.principals import Principal
 from lithos.server.http.limits import REFUSED_BODY_SECONDS
 from lithos.server.tools.arguments import ToolSpec
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.front.server")
 

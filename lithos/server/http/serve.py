@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import trio
 
+from lithos.kernel.log import get_logger
 from lithos.server.http.access import open_bind_warning
 from lithos.server.http.application import Application
 from lithos.server.http.connections import Connections, hypercorn_config
@@ -16,7 +17,6 @@ from lithos.server.http.limits import STOP_FLUSH, STOP_GRACE
 from lithos.server.http.ports import AsgiApp, FrontSettings, HealthReport, SharedToolBox, ignore_rejection
 from lithos.server.http.sockets import open_listeners
 from lithos.server.mcp.over_http import MCP_PATH, SSE_PATH
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.front.serve")
 

@@ -15,12 +15,12 @@ from typing import Final
 
 import trio
 
+from lithos.kernel.log import get_logger
 from lithos.server.http.limits import STOP_FLUSH, STOP_GRACE
 from lithos.server.mcp import messages
 from lithos.server.mcp.link import AnswerLost, NeverSent, NoOwner, OwnerHangs, OwnerTrail
 from lithos.server.mcp.messages import Cancellation, Request, RequestId
 from lithos.server.mcp.stdio import Lines, Output, claim_standard_streams
-from lithos.telemetry import get_logger
 
 log = get_logger("lithos.front.bridge")
 

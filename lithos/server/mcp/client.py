@@ -11,7 +11,7 @@ from urllib.parse import urlencode, urlsplit
 import trio
 from attrs import field, frozen
 
-from lithos.core.principals import OWN_CALL
+from lithos.kernel.values.principals import OWN_CALL
 
 TIMEOUT = 60.0
 

@@ -20,10 +20,10 @@ import httpx2
 import trio
 from attrs import define, field, frozen
 
+from lithos.kernel.databases.lock import AlreadyOwned, OwnerLock, OwnerRecord, VaultOwned
+from lithos.kernel.log import get_logger
 from lithos.server.mcp.client import OwnerRefuses
 from lithos.server.mcp.messages import INTERNAL_ERROR, Request, encode_line, error_line, read_answer
-from lithos.stores.lock import AlreadyOwned, OwnerLock, OwnerRecord, VaultOwned
-from lithos.telemetry import get_logger
 
 trail_log = get_logger("lithos.front.bridge_trail")
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from lithos.core.limits import JSON_VALUES, holds_more_values
+from lithos.kernel.values.limits import JSON_VALUES, holds_more_values
 
 #: Bytes of one message on stdin; a note of the default largest size takes a fraction of it.
 LONGEST_LINE: Final = 64 * 1024 * 1024

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from lithos.core.principals import COMMAND, OWN_CALL, OWNER, Principal
+from lithos.kernel.values.principals import COMMAND, OWN_CALL, OWNER, Principal
 from lithos.server.http.admissions import PRINCIPAL, ended_of
 from lithos.server.http.gate import replaying
 from lithos.server.http.ports import AsgiApp, Late, Receive, Scope, Send, SharedToolBox, answer

@@ -20,10 +20,10 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import slices
-from lithos.core.events import Event
-from lithos.core.principals import UNKNOWN_AGENT
-from lithos.core.times import format_time, parse_time
+from lithos.kernel.actors.threads import slices
+from lithos.kernel.values.events import Event
+from lithos.kernel.values.principals import UNKNOWN_AGENT
+from lithos.kernel.values.times import format_time, parse_time
 from lithos.server.tools.offers import TAGS_URI, Address, changed_by, changes_list, read_address
 
 #: Seconds between two notices about the same thing.

@@ -12,8 +12,8 @@ from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
-from lithos.actors.opening import progress_told
-from lithos.core.principals import OWNER, Principal
+from lithos.kernel.actors.opening import progress_told
+from lithos.kernel.values.principals import OWNER, Principal
 from lithos.server.http.ports import SharedToolBox
 from lithos.server.mcp.resource_pages import Library
 from lithos.server.mcp.resources import Listening, add_prompts, add_resources, add_subscriptions, notices_of

@@ -34,13 +34,13 @@ from mcp.types import (
     JSONRPCResponse,
 )
 
+from lithos.kernel.log import get_logger
 from lithos.server.http.admissions import ENDED, PRINCIPAL, ended_of
 from lithos.server.http.limits import STOP_FLUSH, STOP_GRACE
 from lithos.server.http.ports import Message, Receive, Scope, Send, SharedToolBox
 from lithos.server.mcp.resource_pages import Library
 from lithos.server.mcp.server import Caller, Context, build_mcp_server
 from lithos.server.mcp.stdio import Lines, Output, claim_standard_streams
-from lithos.telemetry import get_logger
 
 #: The first event of an SSE session names it.
 _SESSION: Final = re.compile(rb"session_id=([0-9a-f]{32})")

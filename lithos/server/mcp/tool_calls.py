@@ -16,10 +16,10 @@ import trio
 from attrs import frozen
 from pydantic_core import from_json, to_json
 
+from lithos.kernel.log import get_logger
 from lithos.server.http.ports import Send, ToolBox, compact_json
 from lithos.server.tools.arguments import ArgumentFault, UnknownTool
 from lithos.server.tools.fitting import Pictured
-from lithos.telemetry import get_logger
 
 #: Rows encoded at once: about two milliseconds of rows as `lithos_list` has them.
 SLICE: Final = 200

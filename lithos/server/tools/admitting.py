@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import trio
 
-from lithos.core.principals import ANYONE, Principal
+from lithos.kernel.values.principals import ANYONE, Principal
 
 #: Whoever presents `server.auth_token`.
 AUTH_TOKEN: Final = Principal("auth_token", "admin")

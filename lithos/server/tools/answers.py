@@ -11,8 +11,8 @@ from cattrs import Converter
 from cattrs.fns import identity
 from cattrs.gen import make_dict_unstructure_fn, override
 
-from lithos.actors.blocking import slices
-from lithos.core.times import format_optional, format_time
+from lithos.kernel.actors.threads import slices
+from lithos.kernel.values.times import format_optional, format_time
 
 T = TypeVar("T")
 

@@ -15,11 +15,11 @@ from typing import Any, Final, Literal, TypeVar, get_type_hints
 import attrs
 from attrs import frozen
 
-from lithos.core.errors import InvalidInput
-from lithos.core.events import TAKING_BACK, TOOL
-from lithos.core.ids import is_id
-from lithos.core.limits import TITLE, check_text
-from lithos.core.times import parse_time
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.events import TAKING_BACK, TOOL
+from lithos.kernel.values.ids import is_id
+from lithos.kernel.values.limits import TITLE, check_text
+from lithos.kernel.values.times import parse_time
 from lithos.server.tools.additions import is_added
 from lithos.server.tools.bounds import NAME, PATH, Bound
 from lithos.server.tools.values import KINDS, is_blank, kind_of, read_integer, read_text, says_nothing

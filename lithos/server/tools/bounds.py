@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from lithos.core import limits
-from lithos.core.errors import InvalidInput
-from lithos.core.limits import URL as URL_CHARACTERS
-from lithos.core.limits import check_text, json_bytes
+from lithos.kernel.values import limits
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.limits import URL as URL_CHARACTERS
+from lithos.kernel.values.limits import check_text, json_bytes
 
 
 class Bound:

@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 
 from attrs import frozen
 
-from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_RENAMED, NOTE_UPDATED, EventDraft
+from lithos.kernel.values.events import NOTE_CREATED, NOTE_DELETED, NOTE_RENAMED, NOTE_UPDATED, EventDraft
 
 #: Characters of one argument.
 LONGEST: Final = 10_000

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from attrs import evolve, field, fields, frozen
 
-from lithos.actors.opening import Opening
-from lithos.core.errors import Forbidden, LithosError, SearchBackendFailed
-from lithos.core.principals import COMMAND, OWNER, Principal, Rights, acting_as, check_agent
+from lithos.kernel.actors.opening import Opening
+from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Parts
-from lithos.metrics import Metrics
+from lithos.kernel.values.errors import Forbidden, LithosError, SearchBackendFailed
+from lithos.kernel.values.principals import COMMAND, OWNER, Principal, Rights, acting_as, check_agent
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.admission import Admission
 from lithos.server.tools.arguments import CALLERS, ArgumentFault, ToolSpec, UnknownTool, one_form

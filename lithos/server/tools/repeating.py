@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import attrs
 from attrs import frozen
 
-from lithos.core.errors import OutcomeUnknown
-from lithos.core.principals import UNKNOWN_AGENT, Principal
+from lithos.kernel.values.errors import OutcomeUnknown
+from lithos.kernel.values.principals import UNKNOWN_AGENT, Principal
 from lithos.server.tools.ports import KnownCalls
 
 if TYPE_CHECKING:

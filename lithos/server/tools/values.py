@@ -13,8 +13,8 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Union, get_args, get_origin
 
-from lithos.core.errors import InvalidInput
-from lithos.core.limits import JSON_VALUES, holds_more_values
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.limits import JSON_VALUES, holds_more_values
 from lithos.text.yaml.nodes import MAX_DEPTH
 
 

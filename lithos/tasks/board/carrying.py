@@ -11,11 +11,11 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from lithos.core.commands import Done
-from lithos.core.times import parse_time
 from lithos.events.journal.boards import Carrier
 from lithos.events.model.carrying import Carried, CarriedTable, CarryRows
 from lithos.events.rows.carrying import RowMerger
+from lithos.kernel.values.messages import Done
+from lithos.kernel.values.times import parse_time
 from lithos.tasks.board.readiness import Readiness
 from lithos.tasks.board.task_events import created_event
 from lithos.tasks.model.carried import CARRIED, CLAIMS, TASKS, SettleTasks, is_running

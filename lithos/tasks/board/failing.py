@@ -11,8 +11,8 @@ from datetime import datetime
 
 import attrs
 
-from lithos.core.commands import Done
-from lithos.core.events import EventDraft
+from lithos.kernel.values.events import EventDraft
+from lithos.kernel.values.messages import Done
 from lithos.tasks.board.readiness import Looked
 from lithos.tasks.board.task_events import make_event, task_event
 from lithos.tasks.model.task import (

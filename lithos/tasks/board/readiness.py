@@ -13,8 +13,8 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.core.events import EventDraft
-from lithos.core.principals import TIMER_AGENT
+from lithos.kernel.values.events import EventDraft
+from lithos.kernel.values.principals import TIMER_AGENT
 from lithos.tasks.board.task_choice import Marks, arm_timers
 from lithos.tasks.board.task_events import expired_event, ready_event
 from lithos.tasks.model.task import ClaimTimes, Task

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from lithos.core.commands import Done
-from lithos.core.events import EventDraft
-from lithos.core.limits import TITLE
+from lithos.kernel.values.events import EventDraft
+from lithos.kernel.values.limits import TITLE
+from lithos.kernel.values.messages import Done
 from lithos.tasks.model.task import Task
 from lithos.tasks.model.task_commands import CreateTask, Dependent, OpenReverification, Reverification
 from lithos.tasks.rows.tasks import TaskRows

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import attrs
 
-from lithos.core.commands import Done
-from lithos.core.errors import (
+from lithos.events.journal.boards import Board
+from lithos.kernel.values.errors import (
     Cycle,
     InvalidEdgeType,
     InvalidRelationType,
@@ -24,8 +24,8 @@ from lithos.core.errors import (
     TaskNotFound,
     TaskNotResolved,
 )
-from lithos.core.events import EventDraft
-from lithos.events.journal.boards import Board
+from lithos.kernel.values.events import EventDraft
+from lithos.kernel.values.messages import Done
 from lithos.tasks.board.carrying import Carrying
 from lithos.tasks.board.failing import Failing
 from lithos.tasks.board.readiness import Looked, Readiness

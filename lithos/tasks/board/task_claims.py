@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import attrs
 
-from lithos.core.commands import Done
-from lithos.core.errors import ClaimFailed, InvalidInput
-from lithos.core.events import EventDraft
+from lithos.kernel.values.errors import ClaimFailed, InvalidInput
+from lithos.kernel.values.events import EventDraft
+from lithos.kernel.values.messages import Done
 from lithos.tasks.board.task_choice import TaskChoice
 from lithos.tasks.board.task_events import expired_event, make_event
 from lithos.tasks.model.task import (

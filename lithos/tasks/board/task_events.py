@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from lithos.core.events import EventDraft
+from lithos.kernel.values.events import EventDraft
 from lithos.tasks.model.task import Claim, Task
 
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.core.principals import UNKNOWN_AGENT
 from lithos.events.model.carrying import Value, carried_table
+from lithos.kernel.values.principals import UNKNOWN_AGENT
 from lithos.tasks.model.task_commands import TaskCommand
 
 TASKS: Final = carried_table(

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from lithos.core.errors import InvalidInput, InvalidMetadataKey
-from lithos.core.limits import check_merged
-from lithos.core.times import parse_time
+from lithos.kernel.values.errors import InvalidInput, InvalidMetadataKey
+from lithos.kernel.values.limits import check_merged
+from lithos.kernel.values.times import parse_time
 from lithos.tasks.model.task import BLOCKS, FORBIDDEN_METADATA, Task
 
 GATE_TYPES: Final = ("human", "timer", "ci", "pr", "external_task")

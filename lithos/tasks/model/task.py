@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from lithos.core.errors import ClaimFailed, ClaimNotFound, StaleFence
-from lithos.core.times import format_time
+from lithos.kernel.values.errors import ClaimFailed, ClaimNotFound, StaleFence
+from lithos.kernel.values.times import format_time
 from lithos.text.words.analysis import name_key
 
 TASK_TYPES: Final = ("task", "epic", "gate")

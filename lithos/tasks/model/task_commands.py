@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import frozen
 
-from lithos.core.commands import BoardCommand, R_co
+from lithos.kernel.values.messages import BoardCommand, R_co
 from lithos.tasks.model.task import WORK, Claim, Grant, Task
 from lithos.text.words.matching import has_tags, matches_metadata
 

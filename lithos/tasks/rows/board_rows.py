@@ -17,12 +17,12 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from lithos.core.principals import UNKNOWN_AGENT
-from lithos.core.times import format_time, parse_time
 from lithos.events.model.agents import READ
-from lithos.stores.database import read_time, stored_time
-from lithos.stores.sqlite import load_object, load_texts
-from lithos.stores.table import Rows, dump, listed
+from lithos.kernel.databases.database import read_time, stored_time
+from lithos.kernel.databases.sqlite import load_object, load_texts
+from lithos.kernel.databases.table import Rows, dump, listed
+from lithos.kernel.values.principals import UNKNOWN_AGENT
+from lithos.kernel.values.times import format_time, parse_time
 from lithos.tasks.model.task import BLOCKING_TYPES, PARENT_CHILD, Citation, Claim
 from lithos.tasks.rows.ready_rows import CLAIMS, TAGS_LIKE, needle, tag_needle
 from lithos.text.words.matching import has_tag

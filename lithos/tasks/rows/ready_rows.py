@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from lithos.core.times import EPOCH, format_time, parse_time
-from lithos.stores.sqlite import load_object, load_texts
-from lithos.stores.table import TIME, Rows, Table, listed
+from lithos.kernel.databases.sqlite import load_object, load_texts
+from lithos.kernel.databases.table import TIME, Rows, Table, listed
+from lithos.kernel.values.times import EPOCH, format_time, parse_time
 from lithos.tasks.model.graph import opens_at
 from lithos.tasks.model.task import Claim, Task, aspect_key
 from lithos.tasks.model.task_commands import NextTask

@@ -17,10 +17,10 @@ from typing import Final
 
 import apsw
 
-from lithos.core.principals import MIGRATION_AGENT
-from lithos.core.times import format_time
 from lithos.events.rows.schema import Tables, columns_of
-from lithos.stores.sqlite import load_object
+from lithos.kernel.databases.sqlite import load_object
+from lithos.kernel.values.principals import MIGRATION_AGENT
+from lithos.kernel.values.times import format_time
 from lithos.tasks.model.task import BLOCKS, FORBIDDEN_METADATA, aspect_key
 from lithos.tasks.rows.board_rows import CITATION_TABLE, IMPACT_INDEXES, ImpactRows
 from lithos.tasks.rows.tasks import TaskRows

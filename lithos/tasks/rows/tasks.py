@@ -14,9 +14,9 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.core.times import format_time
 from lithos.events.rows.old_rows import before_us
-from lithos.stores.table import MOMENT, OBJECT, TEXTS, TIME, Rows, Table, listed
+from lithos.kernel.databases.table import MOMENT, OBJECT, TEXTS, TIME, Rows, Table, listed
+from lithos.kernel.values.times import format_time
 from lithos.tasks.model.graph import TaskGraph
 from lithos.tasks.model.task import BLOCKING_TYPES, PARENT_CHILD, Claim, Finding, Task, TaskEdge, aspect_key
 from lithos.tasks.model.task_commands import Lesson

@@ -13,10 +13,10 @@ from typing import Final, TypeVar
 
 from attrs import field, frozen
 
-from lithos.core.errors import TaskNotFound
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.parts import Clock
+from lithos.kernel.values.errors import TaskNotFound
 from lithos.tasks.model.graph import Blocker, is_satisfied
 from lithos.tasks.model.task import (
     BLOCKING_TYPES,

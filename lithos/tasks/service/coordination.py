@@ -11,14 +11,14 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
-from lithos.core.errors import InvalidInput, TaskNotFound
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import Flush
 from lithos.events.journal.reading import JournalThread
 from lithos.events.reading.requests import id_to_make
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown, honest_outcome
 from lithos.kernel.parts import Clock
+from lithos.kernel.values.errors import InvalidInput, TaskNotFound
 from lithos.tasks.model.graph import Blocker, TaskGraph
 from lithos.tasks.model.task import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
 from lithos.tasks.model.task_commands import (

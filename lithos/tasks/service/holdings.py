@@ -8,9 +8,9 @@ from functools import partial
 
 from attrs import frozen
 
-from lithos.core.events import Event
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.values.events import Event
 from lithos.tasks.model.task import Claim
 from lithos.tasks.rows.tasks import TaskRows
 

@@ -13,11 +13,11 @@ from typing import Final
 import trio
 from attrs import define, frozen
 
-from lithos.actors.blocking import SLICE, slices
-from lithos.actors.opening import Opening
-from lithos.core.errors import DocNotFound, NoteNotFound
-from lithos.core.limits import cut_name
 from lithos.events.journal.coordinator import Coordinator
+from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.threads import SLICE, slices
+from lithos.kernel.values.errors import DocNotFound, NoteNotFound
+from lithos.kernel.values.limits import cut_name
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.notes.service.knowledge import Knowledge, LinkedFrom

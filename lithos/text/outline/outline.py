@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
-from lithos.core.errors import InvalidInput, SectionNotFound
-from lithos.core.limits import TITLE
+from lithos.kernel.values.errors import InvalidInput, SectionNotFound
+from lithos.kernel.values.limits import TITLE
 from lithos.text.chunk import scan_headings
 from lithos.text.markdown import plain_title
 from lithos.text.words.analysis import normalise

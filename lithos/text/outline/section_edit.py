@@ -15,7 +15,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
-from lithos.core.errors import InvalidInput, TextAmbiguous, TextNotFound, VersionConflict
+from lithos.kernel.values.errors import InvalidInput, TextAmbiguous, TextNotFound, VersionConflict
 from lithos.text.markdown import plain_title
 from lithos.text.outline.list_joining import joins_above, joins_below
 from lithos.text.outline.outline import (

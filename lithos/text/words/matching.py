@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-from lithos.core.errors import InvalidInput
+from lithos.kernel.values.errors import InvalidInput
 from lithos.text.words.analysis import normalise
 
 Scalar = str | int | float | bool

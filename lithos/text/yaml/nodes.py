@@ -18,7 +18,7 @@ from yaml.constructor import SafeConstructor
 from yaml.reader import ReaderError
 from yaml.resolver import Resolver
 
-from lithos.core.times import format_time
+from lithos.kernel.values.times import format_time
 
 #: Collections inside collections; the C composer has no limit of its own and overflows its stack.
 MAX_DEPTH: Final = 100

@@ -17,12 +17,12 @@ from typing import Final, TypeVar
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import BackgroundThread, Blocking
-from lithos.actors.opening import Opening
-from lithos.core.findings import Group, Issue, Named, Report, checks_of, load_checks
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.threads import BackgroundThread, Blocking
 from lithos.kernel.parts import Clock
+from lithos.kernel.values.findings import Group, Issue, Named, Report, checks_of, load_checks
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.notes.files.files import NoteFiles

@@ -13,10 +13,13 @@ from typing import TypeVar
 import trio
 from attrs import define, field, frozen
 
-from lithos.config.catalogue import Config
-from lithos.core.findings import Check, CheckResult, Finding, Issue, fail, ok, warn
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.databases.lock import OwnerRecord
+from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed
+from lithos.kernel.log import get_logger
 from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.findings import Check, CheckResult, Finding, Issue, fail, ok, warn
 from lithos.memory.enrich.projection import Projection
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.search.index.embedder import Embedder, EmbedderUnavailable, load_embedder
@@ -24,9 +27,6 @@ from lithos.search.indexing.indexer import Visibility
 from lithos.search.indexing.ports import FulltextPort
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.settings import SearchConfig
-from lithos.stores.lock import OwnerRecord
-from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
-from lithos.telemetry import get_logger
 from lithos.text.chunk import ChunkSizes
 from lithos.upkeep.checks.validation import Survey
 

@@ -14,7 +14,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from lithos.core.findings import (
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.values.findings import (
     CARE,
     DOCTOR,
     OVERVIEW,
@@ -33,7 +34,6 @@ from lithos.notes.model.note import WarningKind
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.semantic import SemanticUnavailable
 from lithos.search.service.duplicates import read_bodies
-from lithos.stores.sqlite import DatabaseFailed
 from lithos.tasks.rows.tasks import TaskRows
 from lithos.text.hidden import hide, without_hidden
 from lithos.text.markdown import visible_text

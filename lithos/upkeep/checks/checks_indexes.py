@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Final
 
-from lithos.core.findings import DOCTOR, SYSTEM, Finding, check, fail, has_data, ok, warn
+from lithos.kernel.values.findings import DOCTOR, SYSTEM, Finding, check, fail, has_data, ok, warn
 from lithos.search.index.embedder import EmbedderUnavailable, is_at_hand
 from lithos.search.index.transformer import INSTALL, find_trouble, is_installed
 from lithos.search.settings import SearchConfig

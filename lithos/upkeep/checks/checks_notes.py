@@ -13,20 +13,10 @@ from typing import Final, TypeVar
 
 import trio
 
-from lithos.actors.blocking import Threads
-from lithos.core.findings import (
-    DOCTOR,
-    SYSTEM,
-    Finding,
-    check,
-    fail,
-    has_data,
-    name_some,
-    ok,
-    warn,
-)
-from lithos.core.times import format_time
+from lithos.kernel.actors.threads import Threads
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.findings import DOCTOR, SYSTEM, Finding, check, fail, has_data, name_some, ok, warn
+from lithos.kernel.values.times import format_time
 from lithos.notes.files.displaced import DISPLACED, Displaced
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.protection import Protection, file_system_of, remote_file_system

@@ -9,7 +9,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from lithos.core.findings import (
+from lithos.kernel.databases.lock import has_locks
+from lithos.kernel.databases.migrations import CURRENT
+from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed
+from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.findings import (
     CONFIGURATION,
     DOCTOR,
     SYSTEM,
@@ -22,12 +26,8 @@ from lithos.core.findings import (
     ok,
     warn,
 )
-from lithos.core.times import format_time, to_microseconds
-from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.times import format_time, to_microseconds
 from lithos.notes.files.replacing import check_writable
-from lithos.stores.lock import has_locks
-from lithos.stores.migrations import CURRENT
-from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed
 from lithos.upkeep.checks.checks import Patient, look_aside
 from lithos.upkeep.files.probes import (
     check_integrity,

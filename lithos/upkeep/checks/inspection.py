@@ -14,8 +14,8 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from lithos.core.findings import CHECK_MODULES, SYSTEM, CheckResult, checks_of, load_checks
-from lithos.services.shared import Shared
+from lithos.kernel.actors.shared import Shared
+from lithos.kernel.values.findings import CHECK_MODULES, SYSTEM, CheckResult, checks_of, load_checks
 from lithos.upkeep.checks.checks import Patient, look_aside, run_check
 
 #: Seconds for one check.

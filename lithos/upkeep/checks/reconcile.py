@@ -13,17 +13,17 @@ from typing import Final
 
 import trio
 
-from lithos.actors.blocking import Threads
-from lithos.core.errors import IndexFailed, leaves_of
-from lithos.core.findings import RECONCILE, Check, check, checks_of
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed, snapshot
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import IndexFailed, leaves_of
+from lithos.kernel.values.findings import RECONCILE, Check, check, checks_of
 from lithos.memory.enrich.projection import IncompleteScan, check_complete, desired_edges
 from lithos.memory.learning.actor import make_edge_id
 from lithos.memory.model.memory import ProjectionOutcome, ProjectProvenance
 from lithos.memory.rows.edges import EdgeStore, LearnedEdges
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.catalogue.note_graph import NoteGraph, Resolved
-from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
-from lithos.telemetry import get_logger
 from lithos.upkeep.checks.checks import Live, Patient
 from lithos.upkeep.checks.reconcile_indices import (
     DANGLING,

@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 import trio
 from attrs import field, frozen
 
-from lithos.actors.blocking import Threads
-from lithos.actors.kit import supervise
+from lithos.kernel.actors.mailboxes import supervise
+from lithos.kernel.actors.threads import Threads
 from lithos.notes.model.plan import plan_index
 from lithos.search.index.embedder import Embedder, EmbedderUnavailable
 from lithos.search.index.fulltext import FulltextIndex

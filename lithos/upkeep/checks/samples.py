@@ -12,8 +12,8 @@ from typing import Final
 import trio
 from attrs import define, field, frozen
 
-from lithos.actors.blocking import Blocking
-from lithos.metrics import Metrics
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.metrics import Metrics
 
 #: Seconds between two samples, and how many are kept: an hour.
 INTERVAL, KEPT = 15.0, 240

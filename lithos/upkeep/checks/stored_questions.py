@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
+from lithos.kernel.databases.sqlite import snapshot
 from lithos.memory.model.questions import QuestionFilter, RememberedQuestion
 from lithos.memory.rows.questions import QuestionRows
 from lithos.memory.rows.stats import StatsStore
-from lithos.stores.sqlite import snapshot
 
 _HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE name='question_memory'"
 

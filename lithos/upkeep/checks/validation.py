@@ -15,11 +15,13 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from lithos.core.findings import Group, Severity
-from lithos.core.times import from_nanoseconds
 from lithos.history.rows.reading import read_contents, read_places
 from lithos.history.rows.schema import DamagedContent
 from lithos.history.rows.store import HISTORY
+from lithos.kernel.databases.lock import is_owned
+from lithos.kernel.databases.sqlite import CorruptDatabase, snapshot
+from lithos.kernel.values.findings import Group, Severity
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.kinship import MOST_VERSIONS
 from lithos.notes.catalogue.note_reading import LARGEST_FILE
@@ -47,8 +49,6 @@ from lithos.notes.format.document import amend_document, given_keys, parse_docum
 from lithos.notes.links.links import FileNames, targets_in
 from lithos.notes.model.plan import MASS_LOSS, Place, VanishRule
 from lithos.notes.rows_coordination import NoteRows, load_note_rows
-from lithos.stores.lock import is_owned
-from lithos.stores.sqlite import CorruptDatabase, snapshot
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.style import PLAIN, VaultStyle
 from lithos.upkeep.model.note_issues import Amendment, CheckedFile, NoteFolder, find_issues

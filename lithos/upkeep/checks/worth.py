@@ -11,19 +11,19 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.core.principals import UNKNOWN_AGENT, is_reserved
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import Flush
 from lithos.events.journal.reading import JournalThread
 from lithos.events.reading.agents import FLUSH_PATIENCE
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown
+from lithos.kernel.actors.shared import Shared
 from lithos.kernel.parts import Clock
+from lithos.kernel.values.principals import UNKNOWN_AGENT, is_reserved
 from lithos.memory.model.memory import Asked
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.rows.stats import StatsTables
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.services.shared import Shared
 from lithos.tasks.model.task import Citation
 from lithos.tasks.rows.tasks import TaskRows
 from lithos.upkeep.evaluation.model_worth import Counts, Tally, Worth, ordered

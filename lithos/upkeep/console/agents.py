@@ -10,9 +10,9 @@ from typing import Any, Final
 from attrs import frozen
 from quart import Blueprint, request
 
-from lithos.core.times import format_time, parse_time
 from lithos.events.reading.agents import Agents
 from lithos.history.service.history import NoteHistory
+from lithos.kernel.values.times import format_time, parse_time
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.server.console.console import Console, Refused, given, given_offset
 from lithos.server.console.formats import as_json, query_with, told_ids

@@ -11,9 +11,9 @@ from typing import Final
 from attrs import frozen
 from quart import Blueprint, Response, request
 
-from lithos.core.errors import LithosError
 from lithos.history.model.copy_merge import SIDES
 from lithos.history.service.conflict_copies import ConflictCopies
+from lithos.kernel.values.errors import LithosError
 from lithos.server.console.console import Console, Form, Refused, given_offset
 from lithos.server.console.formats import query_with
 from lithos.upkeep.checks.care import Care

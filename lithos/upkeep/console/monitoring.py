@@ -8,7 +8,7 @@ from typing import Final
 from quart import Response, request
 from quart_trio import QuartTrio
 
-from lithos.metrics import CONTENT_TYPE
+from lithos.kernel.metrics import CONTENT_TYPE
 from lithos.server.http.quart_app import json_response, refuse
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.reconcile import reconcile

@@ -12,17 +12,17 @@ from jinja2 import Environment
 from markupsafe import Markup
 from quart import Blueprint, Response, redirect, request
 
-from lithos.core.events import NOTE_CREATED, NOTE_UPDATED, Event, origin_version
-from lithos.core.limits import Newest
-from lithos.core.principals import ENRICH_AGENT, IMPORT_AGENT, is_reserved
 from lithos.events.reading.event_stream import Activity, JournalPage, Wanted
 from lithos.history.service.history import NoteHistory, Span
+from lithos.kernel.actors.shared import Shared
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.values.events import NOTE_CREATED, NOTE_UPDATED, Event, origin_version
+from lithos.kernel.values.limits import Newest
+from lithos.kernel.values.principals import ENRICH_AGENT, IMPORT_AGENT, is_reserved
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import HistoryFailed
 from lithos.server.console.console import Console
 from lithos.server.console.formats import query_with, sparkline, whole
-from lithos.services.shared import Shared
-from lithos.stores.sqlite import DatabaseFailed
 from lithos.tasks.service.holdings import Claims
 from lithos.upkeep.console.summary import Summary, shared_summary
 

@@ -10,18 +10,18 @@ from typing import Any, Final, TypeVar
 import trio
 from attrs import frozen
 
-from lithos.core.errors import LithosError
-from lithos.core.findings import Report
 from lithos.events.model.agents import Agent
 from lithos.events.reading.agents import Agents
+from lithos.kernel.actors.shared import Shared
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.values.errors import LithosError
+from lithos.kernel.values.findings import Report
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.edges import RESOLUTIONS
 from lithos.server.console.console import Console, Refused
 from lithos.server.console.formats import plural
 from lithos.server.console.wording import OWN_AGENTS, in_words
 from lithos.server.service_state import ServerState
-from lithos.services.shared import Shared
-from lithos.stores.sqlite import DatabaseFailed
 from lithos.tasks.service.holdings import Claims, Holding, Holdings
 from lithos.upkeep.checks.care import Concerns
 from lithos.upkeep.checks.samples import Sample, Samples

@@ -12,14 +12,14 @@ from attrs import evolve, frozen
 from prometheus_client.core import Metric
 from quart import Blueprint, Response, request
 
-from lithos.config.catalogue import SETTINGS, Config, as_public_dict
 from lithos.events.reading.event_stream import Activity
+from lithos.kernel.actors.shared import Shared
+from lithos.kernel.configuration.catalogue import SETTINGS, Config, as_public_dict
 from lithos.server.console.console import Console
 from lithos.server.console.formats import Chart, ago, make_chart
 from lithos.server.console.wording import in_words
 from lithos.server.http.access import AccessPolicy, open_bind_warning
 from lithos.server.service_state import Gauges
-from lithos.services.shared import Shared
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.inspection import Inspected, shared_inspection
 from lithos.upkeep.checks.samples import INTERVAL, Sample, Samples

@@ -10,8 +10,8 @@ from typing import Any, Final
 import trio
 from attrs import define, field, frozen
 
-from lithos.core.principals import EVALUATE_AGENT
 from lithos.history.service.undo import ToolCalls
+from lithos.kernel.values.principals import EVALUATE_AGENT
 from lithos.upkeep.evaluation.model_baseline import NDCG_CUT, Outcome, Ranking, Scores
 from lithos.upkeep.evaluation.model_questions import (
     DEEPEST,

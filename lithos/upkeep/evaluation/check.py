@@ -9,16 +9,16 @@ from typing import Final
 import attrs
 import trio
 
-from lithos.config.catalogue import Config
-from lithos.core.findings import DOCTOR, Finding, check, fail, name_some, ok, warn
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.databases.lock import OwnerRecord, is_owned
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.findings import DOCTOR, Finding, check, fail, name_some, ok, warn
 from lithos.memory.model.questions import RememberedQuestion
 from lithos.memory.retrieve.questions import PRIVATE
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.server.mcp.client import OwnerClient, OwnerRefuses, OwnerUnreachable
 from lithos.server.settings import ServerConfig
-from lithos.stores.lock import OwnerRecord, is_owned
 from lithos.upkeep.checks.checks import Patient, look_aside
 from lithos.upkeep.checks.stored_questions import list_questions
 from lithos.upkeep.evaluation.asking import AskingFailed, Evaluation, evaluate, load_questions

@@ -13,14 +13,14 @@ import trio
 from attrs import asdict, filters, frozen
 
 from lithos import __version__
-from lithos.core.times import format_time
 from lithos.history.service.undo import ToolCalls
+from lithos.kernel.databases.private_files import replace_file
 from lithos.kernel.parts import utc_now
+from lithos.kernel.values.times import format_time
 from lithos.server.command.asking import NO_NOTES, find_owner, local_servers
 from lithos.server.command.output import tell, warn
 from lithos.server.command.progress import counted
 from lithos.server.command.session import CommandFailed, Session
-from lithos.stores import replace_file
 from lithos.upkeep.checks.checks import look_aside
 from lithos.upkeep.evaluation import asking
 from lithos.upkeep.evaluation.asking import DEFAULT_K, AskingFailed, Evaluation, Judged, Named, Note, Progress

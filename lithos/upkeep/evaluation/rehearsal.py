@@ -19,8 +19,8 @@ from typing import Final
 import attrs
 import trio
 
-from lithos.config.catalogue import Config
 from lithos.history.settings import HistoryConfig
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Parts
 from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig

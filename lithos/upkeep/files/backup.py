@@ -24,9 +24,9 @@ import cattrs
 from attrs import field, frozen
 
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.databases.private_files import PRIVATE_FOLDER, replace_file, sync_folder
+from lithos.kernel.databases.sqlite import copy_content, snapshot, transaction
 from lithos.notes.files.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
-from lithos.stores import PRIVATE_FOLDER, replace_file, sync_folder
-from lithos.stores.sqlite import copy_content, snapshot, transaction
 
 PRIVATE: Final = ".lithos"
 #: Kept in the data directory when something else takes its place.

@@ -10,7 +10,7 @@ from typing import Final, Literal
 import numpy as np
 from attrs import field, frozen
 
-from lithos.core.errors import IndexFailed
+from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index import fulltext_schema, vector_files
 from lithos.search.index.embedder import EmbedderIdentity
 from lithos.search.index.fulltext import FulltextIndex

@@ -17,11 +17,11 @@ from typing import Final
 import apsw
 from attrs import frozen
 
-from lithos.core.times import parse_time
+from lithos.kernel.databases.lock import NO_LOCKS
+from lithos.kernel.databases.private_files import opened
+from lithos.kernel.databases.sqlite import snapshot
+from lithos.kernel.values.times import parse_time
 from lithos.notes.files.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
-from lithos.stores import opened
-from lithos.stores.lock import NO_LOCKS
-from lithos.stores.sqlite import snapshot
 
 
 @frozen

@@ -14,15 +14,15 @@ from pathlib import Path
 from attrs import frozen
 
 from lithos import __version__
-from lithos.config.catalogue import Config
-from lithos.core.times import format_time
 from lithos.history.rows.store import HISTORY
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.databases.lock import is_owned
+from lithos.kernel.databases.private_files import PRIVATE_FOLDER, TOKEN_FILES
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.times import format_time
 from lithos.notes.files.displaced import DISPLACED
 from lithos.notes.opening import make_lock, open_notes
-from lithos.stores import PRIVATE_FOLDER, TOKEN_FILES
-from lithos.stores.lock import is_owned
 from lithos.upkeep.files import backup
 from lithos.upkeep.files.backup import PRIVATE, VAULT, BackupIndex, BackupRefused, FoundLinks, SavedFile, Told
 

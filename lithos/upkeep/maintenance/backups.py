@@ -14,9 +14,9 @@ from typing import Any
 import attrs
 import trio
 
-from lithos.config.vaults import NamedVault
-from lithos.core.findings import name_some
+from lithos.kernel.configuration.vaults import NamedVault
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.findings import name_some
 from lithos.server.command.asking import local_servers
 from lithos.server.command.failures import explained_failures
 from lithos.server.command.output import print_json, print_line, tell, warn

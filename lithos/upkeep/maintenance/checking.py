@@ -11,14 +11,15 @@ from typing import Any, TypeVar
 import trio
 from attrs import evolve
 
-from lithos.actors.blocking import Threads
-from lithos.config.load import LoadedConfig, LogSettings, load_config
-from lithos.config.sources import ConfigError
-from lithos.config.vaults import NamedVault, Vaults
-from lithos.core.findings import SEVERITIES, CheckResult, worst
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.configuration.load import LoadedConfig, LogSettings, load_config
+from lithos.kernel.configuration.sources import ConfigError
+from lithos.kernel.configuration.vaults import NamedVault, Vaults
+from lithos.kernel.databases.vault_roots import VaultsOverlap, check_vault_roots
 from lithos.kernel.parts import utc_now
 from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.findings import SEVERITIES, CheckResult, worst
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.opening import open_notes, style_of
 from lithos.server.command.declaring import Invocation
@@ -32,7 +33,6 @@ from lithos.server.command.session import (
     read_log_settings,
     start_logging,
 )
-from lithos.stores.notes.vault_roots import VaultsOverlap, check_vault_roots
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.validation import Fixing, Progress, Validation, fix_notes, validate_notes
 from lithos.upkeep.maintenance.doctor import examine_all, make_patient

@@ -12,16 +12,16 @@ from urllib.parse import urlsplit
 
 import trio
 
-from lithos.config.catalogue import Config
-from lithos.core.findings import DOCTOR, CheckResult, Finding, check, fail, has_data, ok, warn
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.databases.lock import is_owned, read_owner
 from lithos.kernel.parts import utc_now
 from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.findings import DOCTOR, CheckResult, Finding, check, fail, has_data, ok, warn
 from lithos.search.index.embedder import load_embedder
 from lithos.server.http.sockets import CannotListen, PortInUse, open_listeners
 from lithos.server.mcp.client import OwnerClient, OwnerRefuses, OwnerUnreachable
 from lithos.server.settings import ServerConfig
-from lithos.stores.lock import is_owned, read_owner
 from lithos.upkeep.checks.checks import Ownership, Patient, look_aside
 from lithos.upkeep.checks.inspection import examine
 from lithos.upkeep.files.probes import name_listener

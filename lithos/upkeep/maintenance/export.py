@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from lithos.config.catalogue import Config
-from lithos.core.times import from_nanoseconds
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import utc_now
+from lithos.kernel.values.times import from_nanoseconds
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.tools.memory import edge_row
 from lithos.notes.files.values import OutsideKnowledge

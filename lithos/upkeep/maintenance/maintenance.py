@@ -14,14 +14,17 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.actors.blocking import Threads
-from lithos.actors.owning import keep_owning
-from lithos.config.catalogue import Config
-from lithos.core.errors import LithosError, StorageFailed
-from lithos.core.times import format_time
+from lithos.kernel.actors.owning import keep_owning
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.databases.lock import AlreadyOwned, VaultOwned, is_owned
+from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed, snapshot
+from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Parts, utc_now
 from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.errors import LithosError, StorageFailed
+from lithos.kernel.values.times import format_time
 from lithos.memory.enrich.entities import EntityExtraction, Extraction
 from lithos.memory.model.questions import QuestionFilter
 from lithos.memory.rows.orders import ForgetOrders
@@ -44,9 +47,6 @@ from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.whole_index import WholeIndex
 from lithos.server.service_state import ServerState
 from lithos.server.settings import ServerConfig
-from lithos.stores.lock import AlreadyOwned, VaultOwned, is_owned
-from lithos.stores.sqlite import CorruptDatabase, DatabaseFailed, snapshot
-from lithos.telemetry import get_logger
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.reconcile import reconcile as reconcile_scopes
 from lithos.upkeep.checks.reconcile_indices import Failure, Progress, ScopeResult

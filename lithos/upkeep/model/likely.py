@@ -11,7 +11,7 @@ from typing import Final
 
 from attrs import define, field
 
-from lithos.core.findings import Named
+from lithos.kernel.values.findings import Named
 from lithos.text.words.analysis import fold
 
 #: How alike a link's target and a name must be (`difflib` ratio), and the number of names compared with it.

@@ -8,8 +8,8 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from lithos.core.errors import InvalidInput
-from lithos.core.findings import VALIDATE, Group, Issue, check, checks_of, name_some
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.findings import VALIDATE, Group, Issue, check, checks_of, name_some
 from lithos.notes.links.links import LinkTable, file_alias
 from lithos.notes.model.note import Note
 from lithos.notes.model.paths import folder_of, normalise_url, slug_of

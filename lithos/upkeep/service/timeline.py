@@ -13,14 +13,14 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from lithos.core.errors import HistoryDisabled
-from lithos.core.times import parse_time
 from lithos.events.journal.reading import JournalThread
 from lithos.events.model.agents import READ
 from lithos.events.reading.agents import AccessLog
 from lithos.events.rows.store import CoordinationStore
 from lithos.history.service.history import NoteHistory
 from lithos.kernel.parts import Clock
+from lithos.kernel.values.errors import HistoryDisabled
+from lithos.kernel.values.times import parse_time
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.rows.receipts import ReceiptSummary
 from lithos.notes.catalogue.catalogue import Catalogue

@@ -18,9 +18,10 @@ from quart import Blueprint, Response, g, redirect, request
 from quart_trio import QuartTrio
 
 from lithos.access.pages_login import START, choose_agent, note_wrong_token, tell_if_bound
-from lithos.actors.blocking import Threads
-from lithos.core.errors import InvalidInput
-from lithos.core.principals import PERSON_AGENT
+from lithos.kernel.actors.shared import Shared
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.principals import PERSON_AGENT
 from lithos.server.console.console import Console, Form, Refused, WholePath
 from lithos.server.console.formats import make_environment
 from lithos.server.console.frame import PLACE, STATIC, add_headers, digest_of, set_cookie, static_file
@@ -28,7 +29,6 @@ from lithos.server.console.sessions import COOKIE
 from lithos.server.http.admissions import WrongTokens
 from lithos.server.http.ports import base_of
 from lithos.server.service_state import ServerState
-from lithos.services.shared import Shared
 from lithos.upkeep.checks.care import Concerns
 from lithos.upkeep.console.summary import AGE, PATIENCE, Health, attempt, counted, health_of
 from lithos.vaults.console.visits import Vaults, VaultView, Visit, Visits

@@ -14,8 +14,8 @@ from typing import Final, Literal, Protocol
 
 from attrs import define, field, frozen
 
-from lithos.core.limits import Newest
-from lithos.core.principals import ANYONE, Principal
+from lithos.kernel.values.limits import Newest
+from lithos.kernel.values.principals import ANYONE, Principal
 from lithos.server.console.console import Console
 from lithos.server.console.sessions import LIFE, MOST_SESSIONS, Session, Sessions
 from lithos.server.tools.admitting import Keyring

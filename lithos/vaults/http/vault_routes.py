@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from attrs import define, frozen
 
-from lithos.core.principals import Principal
+from lithos.kernel.values.principals import Principal
 from lithos.server.http.access import find_address, presented_tokens
 from lithos.server.http.application import Application
 from lithos.server.http.gate import Gate, read_head

@@ -13,8 +13,8 @@ from typing import Final
 import attrs
 from attrs import frozen
 
-from lithos.core.errors import InvalidInput, LithosError, TaskNotFound
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import InvalidInput, LithosError, TaskNotFound
 from lithos.memory.briefing.briefing import Briefing, Material
 from lithos.memory.context.context import NOTHING_TOLD, Context, ContextAnswer, ContextRequest, Gathered
 from lithos.memory.retrieve.retrieve import RetrieveRequest

@@ -13,9 +13,9 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.access.service.keyring import TokenRing
-from lithos.core.errors import InvalidInput, VaultUnavailable
-from lithos.core.principals import ANYONE, OWNER, TOKEN_RIGHTS, Principal
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import InvalidInput, VaultUnavailable
+from lithos.kernel.values.principals import ANYONE, OWNER, TOKEN_RIGHTS, Principal
 
 #: `opening` until its server is there, `serving`, `unavailable` while it cannot be.
 VaultState = Literal["opening", "serving", "unavailable"]

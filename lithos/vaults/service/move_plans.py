@@ -10,11 +10,11 @@ from typing import Final
 import attrs
 from attrs import field, frozen
 
-from lithos.actors.blocking import Threads
-from lithos.core.errors import Duplicate, Forbidden, InvalidInput, StorageFailed
-from lithos.core.principals import Principal
 from lithos.history.rows.store import HistoryStore
+from lithos.kernel.actors.threads import Threads
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import Duplicate, Forbidden, InvalidInput, StorageFailed
+from lithos.kernel.values.principals import Principal
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import LinkedFile, OutsideKnowledge

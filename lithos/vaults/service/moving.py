@@ -16,19 +16,19 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.actors.opening import Opening
-from lithos.core.errors import DocNotFound, LithosError, StorageFailed, VersionConflict
-from lithos.core.events import TAKING_BACK, TOOL
-from lithos.core.principals import ACTING, Principal
 from lithos.events.journal.coordinator import Coordinator
+from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown
+from lithos.kernel.actors.opening import Opening
+from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import DocNotFound, LithosError, StorageFailed, VersionConflict
+from lithos.kernel.values.events import TAKING_BACK, TOOL
+from lithos.kernel.values.principals import ACTING, Principal
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.service.knowledge import WRITE_DEADLINE, ask_patiently
 from lithos.notes.service.moving import RESUMED
 from lithos.notes.writing.actor_writer import Writer
 from lithos.notes.writing.messages import DeleteNote, WriteOutcome
-from lithos.telemetry import get_logger
 from lithos.vaults.service.move_plans import VaultMovePlan, VaultMovePlanning
 
 log = get_logger("lithos.vaults")

@@ -12,12 +12,12 @@ from typing import Final
 import trio
 from attrs import define, evolve, field, frozen
 
-from lithos.actors.blocking import slices
-from lithos.core.errors import InvalidInput, LithosError, SearchBackendFailed
+from lithos.kernel.actors.threads import slices
+from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import InvalidInput, LithosError, SearchBackendFailed
 from lithos.memory.retrieve.retrieve import Drawn, Result, Retrieve, RetrieveAnswer, RetrieveRequest
 from lithos.memory.retrieve.scouts import DEADLINE, PASSED
-from lithos.metrics import Metrics
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.indexing.indexer import Visibility
 from lithos.search.service.hybrid import LEG_NOTES, LEG_SHARE, NOTHING_RANKED, HybridRanking

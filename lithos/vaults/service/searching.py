@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import trio
 from attrs import evolve, field, frozen
 
-from lithos.core.errors import InvalidInput, InvalidMode, LithosError
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import InvalidInput, InvalidMode, LithosError
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.service.hybrid import backend_failure

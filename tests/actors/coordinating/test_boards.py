@@ -10,15 +10,15 @@ import apsw
 import pytest
 from attrs import frozen
 
-from lithos.actors.blocking import Inline
 from lithos.app.capabilities import CAPABILITIES
-from lithos.core.commands import BoardCommand, Done
-from lithos.core.errors import StorageFailed
-from lithos.core.events import EventDraft
 from lithos.events.journal.boards import Board, Boards
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.actors.threads import Inline
+from lithos.kernel.values.errors import StorageFailed
+from lithos.kernel.values.events import EventDraft
+from lithos.kernel.values.messages import BoardCommand, Done
 from tests.actors.desks import Switch
 from tests.fakes import START, Clock, served
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import trio
 
-from lithos.core.events import Event, EventDraft, event_size
 from lithos.events.journal import broadcaster as module
 from lithos.events.journal.broadcaster import Broadcaster
+from lithos.kernel.values.events import Event, EventDraft, event_size
 from tests.fakes import START, subscribed
 
 

@@ -6,12 +6,12 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.core.errors import StorageFailed
-from lithos.core.events import AGENT_REGISTERED, EventDraft
 from lithos.events.journal import commits
 from lithos.events.journal import coordinator as module
 from lithos.events.journal.messages import AppendEvents, Flush, Journalled, RegisterAgent
 from lithos.events.model.agents import READ, SEARCH_RESULT, AuditRow
+from lithos.kernel.values.errors import StorageFailed
+from lithos.kernel.values.events import AGENT_REGISTERED, EventDraft
 from tests.actors.desks import CoordinatorDesk
 from tests.fakes import START, ask_together, subscribed
 

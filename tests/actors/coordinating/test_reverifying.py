@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.limits import TITLE
+from lithos.kernel.values.limits import TITLE
 from lithos.tasks.board.reverifying import MOST
 from lithos.tasks.model.task import PARENT_CHILD
 from lithos.tasks.model.task_commands import (

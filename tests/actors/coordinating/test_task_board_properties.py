@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from lithos.core.errors import LithosError
+from lithos.kernel.values.errors import LithosError
 from lithos.tasks.model.task import BLOCKS, PARENT_CHILD, WAITS_ON_GATE, Grant
 from lithos.tasks.model.task_commands import (
     CancelTask,

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
-from lithos.core.errors import LithosError
+from lithos.kernel.values.errors import LithosError
 from lithos.tasks.board import readiness, task_choice
 from lithos.tasks.model.task import BLOCKS, WAITS_ON_GATE, aspect_key
 from lithos.tasks.model.task_commands import (

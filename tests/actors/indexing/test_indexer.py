@@ -7,8 +7,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.core.errors import IndexFailed
+from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown
+from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_records import KeptEntities
 from lithos.notes.files.files import NoteFiles

@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.actors.kit import Mailbox, run_batches, supervise
+from lithos.kernel.actors.mailboxes import Mailbox, run_batches, supervise
 
 pytestmark = pytest.mark.autojump
 

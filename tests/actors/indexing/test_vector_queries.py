@@ -11,7 +11,7 @@ import pytest
 import trio
 import trio.testing
 
-from lithos.core.errors import IndexFailed
+from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index.chunk_rows import VectorHit, VectorQuery
 from lithos.search.indexing.ports import (
     PATIENCE,

@@ -8,8 +8,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.actors.kit import ActorDown
-from lithos.core.errors import InvalidInput, NotFound, StorageFailed, UpdateFailed
+from lithos.kernel.actors.mailboxes import ActorDown
+from lithos.kernel.values.errors import InvalidInput, NotFound, StorageFailed, UpdateFailed
 from lithos.notes.model.edges import EdgeFilter, ResolveConflict, UpsertEdge
 from tests.fakes import START, Killed
 

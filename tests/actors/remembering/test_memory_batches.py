@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from lithos.core.errors import StorageFailed
+from lithos.kernel.values.errors import StorageFailed
 from lithos.memory.learning.actor import Deliver
 from lithos.memory.model.memory import ApplyFeedback, Enqueue, EnrichTrigger, ForgetReceipts
 from tests.actors.memories import (

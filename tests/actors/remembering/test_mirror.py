@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from lithos.core.errors import LithosError
+from lithos.kernel.values.errors import LithosError
 from lithos.memory.model.memory import ProjectProvenance
 from lithos.notes.model.edges import EdgeFilter, ResolveConflict
 from tests.actors.memories import EDGE, FULL, Desk

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from lithos.core.events import NOTE_DELETED, NOTE_RENAMED
+from lithos.kernel.values.events import NOTE_DELETED, NOTE_RENAMED
 from tests.actors.watched import UUID, WatchedHouse, note
 
 

@@ -10,7 +10,7 @@ import pytest
 import trio
 import watchfiles
 
-from lithos.actors.blocking import Inline, Threads
+from lithos.kernel.actors.threads import Inline, Threads
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import Put, digest_of
 from lithos.notes.watching import listening

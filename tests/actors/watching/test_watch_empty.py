@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.events import NOTE_CREATED
+from lithos.kernel.values.events import NOTE_CREATED
 from tests.actors.watched import note
 
 

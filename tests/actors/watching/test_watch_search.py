@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
-from lithos.core.events import NOTE_DELETED, NOTE_RENAMED
+from lithos.kernel.values.events import NOTE_DELETED, NOTE_RENAMED
 from lithos.notes.watching.survey import LOOKS, find_moved, look_again
 from tests.actors.watched import UUID, WatchedHouse, note
 

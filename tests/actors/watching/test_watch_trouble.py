@@ -7,7 +7,7 @@ import errno
 import pytest
 import trio
 
-from lithos.core.events import NOTE_CREATED
+from lithos.kernel.values.events import NOTE_CREATED
 from lithos.notes.files.system_calls import KernelCalls
 from lithos.notes.watching.watcher import LONGEST_PAUSE, TICK, Watcher
 from tests.actors.watched import note

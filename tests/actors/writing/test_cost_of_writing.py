@@ -6,7 +6,7 @@ from pathlib import Path
 
 import trio
 
-from lithos.actors.blocking import Threads
+from lithos.kernel.actors.threads import Threads
 from tests.fakes import Turns
 from tests.servers import serving
 

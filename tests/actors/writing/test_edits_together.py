@@ -9,10 +9,10 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.core.errors import DocNotFound, StorageFailed, VersionConflict
 from lithos.history.recording.catching_up import settle_pending
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.store import HistoryFailed
+from lithos.kernel.values.errors import DocNotFound, StorageFailed, VersionConflict
 from lithos.notes.writing import editing
 from lithos.notes.writing.messages import EditNote, WriteNote, WriteOutcome
 from lithos.text.outline.section_edit import SectionEdit

@@ -10,8 +10,8 @@ import attrs
 import pytest
 import trio
 
-from lithos.actors.blocking import Inline
-from lithos.core.errors import InvalidInput, SlugCollision, VersionConflict
+from lithos.kernel.actors.threads import Inline
+from lithos.kernel.values.errors import InvalidInput, SlugCollision, VersionConflict
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.format.document import parse_document
 from lithos.notes.model.note import Document

@@ -11,8 +11,8 @@ import trio
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lithos.core.errors import LithosError
-from lithos.core.events import NOTE_CREATED, NOTE_DELETED, NOTE_RENAMED, NOTE_UPDATED
+from lithos.kernel.values.errors import LithosError
+from lithos.kernel.values.events import NOTE_CREATED, NOTE_DELETED, NOTE_RENAMED, NOTE_UPDATED
 from lithos.notes.catalogue import note_reading
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_reading import examine

@@ -11,11 +11,11 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.actors.blocking import Inline
-from lithos.actors.kit import ActorDown, Envelope, Mailbox, run_batches
-from lithos.core.errors import IndexFailed, StorageFailed
-from lithos.core.events import NOTE_DELETED, NOTE_UPDATED, EventDraft
 from lithos.events.journal.messages import AppendEvents, Journalled
+from lithos.kernel.actors.mailboxes import ActorDown, Envelope, Mailbox, run_batches
+from lithos.kernel.actors.threads import Inline
+from lithos.kernel.values.errors import IndexFailed, StorageFailed
+from lithos.kernel.values.events import NOTE_DELETED, NOTE_UPDATED, EventDraft
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.files.manifest import Manifest

@@ -9,8 +9,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.core.errors import (
+from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown
+from lithos.kernel.values.errors import (
     DocNotFound,
     Duplicate,
     InvalidInput,

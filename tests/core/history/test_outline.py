@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from lithos.core.errors import InvalidInput, SectionNotFound
+from lithos.kernel.values.errors import InvalidInput, SectionNotFound
 from lithos.text.outline.outline import (
     MOST_LINES,
     TOP,

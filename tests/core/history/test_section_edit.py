@@ -9,7 +9,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from lithos.core.errors import InvalidInput, LithosError, SectionNotFound, TextAmbiguous, TextNotFound
+from lithos.kernel.values.errors import (
+    InvalidInput,
+    LithosError,
+    SectionNotFound,
+    TextAmbiguous,
+    TextNotFound,
+)
 from lithos.text.outline.outline import (
     Outline,
     begins_with_heading,

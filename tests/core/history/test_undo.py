@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from lithos.core.principals import ENRICH_AGENT
 from lithos.history.model.undo import Step, is_undone, plan_steps, since_by_others
+from lithos.kernel.values.principals import ENRICH_AGENT
 from lithos.notes.model.versions import VersionRow
 
 START = datetime(2026, 3, 4, tzinfo=UTC)

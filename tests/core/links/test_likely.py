@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.findings import Named
+from lithos.kernel.values.findings import Named
 from lithos.upkeep.model.likely import LikelyNotes
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lithos.core.times import end_of_day
+from lithos.kernel.values.times import end_of_day
 from lithos.notes.format.document import derive_id, given_keys, parse_document
 from lithos.notes.model.note import Document, Note
 from lithos.text.yaml.nodes import UnreadableNote

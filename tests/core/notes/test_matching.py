@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.core.errors import InvalidInput
+from lithos.kernel.values.errors import InvalidInput
 from lithos.text.words.matching import (
     check_metadata_match,
     distinct_tags,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lithos.core.errors import InvalidInput
+from lithos.kernel.values.errors import InvalidInput
 from lithos.tasks.model.graph import TaskGraph, find_path, is_gate_open_to_pass, normalise_gate_metadata
 from lithos.tasks.model.task import BLOCKS, WAITS_ON_GATE, Task
 

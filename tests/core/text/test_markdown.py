@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.limits import ITEMS
+from lithos.kernel.values.limits import ITEMS
 from lithos.text.markdown import CODE_MARK, has_conflict_markers, mask_code, plain_title, scan_tags
 from lithos.text.pieces import PIECE, line_pieces
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lithos.core.errors import InvalidInput
+from lithos.kernel.values.errors import InvalidInput
 from lithos.text.markdown import visible_text
 from lithos.text.snippet import (
     MOST_REPLIES,

@@ -15,8 +15,8 @@ from attrs import define, evolve
 
 from lithos.access.files.tokens import Token, TokenStore, digest_of
 from lithos.access.service.keyring import TokenRing
-from lithos.core.principals import Principal, Rights
 from lithos.kernel.parts import utc_now
+from lithos.kernel.values.principals import Principal, Rights
 from lithos.server.console.console import Console
 from lithos.server.http import serve
 from lithos.server.http.admissions import WrongTokens

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 import trio
 
-from lithos.actors.opening import Opening
+from lithos.kernel.actors.opening import Opening
 from tests.front.console.injections import PAYLOADS
 from tests.front.console.pages import Element
 from tests.front.console.visiting import visiting

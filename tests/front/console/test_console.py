@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lithos.app.serving.hosting import front_settings
-from lithos.config.catalogue import Config
+from lithos.kernel.configuration.catalogue import Config
 from lithos.server.console.frame import HEADERS
 from lithos.server.settings import ServerConfig
 from tests.front.console.visiting import browser, form_of, visiting

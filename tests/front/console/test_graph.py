@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from lithos.actors.blocking import Inline
+from lithos.kernel.actors.threads import Inline
 from lithos.memory.service import neighbourhood
 from lithos.memory.service.edges import Edges
 from lithos.memory.service.neighbourhood import COLOURS, HEIGHT, HUB, KEPT, WIDTH, Drawings, Neighbourhoods

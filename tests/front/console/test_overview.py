@@ -13,10 +13,10 @@ import trio
 from markupsafe import Markup
 
 from docs.interface import EVENTS
-from lithos.core.events import Event, EventDraft
 from lithos.events.journal.coordinator import Coordinator
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.values.events import Event, EventDraft
 from lithos.server.console.formats import make_environment
-from lithos.stores.sqlite import DatabaseFailed
 from lithos.upkeep.console import overview
 from lithos.upkeep.console.overview import MOST_KEPT, TYPES, FeedFilter, Happenings, Row, fold
 from tests.e2e.faults.injection import failing_fsync

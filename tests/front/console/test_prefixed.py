@@ -10,7 +10,7 @@ import httpx2
 import pytest
 from attrs import evolve
 
-from lithos.core.principals import Principal
+from lithos.kernel.values.principals import Principal
 from lithos.server.console.sessions import COOKIE
 from lithos.server.http.ports import VaultLink
 from tests.front.console import visiting as visiting_module

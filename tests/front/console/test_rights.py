@@ -15,9 +15,9 @@ import httpx2
 import pytest
 from attrs import frozen
 
-from lithos.core.principals import RIGHTS, Rights
 from lithos.events.journal.coordinator import Coordinator
 from lithos.history.service.conflict_copies import ConflictCopies
+from lithos.kernel.values.principals import RIGHTS, Rights
 from lithos.server.console.console import Console
 from lithos.server.service_state import Gauges
 from tests.front.console.proposing import bind, propose_note

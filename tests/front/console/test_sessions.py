@@ -7,7 +7,7 @@ import trio
 import trio.testing
 from attrs import define, field
 
-from lithos.core.principals import ANYONE, OWNER, Principal
+from lithos.kernel.values.principals import ANYONE, OWNER, Principal
 from lithos.server.console.sessions import LIFE, MOST_SESSIONS, MOST_SUBMISSIONS, Sessions
 from tests.servers import Clock
 

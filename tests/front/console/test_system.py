@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lithos.config.catalogue import SETTINGS, Config
-from lithos.config.load import load_config
 from lithos.events.journal.coordinator import Coordinator
+from lithos.kernel.configuration.catalogue import SETTINGS, Config
+from lithos.kernel.configuration.load import load_config
 from lithos.server.console.formats import HEIGHT, WIDTH, commands, make_chart, round_up, sparkline
 from lithos.server.settings import ServerConfig
 from lithos.upkeep.checks.samples import Sample

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from lithos.core.principals import ANYONE, Principal
+from lithos.kernel.values.principals import ANYONE, Principal
 from lithos.server.console.sessions import LIFE, MOST_SESSIONS
 from lithos.server.tools.admitting import AUTH_TOKEN, OneToken
 from lithos.vaults.console.visits import Visits

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.core.principals import PERSON_AGENT, RESERVED
+from lithos.kernel.values.principals import PERSON_AGENT, RESERVED
 from lithos.notes.settings import AgentsConfig
 from lithos.server.console.wording import OWN_AGENTS, agent_name, in_words, with_times, worded
 from tests.front.console.visiting import form_of, visiting

@@ -18,7 +18,7 @@ from attrs import define, evolve
 from lithos.access.files.tokens import TokenStore
 from lithos.access.service.keyring import TokenRing
 from lithos.app.front import serve_front
-from lithos.core.principals import Rights
+from lithos.kernel.values.principals import Rights
 from tests.front.console.pages import Element, check
 from tests.front.running import SETTINGS, STOP_BOUND, tokens_known_soon
 from tests.servers import Lithos, serving

@@ -14,12 +14,12 @@ from urllib.parse import quote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.actors.blocking import Inline
-from lithos.core.times import format_time
 from lithos.events.model.agents import READ, SEARCH_RESULT, AuditRow
 from lithos.events.reading.agents import AccessLog
 from lithos.events.streams.audit import add_audit, read_after, read_limit
-from lithos.stores.sqlite import DatabaseFailed
+from lithos.kernel.actors.threads import Inline
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.values.times import format_time
 from tests.fakes import START, served
 from tests.front.running import Front, running_front
 from tests.front.streaming import Station, station_at

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.core.events import Event, EventDraft
 from lithos.events.reading.event_stream import StreamEnded
 from lithos.events.streams.frames import Subscribers
 from lithos.events.streams.sse import SseEndpoint
+from lithos.kernel.values.events import Event, EventDraft
 
 
 class FakeStream:

@@ -11,8 +11,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from lithos.events.streams.sse import KEEPALIVE
+from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.server.http import serve
-from lithos.stores.sqlite import DatabaseFailed
 from tests.front.running import read_all, read_until
 from tests.front.streaming import Station, broadcasting, open_sse, station_at
 

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from lithos.access.service.authorization import AuthorizationServer
-from lithos.config.rules import Disagreement
+from lithos.kernel.configuration.rules import Disagreement
 from lithos.server.http.access import (
     OAUTH_ADDRESSES,
     RESOURCE_ADDRESSES,

@@ -18,8 +18,8 @@ from trio_websocket import ConnectionClosed, open_websocket_url
 
 from lithos.access.files.tokens import TOKENS, TokenStore
 from lithos.access.service.keyring import TokenRing
-from lithos.core.principals import RIGHTS, Principal, Rights
 from lithos.events.journal.broadcaster import Broadcaster
+from lithos.kernel.values.principals import RIGHTS, Principal, Rights
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.server.http.admissions import MOST_ADDRESSES, MOST_WRONG, WINDOW, WrongTokens
 from lithos.server.service_state import ServerState

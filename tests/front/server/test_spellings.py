@@ -17,7 +17,7 @@ import pytest
 import trio
 from attrs import define, field
 
-from lithos.core.principals import RIGHTS, Principal
+from lithos.kernel.values.principals import RIGHTS, Principal
 from lithos.server.http import application, quart_app
 from lithos.server.http.access import ADDRESSES, find_address
 from lithos.server.http.gate import Gate

@@ -26,11 +26,11 @@ from lithos.access.files.tokens import Token, TokenStore, digest_of
 from lithos.app.front import serve_front
 from lithos.app.server import Server, running_server, running_vault
 from lithos.app.vaults import Vaults, serve_vaults
-from lithos.config.catalogue import Config
-from lithos.config.load import LoadedConfig
-from lithos.core.principals import Rights
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.configuration.load import LoadedConfig
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.principals import Rights
 from lithos.server.settings import ServerConfig
 from tests.front.running import SETTINGS, STOP_BOUND, rpc, tokens_known_soon
 from tests.servers import load_once

@@ -11,10 +11,10 @@ import pytest
 import trio
 from attrs import frozen
 
-from lithos.actors.kit import ActorDown, ShuttingDown
+from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown
+from lithos.kernel.databases.database import DatabaseLost
+from lithos.kernel.databases.lock import OwnerLock
 from lithos.notes.writing.actor_writer import Writer
-from lithos.stores.database import DatabaseLost
-from lithos.stores.lock import OwnerLock
 from tests.front.vaults_apart.hosting import Hosted, body_of, config_of, hosting, let_in, put, status_of
 
 NAMES: Final = ("work", "home", "third")

@@ -15,8 +15,8 @@ from attrs import define
 from trio_websocket import open_websocket_url
 
 from lithos.access.files.tokens import TokenStore
-from lithos.config.catalogue import Config
-from lithos.config.load import LoadedConfig
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.configuration.load import LoadedConfig
 from lithos.server.http import admissions
 from tests.front.vaults_apart.hosting import (
     PATIENCE,

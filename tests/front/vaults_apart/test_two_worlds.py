@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 import trio
 
-from lithos.config.catalogue import Config
+from lithos.kernel.configuration.catalogue import Config
 from lithos.search.indexing.indexer import Visibility
 from tests.front.vaults_apart.hosting import Hosted, body_of, config_of, hosting, let_in, put
 from tests.front.vaults_apart.test_as_alone import Ids, Recording, differences

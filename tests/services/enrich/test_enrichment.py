@@ -12,7 +12,7 @@ import attrs
 import pytest
 import trio
 
-from lithos.core.errors import StorageFailed
+from lithos.kernel.values.errors import StorageFailed
 from lithos.memory.enrich.drain import Drain
 from lithos.memory.enrich.worker import Enrichment
 from lithos.memory.model.memory import ClaimJobs, Enqueue, EnrichTrigger

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.actors.blocking import Inline
-from lithos.core.errors import StorageFailed
-from lithos.core.events import EventDraft
 from lithos.events.journal.messages import AppendEvents
+from lithos.kernel.actors.threads import Inline
+from lithos.kernel.values.errors import StorageFailed
+from lithos.kernel.values.events import EventDraft
 from lithos.memory.enrich.feed import CURSOR, JournalFeed, find_triggers
 from lithos.memory.model.memory import Enqueue, EnrichTrigger
 from lithos.notes.catalogue.catalogue import Catalogue

@@ -13,7 +13,6 @@ import attrs
 import pytest
 import trio
 
-from lithos.core.errors import InvalidInput
 from lithos.imports.files.attachments import NAME
 from lithos.imports.files.kinds import recognise
 from lithos.imports.files.markdown import MarkdownSource
@@ -22,6 +21,7 @@ from lithos.imports.service import run as run_module
 from lithos.imports.service.importing import Importing, NoImport
 from lithos.imports.service.records import Options, Outcome, SourceEdge, record_from_json, record_to_json
 from lithos.imports.service.run import ImportRun, Report
+from lithos.kernel.values.errors import InvalidInput
 from lithos.memory.service.edges import Edges
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.edges import EdgeFilter

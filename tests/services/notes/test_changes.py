@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 import trio
 
-from lithos.core.events import Event, EventDraft
 from lithos.events.journal.broadcaster import Broadcaster
+from lithos.kernel.values.events import Event, EventDraft
 from lithos.server.mcp.resource_pages import MOST_URIS, Changes, ChangesEnded, Follower, TooMuchFollowed
 from lithos.server.tools.offers import TAGS_URI, Address
 from tests.fakes import START

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.core.principals import COMMAND
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.history.rows.store import HistoryStore
 from lithos.history.service.conflict_copies import ConflictCopies
 from lithos.history.settings import HistoryConfig
+from lithos.kernel.values.principals import COMMAND
 from lithos.notes.files.displaced import CopyMerges
 from tests.fakes import Killed
 from tests.servers import Lithos, serving

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 import trio
 
-from lithos.actors.blocking import Inline
+from lithos.kernel.actors.threads import Inline
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.relations import Graph
 from lithos.search.index.chunk_rows import VectorHit

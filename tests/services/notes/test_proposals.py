@@ -15,11 +15,11 @@ import attrs
 import pytest
 import trio
 
-from lithos.actors.kit import ShuttingDown
-from lithos.core.errors import VersionConflict
-from lithos.core.principals import COMMAND, OWNER, Principal
 from lithos.events.journal.coordinator import Coordinator
 from lithos.history.settings import HistoryConfig
+from lithos.kernel.actors.mailboxes import ShuttingDown
+from lithos.kernel.values.errors import VersionConflict
+from lithos.kernel.values.principals import COMMAND, OWNER, Principal
 from lithos.notes.model.scopes import Scope, WriteScopes
 from lithos.notes.service.moving import Moving
 from lithos.notes.writing.actor_writer import Writer

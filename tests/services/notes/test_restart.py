@@ -9,9 +9,9 @@ from typing import Any
 import apsw
 import pytest
 
-from lithos.core.events import Event
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.values.events import Event
 from lithos.server.service_state import ServerState
 from tests.servers import MISSING_ID, put_note, refusal, serving
 

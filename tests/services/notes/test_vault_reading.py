@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from lithos.config.catalogue import Config
-from lithos.core.findings import DOCTOR, checks_of
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.findings import DOCTOR, checks_of
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.format import document

@@ -15,8 +15,8 @@ import trio
 
 import lithos.search.capability
 from lithos.app.server import running_server
-from lithos.config.catalogue import Config
 from lithos.events.journal.broadcaster import Broadcaster, Subscription
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.orders import VanishedFiles

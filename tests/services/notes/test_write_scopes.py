@@ -19,11 +19,11 @@ import trio
 from attrs import frozen
 
 from lithos.app.capabilities import all_tools, own_tools
-from lithos.core.errors import Forbidden
-from lithos.core.principals import ACTING, ANYONE, COMMAND, ENRICH_AGENT, OWNER, Principal, acting_as
 from lithos.imports.model.importing import Record
 from lithos.imports.service.importing import Importing
 from lithos.imports.service.records import Options
+from lithos.kernel.values.errors import Forbidden
+from lithos.kernel.values.principals import ACTING, ANYONE, COMMAND, ENRICH_AGENT, OWNER, Principal, acting_as
 from lithos.memory.enrich.entities import EntityExtraction
 from lithos.memory.retrieve.feedback import Learning
 from lithos.notes.catalogue.catalogue import Catalogue

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from lithos.access.service.authorization import AuthorizationServer
 from lithos.access.service.foreign import EVERY, ForeignTokens
 from lithos.access.service.keyring import TokenRing
-from lithos.core.principals import Principal
+from lithos.kernel.values.principals import Principal
 from lithos.server.settings import OauthConfig
 from tests.front.oauth.flow import public_server
 from tests.servers import Clock

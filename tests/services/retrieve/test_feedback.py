@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.core.errors import StorageFailed
 from lithos.events.journal.coordinator import Coordinator
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.values.errors import StorageFailed
 from lithos.memory.model.memory import FinalNode, Receipt, RecordRetrieval
 from lithos.memory.retrieve.feedback import Feedback, Learning
 from lithos.memory.settings import LcmaConfig
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.stores.sqlite import DatabaseFailed
 from lithos.tasks.rows.tasks import TaskRows
 from tests.fakes import START
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving

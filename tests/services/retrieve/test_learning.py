@@ -6,8 +6,8 @@ import pytest
 import trio
 
 import lithos.memory.retrieve.feedback
-from lithos.actors.blocking import Inline
-from lithos.core.errors import StorageFailed
+from lithos.kernel.actors.threads import Inline
+from lithos.kernel.values.errors import StorageFailed
 from lithos.memory.model.memory import ProjectionOutcome, ProjectProvenance
 from lithos.memory.retrieve.feedback import Learning
 from lithos.notes.model.edges import EdgeFilter

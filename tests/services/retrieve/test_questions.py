@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import pytest
 import trio
 
-from lithos.core.errors import StorageFailed
+from lithos.kernel.values.errors import StorageFailed
 from lithos.memory.enrich.questions import QuestionUpkeep
 from lithos.memory.model.questions import LoadQuestions
 from lithos.memory.retrieve.feedback import Learning

@@ -72,7 +72,7 @@ async def test_a_sweep_leaves_the_feedback_of_tasks_whole_that_may_still_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 151"""
-    monkeypatch.setattr("lithos.core.times.SLACK", timedelta(days=100))
+    monkeypatch.setattr("lithos.kernel.values.times.SLACK", timedelta(days=100))
     clock = Clock()
     config = LcmaConfig(receipts_kept=1)
     async with serving(tmp_path, clock=clock, lcma=config, settled=False) as server:

@@ -9,8 +9,10 @@ import attrs
 import pytest
 import trio
 
-from lithos.actors.blocking import Inline
-from lithos.core.errors import InvalidInput, LcmaDisabled, StorageFailed
+from lithos.kernel.actors.threads import Inline
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.metrics import Metrics
+from lithos.kernel.values.errors import InvalidInput, LcmaDisabled, StorageFailed
 from lithos.memory.model.memory import NodeStats, RecordRetrieval, SurfacedConflict
 from lithos.memory.model.questions import RememberedQuestion
 from lithos.memory.model.salience import salience_of
@@ -20,14 +22,12 @@ from lithos.memory.retrieve.scout_team import Team
 from lithos.memory.retrieve.scouts import DEADLINE, Ask, Dispatcher, Find, Scout
 from lithos.memory.rows.question_matrix import Evidence
 from lithos.memory.settings import LcmaConfig
-from lithos.metrics import Metrics
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.texts import Snippets
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking.ranking import Candidate
 from lithos.search.service.hybrid import NOTHING_RANKED, HybridRanking
 from lithos.search.settings import SearchConfig
-from lithos.stores.sqlite import DatabaseFailed
 from tests.fakes import Clock, make_entry
 
 A, B, C = (make_entry(number, title=title) for number, title in enumerate("ABC", start=1))

@@ -15,7 +15,7 @@ import pytest
 import trio
 
 import lithos.search.indexing.accurate
-from lithos.core.errors import IndexFailed
+from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index.embedder import EmbedderIdentity, EmbedderUnavailable, Matrix
 from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.semantic import SemanticBackend

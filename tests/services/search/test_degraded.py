@@ -11,9 +11,9 @@ import pytest
 import trio
 
 import lithos.search.indexing.indexer
-from lithos.core.errors import IndexFailed
-from lithos.core.events import NOTE_CREATED
 from lithos.events.journal.broadcaster import Broadcaster
+from lithos.kernel.values.errors import IndexFailed
+from lithos.kernel.values.events import NOTE_CREATED
 from lithos.notes.writing.actor_writer import Writer
 from lithos.search.index.embedder import EmbedderUnavailable, load_embedder
 from lithos.search.index.fulltext import FulltextIndex

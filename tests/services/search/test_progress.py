@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from lithos.actors.opening import progress_told, wait_telling
+from lithos.kernel.actors.opening import progress_told, wait_telling
 
 
 @pytest.mark.autojump

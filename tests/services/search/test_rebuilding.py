@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from lithos.core.events import REINDEX_COMPLETE
 from lithos.events.journal.coordinator import Coordinator
+from lithos.kernel.values.events import REINDEX_COMPLETE
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.settings import IndexConfig
 from lithos.search.indexing.indexer import FulltextIndexer

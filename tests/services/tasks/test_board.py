@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from lithos.core.errors import TaskNotFound
+from lithos.kernel.values.errors import TaskNotFound
 from lithos.tasks.service.board import BLOCKED, CLAIMED, DONE, EPICS, GATES, READY, Board, BoardFilter
 from tests.servers import MISSING_ID, Clock, Lithos, serving
 

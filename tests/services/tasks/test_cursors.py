@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import trio
 
-from lithos.actors.blocking import Inline
-from lithos.core.errors import StorageFailed
-from lithos.core.events import EventDraft
 from lithos.events.journal.messages import AppendEvents
 from lithos.events.reading.agents import Cursors
+from lithos.kernel.actors.threads import Inline
+from lithos.kernel.values.errors import StorageFailed
+from lithos.kernel.values.events import EventDraft
 from tests.actors.desks import CoordinatorDesk
 from tests.fakes import START
 

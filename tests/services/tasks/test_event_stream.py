@@ -9,7 +9,6 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.core.events import Event, EventDraft
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.reading.event_stream import (
     EventFilter,
@@ -20,6 +19,7 @@ from lithos.events.reading.event_stream import (
     SubscriberOverflow,
 )
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.values.events import Event, EventDraft
 from tests.fakes import START, Gate
 
 pytestmark = pytest.mark.autojump

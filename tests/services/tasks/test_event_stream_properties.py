@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 import lithos.events.reading.event_stream as module
-from lithos.actors.blocking import Inline
-from lithos.core.events import Event, EventDraft
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.reading.event_stream import (
     EventFilter,
@@ -27,6 +25,8 @@ from lithos.events.reading.event_stream import (
     SubscriberOverflow,
 )
 from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.actors.threads import Inline
+from lithos.kernel.values.events import Event, EventDraft
 from tests.fakes import START
 
 RING, QUEUE, PAGE = 6, 4, 3

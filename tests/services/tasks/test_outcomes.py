@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 import trio
 
-from lithos.actors.kit import ActorDown, ShuttingDown, honest_outcome
-from lithos.core.errors import InvalidInput, StorageFailed
+from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown, honest_outcome
+from lithos.kernel.values.errors import InvalidInput, StorageFailed
 
 
 @pytest.mark.parametrize(

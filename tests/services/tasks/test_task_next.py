@@ -7,10 +7,10 @@ from typing import Any
 
 import trio
 
-from lithos.core.events import Event
 from lithos.events.journal.coordinator import LAZY_DELAY, Coordinator
 from lithos.events.journal.messages import Flush
 from lithos.events.reading.event_stream import EventFilter, EventStreams
+from lithos.kernel.values.events import Event
 from lithos.tasks.settings import CoordinationConfig
 from tests.servers import MISSING_ID, Clock, Lithos, refusal, serving
 from tests.tools.task_calls import RECORD, call, create, gate, link

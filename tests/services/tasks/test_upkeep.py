@@ -13,8 +13,6 @@ import trio
 from attrs import frozen
 
 from lithos.app.capabilities import make_retentions
-from lithos.core.events import EventDraft
-from lithos.core.principals import ENRICH_AGENT
 from lithos.events.journal.messages import AppendEvents, Flush, MoveCursor, RegisterAgent
 from lithos.events.model.agents import READ, SEARCH_RESULT, AuditRow
 from lithos.events.reading import retention as module
@@ -22,6 +20,8 @@ from lithos.events.reading.agents import Cursors
 from lithos.events.reading.retention import Upkeep
 from lithos.events.rows.store import CoordinationStore
 from lithos.events.settings import EventsConfig
+from lithos.kernel.values.events import EventDraft
+from lithos.kernel.values.principals import ENRICH_AGENT
 from lithos.tasks.model.task_commands import ClaimAspect, CreateTask, PostFinding
 from tests import upstream
 from tests.actors.desks import CoordinatorDesk

@@ -12,11 +12,11 @@ import pytest
 
 from lithos.app.options import parse_arguments
 from lithos.app.serving.here import Here
-from lithos.config.catalogue import Config
-from lithos.core.findings import CARE, checks_of
-from lithos.core.principals import COMMAND
 from lithos.events.journal.coordinator import Coordinator
 from lithos.history.recording.catching_up import CatchingUp
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.values.findings import CARE, checks_of
+from lithos.kernel.values.principals import COMMAND
 from lithos.search.commands_queries import care
 from lithos.search.indexing.indexer import VectorIndexer
 from lithos.server.command.session import Session

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lithos.config.catalogue import Config
-from lithos.core import findings
-from lithos.core.findings import (
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values import findings
+from lithos.kernel.values.findings import (
     DOCTOR,
     RECONCILE,
     SYSTEM,
@@ -20,7 +21,6 @@ from lithos.core.findings import (
     load_checks,
     warn,
 )
-from lithos.kernel.settings import StorageConfig
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.inspection import shared_inspection
 from lithos.upkeep.maintenance.doctor import examine_all, make_patient

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from lithos.core.findings import Check, CheckResult, ok
-from lithos.services.shared import Shared
+from lithos.kernel.actors.shared import Shared
+from lithos.kernel.values.findings import Check, CheckResult, ok
 from lithos.upkeep.checks import inspection
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.inspection import Inspected, shared_inspection

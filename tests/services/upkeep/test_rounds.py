@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from lithos.core.findings import Check, Issue, Report
+from lithos.kernel.values.findings import Check, Issue, Report
 from lithos.upkeep.checks import care
 from lithos.upkeep.checks.care import AGE, PAUSE, SLICE, Inspected, Round, Rounds, about, named_of
 from tests.servers import serving

@@ -7,8 +7,8 @@ from math import inf
 import pytest
 import trio
 
-from lithos.actors.blocking import Inline
-from lithos.metrics import Metrics
+from lithos.kernel.actors.threads import Inline
+from lithos.kernel.metrics import Metrics
 from lithos.upkeep.checks.samples import FIRST, INTERVAL, KEPT, Samples, quantile, resident_memory
 from tests.fakes import Clock
 

@@ -13,8 +13,8 @@ from attrs import frozen
 
 from lithos.app.options import parse_arguments
 from lithos.app.serving.here import Here
-from lithos.config.catalogue import Config
-from lithos.core.principals import COMMAND, PERSON_AGENT
+from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.values.principals import COMMAND, PERSON_AGENT
 from lithos.search.commands_queries import worth
 from lithos.server.command.session import Session
 from lithos.upkeep.evaluation.model_worth import COUNTED

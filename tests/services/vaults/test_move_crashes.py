@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.config.catalogue import Config
-from lithos.core.errors import Duplicate
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.history.rows.store import HistoryStore
+from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import utc_now
+from lithos.kernel.values.errors import Duplicate
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.writing.actor_writer import Writer
 from lithos.notes.writing.applying import Applying

@@ -9,13 +9,8 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.core.errors import (
-    DocNotFound,
-    Duplicate,
-    StorageFailed,
-    VersionConflict,
-)
 from lithos.history.settings import HistoryConfig
+from lithos.kernel.values.errors import DocNotFound, Duplicate, StorageFailed, VersionConflict
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import Move, Put, Remove
 from lithos.vaults.service.moving import VaultMoving

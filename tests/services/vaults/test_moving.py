@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from lithos.core.errors import (
+from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.rows.store import HistoryStore
+from lithos.history.settings import HistoryConfig
+from lithos.kernel.values.errors import (
     DocNotFound,
     Duplicate,
     Forbidden,
@@ -18,10 +21,7 @@ from lithos.core.errors import (
     StorageFailed,
     VersionConflict,
 )
-from lithos.core.principals import Principal
-from lithos.history.recording.catching_up import CatchingUp
-from lithos.history.rows.store import HistoryStore
-from lithos.history.settings import HistoryConfig
+from lithos.kernel.values.principals import Principal
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.settings import AgentsConfig

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lithos.core.errors import InvalidInput, LcmaDisabled
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import InvalidInput, LcmaDisabled
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.memory.settings import LcmaConfig

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from lithos.core.errors import InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.kernel.parts import Parts
+from lithos.kernel.values.errors import InvalidInput, InvalidMode, SearchBackendFailed
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.semantic import SemanticBackend

@@ -7,9 +7,9 @@ from datetime import timedelta
 import apsw
 import pytest
 
-from lithos.core.events import Event, EventDraft
 from lithos.events.model.agents import Agent, AuditRow
 from lithos.events.rows.store import CoordinationCounts, CoordinationStore
+from lithos.kernel.values.events import Event, EventDraft
 from tests.fakes import START
 
 CLOCK = int(START.timestamp() * 1000)

@@ -13,8 +13,8 @@ from unicodedata import normalize
 import apsw
 import pytest
 
-from lithos.core.times import format_time, parse_time
 from lithos.events.rows.store import CoordinationCounts, CoordinationStore
+from lithos.kernel.values.times import format_time, parse_time
 from lithos.tasks.model.task import BLOCKS, Claim, Task, TaskEdge
 from lithos.tasks.rows.tasks import TaskRows
 from tests.fakes import START

@@ -16,7 +16,7 @@ import apsw
 import pytest
 import tantivy
 
-from lithos.core.errors import IndexFailed
+from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.model.plan import IndexPlan, plan_index
 from lithos.search.index import fulltext, fulltext_schema
 from lithos.search.index.fulltext import INCOMPLETE, FulltextIndex

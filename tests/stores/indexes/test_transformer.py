@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import lithos.models
-from lithos.core.errors import IndexFailed
+from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index import transformer
 from lithos.search.index.embedder import EmbedderUnavailable
 from lithos.search.index.transformer import (

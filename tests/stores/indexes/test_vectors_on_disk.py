@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 import pytest
 
-from lithos.core.errors import IndexFailed
+from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index import vector_files
 from lithos.search.index.chunk_rows import VectorEntry
 from lithos.search.index.vectors import VectorIndex, stored_identity

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.core.events import EDGE_UPSERTED, EventDraft
-from lithos.core.times import format_time
+from lithos.kernel.values.events import EDGE_UPSERTED, EventDraft
+from lithos.kernel.values.times import format_time
 from lithos.memory.rows.edges import EdgeStore
 from lithos.notes.model.edges import Edge, EdgeFilter, UpsertEdge
 from tests.fakes import START, Clock

@@ -7,8 +7,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-import lithos.stores.database
-from lithos.stores.database import SET_ASIDE, Layout, LearningDatabase
+import lithos.kernel.databases.database
+from lithos.kernel.databases.database import SET_ASIDE, Layout, LearningDatabase
 from tests.e2e.faults.injection import faulty_disk
 from tests.fakes import START
 
@@ -64,7 +64,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file is too large to be read as a whole."""
-    monkeypatch.setattr(lithos.stores.database, "READ_WHOLE", 0)
+    monkeypatch.setattr(lithos.kernel.databases.database, "READ_WHOLE", 0)
 
 
 @pytest.mark.parametrize("error", [apsw.FullError, apsw.IOError, apsw.ReadOnlyError])

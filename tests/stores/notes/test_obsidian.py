@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from lithos.kernel.databases.own_notes import find_own_notes
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import find_note
 from lithos.notes.files.vault_settings import LARGEST, VaultSettings, read_ignored
-from lithos.stores.own_notes import find_own_notes
 
 
 def settle(vault: Path, name: str, content: object) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.stores.notes.vault_roots import Kind, Place, VaultsOverlap, check_vault_roots, find_overlaps
+from lithos.kernel.databases.vault_roots import Kind, Place, VaultsOverlap, check_vault_roots, find_overlaps
 
 _inodes = itertools.count(100)
 

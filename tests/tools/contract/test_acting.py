@@ -10,9 +10,9 @@ import attrs
 import pytest
 
 from lithos.app.capabilities import all_tools
-from lithos.core.errors import Forbidden, InvalidInput
-from lithos.core.principals import ANYONE, OWNER, RIGHTS, Principal, Rights
 from lithos.events.journal.coordinator import Coordinator
+from lithos.kernel.values.errors import Forbidden, InvalidInput
+from lithos.kernel.values.principals import ANYONE, OWNER, RIGHTS, Principal, Rights
 from lithos.server.service_state import Gauges
 from lithos.server.tools.arguments import ArgumentFault
 from lithos.server.tools.declaring import Tool

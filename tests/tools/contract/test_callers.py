@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from lithos.app.capabilities import all_tools
-from lithos.core.principals import Principal
+from lithos.kernel.values.principals import Principal
 from lithos.notes.model.scopes import Scope, WriteScopes
 from lithos.notes.writing.actor_writer import Writer
 from lithos.server.tools.arguments import CALLERS, ArgumentFault

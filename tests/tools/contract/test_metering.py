@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lithos.core.errors import IndexFailed
 from lithos.events.journal.coordinator import Coordinator
+from lithos.kernel.values.errors import IndexFailed
 from lithos.search.indexing.indexer import Visibility
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.server.service_state import Gauges

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lithos.app.capabilities import all_tools
-from lithos.core.limits import DESCRIPTION, JSON_VALUES, METADATA_BYTES, NAME, OUTCOME, TITLE
 from lithos.events.journal.coordinator import Coordinator
+from lithos.kernel.values.limits import DESCRIPTION, JSON_VALUES, METADATA_BYTES, NAME, OUTCOME, TITLE
 from lithos.memory.retrieve.feedback import Learning
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.server.tools.arguments import ArgumentFault

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.core.errors import StorageFailed
 from lithos.events.journal.coordinator import Coordinator
+from lithos.kernel.values.errors import StorageFailed
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.tasks.board import reverifying

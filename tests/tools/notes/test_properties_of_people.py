@@ -10,8 +10,8 @@ from typing import Any
 import apsw
 import pytest
 
-from lithos.core.principals import COMMAND
 from lithos.history.service.undo import UndoRun, plan_undo
+from lithos.kernel.values.principals import COMMAND
 from lithos.notes.format.document import derive_id, parse_document
 from lithos.notes.model.note import OWNED_KEYS
 from lithos.text.yaml.style import VaultStyle

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lithos.core.limits import NAME_KEPT
+from lithos.kernel.values.limits import NAME_KEPT
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.writing.messages import MERGE, PatchNote
 from tests.servers import Lithos, put_note, refusal, serving

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lithos.core.events import Event, EventDraft
-from lithos.core.times import EPOCH
 from lithos.events.reading.event_stream import EventFilter
+from lithos.kernel.values.events import Event, EventDraft
+from lithos.kernel.values.times import EPOCH
 from tests.servers import VAULT, Lithos, put_note, serving
 
 SPELLINGS = ("W\u00f6rk", "wörk", "#WÖRK", unicodedata.normalize("NFD", "wörk"), "wörk/")

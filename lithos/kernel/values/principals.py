@@ -16,8 +16,8 @@ from unicodedata import category, normalize
 
 from attrs import field, frozen
 
-from lithos.core.errors import InvalidInput
-from lithos.core.limits import NAME
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.limits import NAME
 
 #: What other programs did, as the watcher notices it and as a start finds it.
 WATCHER_AGENT: Final = "watcher"

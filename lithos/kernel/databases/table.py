@@ -14,9 +14,9 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 import apsw
 from attrs import fields
 
-from lithos.core.times import format_optional, format_time
-from lithos.stores.database import read_time, stored_time
-from lithos.stores.sqlite import load_object, load_texts
+from lithos.kernel.databases.database import read_time, stored_time
+from lithos.kernel.databases.sqlite import load_object, load_texts
+from lithos.kernel.values.times import format_optional, format_time
 
 T = TypeVar("T")
 

@@ -12,9 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from lithos.core.times import format_time
-from lithos.stores import replace_file
-from lithos.telemetry import get_logger
+from lithos.kernel.databases.private_files import replace_file
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.times import format_time
 
 log = get_logger("lithos.migrations")
 

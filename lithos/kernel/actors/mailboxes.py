@@ -22,9 +22,9 @@ import attrs
 import outcome
 import trio
 
-from lithos.core.commands import Command
-from lithos.core.errors import StorageFailed
-from lithos.telemetry import get_logger
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import StorageFailed
+from lithos.kernel.values.messages import Command
 
 log = get_logger("lithos.actors")
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 import trio
 from attrs import define, field
 
-from lithos.actors.blocking import Threads
+from lithos.kernel.actors.threads import Threads
 
 #: `M_ARENA_MAX`, `M_MMAP_THRESHOLD` and `M_TRIM_THRESHOLD` of malloc.h.
 _ARENA_MAX: Final = -8

@@ -22,8 +22,8 @@ from typing import Any, Final
 
 from attrs import asdict, field, frozen
 
-from lithos.stores import PRIVATE_FOLDER, opened, overwrite, state_folder
-from lithos.telemetry import get_logger
+from lithos.kernel.databases.private_files import PRIVATE_FOLDER, opened, overwrite, state_folder
+from lithos.kernel.log import get_logger
 
 log = get_logger("lithos.lock")
 

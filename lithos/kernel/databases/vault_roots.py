@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from attrs import frozen
 
-from lithos.stores.lock import Identity, identity_of
+from lithos.kernel.databases.lock import Identity, identity_of
 
 Kind = Literal["notes", "data"]
 _WORDS: Final = {"notes": "the folder {} of vault {}", "data": "the data directory {} of vault {}"}

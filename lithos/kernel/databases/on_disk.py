@@ -10,10 +10,10 @@ from typing import Any
 
 from attrs import frozen
 
-from lithos.stores import sync_folder
-from lithos.stores.database import Database
-from lithos.stores.lock import OwnerLock
-from lithos.telemetry import get_logger
+from lithos.kernel.databases.database import Database
+from lithos.kernel.databases.lock import OwnerLock
+from lithos.kernel.databases.private_files import sync_folder
+from lithos.kernel.log import get_logger
 
 log = get_logger("lithos.app")
 

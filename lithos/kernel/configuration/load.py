@@ -14,10 +14,10 @@ from typing import Any, Final, TypeVar
 import attrs
 from attrs import field, frozen
 
-from lithos.config.catalogue import DECLARED, SETTINGS, Config, Setting, hide_userinfo
-from lithos.config.rules import Disagreement
-from lithos.config.sections import Section
-from lithos.config.sources import (
+from lithos.kernel.configuration.catalogue import DECLARED, SETTINGS, Config, Setting, hide_userinfo
+from lithos.kernel.configuration.rules import Disagreement
+from lithos.kernel.configuration.sections import Section
+from lithos.kernel.configuration.sources import (
     ConfigError,
     Given,
     Layer,
@@ -26,7 +26,7 @@ from lithos.config.sources import (
     read_options,
     structure_value,
 )
-from lithos.config.yaml_file import LONGEST_SHOWN, shorten
+from lithos.kernel.configuration.yaml_file import LONGEST_SHOWN, shorten
 from lithos.kernel.settings import StorageConfig
 
 T = TypeVar("T", bound=attrs.AttrsInstance)

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from attrs import frozen
 
-from lithos.core.events import EventDraft
+from lithos.kernel.values.events import EventDraft
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import trio
 
-from lithos.actors.blocking import Threads
-from lithos.stores.database import Database
-from lithos.stores.lock import CONFIRM_EVERY, OwnerLock
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.databases.database import Database
+from lithos.kernel.databases.lock import CONFIRM_EVERY, OwnerLock
 
 
 async def keep_owning(lock: OwnerLock, databases: Sequence[Database] = ()) -> None:

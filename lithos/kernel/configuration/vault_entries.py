@@ -14,11 +14,11 @@ from typing import Any, Final
 import attrs
 from attrs import frozen
 
-from lithos.config.catalogue import DECLARED, SECTIONS, SETTINGS
-from lithos.config.load import refuse
-from lithos.config.retired import drop_retired
-from lithos.config.sources import MOST_UNKNOWN, ConfigError, Given, flatten, guess
-from lithos.config.yaml_file import shorten
+from lithos.kernel.configuration.catalogue import DECLARED, SECTIONS, SETTINGS
+from lithos.kernel.configuration.load import refuse
+from lithos.kernel.configuration.retired import drop_retired
+from lithos.kernel.configuration.sources import MOST_UNKNOWN, ConfigError, Given, flatten, guess
+from lithos.kernel.configuration.yaml_file import shorten
 
 #: Settings that say which folders are served, which of a named vault nothing but its own entry says.
 PLACES: Final = ("storage.vault", "storage.data_dir")

@@ -16,8 +16,15 @@ from typing import Any, Final
 import attrs
 from attrs import frozen
 
-from lithos.config.load import LoadedConfig, config_in, find_file, merge_layers, refuse, state_of_vault
-from lithos.config.sources import (
+from lithos.kernel.configuration.load import (
+    LoadedConfig,
+    config_in,
+    find_file,
+    merge_layers,
+    refuse,
+    state_of_vault,
+)
+from lithos.kernel.configuration.sources import (
     ConfigError,
     Given,
     Layer,
@@ -26,7 +33,7 @@ from lithos.config.sources import (
     read_file,
     read_options,
 )
-from lithos.config.vault_entries import (
+from lithos.kernel.configuration.vault_entries import (
     NAME,
     PLACES,
     SHARED,

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 from attrs import evolve, frozen
 
-from lithos.config.catalogue import (
+from lithos.kernel.configuration.catalogue import (
     OLDER_NAMES,
     SECTIONS,
     SETTINGS,
@@ -26,8 +26,8 @@ from lithos.config.catalogue import (
     variable_of,
     without_none,
 )
-from lithos.config.retired import drop_retired, tell_retired_variable
-from lithos.config.yaml_file import LONGEST_SHOWN, UnusableFile, read_yaml, shorten
+from lithos.kernel.configuration.retired import drop_retired, tell_retired_variable
+from lithos.kernel.configuration.yaml_file import LONGEST_SHOWN, UnusableFile, read_yaml, shorten
 
 #: Findings that are named at once.
 MOST_PROBLEMS: Final = 50
@@ -141,7 +141,7 @@ class Layer:
 
     given: tuple[Given, ...] = ()
     warnings: tuple[str, ...] = ()
-    #: What `vaults` and `default_vault` of a file say, as they are there (lithos/config/vaults.py).
+    #: What `vaults` and `default_vault` of a file say, as they are there (lithos/kernel/configuration/vaults.py).
     vaults: Any = None
     default_vault: Any = None
 

@@ -24,9 +24,8 @@ from typing import ClassVar, Final, Self
 import apsw
 from attrs import frozen
 
-from lithos.core.times import EPOCH, parse_time
-from lithos.stores.lock import Identity, identity_of
-from lithos.stores.sqlite import (
+from lithos.kernel.databases.lock import Identity, identity_of
+from lithos.kernel.databases.sqlite import (
     CorruptDatabase,
     DatabaseFailed,
     Durability,
@@ -36,7 +35,8 @@ from lithos.stores.sqlite import (
     savepoint,
     transaction,
 )
-from lithos.telemetry import get_logger
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.times import EPOCH, parse_time
 
 #: The writing and the reading one, which may be the same.
 Connections = tuple[apsw.Connection, apsw.Connection]

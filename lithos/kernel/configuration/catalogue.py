@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin
 import attrs
 from attrs import frozen
 
-from lithos.config.rules import Rule
-from lithos.config.sections import find_sections
+from lithos.kernel.configuration.rules import Rule
+from lithos.kernel.configuration.sections import find_sections
 
 S = TypeVar("S")
 

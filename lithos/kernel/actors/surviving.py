@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from lithos.actors.kit import ActorDown, ShuttingDown
-from lithos.core.errors import LithosError
-from lithos.stores.sqlite import DatabaseFailed
-from lithos.telemetry import get_logger
+from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.log import get_logger
+from lithos.kernel.values.errors import LithosError
 
 log = get_logger("lithos.enrichment")
 

@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 import apsw
 
-from lithos.stores import PRIVATE_FOLDER
+from lithos.kernel.databases.private_files import PRIVATE_FOLDER
 
 BUSY_TIMEOUT_MS = 5_000
 

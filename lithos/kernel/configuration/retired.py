@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from lithos.config.catalogue import DECLARED, variable_of
+from lithos.kernel.configuration.catalogue import DECLARED, variable_of
 
 #: Retired settings by key, sorted, each with the reason. The key of a section stands for all its settings.
 RETIRED: Final[Mapping[str, str]] = MappingProxyType(

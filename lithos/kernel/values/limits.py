@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from attrs import define
 
-from lithos.core.errors import InvalidInput
+from lithos.kernel.values.errors import InvalidInput
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 import trio
 
-from lithos.core.errors import StorageFailed
+from lithos.kernel.values.errors import StorageFailed
 
 #: The progress callback: progress and total (both in seconds of waiting), and a message.
 Tell: TypeAlias = Callable[[float, float, str], Awaitable[None]]
