@@ -21,7 +21,7 @@ from jsonschema import Draft7Validator
 
 from lithos import __version__
 from lithos.app.options import parse_arguments
-from tests.cli.plugin.test_plugin import check_plugin, files_of, read
+from tests.clients.plugin.test_plugin import check_plugin, files_of, read
 from tests.release import bundle
 
 ROOT = Path(__file__).parents[1]

@@ -10,8 +10,8 @@ import trio
 
 from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown
 from lithos.kernel.values.errors import LithosError, StorageFailed
-from tests.actors.house import House
 from tests.fakes import FakeIndex
+from tests.kernel.actors.house import House
 
 pytestmark = pytest.mark.autojump
 

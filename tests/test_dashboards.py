@@ -16,7 +16,7 @@ import lithos.server.service_state as lithos_state
 from lithos.kernel.metrics import CONTENT_TYPE, GAUGES, Metrics, Sample, metric_names
 from lithos.notes.watching.watcher import Watcher
 from lithos.server.service_state import Gauges
-from tests.front.whole import whole_server
+from tests.server.whole import whole_server
 from tests.servers import serving
 
 DOCKER = Path(__file__).parent.parent / "docker"

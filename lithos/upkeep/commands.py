@@ -8,7 +8,7 @@ from typing import Final
 from lithos.server.command.declaring import DRY_RUN, Command, count, flag, moment, number, take
 
 #: `services.upkeep.reconcile_indices.SCOPES` and `core.evaluation.questions.MODES`: importing these takes
-#: long. `tests/cli/test_options.py` compares.
+#: long. `tests/app/test_options.py` compares.
 SCOPES = ("indices", "graph", "provenance_projection")
 TEST_MODES = ("hybrid", "fulltext", "semantic", "graph", "retrieve")
 #: Of the questions that `reconcile --forget-questions` forgets.

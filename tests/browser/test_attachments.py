@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.actors.attaching.pdf_files import pdf
+from tests.attachments.extraction.pdf_files import pdf
 from tests.browser.driving import Browser
 from tests.browser.test_states import LOOKS, judged
 from tests.e2e.feeds import call_tool

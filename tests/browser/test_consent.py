@@ -16,9 +16,9 @@ import httpx2
 import pytest
 
 from lithos.access.files.login_links import LoginLinks
+from tests.access.oauth.flow import free_port
 from tests.browser.driving import Browser
 from tests.e2e.process import running_lithos
-from tests.front.oauth.flow import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.takes(12)]
 #: Of the example of RFC 7636.

@@ -15,7 +15,7 @@ from tests.browser.driving import Browser
 from tests.browser.test_pages import crawl
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import Lithos, running_lithos
-from tests.front.console.injections import PAYLOADS
+from tests.server.console.injections import PAYLOADS
 
 pytestmark = [pytest.mark.slow, pytest.mark.takes(20)]
 

@@ -9,7 +9,7 @@ from selenium.webdriver.common.keys import Keys
 
 from tests.browser.driving import THEMES, WIDTHS, Browser
 from tests.browser.test_review import at, reviewing
-from tests.front.console.proposing import propose_text
+from tests.server.console.proposing import propose_text
 from tests.servers import Lithos
 
 pytestmark = [pytest.mark.slow, pytest.mark.takes(20)]

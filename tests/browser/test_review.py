@@ -15,8 +15,8 @@ import trio
 from attrs import frozen
 
 from tests.browser.driving import THEMES, WIDTHS, Browser
-from tests.front.console.proposing import bind, decide, propose_note, propose_text, row_of
-from tests.front.console.visiting import Visitor, visiting
+from tests.server.console.proposing import bind, decide, propose_note, propose_text, row_of
+from tests.server.console.visiting import Visitor, visiting
 from tests.servers import Lithos
 
 pytestmark = [pytest.mark.slow, pytest.mark.takes(25)]

@@ -11,7 +11,7 @@ import trio
 
 from tests.browser.driving import THEMES, WIDTHS, Browser
 from tests.browser.test_states import LOOKS, judged
-from tests.front.console.hosting import House, hosting
+from tests.server.console.hosting import House, hosting
 
 pytestmark = [pytest.mark.slow, pytest.mark.takes(25)]
 TOKENS: Final = {"two": ("home", "work"), "one": ("home",), "all": ("home", "secret", "work")}

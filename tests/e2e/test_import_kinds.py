@@ -14,8 +14,8 @@ from tests import upstream
 from tests.e2e.feeds import call_tool
 from tests.e2e.imports import bring, numbers
 from tests.e2e.process import running_lithos
+from tests.imports.files.samples import DATA, EXPECTED, read, records
 from tests.repeats import first_of
-from tests.stores.importing.samples import DATA, EXPECTED, read, records
 
 QUESTIONS: Final[list[dict[str, str]]] = json.loads((DATA / "questions.json").read_text(encoding="utf-8"))
 #: Samples that other tests count, with a question for each: kind, source, query, title of the note.

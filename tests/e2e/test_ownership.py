@@ -12,7 +12,7 @@ from lithos.kernel.databases.lock import read_owner
 from tests.e2e.clients import call, connected
 from tests.e2e.feeds import call_tool
 from tests.e2e.process import Lithos, run_lithos, running_lithos, until
-from tests.stores.test_lock_removed import Damage, remove, replace_by_copy, replace_by_empty
+from tests.kernel.databases.test_lock_removed import Damage, remove, replace_by_copy, replace_by_empty
 
 pytestmark = pytest.mark.slow
 

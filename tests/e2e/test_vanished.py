@@ -11,8 +11,8 @@ import pytest
 from lithos.events.journal.coordinator import Coordinator
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.orders import VanishedFiles
-from tests.actors.watched import note
 from tests.e2e.process import Lithos, run_lithos, running_lithos, until
+from tests.kernel.actors.watched import note
 from tests.servers import put_note, serving
 
 pytestmark = pytest.mark.slow

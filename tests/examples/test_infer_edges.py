@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from examples import infer_edges
-from tests.front.whole import Whole, whole_server
+from tests.server.whole import Whole, whole_server
 
 #: Similar enough to be neighbours, and different enough.
 TEXTS = {

@@ -161,7 +161,7 @@ def source_of(is_undo: bool) -> str:
 def as_command(kind: type[A], given: object, **checked: object) -> A:
     """A command with the values of the arguments of the same names; `checked` stands for what was changed.
 
-    No type checker sees that names and types agree: tests/tools/test_commands.py does.
+    No type checker sees that names and types agree: tests/server/tools/test_commands.py does.
     """
     kinds: tuple[type[Any], type[Any]] = kind, type(given)
     wanted, had = map(attrs.fields_dict, kinds)

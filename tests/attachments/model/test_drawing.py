@@ -1,0 +1,137 @@
+"""Drawings have the texts of their elements, plain and compressed (behaviour 290)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lithos.attachments.model.drawing import read_drawing
+from lithos.attachments.model.lz_string import BadCompression, TooLarge, decompress
+from lithos.attachments.model.parts import NotExtractable, Part
+from tests.attachments.model.lz_codes import compress, of_codes
+
+SCENE = {
+    "type": "excalidraw",
+    "elements": [
+        {
+            "id": "aaaaaaaa",
+            "type": "text",
+            "text": "see\nPlan",
+            "originalText": "see Plan",
+            "rawText": "see [[Plan]]",
+        },
+        {"id": "bbbbbbbb", "type": "text", "text": "two\nlines", "originalText": "two lines"},
+        {"id": "cccccccc", "type": "text", "text": "gone", "isDeleted": True},
+        {"id": "dddddddd", "type": "frame", "name": "Sketches"},
+        {"id": "eeeeeeee", "type": "rectangle"},
+        {"id": "ffffffff", "type": "text", "text": 7},
+    ],
+}
+OF_SCENE = [Part("aaaaaaaa", "see [[Plan]]"), Part("bbbbbbbb", "two lines"), Part("dddddddd", "Sketches")]
+SECTION = """---
+excalidraw-plugin: parsed
+---
+==⚠  Switch to EXCALIDRAW VIEW ==
+
+%%
+# Excalidraw Data
+
+## Text Elements
+see [[Plan|the plan]] ^aaaaaaaa
+
+two
+lines ^bbbbbbbb
+
+# a text like a heading ^gggggggg
+
+## Embedded Files
+0123456789abcdef: [[image.png]]
+
+%%
+"""
+
+
+def in_lines(text: str) -> str:
+    return "\n\n".join(text[at : at + 256] for at in range(0, len(text), 256))
+
+
+def markdown(fence: str, body: str, section: str = SECTION, heading: str = "## Drawing") -> bytes:
+    return f"{section}{heading}\n```{fence}\n{body}\n```\n%%".encode()
+
+
+def test_a_drawing_of_the_program_has_its_texts_and_frames():
+    assert list(read_drawing("a.excalidraw", json.dumps(SCENE).encode())) == OF_SCENE
+    assert list(read_drawing("A.EXCALIDRAW", b"")) == []
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_drawing_of_the_plugin_has_each_text_once(is_packed: bool, line_end: str):
+    scene = json.dumps(SCENE, indent=1)
+    data = markdown("compressed-json", in_lines(compress(scene))) if is_packed else markdown("json", scene)
+    assert list(read_drawing("a.excalidraw.md", data.replace(b"\n", line_end.encode()))) == [
+        Part("aaaaaaaa", "see [[Plan|the plan]]"),
+        Part("bbbbbbbb", "two\nlines"),
+        Part("gggggggg", "# a text like a heading"),
+        Part("dddddddd", "Sketches"),
+    ]
+
+
+def test_an_older_drawing_of_the_plugin_has_headings_of_the_first_level():
+    section = "# Text Elements\nfirst ^aaaaaaaa\n\n%%\n"
+    data = markdown("json", json.dumps(SCENE), section, "# Drawing")
+    assert list(read_drawing("a.excalidraw.md", data)) == [Part("aaaaaaaa", "first"), *OF_SCENE[1:]]
+
+
+def test_a_drawing_without_a_section_has_the_texts_of_its_scene_and_the_other_way_round():
+    assert list(read_drawing("a.excalidraw.md", markdown("json", json.dumps(SCENE), ""))) == OF_SCENE
+    assert [part.place for part in read_drawing("a.excalidraw.md", SECTION.encode())] == [
+        "aaaaaaaa", "bbbbbbbb", "gggggggg",
+    ]  # fmt: skip
+    assert list(read_drawing("a.excalidraw.md", b"just a note")) == []
+
+
+@pytest.mark.parametrize(
+    ("fence", "body", "why"),
+    [
+        ("compressed-json", "!!!", "damaged"),
+        ("compressed-json", compress(json.dumps(SCENE))[:200], "damaged"),
+        ("compressed-json", of_codes("a", [500]), "damaged"),
+        ("compressed-json", of_codes("a", range(4, 6_000)), "more than 8 MB"),
+        ("compressed-json", compress("nope"), "no valid JSON"),
+        ("json", "[" * 200_000, "nested too deeply"),
+    ],
+)
+def test_texts_of_a_drawing_whose_scene_is_damaged_are_told_before_it_is_refused(
+    fence: str, body: str, why: str
+):
+    parts = read_drawing("a.excalidraw.md", markdown(fence, body))
+    assert [next(parts).place for _ in range(3)] == ["aaaaaaaa", "bbbbbbbb", "gggggggg"]
+    with pytest.raises(NotExtractable, match=why):
+        next(parts)
+
+
+def test_what_another_program_compressed_is_read():
+    """By lzstring 1.0 of PyPI, `compressToBase64`."""
+    assert decompress("BYUwNmD2A0AEoRvcVYBOBvAf2gagloHlRQA=", 100) == "hello, hello, hello äöü € 語"
+    assert decompress("BYUwNmD2Q===", 100) == "hello"
+    assert decompress("Q===", 100) == ""
+
+
+@given(
+    st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=("Cs",))) | st.text("ab", max_size=2_000)
+)
+def test_compressed_text_comes_back(text: str):
+    assert decompress(compress(text), len(text)) == text
+
+
+def test_a_bomb_is_stopped_at_its_bound_and_a_stream_that_ends_too_early_is_refused():
+    bomb = of_codes("a", range(4, 3_000))
+    with pytest.raises(TooLarge):
+        decompress(bomb, 4_000_000)
+    for damaged in ("", "/", bomb[:900], bomb + "!", "===="):
+        with pytest.raises(BadCompression):
+            decompress(damaged, 10_000_000)

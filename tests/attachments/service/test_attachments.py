@@ -1,0 +1,208 @@
+"""Files beside the notes: found with their places, read by them, gone with their files.
+
+docs/spec/attachments.md.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from lithos.attachments.extraction.actor import Attaching
+from lithos.attachments.settings import AttachmentsConfig
+from tests.attachments.extraction.pdf_files import pdf
+from tests.servers import Lithos, serving
+
+#: Seconds in which a test gives up; nothing is expected to take so long.
+PATIENCE = 20
+NOTE = "# Lease\n\nThe contract: ![[lease.pdf]]\n\nThe floor plan of the office:\n\n![[plan.png]]\n"
+DRAWING = {
+    "type": "excalidraw",
+    "elements": [{"id": "e1", "type": "text", "text": "Valve manifold of boiler four"}],
+}
+
+
+def fill(vault: Path) -> None:
+    vault.mkdir()
+    (vault / "Lease.md").write_text(NOTE)
+    for number in range(12):
+        (vault / f"Note {number}.md").write_text(f"# Note {number}\n\nAbout cooking dish number {number}.\n")
+    texts = ["Parties", "Rent", "Costs", "Use", "Repairs", "Insurance", "The notice period is nine months"]
+    (vault / "lease.pdf").write_bytes(pdf(*texts))
+    card = {"id": "c1", "type": "text", "text": "Zebra migration planned for spring"}
+    (vault / "board.canvas").write_text(json.dumps({"nodes": [card], "edges": []}))
+    (vault / "boiler.excalidraw").write_text(json.dumps(DRAWING))
+    (vault / "plan.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(50))
+
+
+@asynccontextmanager
+async def served(tmp_path: Path, **config: Any) -> AsyncIterator[tuple[Lithos, Path]]:
+    vault = tmp_path / "vault"
+    if not vault.exists():
+        fill(vault)
+    sections = {"storage": {"vault": vault}, "server": {"watch_files": True}} | config
+    async with serving(tmp_path / "data", **sections) as lithos:
+        with trio.fail_after(PATIENCE):
+            await lithos.server.get(Attaching).caught_up()
+        yield lithos, vault
+
+
+async def until(lithos: Lithos, query: str, holds: Callable[[list[dict[str, Any]]], bool]) -> None:
+    with trio.fail_after(PATIENCE):
+        while True:
+            found = await lithos.call("lithos_search", query=query, kinds=["attachment"])
+            if holds(found["results"]):
+                return
+            await trio.sleep(0.02)
+
+
+async def test_a_page_a_card_and_an_element_are_found_with_their_places_and_read_by_them(tmp_path):
+    """Behaviour 290."""
+    async with served(tmp_path) as (lithos, _):
+        for query, path, place in (
+            ("notice period", "lease.pdf", "7"),
+            ("zebra migration", "board.canvas", "c1"),
+            ("valve manifold", "boiler.excalidraw", "e1"),
+        ):
+            first = (await lithos.call("lithos_search", query=query, kinds=["attachment"]))["results"][0]
+            assert (first["kind"], first["path"], first["place"]) == ("attachment", path, place)
+            mixed = (await lithos.call("lithos_search", query=query))["results"]
+            assert first["id"] in {row["id"] for row in mixed}
+            read = await lithos.call("lithos_read", path=path, place=place)
+            assert query.split()[0] in read["content"].casefold()
+        paper = (await lithos.call("lithos_search", query="notice period", kinds=["attachment"]))["results"][
+            0
+        ]
+        assert paper["page"] == 7
+        assert [note["title"] for note in paper["embedded_in"]] == ["Lease"]
+        whole = await lithos.call("lithos_read", id=paper["id"])
+        assert "[page 7]\nThe notice period" in whole["content"]
+
+
+async def test_an_image_is_found_by_what_stands_around_it(tmp_path):
+    async with served(tmp_path) as (lithos, _):
+        found = await lithos.call("lithos_search", query="floor plan of the office", kinds=["attachment"])
+        assert found["results"][0]["path"] == "plan.png"
+
+
+async def test_a_deleted_file_is_gone_and_a_changed_one_found_anew(tmp_path):
+    """Behaviour 290."""
+    async with served(tmp_path) as (lithos, vault):
+        (vault / "board.canvas").unlink()
+        await until(
+            lithos, "zebra migration", lambda rows: all(row["path"] != "board.canvas" for row in rows)
+        )
+        (vault / "lease.pdf").write_bytes(pdf("The deposit is four thousand"))
+        await until(lithos, "deposit", lambda rows: bool(rows) and rows[0]["path"] == "lease.pdf")
+        told = await lithos.call("lithos_list", kinds=["attachment"])
+        assert [item["path"] for item in told["items"]] == ["boiler.excalidraw", "lease.pdf", "plan.png"]
+
+
+async def test_the_vault_stays_as_it_was(tmp_path):
+    """Behaviour 290: no side file."""
+    vault = tmp_path / "vault"
+    fill(vault)
+    before = {path: path.read_bytes() for path in vault.iterdir()}
+    assert before
+    async with served(tmp_path):
+        pass
+    assert {path: path.read_bytes() for path in vault.iterdir()} == before
+
+
+async def test_what_was_read_is_there_after_a_restart_without_reading_it_again(tmp_path):
+    async with served(tmp_path) as (lithos, _):
+        numbers = {path: file.number for path, file in lithos.server.get(Attaching).files.items()}
+        assert len(numbers) == 4
+    async with served(tmp_path) as (lithos, _):
+        files = lithos.server.get(Attaching).files
+        assert {path: file.number for path, file in files.items()} == numbers
+        found = await lithos.call("lithos_search", query="notice period", kinds=["attachment"])
+        assert found["results"][0]["place"] == "7"
+
+
+async def test_a_broken_file_says_why_and_is_not_tried_again(tmp_path):
+    """Behaviour 291."""
+    vault = tmp_path / "vault"
+    fill(vault)
+    (vault / "broken.pdf").write_bytes(b"\x89PNG no paper at all")
+    async with served(tmp_path) as (lithos, _):
+        attaching = lithos.server.get(Attaching)
+        told = await lithos.call("lithos_list", kinds=["attachment"], path_prefix="broken")
+        assert told["items"][0]["state"] == "failed"
+        assert told["items"][0]["reason"]
+        number = attaching.files["broken.pdf"].number
+    async with served(tmp_path) as (lithos, _):
+        assert lithos.server.get(Attaching).files["broken.pdf"].number == number
+
+
+async def test_rows_of_notes_are_the_same_with_and_without_attachments(tmp_path):
+    """Behaviour 292."""
+    answers: list[dict[str, Any]] = []
+    for enabled in (False, True):
+        async with served(tmp_path, attachments=AttachmentsConfig(enabled=enabled)) as (lithos, _):
+            notes = {"kinds": ["note"]}
+            answer = {
+                query: await lithos.call("lithos_search", query=query, **notes)
+                for query in ("notice period", "cooking dish", "floor plan", "zebra")
+            }
+            answer["list"] = await lithos.call("lithos_list")
+            answer["tags"] = await lithos.call("lithos_tags")
+            answer["stats"] = (await lithos.call("lithos_stats"))["documents"]
+            answers.append(answer)
+    assert answers[0]["cooking dish"]["results"]
+    assert answers[0] == answers[1]
+
+
+async def test_pages_of_an_answer_have_each_row_once(tmp_path):
+    """docs/spec/attachments.md §2: places that stand on the first page push no note off the second."""
+    async with served(tmp_path) as (lithos, _):
+        for tool in ("lithos_search", "lithos_retrieve"):
+            asked = {"query": "zebra migration dish number", "limit": 5}
+            whole = (await lithos.call(tool, **asked | {"limit": 40}))["results"]
+            seen: list[str] = []
+            while rows := (await lithos.call(tool, **asked, offset=len(seen)))["results"]:
+                seen += [row["id"] + row.get("place", "") for row in rows]
+            assert any(each.startswith("att_") for each in seen)
+            assert len(set(seen)) == len(seen) > 10
+            notes = {row["id"] for row in whole if row.get("kind") != "attachment"}
+            assert notes <= set(seen)
+
+
+async def test_where_they_are_off_none_is_found_and_the_answer_says_so(tmp_path):
+    async with served(tmp_path, attachments=AttachmentsConfig(enabled=False)) as (lithos, _):
+        found = await lithos.call("lithos_search", query="notice period", kinds=["attachment"])
+        assert found["results"] == []
+        assert "attachments.enabled" in found["message"]
+
+
+async def test_an_unknown_kind_is_refused(tmp_path):
+    async with served(tmp_path) as (lithos, _):
+        refused = await lithos.call("lithos_search", query="x", kinds=["picture"])
+        assert refused["code"] == "invalid_input"
+
+
+def test_git_sees_no_change(tmp_path):
+    """Behaviour 290: `git status` stays clean."""
+    vault = tmp_path / "vault"
+    fill(vault)
+
+    def git(*words: str) -> str:
+        given = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(vault), *words]
+        return subprocess.run(given, check=True, capture_output=True, text=True).stdout
+
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "vault")
+
+    async def serve() -> None:
+        async with served(tmp_path):
+            pass
+
+    trio.run(serve)
+    assert git("status", "--porcelain") == ""

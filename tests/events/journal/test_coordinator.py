@@ -1,0 +1,321 @@
+"""The coordinator: one order of events, group commit, and a database that refuses to write."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from lithos.events.journal import commits
+from lithos.events.journal import coordinator as module
+from lithos.events.journal.messages import AppendEvents, Flush, Journalled, RegisterAgent
+from lithos.events.model.agents import READ, SEARCH_RESULT, AuditRow
+from lithos.kernel.values.errors import StorageFailed
+from lithos.kernel.values.events import AGENT_REGISTERED, EventDraft
+from tests.fakes import START, ask_together, subscribed
+from tests.kernel.actors.desks import CoordinatorDesk
+
+pytestmark = pytest.mark.autojump
+
+
+class Desk(CoordinatorDesk):
+    """Reads the journal; asks together what waits together."""
+
+    async def together(self, *messages) -> list[object]:
+        """Replies and refusals of messages of one batch."""
+        return await ask_together(self.mailbox.ask, self.gate, Flush(), *messages)
+
+    def journal(self) -> list[str]:
+        return [str(event.draft.payload.get("n", event.draft.type)) for event in self.store.events_after(0)]
+
+    def seqs(self) -> list[int]:
+        return [event.seq for event in self.store.events_after(0)]
+
+
+@pytest.fixture
+def desk(tmp_path):
+    desk = Desk(tmp_path / "coordination.db")
+    yield desk
+    desk.store.close()
+
+
+def make_append(*numbers: int) -> AppendEvents:
+    return AppendEvents(
+        tuple(EventDraft(type="note.updated", agent="a", payload={"n": n}, timestamp=START) for n in numbers)
+    )
+
+
+def make_registration(agent: str, **fields) -> RegisterAgent:
+    return RegisterAgent(agent, fields.get("name"), fields.get("type"), fields.get("metadata"))
+
+
+def row(n: int, operation: str = READ) -> AuditRow:
+    return AuditRow("a", f"doc{n}", operation, START)
+
+
+# -- order and group commit -------------------------------------------------------------------------
+
+
+async def test_seq_strictly_increases_over_all_kinds_of_events(desk):
+    """behaviour 186: listeners see the order of the journal."""
+    async with desk.served():
+        with subscribed(desk.broadcaster) as subscription:
+            replies = [
+                await desk.mailbox.ask(make_append(1, 2)),
+                await desk.mailbox.ask(make_registration("a")),
+                await desk.mailbox.ask(make_append(3)),
+            ]
+    seqs = desk.seqs()
+    assert seqs == sorted(set(seqs))
+    assert len(seqs) == 4
+    assert replies == [seqs[1], True, seqs[3]], "the seq of the last event of each message"
+    assert [event.seq async for event in subscription.events] == seqs
+    assert desk.coordinator.head == seqs[-1]
+
+
+async def test_what_waits_is_committed_as_one_transaction(desk):
+    messages = [make_append(n) if n % 2 else make_registration(f"agent{n}") for n in range(100)]
+    async with desk.served():
+        assert None not in await desk.together(*messages)
+    assert desk.switch.commits <= 3
+    assert len(desk.seqs()) == 100
+    assert len(desk.coordinator.agents) == 50
+
+
+async def test_an_event_is_journalled_before_anyone_hears_of_it(desk):
+    """behaviour 187: nor does the asker get its reply."""
+    desk.gate.shut()
+    async with desk.served() as nursery:
+        with subscribed(desk.broadcaster) as subscription:
+            nursery.start_soon(desk.mailbox.ask, make_append(1))
+            await wait_all_tasks_blocked()
+            with pytest.raises(trio.WouldBlock):
+                subscription.events.receive_nowait()
+            desk.gate.open()
+            assert (await subscription.events.receive()).seq in desk.seqs()
+
+
+async def test_old_events_are_pruned_now_and_then(tmp_path, monkeypatch):
+    monkeypatch.setattr(commits, "PRUNE_EVERY", 20)
+    desk = Desk(tmp_path / "c.db", journal_size=10)
+    async with desk.served():
+        for n in range(45):
+            await desk.mailbox.ask(make_append(n))
+    assert 10 <= desk.store.event_count() <= 30
+    assert desk.store.pruned_through() == desk.seqs()[0] - 1
+    desk.store.close()
+
+
+async def test_servers_that_restart_often_prune_too(tmp_path):
+    desk = Desk(tmp_path / "c.db", journal_size=5)
+    for n in range(10):
+        async with desk.served():
+            await desk.mailbox.ask(make_append(n))
+        desk.store.close()
+        desk.open()
+    assert desk.store.event_count() == 5
+    desk.store.close()
+
+
+# -- agents -----------------------------------------------------------------------------------------
+
+
+async def test_two_registrations_in_one_batch_are_one_new_agent(desk):
+    """behaviour 90"""
+    async with desk.served():
+        replies = await desk.together(make_registration("a", name="x"), make_registration("a", name="y"))
+    assert replies == [True, False]
+
+
+async def test_a_clock_that_jumps_back_does_not_move_last_seen_back(desk):
+    desk.coordinator.touch("a")
+    desk.clock.advance(-3600)
+    desk.coordinator.touch("a")
+    assert desk.coordinator.agents["a"].last_seen_at == START
+
+
+async def test_an_action_during_the_registration_is_not_forgotten(desk):
+    desk.gate.shut()
+    async with desk.served() as nursery:
+        nursery.start_soon(desk.mailbox.ask, make_registration("a", name="Ann"))
+        await wait_all_tasks_blocked()
+        later = desk.clock.advance(5)
+        desk.coordinator.touch("a")
+        desk.gate.open()
+        await trio.sleep(2)
+        assert desk.coordinator.agents["a"].name == "Ann"
+        assert desk.coordinator.agents["a"].last_seen_at == later
+    (agent,) = desk.store.agents()
+    assert (agent.name, agent.last_seen_at) == ("Ann", later)
+
+
+async def test_agents_and_read_counts_are_there_after_a_restart(desk):
+    async with desk.served():
+        desk.coordinator.touch("a")
+        desk.coordinator.record_access([row(1), row(1), row(1, SEARCH_RESULT)])
+        assert desk.coordinator.reads_of("doc1") == 2
+    desk.store.close()
+    desk.open()
+    assert set(desk.coordinator.agents) == {"a"}
+    assert desk.coordinator.reads_of("doc1") == 2
+    assert desk.coordinator.reads_of("doc2") == 0
+
+
+# -- what rides along -------------------------------------------------------------------------------
+
+
+def audited(desk: Desk) -> list[str]:
+    return [str(r[2]) for r in reversed(desk.store.audit(agent=None, doc=None, after=None, limit=1000))]
+
+
+async def test_accesses_are_stored_within_a_second_without_any_message(desk):
+    async with desk.served():
+        desk.coordinator.record_access([row(1)])
+        await trio.sleep(1)
+        assert audited(desk) == ["doc1"]
+
+
+async def test_an_idle_coordinator_commits_nothing(desk):
+    async with desk.served():
+        await trio.sleep(60)
+    assert desk.switch.commits == 0
+
+
+async def test_what_rides_along_is_flushed_at_the_end_of_mail(desk):
+    async with desk.served():
+        desk.coordinator.record_access([row(1)])
+        desk.coordinator.touch("late")
+    assert audited(desk) == ["doc1"]
+    assert [agent.id for agent in desk.store.agents()] == ["late"]
+
+
+async def test_accesses_and_touches_survive_a_failing_commit_in_order(desk):
+    async with desk.served():
+        desk.failing = True
+        desk.coordinator.record_access([row(1)])
+        desk.coordinator.touch("a")
+        await trio.sleep(3)
+        desk.coordinator.record_access([row(2), row(3)])
+        await trio.sleep(3)
+        assert desk.coordinator.failure
+        desk.failing = False
+        await trio.sleep(1)
+        assert desk.coordinator.failure is None
+        assert audited(desk) == ["doc1", "doc2", "doc3"]
+        assert [agent.id for agent in desk.store.agents()] == ["a"]
+
+
+async def test_accesses_during_a_commit_are_neither_lost_nor_stored_twice(desk):
+    async with desk.served() as nursery:
+        desk.coordinator.record_access([row(1)])
+        desk.gate.shut()
+        nursery.start_soon(desk.mailbox.ask, Flush())
+        await wait_all_tasks_blocked()
+        desk.coordinator.record_access([row(2)])
+        desk.gate.open()
+        await trio.sleep(2)
+    assert audited(desk) == ["doc1", "doc2"]
+
+
+async def test_a_full_backlog_keeps_the_newest_accesses(desk, monkeypatch):
+    monkeypatch.setattr(module, "AUDIT_BACKLOG", 3)
+    desk.store.close()
+    desk.open()
+    desk.failing = True
+    async with desk.served():
+        for n in range(5):
+            desk.coordinator.record_access([row(n)])
+            await trio.sleep(1)
+        desk.failing = False
+    assert audited(desk) == ["doc2", "doc3", "doc4"]
+
+
+# -- a database that refuses ------------------------------------------------------------------------
+
+
+async def test_a_failing_journal_fails_no_operation_and_nothing_overtakes(desk):
+    """behaviour 128: the events are retried in their order and journalled once."""
+    async with desk.served():
+        with subscribed(desk.broadcaster) as subscription:
+            before = await desk.mailbox.ask(make_append(0))
+            desk.failing = True
+            assert await desk.mailbox.ask(make_append(1, 2)) is Journalled.LATER
+            assert await desk.mailbox.ask(make_append(3)) is Journalled.LATER
+            assert "full" in desk.coordinator.failure
+            assert desk.journal() == ["0"]
+            desk.failing = False
+            after = await desk.mailbox.ask(make_append(4))
+            assert desk.journal() == ["0", "1", "2", "3", "4"]
+            assert after > before
+            assert desk.coordinator.failure is None
+            await trio.sleep(5)
+    assert desk.journal() == ["0", "1", "2", "3", "4"]
+    assert [event.draft.payload["n"] async for event in subscription.events] == [0, 1, 2, 3, 4]
+
+
+async def test_unwritten_events_are_retried_without_any_message(desk):
+    """behaviour 128"""
+    async with desk.served():
+        desk.failing = True
+        await desk.mailbox.ask(make_append(1))
+        await trio.sleep(10)
+        desk.failing = False
+        await trio.sleep(1)
+        assert desk.journal() == ["1"]
+
+
+async def test_unwritten_events_are_retried_at_the_end_of_mail(desk):
+    desk.failing = True
+    async with desk.served():
+        await desk.mailbox.ask(make_append(1))
+        desk.failing = False
+    assert desk.journal() == ["1"]
+
+
+async def test_a_registration_that_cannot_be_stored_is_refused_and_changes_nothing(desk):
+    async with desk.served():
+        await desk.mailbox.ask(make_registration("known", name="before"))
+        desk.failing = True
+        for agent in ("new", "known"):
+            with pytest.raises(StorageFailed, match="Nothing was changed"):
+                await desk.mailbox.ask(make_registration(agent, name="after"))
+        assert set(desk.coordinator.agents) == {"known"}
+        assert desk.coordinator.agents["known"].name == "before"
+        desk.failing = False
+        await desk.mailbox.ask(make_append(1))
+    assert desk.journal() == [AGENT_REGISTERED, "1"]
+    assert [(agent.id, agent.name) for agent in desk.store.agents()] == [("known", "before")]
+
+
+async def test_in_a_failing_batch_registrations_are_refused_and_events_kept_in_order(desk):
+    desk.failing = True
+    async with desk.served():
+        first, refused, second = await desk.together(make_append(1), make_registration("r"), make_append(2))
+        desk.failing = False
+        await trio.sleep(1)
+    assert (first, type(refused), second) == (Journalled.LATER, StorageFailed, Journalled.LATER)
+    assert desk.journal() == ["1", "2"]
+    assert desk.store.agents() == []
+
+
+async def test_a_crash_keeps_queued_mail_and_the_order(desk, monkeypatch):
+    real, crashes = desk.store.append_events, [1]
+
+    def append_events(events):
+        if crashes and events:
+            crashes.pop()
+            raise RuntimeError("a bug")
+        real(events)
+
+    monkeypatch.setattr(desk.store, "append_events", append_events)
+    desk.gate.shut()
+    async with desk.served():
+        doomed = await desk.mailbox.post(make_append(1))
+        await wait_all_tasks_blocked()
+        queued = [await desk.mailbox.post(make_append(n)) for n in (2, 3)]
+        desk.gate.open()
+        with pytest.raises(Exception, match="a bug"):
+            await doomed.reply()
+        seqs = [await envelope.reply() for envelope in queued]
+    assert desk.seqs() == seqs == sorted(seqs)
+    assert desk.mailbox.stats.restarts == 1

@@ -1,0 +1,139 @@
+"""Conflict copies merged with their notes: the ancestor, places to decide, what is kept (copies.md §2)."""
+
+from __future__ import annotations
+
+from itertools import count, islice
+
+import pytest
+
+from lithos.history.model.copy_merge import (
+    Ancestor,
+    PastVersion,
+    common_lines,
+    find_ancestor,
+    merge_copy,
+    say_the_same,
+)
+from lithos.notes.model.versions import COPY, CREATED, OUTSIDE, UPDATED
+from tests.history.model.divergence_counts import is_conflict, measure
+from tests.history.model.divergences import diverge
+from tests.repeats import repeats
+
+BASE = b"one\ntwo\nthree\nfour\nfive\n"
+OURS = b"one\ntwo\nthree\nfour\nfive\nours\n"
+THEIRS = b"theirs\none\ntwo\nthree\nfour\nfive\n"
+
+
+def stamped(body: bytes, version: int, updated: str = "2026-01-01") -> bytes:
+    return b"---\nid: x\nversion: %d\nupdated_at: %s\n---\n" % (version, updated.encode()) + body
+
+
+def ancestor(copy: bytes, *versions: tuple[str, bytes], is_whole: bool = True) -> Ancestor:
+    return find_ancestor([PastVersion(*each) for each in versions], copy, is_whole=is_whole)
+
+
+def test_ten_thousand_divergences_lose_no_line_and_a_second_run_changes_nothing() -> None:
+    """behaviour 285: 1,000 of them in the gate."""
+    seeds = (seed for seed in count(500_000_000) if is_conflict(diverge(seed)))
+    merged = 0
+    for seed in islice(seeds, repeats("DIVERGENCES", 1_000)):
+        counts, data = measure(seed)
+        assert not counts["lines lost"], seed
+        assert not counts["changed by a second run"], seed
+        merged += data is not None
+    assert merged > 200
+
+
+@pytest.mark.parametrize(
+    ("copy", "versions", "is_whole", "expected"),
+    [
+        (THEIRS, [(OUTSIDE, OURS), (CREATED, BASE)], True, BASE),
+        # The stamp of the file says from which it began, though another one is nearer.
+        (
+            stamped(BASE + b"six\nseven\n", 2),
+            [
+                (UPDATED, stamped(BASE + b"six\nseven\nx\n", 3)),
+                (UPDATED, stamped(BASE, 2)),
+                (CREATED, stamped(b"", 1)),
+            ],
+            True,
+            stamped(BASE, 2),
+        ),
+        # A line that came between two versions and that the copy lacks: the copy may be of the older one.
+        (BASE + b"x\n", [(UPDATED, BASE + b"new\nx\n"), (CREATED, BASE)], True, BASE),
+        # What an older one that is not kept may have lacked counts as nobody's deletion.
+        (b"one\ntwo\n", [(UPDATED, BASE)], False, None),
+        (b"one\ntwo\n", [(CREATED, BASE)], True, BASE),
+        (THEIRS, [], True, None),
+    ],
+)
+def test_the_ancestor_is_one_that_has_no_line_that_the_other_machine_never_saw(
+    copy: bytes, versions: list[tuple[str, bytes]], is_whole: bool, expected: bytes | None
+) -> None:
+    assert ancestor(copy, *versions, is_whole=is_whole) == Ancestor(expected)
+
+
+def test_a_version_whose_place_other_bytes_took_is_merged_from_its_parent() -> None:
+    """Syncthing keeps the newer file, and our own version becomes the copy."""
+    assert ancestor(OURS, (OUTSIDE, THEIRS), (UPDATED, OURS), (CREATED, BASE)) == Ancestor(BASE)
+    merged = merge_copy(THEIRS, OURS, Ancestor(BASE)).resolved(())
+    assert merged == b"theirs\none\ntwo\nthree\nfour\nfive\nours\n"
+
+
+@pytest.mark.parametrize(
+    "versions",
+    [
+        [(UPDATED, BASE + b"later\n"), (UPDATED, OURS), (CREATED, BASE)],
+        [(OUTSIDE, BASE), (COPY, OURS), (UPDATED, BASE), (CREATED, b"")],
+        [(OUTSIDE, OURS), (CREATED, BASE)],
+    ],
+)
+def test_what_the_note_was_made_knowing_adds_nothing(versions: list[tuple[str, bytes]]) -> None:
+    found = ancestor(OURS, *versions)
+    assert found.is_merged
+    merge = merge_copy(versions[0][1], OURS, found)
+    assert (merge.resolved(()), merge.places) == (versions[0][1], ())
+
+
+def test_without_an_ancestor_both_keep_all_their_lines() -> None:
+    merge = merge_copy(b"a\nours\nb\nc\nd\n", b"a\nb\nc\nd\ntheirs\n", Ancestor(None))
+    assert not merge.has_ancestor
+    assert merge.resolved(()) == b"a\nours\nb\nc\nd\ntheirs\n"
+    assert common_lines(b"a\r\nb\r\n", b"b\nc\n") == b"b\r\n"
+
+
+@pytest.mark.parametrize(
+    ("side", "kept"), [("note", b"mine\n"), ("copy", b"yours\n"), ("both", b"mine\nyours\n")]
+)
+def test_a_place_that_both_changed_is_decided_by_a_person(side: str, kept: bytes) -> None:
+    merge = merge_copy(b"a\nb\nmine\nc\nd\n", b"a\nb\nyours\nc\nd\n", Ancestor(b"a\nb\nwas\nc\nd\n"))
+    (place,) = merge.places
+    assert (place.line, place.note, place.copy) == (3, "mine\n", "yours\n")
+    assert merge.resolved(()) is None
+    assert merge.resolved((side,)) == b"a\nb\n" + kept + b"c\nd\n"  # type: ignore[arg-type]
+    assert merge.marked("n", "c") == "a\nb\n<<<<<<< n\nmine\n=======\nyours\n>>>>>>> c\nc\nd\n"
+
+
+def test_markers_that_the_note_has_already_are_text() -> None:
+    text = b"<<<<<<< x\nold\n=======\nolder\n>>>>>>> y\n\na\nb\nc\n"
+    merge = merge_copy(text + b"mine\n", text + b"yours\n", Ancestor(text + b"was\n"))
+    (place,) = merge.places
+    assert (place.note, place.copy) == ("mine\n", "yours\n")
+    assert merge.resolved(("note",)) == text + b"mine\n"
+
+
+def test_a_key_that_both_changed_is_a_place_and_binary_files_are_none() -> None:
+    was, mine, other = (b"---\nowner: %s\n---\ntext\n" % name for name in (b"ann", b"bob", b"cy"))
+    (place,) = merge_copy(mine, other, Ancestor(was)).places
+    assert (place.note, place.copy) == ("owner: bob\n", "owner: cy\n")
+    assert merge_copy(b"a\0", b"b\0", Ancestor(b"c")).pieces is None
+
+
+def test_only_version_and_time_are_no_difference() -> None:
+    assert say_the_same(stamped(BASE, 1), stamped(BASE, 4, "2027-01-01"))
+    assert not say_the_same(stamped(BASE, 1), stamped(BASE, 1).replace(b"id: x", b"id: x # y"))
+    assert not say_the_same(BASE + b"version: 1\n", BASE + b"version: 2\n")
+    persons = "---\nversion: 1.4.{}\nupdated_at: 28.11.2026\n---\nText.\n"
+    assert not say_the_same(*(persons.format(number).encode() for number in (1, 2))), "a person's own"
+    alone = "---\nversion: {}\n---\nText.\n"
+    assert not say_the_same(*(alone.format(number).encode() for number in (1, 2))), "Lithos writes both"

@@ -1,0 +1,110 @@
+"""The file of the MCP memory server (behaviours 240, 241)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lithos.imports.files import server_memory
+from lithos.imports.files.server_memory import ServerMemory
+from lithos.imports.model.importing import Record, RecordEdge
+from tests.imports.files.samples import DATA, SOURCES, measure_peak, read, records, skipped
+
+
+def write(folder: Path, *values: Any, name: str = "memory.jsonl") -> Path:
+    path = folder / name
+    path.write_text("".join(json.dumps(value) + "\n" for value in values))
+    return path
+
+
+def entity(name: str, *observations: Any, kind: str = "thing") -> dict[str, Any]:
+    return {"type": "entity", "name": name, "entityType": kind, "observations": [*observations]}
+
+
+def relation(source: str, target: str, kind: str = "knows") -> dict[str, Any]:
+    return {"type": "relation", "from": source, "to": target, "relationType": kind}
+
+
+def test_an_entity_is_a_note_with_its_observations_and_relations() -> None:
+    """behaviour 240"""
+    found = records(read("server-memory", DATA / "server-memory"))
+    ada = found["Ada Lindqvist"]
+    assert ada.content == (
+        "- Speaks Swedish and Portuguese\n- Prefers meetings before ten\n  and none on Friday\n"
+        "- Ruft Zürich jeden Dienstag an\n- Designed the interlocking in 2019\n\n"
+        "## Relations\n\n- works at [[Northwind Rail]]\n- wants_to_visit [[Lisbon]]"
+    )
+    assert ada.tags == ("person", "engineer")
+    assert ada.edges == (RecordEdge("works_at", "Northwind Rail"), RecordEdge("wants_to_visit", "Lisbon"))
+    assert found["Northwind Rail"].edges == (RecordEdge("operates", "Signal [Box] 7"),)
+    assert "- operates Signal [Box] 7" in found["Northwind Rail"].content
+    assert found["Signal [Box] 7"].content == "*No observations.*"
+
+
+def test_a_relation_that_begins_nowhere_is_told_and_one_that_ends_nowhere_stays(tmp_path: Path) -> None:
+    """behaviour 241"""
+    items = read("server-memory", write(tmp_path, relation("b", "a"), entity("a"), relation("a", "gone")))
+    assert records(items)["a"].edges == (RecordEdge("knows", "gone"),)
+    assert skipped(items) == {
+        "line 1": "the relation knows to 'a' begins at 'b', of which there is no entity"
+    }
+
+
+def test_observations_of_forks_are_read(tmp_path: Path) -> None:
+    """behaviour 240"""
+    path = write(
+        tmp_path, entity("a", {"content": "dated", "timestamp": "2024"}, 5, None, {"x": 1}, "", "a\0b")
+    )
+    assert records(read("server-memory", path))["a"].content == '- dated\n- 5\n- {"x": 1}\n- ab'
+
+
+def test_a_change_of_a_relation_changes_the_note_where_it_begins(tmp_path: Path) -> None:
+    """behaviour 240"""
+    before = records(read("server-memory", write(tmp_path, entity("a"), entity("b"), relation("a", "b"))))
+    after = records(
+        read("server-memory", write(tmp_path, entity("a"), entity("b"), relation("a", "b", "likes")))
+    )
+    assert [before[key].hash == after[key].hash for key in "ab"] == [False, True]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252"])
+def test_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
+    """behaviour 241"""
+    path = tmp_path / "memory.json"
+    text = "\n".join(
+        json.dumps(each, ensure_ascii=False) for each in (entity("Zürich", "schön"), entity("b"))
+    )
+    path.write_bytes(text.encode(encoding))
+    assert SOURCES["server-memory"].recognises(tmp_path)
+    assert records(read("server-memory", tmp_path))["Zürich"].content == "- schön"
+
+
+def test_a_long_entity_goes_on_in_parts(tmp_path: Path) -> None:
+    """behaviour 240"""
+    path = write(
+        tmp_path, entity("a", *(f"fact{number} {'x' * 90}" for number in range(200))), relation("a", "b")
+    )
+    parts = [item for item in ServerMemory(12_000).read(path) if isinstance(item, Record)]
+    assert [part.id for part in parts] == ["a", "a#2", "a#3"]
+    assert parts[1].edges == (RecordEdge("continues", "a"),)
+    assert all(f"- fact{number} " in "".join(part.content for part in parts) for number in range(200))
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """behaviour 241: names and relations are not held; the names alone of 600 entities would be 0.6 MB."""
+    monkeypatch.setattr(server_memory, "_BATCH", 50)  # lines that are held before they go to the disk
+    peaks = []
+    for count in (50, 200, 800):  # the first of all warms up
+        names = [f"entity {number} {'x' * 1_000}" for number in range(count)]
+        lines = [
+            each
+            for at, name in enumerate(names)
+            for each in (entity(name, "o"), relation(name, names[at // 2]))
+        ]
+        found, peak = measure_peak(ServerMemory(), write(tmp_path, *lines))
+        assert found == count
+        peaks.append(peak)
+    assert peaks[2] < peaks[1] + 300_000

@@ -1,0 +1,217 @@
+"""The lock file or its folder removed or replaced by another program, under a living owner."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from lithos.kernel.databases.lock import AlreadyOwned, OwnerLock, OwnerRecord, is_owned, read_owner
+from tests.kernel.databases.test_database_removed import (
+    move_folder,
+    remove,
+    remove_folder,
+    replace,
+    replace_by_copy,
+)
+from tests.kernel.databases.test_lock import another_owner, held
+
+Damage = Callable[[Path], None]
+
+
+class Holder:
+    """The owner of a data directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.lock = OwnerLock(path)
+        self.lock.acquire("then")
+        self.lock.publish(
+            OwnerRecord(os.getpid(), os.uname().nodename, "http://127.0.0.1:9", "then", "t0ken")
+        )
+
+    def confirm(self) -> str | None:
+        """Check the lock; return what health then reports."""
+        self.lock.confirm()
+        return self.lock.trouble
+
+    def end(self) -> None:
+        self.lock.release()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / ".lithos" / "lock"
+
+
+@pytest.fixture
+def holder(path: Path) -> Iterator[Holder]:
+    holder = Holder(path)
+    yield holder
+    holder.end()
+
+
+def replace_by_empty(path: Path) -> None:
+    replace(path, b"")
+
+
+def replace_by_stranger(path: Path) -> None:
+    replace(path, b'{"pid": 999999999, "host": "' + os.uname().nodename.encode() + b'", "started_at": "x"}')
+
+
+def overwrite(path: Path) -> None:
+    path.write_bytes(b"\0" * 20)
+
+
+def replace_folder(path: Path) -> None:
+    move_folder(path)
+    # The owner may have made the folder anew by then.
+    shutil.copytree(path.parent.with_name("away"), path.parent, dirs_exist_ok=True)
+
+
+FILE = [remove, replace_by_copy, replace_by_empty, replace_by_stranger, overwrite]
+FOLDER = [move_folder, replace_folder, remove_folder]
+
+
+def assert_refused(path: Path) -> str:
+    with pytest.raises(AlreadyOwned) as caught:
+        OwnerLock(path).acquire("now")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("damage", [*FILE, replace_folder])
+def test_a_lost_lock_file_lets_nobody_in_and_is_written_again(
+    path: Path, holder: Holder, damage: Damage
+) -> None:
+    """docs/spec/lifecycle.md §2"""
+    before = read_owner(path)
+    assert holder.confirm() is None
+    damage(path)
+    assert_refused(path)
+    assert is_owned(path)
+    assert holder.confirm() is None
+    assert read_owner(path) == before, "bridges find the owner where it was"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "http://127.0.0.1:9" in assert_refused(path)
+    holder.end()
+    assert not is_owned(path)
+    held(path).release()
+
+
+@pytest.mark.parametrize("damage", [move_folder, remove_folder])
+def test_a_lost_folder_lets_nobody_in_and_is_reported(path: Path, holder: Holder, damage: Damage) -> None:
+    """docs/spec/lifecycle.md §2"""
+    damage(path)
+    for _ in range(2):
+        trouble = holder.confirm()
+        assert trouble is not None
+        assert "Stop the server" in trouble, "as long as it is so"
+        assert is_owned(path)
+    assert_refused(path)
+
+
+def test_a_folder_that_comes_back_ends_the_trouble(path: Path, holder: Holder) -> None:
+    move_folder(path)
+    assert holder.confirm() is not None
+    path.parent.with_name("away").rename(path.parent)
+    assert holder.confirm() is None
+    assert "http://127.0.0.1:9" in assert_refused(path)
+
+
+def replace_data(path: Path) -> None:
+    data = path.parent.parent
+    data.rename(data.with_name("before"))
+    shutil.copytree(data.with_name("before"), data)
+
+
+def test_a_replaced_data_directory_is_held_once_it_is_seen(path: Path, holder: Holder) -> None:
+    replace_data(path)
+    assert holder.confirm() is None
+    assert "http://127.0.0.1:9" in assert_refused(path)
+
+
+@pytest.mark.slow
+def test_an_owner_whose_data_directory_went_to_another_one_is_told_to_end(path: Path, holder: Holder) -> None:
+    replace_data(path)
+    with another_owner(path):
+        with pytest.raises(AlreadyOwned, match="The data directory is in use by process 4711"):
+            holder.confirm()
+        assert read_owner(path).pid == 4711  # type: ignore[union-attr]
+
+
+def test_a_lock_file_that_cannot_be_written_again_is_reported_and_tried_again(
+    path: Path, holder: Holder
+) -> None:
+    path.unlink()
+    path.mkdir()
+    for _ in range(2):
+        assert "cannot be locked again" in str(holder.confirm())
+    assert_refused(path)
+    path.rmdir()
+    assert holder.confirm() is None
+
+
+def count_descriptors(folder: Path) -> int:
+    """Count descriptors of this process that lead into a folder, also to files that are gone."""
+    found = 0
+    for number in os.listdir("/dev/fd"):
+        with suppress(FileNotFoundError):  # that of the listing itself
+            found += os.readlink(f"/dev/fd/{number}").startswith(str(folder))
+    return found
+
+
+def test_no_descriptor_is_left_however_often_the_lock_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "data" / ".lithos" / "lock"
+    lock = held(path)
+    opened = count_descriptors(tmp_path)
+    assert opened == 2
+    for damage in [*FILE, replace_folder] * 5:
+        damage(path)
+        lock.confirm()
+        shutil.rmtree(path.parent.with_name("away"), ignore_errors=True)
+    assert count_descriptors(tmp_path) == opened
+    lock.release()
+    assert count_descriptors(tmp_path) == 0
+    assert not is_owned(path)
+    lock.confirm()
+    assert not is_owned(path), "a lock that was given up is not taken again"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", FILE + FOLDER)
+def test_nobody_gets_in_while_the_lock_is_written_again(path: Path, holder: Holder, damage: Damage) -> None:
+    """docs/spec/lifecycle.md §2: ten times each, with others that try without a pause."""
+    entered: list[str] = []
+    is_over = threading.Event()
+
+    def try_to_enter() -> None:
+        while not is_over.is_set():
+            lock = OwnerLock(path)
+            try:
+                lock.acquire("now")
+            except (AlreadyOwned, OSError):
+                continue
+            entered.append("in")
+            lock.release()
+
+    intruders = [threading.Thread(target=try_to_enter) for _ in range(2)]
+    try:
+        for intruder in intruders:
+            intruder.start()
+        for _ in range(10):
+            shutil.rmtree(path.parent.with_name("away"), ignore_errors=True)
+            path.parent.mkdir(exist_ok=True)
+            path.touch()
+            damage(path)
+            holder.confirm()
+            assert not entered
+    finally:
+        is_over.set()
+        for intruder in intruders:
+            intruder.join()
+    assert not entered

@@ -1,0 +1,106 @@
+"""The names under which Lithos itself acts: one list, which no caller's name is in."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.principals import PERSON_AGENT, RESERVED, UNKNOWN_AGENT, check_agent, is_reserved
+from lithos.server.settings import ServerConfig
+
+PACKAGE = Path(__file__).parents[3] / "lithos"
+#: What names an actor: keyword, parameter, key of a call's arguments, constant.
+ACTOR = re.compile(r"(?i)(?:.*_)?(?:agent(?:_id)?|actor|author|resolver|created_by)")
+NAME = re.compile(r"[a-z][a-z0-9_-]*")
+#: Where such a name may stand before a text; most modules need no closer look.
+MENTION = re.compile(
+    r"(?i)(?:agent(?:_id)?|actor|author|resolver|created_by)[\"']?\s*(?::[^=\n]*)?[:=]\s*[\"']"
+)
+#: Names of parameters and headings, which are no actor's.
+WORDS = frozenset({"agent_id", "agents"})
+#: Its agents act out a story, on a folder that is thrown away.
+STORIES = "cli/demo/"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *[
+            "undo", " Undo ", "UNDO", "ｕｎｄｏ", "un\u00addo", "u\u200bndo\u2060", "ſcan", "watcher\n",
+            "Lithos-Enrich",
+        ],
+        *["enrich", "cli", "person", "scan", "timer", "import", "evaluate", "migration"],
+    ],
+)  # fmt: skip
+def test_no_caller_passes_for_lithos(name: str) -> None:
+    assert is_reserved(name)
+    with pytest.raises(InvalidInput, match="Use one of your own"):
+        check_agent(name)
+
+
+def test_other_names_are_free() -> None:
+    for name in ("ada", "undoer", "cli@laptop", "unknown", "claude-code@host", "Персона", "scan-bot", ""):
+        assert check_agent(name) == name
+
+
+def literal_actors(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The texts that stand in the source as the name of whoever acts, with their lines."""
+    for node in ast.walk(tree):
+        pairs: list[tuple[str | None, ast.expr | None]] = []
+        if isinstance(node, ast.Call):
+            pairs = [(each.arg, each.value) for each in node.keywords]
+        elif isinstance(node, ast.Dict):
+            keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+            pairs = [(str(key), value) for key, value in zip(keys, node.values, strict=True) if key]
+        elif isinstance(node, ast.Assign):
+            pairs = [(each.id, node.value) for each in node.targets if isinstance(each, ast.Name)]
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            pairs = [(node.target.id, node.value)]
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            given = [*node.args.posonlyargs, *node.args.args]
+            defaults = given[len(given) - len(node.args.defaults) :]
+            pairs = [(each.arg, value) for each, value in zip(defaults, node.args.defaults, strict=True)]
+            pairs += [
+                (each.arg, value)
+                for each, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+            ]
+        for name, value in pairs:
+            is_text = isinstance(value, ast.Constant) and isinstance(value.value, str)
+            if name and is_text and ACTOR.fullmatch(name) and NAME.fullmatch(value.value):  # type: ignore[union-attr]
+                yield node.lineno, value.value  # type: ignore[union-attr]
+
+
+def test_every_name_that_the_code_acts_under_is_in_the_list() -> None:
+    """A new one is made in `core.principals`, and reserved there."""
+    strange, seen = [], 0
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE).as_posix()
+        text = path.read_text()
+        if place.startswith(STORIES) or not MENTION.search(text):
+            continue
+        for line, name in literal_actors(ast.parse(text)):
+            seen += 1
+            if name not in RESERVED | WORDS | {UNKNOWN_AGENT}:
+                strange.append(f"{place}:{line}: {name!r}")
+    assert strange == []
+    assert seen >= len(RESERVED) - 1  # the constants themselves, "enrich" has none
+
+
+def test_the_walk_finds_a_new_name() -> None:
+    for source in (
+        'REAPER_AGENT = "reaper"', 'AGENT: str = "reaper"', 'write(agent="reaper")',
+        'call({"agent_id": "reaper"})', 'def act(*, by=1, agent: str = "reaper"): pass',
+        'def act(provenance_actor="reaper"): pass',
+    ):  # fmt: skip
+        assert MENTION.search(source), source
+        assert [name for _, name in literal_actors(ast.parse(source))] == ["reaper"], source
+
+
+def test_the_default_name_of_a_person_at_the_console_is_in_the_list() -> None:
+    """The configuration imports nothing of Lithos, so it says the name itself."""
+    assert ServerConfig().console_agent == PERSON_AGENT

@@ -1,0 +1,120 @@
+"""Notes by folder, tag, name and state (docs/spec/console.md §2)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+import trio
+
+from lithos.kernel.actors.opening import Opening
+from tests.server.console.injections import PAYLOADS
+from tests.server.console.pages import Element
+from tests.server.console.visiting import visiting
+
+
+def listed(page: Element) -> list[str]:
+    return [one.text for line in page.all("div", "line") for one in line.all("a", "note")[:1]]
+
+
+async def test_folders_tags_and_filters_reduce_the_list(tmp_path: Path) -> None:
+    """behaviour 235: the list of notes renders, on an empty vault too."""
+    async with visiting(tmp_path) as person:
+        for address in ("", "?q=x", "?view=deleted"):
+            await person.look(f"/console/notes{address}")
+        assert "There is no note yet." in (await person.look("/console/notes")).text
+        write = person.lithos.create
+        await write("Alpha", path="ops/db/", tags=["db", "deploy"], agent="ann")
+        await write("Beta", path="ops/", tags=["db"], agent="bob", confidence=0.4)
+        gamma = await write(
+            "Gamma", path="lab/", tags=["lab"], agent="ann", expires_at="2020-01-01T00:00:00+00:00"
+        )
+        page = await person.look("/console/notes?sort=title")
+        assert listed(page) == ["Alpha", "Beta", "Gamma"]
+        for expected in ("lab 1", "ops / 2", "db 2", "3 notes"):
+            assert expected in page.told, expected
+        below = await person.look("/console/notes?path_prefix=ops/&sort=title")
+        assert listed(below) == ["Alpha", "Beta"]
+        assert re.search(r"\bdb\b\s+1\b", below.told), "the folder in the folder"
+        found = {
+            "path_prefix=ops/db/": ["Alpha"],
+            "tags=db,deploy": ["Alpha"],
+            "author=ann&sort=title": ["Alpha", "Gamma"],
+            "namespace=lab": ["Gamma"],
+            "status=expired": ["Gamma"],
+            "status=quarantined": [],
+            "note_type=concept": [],
+            "sort=confidence&limit=1&path_prefix=ops/": ["Beta", "Alpha"],
+            "q=ALPH": ["Alpha"],
+            "sort=nothing&status=nothing&offset=x": ["Gamma", "Beta", "Alpha"],
+        }
+        assert {query: listed(await person.look(f"/console/notes?{query}")) for query in found} == found
+        await person.lithos.create("Delta", path="lab/")
+        assert "lab 2" in (await person.look("/console/notes")).told
+        await person.lithos.call("lithos_delete", id=gamma, agent="ann")
+        assert "lab 1" in (await person.look("/console/notes")).told
+
+
+async def test_a_page_says_when_the_files_were_not_looked_at_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with visiting(tmp_path) as person:
+        await person.lithos.write("Alpha")
+        warning = "notes are shown as they were when it stopped"
+        assert warning not in (await person.look("/console/notes")).told
+        monkeypatch.setattr(person.lithos.server.get(Opening), "known", trio.Event())
+        page = await person.look("/console/notes")
+        assert warning in page.told
+        assert listed(page) == ["Alpha"]
+
+
+async def test_a_link_to_a_missing_note_leads_to_notes_near_its_name(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as person:
+        await person.lithos.write("Leader election")
+        await person.lithos.write("Sourdough")
+        told = (await person.look("/console/notes?q=Leader+elektion")).told
+        assert "No note has the name Leader elektion yet." in told
+        assert "Near it Leader election" in told
+        assert "Sourdough" not in told
+        assert "No note has the name" not in (await person.look("/console/notes?q=leader+election")).told
+        keys = ("q", "path_prefix", "tags", "author", "namespace", "status", "sort", "view")
+        for at, key in enumerate(keys):  # a filter is shown as text
+            for payload in (
+                *PAYLOADS[at :: len(keys)],
+                "\udcff".encode("utf-8", "replace").decode(),
+                "x" * 5_000,
+            ):
+                await person.look(f"/console/notes?{urlencode({key: payload})}")
+
+
+@pytest.mark.slow
+async def test_a_list_goes_on_page_by_page_and_shows_every_note_once(tmp_path: Path) -> None:
+    """Long titles make shorter pages."""
+    async with visiting(tmp_path) as person:
+        for number in range(130):
+            await person.lithos.create(
+                f"{number:03} " + "&\u4e2d" * 400, agent="&" * 190, tags=["&" * 190, "\u4e2d" * 190]
+            )
+        seen, query = list[str](), "?sort=title"
+        while query:
+            page = await person.look(f"/console/notes{query}")
+            seen += listed(page)
+            query = next((one.attributes["href"] for one in page.all("a", rel="next")), "")
+        assert [title[:3] for title in seen] == [f"{number:03}" for number in range(130)]
+
+
+async def test_nothing_that_is_written_in_a_note_does_anything_in_the_list(tmp_path: Path) -> None:
+    """behaviour 236: payloads in titles, tags, authors and file names do nothing in lists."""
+    async with visiting(tmp_path) as person:
+        call = person.lithos.call
+        for number, payload in enumerate(PAYLOADS):
+            line = " ".join(payload.replace("\x00", " ").split())[:150]
+            name = re.sub(r"[/\x00-\x1f]", "_", line)[:60]
+            given = {"title": f"{line} {number}", "content": "x", "agent": line, "tags": [line]}
+            answer = await call("lithos_write", path=f"{name}.md", **given)
+            if "id" not in answer:
+                await call("lithos_write", **given)
+        for query in ("", "?offset=100", "?sort=title", "?tags=%3Cscript%3Epwned()%3C/script%3E"):
+            await person.look(f"/console/notes{query}")

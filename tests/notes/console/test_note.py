@@ -1,0 +1,378 @@
+"""The page of a note: text, surroundings, versions, restoring, quarantine (docs/spec/console.md §2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from lithos.events.journal.coordinator import Coordinator
+from lithos.history.settings import HistoryConfig
+from lithos.memory.settings import LcmaConfig
+from lithos.notes.format.document import derive_id
+from tests.server.console.injections import LONG_LINE, PAYLOADS
+from tests.server.console.pages import Element, check, parse
+from tests.server.console.visiting import Visitor, form_of, visiting
+from tests.servers import MISSING_ID, put_note
+
+PERSON = "person"
+
+
+def prose_of(page: Element) -> Element:
+    (found,) = page.all("article", "prose")
+    return found
+
+
+async def versions_of(person: Visitor, note_id: str) -> list[dict[str, Any]]:
+    answer = await person.lithos.call("lithos_history", id=note_id, limit=50)
+    return list(answer["versions"])
+
+
+def authors_of(person: Visitor, kind: str) -> list[str]:
+    """Who made the events of a type, oldest first."""
+    store = person.lithos.server.get(Coordinator)._store
+    return [
+        event.draft.agent for event in store.events_after(person.lithos.first_seq) if event.draft.type == kind
+    ]
+
+
+# -- looking ------------------------------------------------------------
+
+
+async def test_a_note_is_shown_with_its_text_frontmatter_links_and_lineage(tmp_path: Path) -> None:
+    """behaviour 235: the page of a note renders; it loads nothing from elsewhere."""
+    async with visiting(tmp_path) as person:
+        lithos = person.lithos
+        source = await lithos.create("The source")
+        note_id = await lithos.create(
+            "The note",
+            "## First\n\nSee [[The source]] and [[Not there]].\n\n## Second\n\nMore.",
+            tags=["one", "two"],
+            derived_from_ids=[source],
+            metadata={"reviewed_by": "Kim", "due_at": "one day"},
+        )
+        reader = await lithos.create("The reader", "From [[The note]].", derived_from_ids=[note_id])
+        await lithos.read(note_id, agent_id="ann")
+        page = await person.look(f"/console/notes/{note_id}")
+        prose = prose_of(page)
+        (link,) = prose.all("a", "wikilink", href=f"/console/notes/{source}")
+        assert link.text == "The source"
+        assert [one.text for one in prose.all("a", "broken")] == ["Not there"]
+        assert "First" in [one.text for one in page.all("a", href="#n-first")]
+        for expected in (
+            "reviewed_by Kim", "due_at one day", "Links here 1 The reader", "Not there no such note",
+            "Rests on The source", "Rest on it 1 The reader", "ann 1 time",
+        ):  # fmt: skip
+            assert expected in page.told, expected
+        assert f"/console/notes/{reader}" in page.links
+        assert any("tags=one" in link for link in page.links)
+        pictured = await lithos.create("Pictures", "![a](https://other.example/a.png)\n\n![b](pic.png)")
+        prose = prose_of(await person.look(f"/console/notes/{pictured}"))
+        assert [one.attributes["src"] for one in prose.has("src")] == ["/console/files/pic.png"]
+        assert prose.all("a", "external")
+
+
+async def test_standing_names_what_raised_and_lowered_a_note(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as person:
+        lithos = person.lithos
+        note_id = await lithos.create("Kettle", "Water boils in the kettle.")
+        for list_name in ("cited_nodes", "misleading_nodes"):
+            task = (await lithos.call("lithos_task_create", title="Boil", agent="ann"))["task_id"]
+            got = await lithos.call("lithos_retrieve", query="kettle water", agent_id="ann", task_id=task)
+            done = await lithos.call(
+                "lithos_task_complete",
+                task_id=task,
+                agent="ann",
+                receipt_id=got["receipt_id"],
+                **{list_name: [note_id]},
+            )
+            assert done.get("success", True)
+        shown = (await person.look(f"/console/notes/{note_id}")).told
+        for told in (
+            "Agents said once that it misled them", "Tasks cited it once.", "Cited for kettle water",
+            "cited 1", "misleading 1",
+        ):  # fmt: skip
+            assert told in shown, told
+
+
+async def test_a_long_text_is_shown_in_parts_which_its_outline_chooses(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as person:
+        body = "\n\n".join(f"## Day {i}\n\n" + "Words and words. " * 120 for i in range(60))
+        note_id = await person.lithos.create("Chronicle", body)
+        page = await person.look(f"/console/notes/{note_id}")
+        first = prose_of(page).text
+        assert ("Day 0" in first, "Day 50" in first) == (True, False)
+        assert len(first) < 60_000
+        there = next(one.attributes["href"] for one in page.all("a") if one.text == "Day 50")
+        later = prose_of(await person.look(f"/console/notes/{note_id}{there.removesuffix('#text')}")).text
+        assert later.index("Day 50") < 200
+        assert prose_of(await person.look(f"/console/notes/{note_id}?section=Day+50")).text == later
+        # The parts one after another are the whole text.
+        seen, query = list[str](), "?"
+        while query:
+            page = await person.look(f"/console/notes/{note_id}{query}")
+            seen += [one.text for one in prose_of(page).all("h2")]
+            query = next((one.attributes["href"] for one in page.all("a", rel="next")), "")
+        assert seen == [f"Day {i}" for i in range(60)]
+
+
+@pytest.mark.slow
+async def test_no_text_makes_a_page_of_more_than_200_kb(tmp_path: Path) -> None:
+    bodies = (
+        "[^a]: b\n\n" + "[^a] " * 7_000,
+        "".join(f"<b id={i}>" for i in range(1_500)) + "<p>x" * 5_000,
+        "[[a]] " * 6_500,
+        "&" * 60_000,
+        "# a\n" * 11_000,
+        "\u4e2d" * 60_000,
+    )
+    async with visiting(tmp_path) as person:
+        for number, body in enumerate(bodies):
+            note_id = await person.lithos.create(f"Large {number}", body)
+            for query in ("", "?from=20000"):
+                await person.look(f"/console/notes/{note_id}{query}")
+
+
+@pytest.mark.slow
+async def test_long_names_around_a_note_make_shorter_lists(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as person:
+        lithos, long = person.lithos, "&\u4e2d" * 400
+        keys = {f"{'&' * 60}{number}": "&" * 900 for number in range(60)}
+        note_id = await lithos.create(
+            f"0 {long}", "&" * 60_000, tags=[f"{number}{'&' * 180}" for number in range(60)], metadata=keys,
+            agent="\u4e2d" * 190,
+        )  # fmt: skip
+        for number in range(1, 40):
+            agent = f"{number}{'&' * 180}"
+            await lithos.write(f"{number} {long}", f"[[{note_id}]]", agent=agent, derived_from_ids=[note_id])
+            await lithos.read(note_id, agent_id=agent)
+        for address in ("", "?from=1000", "/quarantine", "/diff", "/restore?version=1"):
+            await person.look(f"/console/notes/{note_id}{address}")
+
+
+async def test_an_earlier_version_and_the_difference_of_two_are_shown(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as person:
+        note_id = await person.lithos.create("Note", "The first text.")
+        await person.lithos.write("Note", "The second text.", id=note_id, agent="bob")
+        address = f"/console/notes/{note_id}"
+        old = await person.look(f"{address}?version=1")
+        assert "The first text." in prose_of(old).text
+        assert "This is version 1, created by tester" in old.told
+        for query in ("?from=1&to=2", "?to=2"):
+            diff = await person.look(f"{address}/diff{query}")
+            assert "-The first text." in [one.text for one in diff.all("del")]
+            assert "+The second text." in [one.text for one in diff.all("ins")]
+        for odd in ("", "?from=x&to=" + "9" * 30, "?from=1"):
+            await person.look(f"{address}/diff{odd}")
+        (person.lithos.knowledge / "note.md").rename(person.lithos.data / "away")
+        gone = await person.look(address, 404)  # behaviour 235: degraded, a page says what is wrong
+        assert "is missing or cannot be read" in gone.text
+        (person.lithos.data / "away").rename(person.lithos.knowledge / "note.md")
+        await person.lithos.call("lithos_delete", id=note_id, agent="eve")
+        removed = await person.look(f"{address}/diff")
+        assert any("-The second text." in one.text for one in removed.all("del"))
+        assert "There is no version 77" in (await person.look(f"{address}/diff?from=1&to=77", 404)).told
+        for wanted in ("nothing", MISSING_ID, "<script>", "x" * 3_000, "by-path?path=../x", "a\x00b"):
+            wrong = await person.look(f"/console/notes/{quote(wanted, safe='?=')}", 404)
+            assert "/console/notes" in wrong.links
+
+
+async def test_a_note_is_shown_without_a_history_and_without_learning(tmp_path: Path) -> None:
+    """behaviour 235: the pages of notes render on a server with parts switched off."""
+    sections = {"history": HistoryConfig(enabled=False), "lcma": LcmaConfig(enabled=False)}
+    for name, section in sections.items():
+        async with visiting(tmp_path / name, **{name: section}) as person:
+            note_id = await person.lithos.create("Note", "Its text.", derived_from_ids=[])
+            page = await person.look(f"/console/notes/{note_id}")
+            assert "Its text." in prose_of(page).text
+            await person.look(f"/console/notes/{note_id}/quarantine")
+            await person.look("/console/notes?view=deleted")
+            assert ("No versions are kept: history.enabled is off." in page.text) is (name == "history")
+            if name == "history":
+                await person.look(f"/console/notes/{note_id}/restore?version=1", 409)
+
+
+# -- bringing back ------------------------------------------------------------
+
+
+async def test_restoring_shows_its_consequences_happens_once_and_carries_the_name(tmp_path: Path) -> None:
+    """behaviour 239: restore shows its consequences first, happens once and carries the person's name."""
+    async with visiting(tmp_path) as person:
+        note_id = await person.lithos.create("Note", "The first text.")
+        await person.lithos.write("Note", "The second text.", id=note_id, agent="bob")
+        await person.submit("/console/identity", agent="Ann B")
+        address = f"/console/notes/{note_id}/restore?version=1"
+        asked = await person.page(address)
+        page = check(asked)
+        for told in ("become version 3", "version 2 (updated by bob )", "recorded as a change by Ann B"):
+            assert told in page.told, told
+        assert "+The first text." in [one.text for one in page.all("ins")]
+        assert "-The second text." in [one.text for one in page.all("del")]
+        assert (await person.lithos.read(note_id))["version"] == 2, "looking changes nothing"
+        action, fields = form_of(asked)
+        await person.press(action, **fields)
+        after = await person.post(action, **fields)  # and a reload
+        assert after.status_code == 200
+        assert "The first text." in prose_of(check(after.text)).text
+        versions = await versions_of(person, note_id)
+        assert [row["version"] for row in versions] == [3, 2, 1]
+        assert (versions[0]["agent"], versions[0]["op"]) == ("Ann B", "restored")
+        assert authors_of(person, "note.updated") == ["bob", "Ann B"]
+
+
+async def test_a_change_in_between_is_shown_and_nothing_is_restored(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as person:
+        note_id = await person.lithos.create("Note", "The first text.")
+        await person.lithos.write("Note", "The second text.", id=note_id)
+        action, fields = form_of(await person.page(f"/console/notes/{note_id}/restore?version=1"))
+        await person.lithos.write("Note", "The third text.", id=note_id, agent="eve")
+        answer = await person.post(action, **fields)
+        assert "Nothing was restored: somebody changed the note meanwhile." in parse(answer.text).told
+        assert "-The third text." in [one.text for one in parse(answer.text).all("del")]
+        assert (await person.lithos.read(note_id))["content"] == "The third text."
+        again, fields = form_of(answer.text)
+        await person.post(again, **fields)
+        assert (await person.lithos.read(note_id))["content"] == "The first text."
+
+
+async def test_a_deleted_note_is_listed_and_brought_back(tmp_path: Path) -> None:
+    async with visiting(tmp_path) as person:
+        note_id = await person.lithos.create("Gone <b>note</b>", "Its text.", path="folder/gone.md")
+        await person.lithos.call("lithos_delete", id=note_id, agent="eve")
+        assert "deleted by eve" in (await person.look("/console/notes?view=deleted")).told
+        page = await person.look(f"/console/notes/{note_id}")
+        assert "This note is deleted" in page.told
+        (link,) = page.all("a", "primary")
+        asked = await person.page(link.attributes["href"])
+        assert "comes back as version" in check(asked).told
+        action, fields = form_of(asked)
+        await person.post(action, **fields)
+        again = await person.post(action, **fields)
+        assert "Its text." in prose_of(check(again.text)).text
+        assert (await person.lithos.read(note_id))["path"] == "folder/gone.md"
+        assert (await versions_of(person, note_id))[0]["agent"] == PERSON
+
+
+# -- quarantine ------------------------------------------------------------
+
+
+async def test_quarantine_shows_its_dependents_happens_once_and_carries_the_name(tmp_path: Path) -> None:
+    """behaviour 239: quarantine shows its consequences first, happens once and carries the person's name."""
+    async with visiting(tmp_path) as person:
+        lithos = person.lithos
+        note_id = await lithos.create("The source", "Numbers.")
+        near = await lithos.create("Near", derived_from_ids=[note_id])
+        far = await lithos.create("Far", derived_from_ids=[near])
+        await person.submit("/console/identity", agent="Ann")
+        asked = await person.page(f"/console/notes/{note_id}/quarantine")
+        page = check(asked)
+        for told in ("Near 1 step", "Far 2 steps", "recorded as a change by Ann"):
+            assert told in page.told, told
+        assert f"/console/notes/{far}" in page.links
+        assert (await lithos.read(note_id))["metadata"]["status"] == "active"
+        blank = await person.submit(f"/console/notes/{note_id}/quarantine", reason="  ")
+        assert blank.status_code == 400
+        assert "the reason is blank" in blank.text
+        assert (await lithos.read(note_id))["version"] == 1
+        action, fields = form_of(asked)
+        fields |= {"reason": "wrong <i>numbers</i>", "open_tasks": "yes"}
+        await person.press(action, **fields)
+        after = await person.post(action, **fields)
+        assert "wrong <i>numbers</i>" in check(after.text).told
+        versions = await versions_of(person, note_id)
+        assert [row["version"] for row in versions] == [2, 1]
+        assert versions[0]["agent"] == "Ann"
+        assert authors_of(person, "note.updated") == ["Ann"]
+        tasks = (await lithos.call("lithos_task_list", status="open"))["tasks"]
+        assert len(tasks) == 2  # the epic, and one for the direct dependent
+        assert {task["created_by"] for task in tasks} == {"Ann"}
+
+        ended = await person.submit(f"/console/notes/{note_id}/clear")
+        assert "The quarantine has ended" in ended.text
+        assert (await lithos.read(note_id))["metadata"]["status"] == "active"
+
+
+# -- bad input ------------------------------------------------------------
+
+
+@pytest.mark.slow
+async def test_nothing_that_is_written_in_a_note_does_anything_on_its_pages(tmp_path: Path) -> None:
+    """behaviour 236: script, handlers, links, SVG and HTML in notes, titles, tags and names do nothing."""
+    async with visiting(tmp_path) as person:
+        pages: list[str] = []
+        for number, each in enumerate(PAYLOADS):
+            payload = each.replace("\x00", " ")  # which no tool takes
+            line = " ".join(payload.split())[:150]
+            answer = await person.lithos.call(
+                "lithos_write",
+                title=f"{number} {line}",
+                content=f"{payload}\n\n## {line}\n\n{payload}",
+                agent=line,
+                tags=[line, f"t{number}"],
+                metadata={line: line, f"k{number}": [line]},
+                summaries={"short": line},
+            )
+            if "id" not in answer:  # a title that no file can have
+                answer = await person.lithos.write(f"Payload {number}", payload, tags=[f"t{number}"])
+            pages.append(f"/console/notes/{answer['id']}")
+        (person.lithos.knowledge / "aliases.md").write_text(
+            "---\ntitle: Aliases\naliases:\n"
+            + "".join(f"  - {one!r}\n" for one in ("<script>pwned()</script>", "x"))
+            + "---\n"
+            + "\n\n".join(PAYLOADS)
+        )
+        assert len(pages) == len(PAYLOADS)
+        for page in pages:
+            await person.look(page)
+        first = pages[3].rpartition("/")[2]
+        await person.lithos.write("Payload again", LONG_LINE, id=first)
+        for address in ("?version=1", "/diff?to=2", "/restore?version=1", "/quarantine"):
+            await person.look(f"/console/notes/{first}{address}")
+
+
+async def test_nobody_known_is_named_as_nobody(tmp_path: Path) -> None:
+    put_note(tmp_path, "plain.md", "A text.\n")
+    async with visiting(tmp_path, settled=True) as person:
+        page = await person.look(f"/console/notes/{derive_id('plain.md')}")
+        (head,) = page.all("div", "note-head")
+        assert "unknown" not in head.text
+        assert "unknown" not in (await person.look("/console/notes")).told
+
+
+async def test_a_sentence_that_links_here_stands_without_marks(tmp_path: Path) -> None:
+    texts = {
+        "Item": "Before.\n\n> - [ ] know **old names** too (see [[Target]])\nlast",
+        "Table": "| what | count |\n|---|---|\n| [[Target|aim]] | `3` |",
+    }
+    async with visiting(tmp_path, settled=True) as person:
+        target = await person.lithos.create("Target", "The end.")
+        for title, content in texts.items():
+            await person.lithos.create(title, content)
+        (links,) = (await person.look(f"/console/notes/{target}")).all("ul", "backlinks")
+        assert [row.told for row in links.all("li")] == [
+            "Item know old names too (see Target)",
+            "Table aim · 3",
+        ]
+
+
+async def test_notes_that_link_here_are_sorted_and_paged_with_the_sentence(tmp_path: Path) -> None:
+    async with visiting(tmp_path, settled=True) as person:
+        target = await person.lithos.create("Target", "The end.")
+        for number in range(23, 0, -1):
+            await person.lithos.create(
+                f"Note {number:02}", f"Before. It rests on [[Target]], says {number}. After."
+            )
+        page = await person.look(f"/console/notes/{target}")
+        (links,) = page.all("ul", "backlinks")
+        rows = [row.told for row in links.all("li")]
+        assert rows[0] == "Note 01 It rests on Target, says 1."
+        assert len(rows) == 20
+        assert "Links here 23" in page.told
+        (more,) = [link.attributes["href"] for link in page.all("a") if link.text == "more →"]
+        page = await person.look(f"/console/notes/{target}{more}")
+        assert [row.told for row in page.all("ul", "backlinks")[0].all("li")] == [
+            f"Note {number} It rests on Target, says {number}." for number in (21, 22, 23)
+        ]
+        assert any(link.text == "← before" for link in page.all("a"))

@@ -1,0 +1,320 @@
+"""Names of conflict copies, and kinship (docs/spec/copies.md §1)."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lithos.notes.model.copies import (
+    DRIVE,
+    DROPBOX,
+    DROPBOX_WORDS,
+    ICLOUD,
+    NEXTCLOUD,
+    OBSIDIAN,
+    ONEDRIVE,
+    SYNCTHING,
+    CopyName,
+    Lines,
+    are_kin,
+    copy_names,
+    is_copy_of,
+    is_named_after,
+    is_weakly_named,
+    lines_of,
+    may_be_strong,
+    says_own_note,
+    strong_originals,
+)
+from tests.kernel.values.bounds import cpu_bound
+
+#: The whole table: the program, and what it puts behind the name.
+STRONG = (
+    (SYNCTHING, ".sync-conflict-20260102-030405-ABCDEFG"),
+    (SYNCTHING, ".sync-conflict-20260102-030405-A2B3C4D"),
+    (SYNCTHING, ".sync-conflict-20260102-030405"),
+    (DROPBOX, " (Ann's conflicted copy 2026-01-02)"),
+    (DROPBOX, " (Ann’s MacBook (2)'s conflicted copy 2026-01-02)"),
+    (DROPBOX, " (DESKTOP-7A6B3C's conflicted copy 2026-01-02 (1))"),
+    (DROPBOX, " (In Konflikt stehende Kopie von Ann 2026-01-02)"),
+    (DROPBOX, " (Anns in Konflikt stehende Kopie 2026-01-02)"),
+    (DROPBOX, " (Copie en conflit de Ann 2026-01-02)"),
+    (DROPBOX, " (Copia en conflicto de Ann 2026-01-02)"),
+    (DROPBOX, " (Copia in conflitto di Ann 2026-01-02)"),
+    (DROPBOX, " (Cópia em conflito de Ann 2026-01-02)"),
+    (DROPBOX, " (Conflicterende kopie van Ann 2026-01-02)"),
+    (DROPBOX, " (Конфликтующая копия с компьютера Ann 2026-01-02)"),
+    (DROPBOX, " (Ann の競合コピー 2026-01-02)"),
+    (DROPBOX, " (Ann 的冲突副本 2026-01-02)"),
+    (NEXTCLOUD, " (conflicted copy 2026-01-02 030405)"),
+    (NEXTCLOUD, " (conflicted copy ann 2026-01-02 030405)"),
+    (OBSIDIAN, " (Conflicted copy phone 202601020304)"),
+    (OBSIDIAN, " (Conflicted copy Ann's iPad (old) 202601020304)"),
+)
+WEAK = (
+    (ONEDRIVE, "-DESKTOP-7A6B3C"),
+    (ONEDRIVE, "-LAPTOP"),
+    (ONEDRIVE, "-Anns-MacBook-Pro"),
+    (ICLOUD, " 2"),
+    (ICLOUD, " 17"),
+    (DRIVE, " (1)"),
+    (DRIVE, "(1)"),
+    (DRIVE, " (23)"),
+)
+#: What no program makes.
+ORDINARY = (
+    ".md", "Plan.md", "Plan 1.md", "Plan 0.md", "Plan2.md", "Plan 2026.md", "Plan 02.md", "Plan (0).md",
+    "Plan (2026).md", "Plan (draft).md", "Plan (conflict).md", "Plan (conflicted copy).md", "(1).md", " 2.md",
+    "Plan (Ann's copy 2026-01-02).md", "Plan (Ann's conflicted copy).md", "-HOST.md", "Plan -.md",
+    "Plan (conflicted copy 2026-01-02 0304).md", "Plan (Conflicted copy phone 2026010203).md",
+    "Plan-1.md", "2026-01-02.md", "Plan-2026-01.md", "Plan.sync-conflict-20260102-030405-ABCDEFG.txt",
+    "Plan (Ann's conflicted copy 2026-01-02).txt",
+    "Plan (Ann's conflicted copy 2026-01-02) and more.md", "(Ann's conflicted copy 2026-01-02).md",
+    "Plan(Ann's conflicted copy 2026-01-02).md", "Plan Ann's conflicted copy 2026-01-02).md",
+    "Plan (1).md/other.md", "Plan-two words.md",
+)  # fmt: skip
+
+
+def first(path: str) -> CopyName:
+    return copy_names(path)[0]
+
+
+@pytest.mark.parametrize("folder", ["", "a/", "a b/c (1)/"])
+@pytest.mark.parametrize("name", ["Plan", "Q1-plan v1.2", "計画 (draft)", "a"])
+@pytest.mark.parametrize(("program", "mark"), STRONG)
+def test_a_strong_name_of_the_table_says_its_program_and_original(
+    program: str, mark: str, name: str, folder: str
+) -> None:
+    assert first(f"{folder}{name}{mark}.md") == CopyName(f"{folder}{name}.md", program)
+
+
+@pytest.mark.parametrize(("program", "mark"), WEAK)
+def test_a_weak_name_of_the_table_says_its_program_and_original(program: str, mark: str) -> None:
+    found = [each for each in copy_names(f"a/Plan{mark}.md") if each.original == "a/Plan.md"]
+    assert [(each.program, each.is_weak) for each in found] == [(program, True)]
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_a_near_miss_is_an_ordinary_name(name: str) -> None:
+    assert copy_names(name) == ()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Plan.sync-conflict.md", "Plan.sync-conflict-20260102.md", ".sync-conflict-20260102-030405-ABCDEFG.md"],
+)
+def test_half_a_name_of_syncthing_says_no_more_than_any_hyphen(name: str) -> None:
+    assert all((each.program, each.is_weak) == (ONEDRIVE, True) for each in copy_names(name))
+
+
+@pytest.mark.parametrize("words", DROPBOX_WORDS)
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_every_translation_counts_in_both_forms_of_unicode_and_any_case(words: str, form: str) -> None:
+    for said in (words, words.capitalize()):
+        remark = unicodedata.normalize(form, said)  # type: ignore[arg-type]
+        assert first(f"Plan ({remark} Ann 2026-01-02).md") == CopyName("Plan.md", DROPBOX)
+        assert copy_names(f"Plan ({remark}).md") == ()
+
+
+def test_the_host_may_begin_at_every_hyphen_and_the_longest_name_comes_first() -> None:
+    found = copy_names("my-plan-DESKTOP-7A6B3C.md")
+    assert [each.original for each in found] == ["my-plan-DESKTOP.md", "my-plan.md", "my.md"]
+
+
+def test_a_name_that_people_give_has_an_original_only_where_that_is_the_note() -> None:
+    for name in ("plan-DESKTOP-7A6B3C.md", "deploy-checklist.md", "Plan 2.md", "Plan (1).md", "Plan.md"):
+        assert strong_originals(name) == ()
+        assert not is_copy_of(name, "elsewhere.md", ID)
+    assert is_copy_of("Plan 2.md", "Plan.md", ID)
+    assert not is_copy_of("Plan.md", "Plan.md", ID)
+    for _, mark in STRONG:
+        assert may_be_strong(f"Plan{mark}.md")
+        assert strong_originals(f"Plan{mark}.md")[0] == "Plan.md"
+        assert is_copy_of(f"Plan{mark}.md", "elsewhere.md", ID), "the note may have been moved since"
+
+
+def test_foreign_id_proves_nothing_under_a_name_that_people_give() -> None:
+    """behaviour 340"""
+    assert not is_copy_of("Plan 2.md", "Plan.md", "intro")
+    assert is_copy_of(f"Plan{STRONG[0][1]}.md", "Plan.md", "intro")
+
+
+def test_copy_of_a_copy_is_named_after_the_note() -> None:
+    """behaviour 342"""
+    for name in ("Plan 2 2.md", "Plan 2 (1).md", "Plan-HOST 2.md", f"Plan 2{STRONG[0][1]}.md"):
+        assert is_named_after(name, "Plan.md")
+        assert is_weakly_named(name, "Plan.md")
+    assert not is_named_after("Plan 2 2.md", "Plans.md")
+    assert not is_named_after("Plan.md", "Plan.md")
+    twice = f"Plan{STRONG[0][1]}{STRONG[0][1]}.md"
+    assert is_named_after(twice, "Plan.md")
+    assert not is_weakly_named(twice, "Plan.md")
+
+
+def test_search_for_the_note_of_a_hostile_name_ends() -> None:
+    with cpu_bound(2):
+        for part in ("-A", " (1)", " 2", "-A 2", " x-"):
+            assert not is_named_after(f"a{part * (240 // len(part))}.md", "other.md")
+
+
+@pytest.mark.parametrize("value", [False, "false", "False", "no", " no "])
+def test_frontmatter_says_that_a_file_is_a_note_of_its_own(value: object) -> None:
+    """behaviour 341"""
+    assert says_own_note({"conflict_copy": value})
+
+
+@pytest.mark.parametrize("values", [{}, {"conflict_copy": True}, {"conflict_copy": None}, {"copy": False}])
+def test_other_frontmatter_says_nothing_of_conflict_copies(values: dict[str, object]) -> None:
+    assert not says_own_note(values)
+
+
+def test_what_two_texts_near_to_a_third_have_in_common() -> None:
+    """The quick look refuses no kin: at the very edge of both it lets through."""
+    third = Counter({f"line {number}": 1 for number in range(80)})
+    copy = third - Counter({f"line {number}": 1 for number in range(16)})
+    original = third - Counter({f"line {number}": 1 for number in range(64, 80)})
+    copy["own"], original["its own"] = 16, 16
+    assert are_kin(WEAKLY, None, "1", copy, original, [third])
+    assert not are_kin(WEAKLY, None, "1", copy, original, [])
+
+
+def test_a_copy_of_a_copy_is_one_of_the_original_too() -> None:
+    once, again = STRONG[0][1], STRONG[3][1]
+    found = copy_names(f"Plan{once}{again}.md")
+    assert [each.original for each in found] == [f"Plan{once}.md", "Plan.md"]
+    assert not any(each.is_weak for each in found)
+    taken = copy_names(f"Plan{again} (1).md")
+    assert [(each.original, each.is_weak) for each in taken] == [
+        (f"Plan{again}.md", True),
+        ("Plan.md", False),
+    ]
+    numbered = copy_names(f"Plan 2{once}.md")
+    assert [(each.original, each.is_weak) for each in numbered] == [("Plan 2.md", False), ("Plan.md", True)]
+
+
+@given(
+    st.text(st.sampled_from("aA2 -()."), max_size=40), st.sampled_from([mark for _, mark in STRONG + WEAK])
+)
+def test_an_original_is_always_in_the_folder_shorter_and_a_note(name: str, mark: str) -> None:
+    for path in (f"a/{name}.md", f"a/{name}{mark}.md"):
+        found = copy_names(path)
+        assert len(found) <= 20
+        for each in found:
+            assert each.original.startswith("a/")
+            assert each.original.endswith(".md")
+            assert len("a/.md") < len(each.original) < len(path)
+
+
+@pytest.mark.parametrize(
+    "part", ["(", ")", " (1)", "-A", " (x's conflicted copy 2026-01-02)", "-", ".sync-conflict-", " x-"]
+)
+def test_a_name_made_to_take_long_takes_no_time(part: str) -> None:
+    """Beyond what a file system takes there is nothing to read."""
+    with cpu_bound(2):
+        for _ in range(1_000):
+            copy_names(f"a{part * (240 // len(part))}.md")
+        assert copy_names(f"a{part * 100_000}.md") == ()
+
+
+def test_kinship_of_large_texts_takes_linear_time() -> None:
+    text = "\n".join(f"line {number % 50_000}" for number in range(200_000)).encode()
+    with cpu_bound(3):
+        one, other = lines_of(text), lines_of(text + b"\nmore")
+        assert are_kin(STRONGLY, None, ID, one, other, [one] * 3)
+        assert not are_kin(WEAKLY, None, ID, one, other, [one] * 3)
+
+
+# -- kinship ---------------------------------------------------------------------------------------
+
+ID, OTHER = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10", "1c6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d11"
+STRONGLY, WEAKLY = CopyName("a.md", SYNCTHING), CopyName("a.md", ICLOUD, is_weak=True)
+TEN = [f"line {number}" for number in range(10)]
+
+
+def kin(
+    name: CopyName,
+    copy: Sequence[str],
+    original: Sequence[str],
+    *kept: Sequence[str],
+    named: str | None = None,
+) -> bool:
+    one, other, *versions = (lines_of("\n".join(each).encode()) for each in (copy, original, *kept))
+    return are_kin(name, named, ID, one, other, versions)
+
+
+def test_the_same_id_is_kinship_and_another_is_none_whatever_the_lines() -> None:
+    for name in (STRONGLY, WEAKLY):
+        assert kin(name, ["quite", "other"], TEN, named=ID)
+        assert not kin(name, TEN, TEN, named=OTHER)
+
+
+def test_without_an_id_more_than_half_of_the_lines_must_be_in_one_kept_version() -> None:
+    assert kin(STRONGLY, [*TEN[:6], "x", "y", "z", "u"], TEN)
+    assert not kin(STRONGLY, [*TEN[:5], "v", "x", "y", "z", "u"], TEN)
+    # What the original does not say any more, an earlier version of it does; but one, not several together.
+    assert kin(STRONGLY, TEN, ["new"], ["newer"], TEN[:6])
+    assert not kin(STRONGLY, TEN, ["new"], TEN[:5], TEN[5:])
+    # A copy that lost much is one still.
+    assert kin(STRONGLY, TEN[:1], TEN)
+
+
+def test_weak_name_needs_a_line_of_an_earlier_version_that_the_note_lost() -> None:
+    """behaviour 340"""
+    now = [*TEN[:9], "changed here"]
+    assert kin(WEAKLY, [*TEN[:8], "changed there", TEN[9]], now, now, TEN)
+    # However alike both are now: a person makes a page by copying a page, or from the same template.
+    assert not kin(WEAKLY, TEN, TEN)
+    assert not kin(WEAKLY, TEN, TEN, TEN)
+    assert not kin(WEAKLY, [*TEN[:9], "changed there"], TEN, TEN)
+    assert not kin(WEAKLY, [*TEN[:9], "changed there"], now, now, TEN), "what the note lost is not in it"
+
+
+def test_weak_name_needs_four_fifths_of_both_texts_in_that_version() -> None:
+    assert kin(WEAKLY, [*TEN[:8], "x", "y"], ["u", "v", *TEN[2:]], TEN)
+    assert not kin(WEAKLY, [*TEN[:8], "x", "y"], ["u", "v", "w", *TEN[3:]], TEN)
+    assert not kin(WEAKLY, [*TEN[:7], "x", "y", "z"], ["u", "v", *TEN[2:]], TEN)
+    # A few lines in common with a long note are none, nor are many more than it has.
+    assert not kin(WEAKLY, TEN[:7], TEN[1:], TEN)
+    assert not kin(WEAKLY, [*TEN, "a", "b", "c"], TEN[1:], TEN)
+
+
+@pytest.mark.parametrize("line", ["## Notes", "Role:", "---", "- [ ]", "* * *", "|---|", "", "Born::"])
+def test_heading_label_or_mark_alone_proves_nothing(line: str) -> None:
+    """behaviour 340"""
+    assert not kin(WEAKLY, [*TEN, line], TEN, TEN, [*TEN, line])
+
+
+def test_line_that_a_template_explains_proves_nothing() -> None:
+    """behaviour 340"""
+    old, now = lines_of("\n".join(TEN).encode()), lines_of("\n".join(TEN[1:]).encode())
+    assert are_kin(WEAKLY, None, ID, old, now, [now, old], lambda lines: lines)
+    assert not are_kin(WEAKLY, None, ID, old, now, [now, old], lambda lines: lines - {TEN[0]})
+
+
+def test_a_repeated_line_counts_as_often_as_both_have_it() -> None:
+    assert not kin(STRONGLY, ["a"] * 10, ["a"] * 5)
+    assert kin(STRONGLY, ["a"] * 10, ["a"] * 6)
+
+
+def test_frontmatter_blank_lines_and_spaces_at_ends_are_no_lines_and_empty_text_is_nobodys_kin() -> None:
+    text = b"---\ntags: [a]\n---\n\n# T\r\n\r\nx  \r\n"
+    assert lines_of(text) == {"# T": 1, "x": 1}
+    assert lines_of(b"\xff") == lines_of(b"a\0b") == lines_of(b"---\na: 1\n---\n\n") == {}
+    assert not kin(STRONGLY, [], [])
+    assert not kin(WEAKLY, [], [])
+
+
+def test_kept_versions_are_not_read_where_the_id_or_the_original_decides() -> None:
+    def refuse() -> Iterator[Lines]:
+        yield from ()
+        raise AssertionError("nobody needs it")
+
+    some = lines_of(b"a\nb")
+    assert are_kin(STRONGLY, ID, ID, some, some, refuse())
+    assert not are_kin(STRONGLY, OTHER, ID, some, some, refuse())
+    assert are_kin(STRONGLY, None, ID, some, some, refuse())

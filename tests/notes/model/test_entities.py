@@ -1,0 +1,264 @@
+"""Entity extraction: what counts as a name, and which notes get one (docs/spec/memory.md §4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from lithos.notes.model.entities import MARKER, decide_extraction, extract_entities
+from lithos.notes.model.note import Note
+from tests.kernel.values.bounds import cpu_bound
+
+#: CPU seconds for a text that takes a tenth of one when the time is in proportion to its length.
+BOUND = 5.0
+LENGTH = 150_000
+
+
+def names(body: str, limit: int = 1_000_000) -> list[str]:
+    return list(extract_entities(body, limit))
+
+
+def note(*entities: str, marker: int | None = None) -> Note:
+    return Note(id="n", title="N", entities=entities, entities_extractor=marker)
+
+
+def test_link_targets_are_kept_whatever_they_look_like() -> None:
+    body = "See [[raft log]], [[K8]] and [[Mercury (planet)]], or [[the very long name of one thing|it]]."
+    assert names(body) == ["K8", "Mercury (planet)", "raft log", "the very long name of one thing"]
+
+
+@pytest.mark.parametrize("target", ["main.py", "notes/plan.md", "f(x)", "a_b", "std::map", "data[0]", "a/b"])
+def test_link_targets_that_are_files_or_code_are_not(target: str) -> None:
+    assert names(f"See [[{target}]] there.") == []
+
+
+def test_an_anchor_is_no_part_of_the_name() -> None:
+    assert names("See [[Raft#Leader election|there]].") == ["Raft"]
+
+
+def test_names_in_code_spans_count_where_prose_has_them_too() -> None:
+    assert names("The class `NoteTexts` wraps `Tantivy Index` here, see `HEAD` and `HEAD`.") == []
+    body = "Here `Redis` is used. Redis is fast. The `Tantivy Index` is not. Tantivy Index is a name."
+    assert names(body) == ["Redis", "Tantivy Index"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "We ask `redis`. Lookups are fast. We ask `redis`! Lookups are cheap.",
+        "See https://example.com/a. Lookups are fast; see [it](x.md). Lookups are cheap.",
+        "It told us: Lookups are fast. And then: Lookups are cheap.",
+        'She said "Lookups are fast" and he said "Lookups are cheap".',
+        "First – Lookups are fast. Then -- Lookups are cheap. At last - Lookups are dear.",
+        "State: Pending Review of it. Next:: Waiting Room and more.",
+        "(see the page.) Lookups are fast. [^1] (It is so.) Lookups are cheap.",
+    ],
+)
+def test_words_that_begin_a_sentence_or_follow_a_key_are_no_names(body: str) -> None:
+    assert names(body) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "We like https://Example.org/Big_Picture and www.Small.Picture/A much, on Example.com, Example.com.",
+        "Read [the whole story of a Big Machine](https://x.org) or [Ours](https://x.org/Big%20Machine).",
+        "We like <https://Big.Machine/Of Ours> and a@Big.Machine today.",
+    ],
+)
+def test_what_stands_in_an_address_or_the_title_of_a_page_is_no_name(body: str) -> None:
+    assert names(body) == []
+
+
+def test_a_phrase_that_is_written_small_too_is_no_name() -> None:
+    assert names("We open the Dropdown Menu now. Each dropdown menu has items.") == []
+    assert names("We use Forward Error Correction here. The error correction works.") == [
+        "Forward Error Correction"
+    ]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "trio", "get_user()", "a.b.c = 1", "main.py", "app.js", "v1.2.3", "git push", "--flag", "it works",
+        "{x}",
+    ],
+)  # fmt: skip
+def test_words_files_and_code_in_code_spans_are_no_names(code: str) -> None:
+    assert names(f"Then `{code}` is used.") == []
+
+
+def test_a_phrase_counts_when_it_stands_inside_a_sentence_once() -> None:
+    assert names("This was written by Ada Lovelace in one night.") == ["Ada Lovelace"]
+    assert names("Ada Lovelace wrote this in one night.") == []
+    assert names("Ada Lovelace wrote this. We admire Ada Lovelace.") == ["Ada Lovelace"]
+
+
+def test_what_only_begins_a_sentence_is_cut_off() -> None:
+    assert names("Install Apache Kafka first. The Raft Protocol came later.") == [
+        "Apache Kafka",
+        "Raft Protocol",
+    ]
+
+
+def test_small_words_within_a_name_stay() -> None:
+    body = "It is funded by the Bank of America and plays Ludwig van Beethoven all day."
+    assert names(body) == ["Bank of America", "Ludwig van Beethoven"]
+
+
+def test_a_single_proper_noun_counts_from_two_on() -> None:
+    assert names("We run Redis here.") == []
+    assert names("We run Redis here. The cache in Redis is warm.") == ["Redis"]
+
+
+def test_a_word_that_is_also_written_small_is_no_proper_noun() -> None:
+    body = "We do Review here. They like Deployment and its Deployment. A deployment, the deployment."
+    assert names(body) == []
+
+
+def test_product_tokens_count_once() -> None:
+    assert names("We ask GPT-4.1 from Node.js over IPv6.") == ["GPT-4.1", "IPv6", "Node.js"]
+
+
+@pytest.mark.parametrize("token", ["v1.2.3", "V2.0", "Week2", "Q3", "Step-1", "DEADBEEF01", "2026-01-05"])
+def test_versions_and_counts_are_no_products(token: str) -> None:
+    assert names(f"Since {token} and {token} it is so.") == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "It ran on Monday and again every Monday in March and next March.",
+        "We met However and However, then The and The.",
+        "It was the One Two Three Four Five Six and so on.",
+        f"It was {'Aa' * 31} and {'Aa' * 31} again.",
+        "We say Go and Go.",
+        "All IMPORTANT and IMPORTANT things.",
+    ],
+)
+def test_calendar_and_stop_words_and_odd_lengths_are_rejected(body: str) -> None:
+    assert names(body) == []
+
+
+def test_headings_and_labels_need_support_in_prose() -> None:
+    assert names("## Data Flow\n\n**Key Insight**: it is fast.\n\n- **Open Ends:** none so far\n") == []
+    assert names("## Data Flow\n\nWe look at the Data Flow again.") == ["Data Flow"]
+
+
+def test_title_lines_are_no_sentences() -> None:
+    assert names("- Local Development Node\n- Running The Big Machine\n\nSETUP OF THE BIG MACHINE") == []
+
+
+def test_possessives_are_cut() -> None:
+    assert names("We read Leslie Lamport's paper and Leslie Lamport’s thesis.") == ["Leslie Lamport"]
+
+
+def test_a_word_within_a_longer_entity_is_dropped_but_not_a_link() -> None:
+    body = "Leslie Lamport wrote it. So Leslie Lamport did; we like Lamport, and Lamport likes [[Leslie]]."
+    assert names(body) == ["Leslie", "Leslie Lamport"]
+
+
+def test_what_stands_in_code_fences_tables_and_reference_sections_is_ignored() -> None:
+    """Behaviour 158."""
+    body = """\
+We like [[Raft]].
+
+```python
+[[Fenced]] with Alan Turing and `Turing`
+```
+| name | who |
+|------|-----|
+| x | by Grace Hopper and [[Tabled]] |
+
+a | b
+--- | ---
+it is [[Bare Table]] | y
+
+## References
+
+We cite [[Cited]] and Barbara Liskov here.
+
+### Deeper
+
+Still [[Cited Deeper]].
+
+## After
+
+It goes on with [[Later]].
+
+~~~
+[[Unclosed]]
+"""
+    assert names(body) == ["Later", "Raft"]
+
+
+def test_markup_comments_and_addresses_are_no_text() -> None:
+    body = (
+        "<!-- by Ada Lovelace --> See [the Analytical Engine](https://x.org/Charles Babbage) "
+        "![a Difference Engine](x.png) at https://x.org/Some Place or mail Some.One@x.org now."
+    )
+    assert names(body) == ["Analytical Engine"]
+
+
+def test_the_most_frequent_are_kept_sorted_and_once() -> None:
+    body = "We use Zeta Tool, Zeta Tool, Zeta Tool, Alpha Tool, Alpha Tool and Beta Tool."
+    assert names(body, 2) == ["Alpha Tool", "Zeta Tool"]
+    assert names(body) == ["Alpha Tool", "Beta Tool", "Zeta Tool"]
+
+
+def test_one_name_in_several_cases_is_one_entity() -> None:
+    body = "We use GitLab and GitLab daily, and some write Gitlab or Gitlab; [[gitlab]] too."
+    assert names(body) == ["gitlab"]
+    assert names(body.replace("[[gitlab]]", "nobody")) == ["GitLab"]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "[[a|", "`", "<!--", "<b ", "a_", "**a", "[a](", "X", "A1-", "|-", "a|b\n|-", "Ab of ", "> ",
+        "Name is Name ",
+    ],
+)  # fmt: skip
+def test_the_time_is_in_proportion_to_the_length(part: str) -> None:
+    text = (part * (LENGTH // len(part))) + "x"
+    with cpu_bound(BOUND):
+        names(text)
+
+
+def test_the_time_is_in_proportion_to_the_length_of_runs_of_one_letter() -> None:
+    with cpu_bound(BOUND):
+        names("a" + "_" * LENGTH + "b\n- " + " " * LENGTH + "x\na|b\n|" + "-" * LENGTH + "x")
+
+
+@pytest.mark.parametrize(
+    ("stored", "body", "decision"),
+    [
+        (note(), "See [[Raft]].", ("Raft",)),
+        (note(), "Nothing here.", None),
+        (note("Old", marker=MARKER - 1), "See [[Raft]].", ("Raft",)),
+        (note("Old", marker=MARKER - 1), "Nothing here.", ()),
+        (note("Chosen"), "See [[Raft]].", None),
+        (note("Kept", marker=MARKER), "See [[Raft]].", None),
+        (note(marker=MARKER), "See [[Raft]].", ("Raft",)),
+        (note(marker=MARKER), "Nothing here.", None),
+        (note(marker=MARKER - 1), "Nothing here.", ()),
+    ],
+)
+def test_the_table_of_actions(stored: Note, body: str, decision: tuple[str, ...] | None) -> None:
+    """Behaviour 158: curated entities stay, stale machine entities are replaced or cleared."""
+    assert decide_extraction(stored, body) == decision
+
+
+@pytest.mark.parametrize(
+    ("stored", "body", "decision"),
+    [
+        (note("Chosen"), "See [[Raft]].", ("Raft",)),
+        (note("Chosen"), "Nothing here.", None),
+        (note("Old", marker=MARKER), "See [[Raft]].", ("Raft",)),
+        (note("Raft", marker=MARKER), "See [[Raft]].", None),
+        (note("Old", marker=MARKER), "Nothing here.", ()),
+    ],
+)
+def test_force_extracts_curated_and_current_ones_too(
+    stored: Note, body: str, decision: tuple[str, ...] | None
+) -> None:
+    assert decide_extraction(stored, body, force=True) == decision

@@ -1,0 +1,295 @@
+"""Files under names that people give are notes unless a proof makes them copies (docs/spec/copies.md §1)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from lithos.history.recording.catching_up import CatchingUp
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.format.document import derive_id
+from tests.history.service.test_conflict_copies import OWN_ID, WEAK, paths
+from tests.notes.service.test_copy_merging import copies
+from tests.servers import Lithos, put_note, serving, until
+
+LINES = [f"Sentence {number} of the page, as it was." for number in range(10)]
+#: What two machines made of the same page.
+HERE = ["Sentence 0, changed here.", *LINES[1:]]
+THERE = [*LINES[:9], "Sentence 9, changed there."]
+TEMPLATE = ["## Who", "Met at a conference.", "## Work", "Writes about tools.", "## Links", *LINES]
+WATCHED = {"watch_files": True}
+
+
+def body(lines: list[str]) -> str:
+    return "\n\n".join(lines) + "\n"
+
+
+async def settled(lithos: Lithos, *wanted: str) -> None:
+    """Wait until exactly these are the notes."""
+    with trio.fail_after(30):
+        while sorted(await paths(lithos)) != sorted(wanted):
+            await trio.sleep(0.01)
+
+
+async def changed(lithos: Lithos, path: str, lines: list[str]) -> None:
+    """Have a person change a note, and wait until the server knows."""
+    put_note(lithos.data, path, body(lines))
+    entry = lithos.server.get(Catalogue).at_path(path)
+    assert entry is not None
+    await until(lambda: lithos.server.get(Catalogue).get(entry.note.id).digest != entry.digest)
+
+
+async def with_earlier_version(lithos: Lithos, path: str = "plan.md") -> None:
+    """Have a note, of which an earlier version is kept."""
+    put_note(lithos.data, path, body(LINES))
+    await until(lambda: lithos.server.get(Catalogue).at_path(path) is not None)
+    await changed(lithos, path, HERE)
+
+
+@pytest.mark.parametrize("name", WEAK)
+async def test_line_of_an_earlier_version_makes_a_copy(tmp_path: Path, name: str) -> None:
+    """behaviour 340"""
+    async with serving(tmp_path, server=WATCHED) as lithos:
+        await lithos.server.get(CatchingUp).done.wait()
+        await with_earlier_version(lithos)
+        put_note(tmp_path, name, body(THERE))
+        assert await copies(lithos) == [name]
+        assert await paths(lithos) == ["plan.md"]
+    async with serving(tmp_path, server=WATCHED) as lithos:
+        assert await copies(lithos) == [name]
+        assert await paths(lithos) == ["plan.md"]
+
+
+PAIRS = ("ann-obsidian.md", "ann 2.md", "ann (1).md", "ann-Berlin.md")
+
+
+@pytest.mark.parametrize("folder", ["", "people/"])
+async def test_pages_of_one_template_are_notes(tmp_path: Path, folder: str) -> None:
+    """behaviour 340: at the first start, after edits, and after each restart"""
+    names = [f"{folder}{name}" for name in ("ann.md", *PAIRS, "2026-11-27.md", "2026-11-27-ben.md")]
+    for name in names:
+        put_note(tmp_path, name, body([*TEMPLATE, f"This is {name}."]))
+    for number in range(3):
+        async with serving(tmp_path, server=WATCHED) as lithos:
+            await lithos.server.get(CatchingUp).done.wait()
+            assert sorted(await paths(lithos)) == sorted(names)
+            await changed(lithos, names[0], [*TEMPLATE[:2], f"Edit {number}.", *TEMPLATE[4:], "This is ann."])
+            await changed(lithos, names[1], [*TEMPLATE, f"Edit {number} of the other."])
+            await settled(lithos, *names)
+            rows = (await lithos.call("lithos_search", query="template sentence page"))["results"]
+            assert not any("warnings" in row for row in rows)
+    assert sorted(each.name for each in (tmp_path / "knowledge" / folder).glob("*.md")) == sorted(
+        name.removeprefix(folder) for name in names
+    )
+
+
+@pytest.mark.parametrize("explained_by", ["a note", "an old version of a note", "a template"])
+async def test_line_that_a_template_explains_proves_nothing(tmp_path: Path, explained_by: str) -> None:
+    """behaviour 340: the note was filled in, and the new page still has what the template says"""
+    filled = [*TEMPLATE[:1], "Met on a train.", *TEMPLATE[2:]]
+    served = ["ann.md"]
+    if explained_by == "a template":
+        put_note(tmp_path, "templates/Person.md", body(TEMPLATE))
+        served.append("templates/Person.md")
+    else:
+        put_note(tmp_path, "ben.md", body([*TEMPLATE, "He is from Bern."]))
+        served.append("ben.md")
+    async with serving(tmp_path, server=WATCHED) as lithos:
+        await lithos.server.get(CatchingUp).done.wait()
+        put_note(tmp_path, "ann.md", body(TEMPLATE))
+        await settled(lithos, *served)
+        await changed(lithos, "ann.md", filled)
+        if explained_by == "an old version of a note":
+            await changed(lithos, "ben.md", [*TEMPLATE[:1], "Met in Bern.", *TEMPLATE[2:]])
+        put_note(tmp_path, "ann-obsidian.md", body(TEMPLATE))
+        await settled(lithos, *served, "ann-obsidian.md")
+
+
+async def test_page_that_was_copied_stays_a_note_when_the_first_one_changes(tmp_path: Path) -> None:
+    """behaviour 340: while the server runs, after a restart, and without the manifest"""
+    names = ["Apollo.md", "Apollo 2.md"]
+    async with serving(tmp_path, server=WATCHED) as lithos:
+        await lithos.server.get(CatchingUp).done.wait()
+        for name in names:
+            put_note(tmp_path, name, body(LINES))
+            await until(lambda name=name: lithos.server.get(Catalogue).at_path(name) is not None)
+        await changed(lithos, "Apollo.md", HERE)
+        await changed(lithos, "Apollo 2.md", THERE)
+        await settled(lithos, *names)
+    put_note(tmp_path, "Apollo 2.md", body([*LINES[:9], "Changed while no server ran."]))
+    async with serving(tmp_path) as lithos:
+        await settled(lithos, *names)
+    (tmp_path / ".lithos" / "manifest.db").unlink()
+    async with serving(tmp_path) as lithos:
+        await settled(lithos, *names)
+
+
+async def test_page_that_was_renamed_stays_a_note_when_a_new_one_takes_its_name(tmp_path: Path) -> None:
+    """behaviour 340: a week's page is put aside, and the next one begun under its name"""
+    async with serving(tmp_path, server=WATCHED) as lithos:
+        await lithos.server.get(CatchingUp).done.wait()
+        await with_earlier_version(lithos, "Week.md")
+        (lithos.knowledge / "Week.md").rename(lithos.knowledge / "Week 2.md")
+        await settled(lithos, "Week 2.md")
+        put_note(tmp_path, "Week.md", body(LINES))
+        await settled(lithos, "Week.md", "Week 2.md")
+    (tmp_path / "knowledge" / "Week.md").rename(tmp_path / "knowledge" / "Week 3.md")
+    put_note(tmp_path, "Week.md", body(HERE))
+    async with serving(tmp_path) as lithos:
+        await settled(lithos, "Week.md", "Week 2.md", "Week 3.md")
+
+
+@pytest.mark.parametrize("name", ["plan 2.md", "plan.sync-conflict-20260304-050607-ABCDEFG.md"])
+async def test_frontmatter_says_that_a_file_is_a_note_of_its_own(tmp_path: Path, name: str) -> None:
+    """behaviour 341"""
+    text = "---\nconflict_copy: false\n---\n" + body(THERE)
+    put_note(tmp_path, "plan.md", body(LINES))
+    put_note(tmp_path, name, text)
+    async with serving(tmp_path, server=WATCHED) as lithos:
+        await lithos.server.get(CatchingUp).done.wait()
+        await settled(lithos, "plan.md", name)
+        await changed(lithos, "plan.md", HERE)
+        put_note(tmp_path, name, body(THERE))
+        if name.startswith("plan.sync"):
+            assert await copies(lithos) == [name], "it does not say so any more"
+        put_note(tmp_path, name, text)
+        await settled(lithos, "plan.md", name)
+    assert (tmp_path / "knowledge" / name).read_text() == text
+
+
+# -- copies of copies ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("with_id", [False, True])
+async def test_copy_of_a_copy_is_one_of_the_note(tmp_path: Path, with_id: bool) -> None:
+    """behaviour 342"""
+    head = f"---\nid: {OWN_ID}\n---\n" if with_id else ""
+    first = "plan.sync-conflict-20260304-050607-ABCDEFG.md"
+    names = [first, first.replace(".md", ".sync-conflict-20260305-050607-ABCDEFG.md")]
+    put_note(tmp_path, "plan.md", head + body(LINES))
+    for name in names:
+        put_note(tmp_path, name, head + body(THERE))
+    for _ in range(2):
+        async with serving(tmp_path, server=WATCHED) as lithos:
+            assert await copies(lithos, 2) == sorted(names)
+            assert await paths(lithos) == ["plan.md"]
+
+
+async def test_copy_of_a_copy_under_names_that_people_give_is_one_of_the_note(tmp_path: Path) -> None:
+    """behaviour 342: while a server runs, both at once, and at the next start"""
+    async with serving(tmp_path, server=WATCHED) as lithos:
+        await lithos.server.get(CatchingUp).done.wait()
+        await with_earlier_version(lithos, "Plan.md")
+        put_note(tmp_path, "Plan 2.md", body(THERE))
+        await copies(lithos)
+        put_note(tmp_path, "Plan 2 2.md", body([*THERE[:5], "And again.", *THERE[6:]]))
+        await copies(lithos, 2)
+        for name in ("Plan-HOST 2.md", "Plan-HOST.md"):
+            put_note(tmp_path, name, body(THERE))
+        await copies(lithos, 4)
+        assert await paths(lithos) == ["Plan.md"]
+    async with serving(tmp_path) as lithos:
+        await copies(lithos, 4)
+        assert await paths(lithos) == ["Plan.md"]
+
+
+# -- ids -------------------------------------------------------------------------------------------
+
+SYNCED = "plan.sync-conflict-20260304-050607-ABCDEFG.md"
+NAMED = f"---\nid: {derive_id('plan.md')}\n---\n" + body(THERE)
+
+
+async def expect_note(lithos: Lithos, name: str = SYNCED, **note: Any) -> None:
+    """The note without id in its file has the id, and the other file is its copy."""
+    assert await copies(lithos) == [name]
+    await settled(lithos, "plan.md")
+    read = await lithos.call("lithos_read", path="plan.md")
+    assert read["id"] == derive_id("plan.md")
+    assert read["content"].startswith(note.get("begins", LINES[0]))
+    assert name in str(read["conflict_copies"])
+
+
+@pytest.mark.parametrize("name", [SYNCED, "plan 2.md", "plan-obsidian.md"])
+async def test_copy_that_names_the_derived_id_is_a_copy_at_the_first_start(tmp_path: Path, name: str) -> None:
+    """behaviour 343"""
+    put_note(tmp_path, name, NAMED)
+    put_note(tmp_path, "plan.md", body(LINES))
+    for _ in range(2):
+        async with serving(tmp_path, server=WATCHED) as lithos:
+            await expect_note(lithos, name)
+    (tmp_path / ".lithos" / "manifest.db").unlink()
+    async with serving(tmp_path, server=WATCHED) as lithos:
+        await expect_note(lithos, name)
+
+
+@pytest.mark.parametrize("name", [SYNCED, "plan 2.md"])
+async def test_copy_that_names_the_derived_id_is_a_copy_when_it_arrives(tmp_path: Path, name: str) -> None:
+    """behaviour 343: while the server runs, after a restart, and while none runs"""
+    put_note(tmp_path, "plan.md", body(LINES))
+    async with serving(tmp_path, server=WATCHED) as lithos:
+        await settled(lithos, "plan.md")
+        put_note(tmp_path, name, NAMED)
+        await expect_note(lithos, name)
+        await changed(lithos, "plan.md", HERE)
+        await expect_note(lithos, name, begins=HERE[0])
+    async with serving(tmp_path, server=WATCHED) as lithos:
+        await expect_note(lithos, name, begins=HERE[0])
+    (tmp_path / "knowledge" / name).unlink()
+    async with serving(tmp_path) as lithos:
+        assert await copies(lithos, 0) == []
+    put_note(tmp_path, name, NAMED)
+    async with serving(tmp_path) as lithos:
+        await expect_note(lithos, name, begins=HERE[0])
+
+
+async def test_note_without_id_takes_it_from_a_copy_that_came_before(tmp_path: Path) -> None:
+    """behaviour 343"""
+    async with serving(tmp_path, server=WATCHED) as lithos:
+        put_note(tmp_path, SYNCED, NAMED)
+        await settled(lithos, SYNCED)
+        put_note(tmp_path, "plan.md", body(LINES))
+        await expect_note(lithos)
+    async with serving(tmp_path) as lithos:
+        await expect_note(lithos)
+
+
+async def test_note_that_came_while_no_server_ran_takes_the_id_from_its_copy(tmp_path: Path) -> None:
+    """behaviour 343"""
+    put_note(tmp_path, SYNCED, NAMED)
+    async with serving(tmp_path) as lithos:
+        await settled(lithos, SYNCED)
+    put_note(tmp_path, "plan.md", body(LINES))
+    async with serving(tmp_path) as lithos:
+        await expect_note(lithos)
+
+
+async def test_note_keeps_its_id_when_a_file_without_one_wins_the_conflict(tmp_path: Path) -> None:
+    """behaviour 343: the other machine's file without id takes the name, ours becomes the copy"""
+    put_note(tmp_path, "plan.md", f"---\nid: {OWN_ID}\n---\n" + body(LINES))
+    async with serving(tmp_path, server=WATCHED) as lithos:
+        (lithos.knowledge / "plan.md").rename(lithos.knowledge / SYNCED)
+        put_note(tmp_path, "plan.md", body(THERE))
+        assert await copies(lithos) == [SYNCED]
+        await settled(lithos, "plan.md")
+        assert (await lithos.call("lithos_read", path="plan.md"))["id"] == OWN_ID
+    async with serving(tmp_path) as lithos:
+        assert await copies(lithos) == [SYNCED]
+        assert (await lithos.call("lithos_read", path="plan.md"))["id"] == OWN_ID
+
+
+async def test_renamed_note_keeps_its_id_when_a_page_without_one_takes_its_name(tmp_path: Path) -> None:
+    """behaviour 343: no conflict, but a person's rename"""
+    named = f"---\nid: {derive_id('week.md')}\n---\n"
+    put_note(tmp_path, "week.md", named + body(LINES))
+    async with serving(tmp_path) as lithos:
+        await settled(lithos, "week.md")
+    (tmp_path / "knowledge" / "week.md").rename(tmp_path / "knowledge" / "week-old.md")
+    put_note(tmp_path, "week.md", body(["A new week."]))
+    async with serving(tmp_path, server=WATCHED) as lithos:
+        await settled(lithos, "week.md", "week-old.md")
+        assert (await lithos.call("lithos_read", path="week-old.md"))["id"] == derive_id("week.md")
+        (lithos.knowledge / "week-old.md").rename(lithos.knowledge / "week-older.md")
+        await settled(lithos, "week.md", "week-older.md")

@@ -1,0 +1,41 @@
+"""A file that was made this moment and has nothing in it yet."""
+
+from __future__ import annotations
+
+import pytest
+
+from lithos.kernel.values.events import NOTE_CREATED
+from tests.kernel.actors.watched import note
+
+
+@pytest.mark.parametrize("is_compared", [True, False])
+async def test_a_file_met_between_its_making_and_its_writing_is_created_once_and_whole(house, is_compared):
+    """behaviour 135"""
+    async with house.watching():
+        house.put("a.md", "")
+        await (house.compare() if is_compared else house.settle_paths("a.md"))
+        assert list(house.pending.take().touched) == ["a.md"], "it is looked at again soon"
+        house.put("a.md", note(1))
+        await house.settle_paths("a.md")
+        assert house.path_of(1) == "a.md"
+    assert house.told() == [(NOTE_CREATED, "a.md")]
+
+
+async def test_a_file_that_stays_empty_is_a_note(house):
+    async with house.watching():
+        house.put("a.md", "")
+        await house.settle_paths("a.md")
+        assert house.told() == []
+        await house.settle_paths("a.md")
+    assert house.told() == [(NOTE_CREATED, "a.md")]
+
+
+async def test_a_file_that_goes_and_comes_back_empty_is_put_off_again(house):
+    async with house.watching():
+        house.put("a.md", "")
+        await house.settle_paths("a.md")
+        (house.folder / "a.md").unlink()
+        await house.settle_paths("a.md")
+        house.put("a.md", "")
+        await house.settle_paths("a.md")
+    assert house.told() == []

@@ -1,0 +1,102 @@
+"""A note is gone when it is nowhere in a tree that stands still, and not before."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+from lithos.kernel.values.events import NOTE_DELETED, NOTE_RENAMED
+from lithos.notes.watching.survey import LOOKS, find_moved, look_again
+from tests.kernel.actors.watched import UUID, WatchedHouse, note
+
+
+def walk_torn(house: WatchedHouse, monkeypatch, *moves: Callable[[], object]) -> list[str]:
+    """Each of the next walks has a file move to where the walk has been already; tells of each walk."""
+    real, waiting, walks = house.files.walk, list(moves), []
+
+    def walk() -> Iterator[tuple[str, os.stat_result]]:
+        found = sorted(real())
+        walks.append(found[0][0] if found else "")
+        if waiting:
+            found = []
+            waiting.pop(0)()
+        yield from found
+
+    monkeypatch.setattr(house.files, "walk", walk)
+    return walks
+
+
+def test_a_note_that_moves_while_the_tree_is_walked_is_found(house, monkeypatch):
+    """behaviour 136"""
+    house.put("away.md", note(1))
+    entry = {UUID.format(1): house.files.list_notes()[0].state}
+
+    def move(source: str, target: str) -> Callable[[], object]:
+        return lambda: (house.folder / source).rename(house.folder / target)
+
+    walks = walk_torn(house, monkeypatch, move("away.md", "b.md"))
+    assert find_moved(house.files, entry, {}) == {UUID.format(1): "b.md"}
+    assert len(walks) == 2
+
+
+def test_a_tree_that_stands_still_is_walked_twice_and_one_that_does_not_has_an_end(house, monkeypatch):
+    house.put("other.md", note(2))
+    wanted = {UUID.format(1): house.files.list_notes()[0].state}
+    walks = walk_torn(house, monkeypatch)
+    assert find_moved(house.files, wanted, {}) == {}
+    assert len(walks) == 2
+    monkeypatch.setattr(house.files, "walk", _growing(house))
+    assert find_moved(house.files, wanted, {}) == {}
+    assert len(list(house.folder.iterdir())) == LOOKS + 1
+
+
+def _growing(house: WatchedHouse) -> Callable[[], Iterator[tuple[str, os.stat_result]]]:
+    real = type(house.files).walk
+
+    def walk() -> Iterator[tuple[str, os.stat_result]]:
+        found = list(real(house.files))
+        house.put(f"new-{len(found)}.md", "no id")
+        yield from found
+
+    return walk
+
+
+def test_an_id_is_known_however_it_is_spelled(house):
+    house.put("a.md", note(1).replace(UUID.format(1), UUID.format(1).upper()))
+    house.put("b.md", f"---\nid: '{UUID.format(2)}'\n---\n")
+    house.put("broken.md", f"---\nid: [{UUID.format(3)}\n---\n")
+    wanted = {UUID.format(n): house.files.list_notes()[0].state for n in (1, 2, 3)}
+    assert set(find_moved(house.files, wanted, {}).values()) == {"a.md", "b.md"}
+
+
+async def test_a_disappearance_is_told_only_when_the_note_is_nowhere(house):
+    """behaviour 136: the notification of where it went is late or lost"""
+    house.put("a.md", note(1))
+    house.put("b.md", note(2))
+    async with house.watching():
+        (house.folder / "a.md").rename(house.folder / "c.md")
+        await house.settle_paths("a.md")
+        assert house.path_of(1) == "a.md"
+        await house.settle_paths(*house.pending.take().touched)
+        assert house.path_of(1) == "c.md"
+        (house.folder / "b.md").unlink()
+        await house.settle_paths("b.md")
+        assert house.path_of(2) is None
+    assert house.told() == [(NOTE_RENAMED, "c.md"), (NOTE_DELETED, "b.md")]
+
+
+def test_a_comparison_tells_what_differs_from_the_one_before(house):
+    """behaviour 199: also what neither size nor mtime betray"""
+    house.put("a.md", note(1, "one"))
+    house.put("b.md", note(2, "two"))
+    house.put("c.md", note(3, "six"))
+    seen, touched = look_again(house.files, None)
+    assert touched is None
+    assert look_again(house.files, seen) == (seen, [])
+    status = os.stat(house.folder / "a.md")
+    (house.folder / "a.md").write_text(note(1, "ten"))
+    os.utime(house.folder / "a.md", ns=(status.st_atime_ns, status.st_mtime_ns))
+    (house.folder / "b.md").rename(house.folder / "d.md")
+    seen, touched = look_again(house.files, seen)
+    assert sorted(touched or ()) == ["a.md", "b.md", "d.md"]
+    assert look_again(house.files, seen) == (seen, [])

@@ -1,0 +1,138 @@
+"""The keeper: what lost its name goes when nobody can be writing to it, and nobody's bytes go with it."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+import pytest
+import trio
+
+from lithos.notes.files.displaced import Displaced
+from lithos.notes.files.values import digest_of
+from tests.fakes import START
+from tests.kernel.actors.house import House
+
+pytestmark = pytest.mark.autojump
+
+
+def private(house: House) -> list[str]:
+    return [path.name for path in house.files.root.iterdir() if path.name.startswith(".")]
+
+
+async def test_a_displaced_file_goes_after_its_grace(house):
+    async with house.with_note() as note:
+        await house.update(note.id, "Note", "new")
+        assert len(private(house)) == house.keeper.depth == 1
+        await trio.sleep(61)
+        assert (private(house), house.keeper.depth) == ([], 0)
+    assert house.displaced.list() == []
+
+
+async def test_a_stop_leaves_nothing_behind_where_there_are_leases(house):
+    if not house.files.protection.leases:
+        pytest.skip("this file system has no leases")
+    async with house.with_note() as note:
+        await house.update(note.id, "Note", "new")
+    assert private(house) == []
+
+
+async def test_a_displaced_file_goes_although_its_folder_is_renamed(house):
+    """Issue 25, number 9: they stayed in it until the next start."""
+    async with house.with_note(path="a") as note:
+        await house.update(note.id, "Note", "new")
+        (house.files.root / "a").rename(house.files.root / "b")
+        await trio.sleep(121)
+        assert [path.name for path in house.files.root.rglob("*.*")] == ["note.md"]
+        assert house.keeper.depth == 0
+    assert house.displaced.list() == []
+
+
+async def test_a_stop_finds_what_lies_in_a_renamed_folder(house):
+    if not house.files.protection.leases:
+        pytest.skip("this file system has no leases")
+    async with house.with_note(path="a") as note:
+        await house.update(note.id, "Note", "new")
+        (house.files.root / "a").rename(house.files.root / "b")
+    assert [path.name for path in house.files.root.rglob("*.*")] == ["note.md"]
+
+
+async def test_what_is_written_late_is_saved_and_told(house, caplog):
+    """Issue 11, defect 2: no byte a person saved vanishes."""
+    caplog.set_level(logging.WARNING)
+    async with house.with_note(path="a") as note:
+        await house.update(note.id, "Note", "new")
+        (name,) = [path for path in (house.files.root / "a").iterdir() if path.name.startswith(".")]
+        with name.open("ab") as file:  # as an editor that opened it before it lost its name
+            file.write(b"late")
+        await trio.sleep(61)
+    (kept,) = house.displaced.list()
+    assert kept.path.read_bytes().endswith(b"late")
+    assert kept.note == note.path == "a/note.md"
+    assert "displaced" in caplog.text
+
+
+async def test_a_file_that_stays_open_is_kept_until_it_is_closed(house):
+    if not house.files.protection.leases:
+        pytest.skip("this file system has no leases")
+    async with house.with_note() as note:
+        await house.update(note.id, "Note", "new")
+        (name,) = private(house)
+        with (house.files.root / name).open("ab") as file:
+            await trio.sleep(500)
+            assert house.keeper.depth == 1
+            file.write(b"at last")
+        await trio.sleep(100)
+        assert (private(house), house.keeper.depth) == ([], 0)
+    assert [kept.path.read_bytes()[-7:] for kept in house.displaced.list()] == [b"at last"]
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_a_text_nobody_was_told_of_is_saved_when_an_agent_replaces_or_deletes_it(house, is_deleted):
+    async with house.with_note() as note:
+        target = house.files.root / note.path
+        edited = target.read_bytes() + b"by hand\n"
+        target.write_bytes(edited)
+        done = await (house.delete(note.id) if is_deleted else house.update(note.id, "Note", "mine"))
+        assert done.status == ("deleted" if is_deleted else "updated")
+        await trio.sleep(61)
+    assert [kept.path.read_bytes() for kept in house.displaced.list()] == [edited]
+
+
+async def test_many_updates_of_one_note_are_not_slowed_and_leave_nothing(house):
+    async with house.with_note() as note:
+        began = trio.current_time()
+        for number in range(30):
+            await house.update(note.id, "Note", f"text {number}")
+        assert trio.current_time() - began < 1, "no pause in virtual time"
+        await trio.sleep(61)
+        assert private(house) == []
+    assert house.displaced.list() == []
+
+
+async def test_displaced_texts_are_dropped_once_a_day_when_they_are_old(house):
+    async with trio.open_nursery() as nursery:
+        await nursery.start(house.keeper.run)
+        house.displaced.save("a.md", b"text", house.clock())
+        await trio.sleep(25 * 3600)
+        assert len(house.displaced.list()) == 1
+        house.clock.advance(8 * 24 * 3600)
+        await trio.sleep(25 * 3600)
+        assert list(house.displaced.folder.iterdir()) == []
+        nursery.cancel_scope.cancel()
+
+
+def test_displaced_texts_are_bounded_and_stored_once(tmp_path, monkeypatch):
+    monkeypatch.setattr("lithos.notes.files.displaced.KEPT_BYTES", 100)
+    displaced = Displaced(tmp_path / "displaced")
+    first = displaced.save("x/a.md", b"text", START)
+    assert displaced.save("x/a.md", b"text", START + timedelta(hours=1)) == first
+    assert displaced.save("x/b.md", b"text", START) != first
+    assert first.read_bytes() == b"text"
+    assert digest_of(b"text")[:16] in first.name
+    for number in range(3):
+        displaced.save(f"{number}.md", bytes([number]) * 50, START + timedelta(minutes=number + 1))
+    assert displaced.prune(START + timedelta(days=1)) == 3
+    assert [kept.note for kept in displaced.list()] == ["1.md", "2.md"]
+    assert displaced.prune(START + timedelta(days=9)) == 2
+    assert list(displaced.folder.iterdir()) == []

@@ -1,0 +1,150 @@
+"""A whole server with its console, and a person with a browser that runs no scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import partial
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import trio
+from attrs import define, evolve
+
+from lithos.access.files.tokens import TokenStore
+from lithos.access.service.keyring import TokenRing
+from lithos.app.front import serve_front
+from lithos.kernel.values.principals import Rights
+from tests.server.console.pages import Element, check
+from tests.server.running import SETTINGS, STOP_BOUND, tokens_known_soon
+from tests.servers import Lithos, serving
+
+#: Seconds to wait for what a running server learns by itself: a new or a revoked token. No measure.
+PATIENCE = 60.0
+_FORM = re.compile(r"<form\b[^>]*>.*?</form>", re.S)
+_FIELD = re.compile(r"<(?:input|button)\b[^>]*>")
+_ATTRIBUTE = re.compile(r'([a-z-]+)="([^"]*)"')
+
+
+@define
+class Visitor:
+    """A person at the console of a running server."""
+
+    lithos: Lithos
+    url: str
+    client: httpx2.AsyncClient
+    shutdown: trio.Event
+
+    async def get(self, path: str, **headers: str) -> httpx2.Response:
+        """A page, after redirections."""
+        return await self.client.get(path, headers=headers, follow_redirects=True)
+
+    async def page(self, path: str) -> str:
+        """The HTML of a page that is there."""
+        response = await self.get(path)
+        assert response.status_code == 200, (response.status_code, response.text[:2000])
+        assert response.headers["content-security-policy"].startswith("default-src 'self'")
+        return str(response.text)
+
+    async def look(self, path: str, status: int = 200) -> Element:
+        """A page as a browser parses it, which nothing may act on and all can use."""
+        response = await self.get(path)
+        assert response.status_code == status, (path, response.status_code, response.text[-2000:])
+        return check(response.text, path)
+
+    async def submit(self, path: str, action: str | None = None, **fields: str) -> httpx2.Response:
+        """Fill in and submit the form of a page (that with this action); the page shown afterwards."""
+        html = await self.page(path)
+        target, hidden = form_of(html, action)
+        return await self.post(target or path, **(hidden | fields))
+
+    async def press(self, path: str, **fields: str) -> list[httpx2.Response]:
+        """Submit the same fields three times at one moment, as impatient people do; the pages shown."""
+        shown: list[httpx2.Response] = []
+
+        async def press() -> None:
+            shown.append(await self.post(path, **fields))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(press)
+        return shown
+
+    async def post(self, path: str, **fields: str) -> httpx2.Response:
+        """Submit these fields; the page shown afterwards."""
+        return await self.client.post(path, data=fields, follow_redirects=True)
+
+
+async def make_token(
+    person: Visitor,
+    name: str,
+    rights: Rights,
+    agent: str | None = None,
+    *,
+    expires_at: datetime | None = None,
+) -> str:
+    """A named token, as `lithos token create` makes it, once the running server knows it; its secret."""
+    store = TokenStore(person.lithos.data / ".lithos")
+    now = person.lithos.server.clock()
+    _, secret = await trio.to_thread.run_sync(lambda: store.create(name, rights, agent, now, expires_at))
+    keyring = person.lithos.server.get(TokenRing)
+    with trio.fail_after(PATIENCE):
+        while keyring.find(secret.encode()) is None:
+            await trio.sleep(0.02)
+    return secret
+
+
+async def revoke_token(person: Visitor, name: str) -> None:
+    """Revoke a token, as `lithos token revoke` does; the server learns of it by itself."""
+    store = TokenStore(person.lithos.data / ".lithos")
+    await trio.to_thread.run_sync(store.revoke, name)
+
+
+def form_of(html: str, action: str | None = None, *, all_forms: bool = False) -> tuple[str, dict[str, Any]]:
+    """The address of the first POST form of a page (or that with this action), and its fields.
+
+    Of boxes only those that are ticked; a list where a name comes more than once.
+    """
+    for form in _FORM.findall(html):
+        attributes = dict(_ATTRIBUTE.findall(form.partition(">")[0]))
+        if attributes.get("method", "").lower() != "post":
+            continue
+        if "logout" in attributes.get("action", "") and not all_forms:
+            continue
+        if action is not None and unescape(attributes.get("action", "")) != action:
+            continue
+        fields: dict[str, Any] = {}
+        for field in _FIELD.findall(form):
+            one = dict(_ATTRIBUTE.findall(field))
+            if one.get("type") == "checkbox" and not field.rstrip("/> ").endswith(" checked"):
+                continue
+            if "name" in one:
+                fields.setdefault(unescape(one["name"]), []).append(unescape(one.get("value", "")))
+        single = {name: values[0] if len(values) == 1 else values for name, values in fields.items()}
+        return unescape(attributes.get("action", "")), single
+    raise AssertionError(f"no form {action or ''} on the page: {html[:3000]}")
+
+
+def browser(url: str) -> httpx2.AsyncClient:
+    """A client with cookies of its own. It speaks no TLS, and reads no certificates for it."""
+    return httpx2.AsyncClient(base_url=url, timeout=60, verify=False)
+
+
+@asynccontextmanager
+async def visiting(data: Path, *, token: str | None = None, **sections: Any) -> AsyncIterator[Visitor]:
+    """Run a server on `data` with its console on a free port, visited by one person (not logged in)."""
+    async with tokens_known_soon(), serving(data, **({"settled": False} | sections)) as lithos:
+        shutdown = trio.Event()
+        async with trio.open_nursery() as nursery:
+            settings = evolve(SETTINGS, console=True, auth_token=token)
+            host, port = await nursery.start(partial(serve_front, settings, lithos.server, shutdown))
+            url = f"http://{host}:{port}"
+            async with browser(url) as client:
+                yield Visitor(lithos, url, client, shutdown)
+            shutdown.set()
+            nursery.cancel_scope.deadline = trio.current_time() + STOP_BOUND
+        assert not nursery.cancel_scope.cancelled_caught, "the stop took too long"

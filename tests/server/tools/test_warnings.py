@@ -1,0 +1,340 @@
+"""Warnings along lineage in every answer that shows notes, over a whole server (docs/spec/context.md §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lithos.kernel.databases.sqlite import DatabaseFailed
+from lithos.kernel.values.errors import StorageFailed
+from lithos.memory.model.memory import ProjectProvenance
+from lithos.memory.retrieve.feedback import Learning
+from lithos.memory.rows.edges import EdgeStore
+from lithos.notes.service.knowledge import Knowledge
+from lithos.notes.writing.messages import PatchNote
+from tests.memory.tools.test_retrieve import connect, retrieve
+from tests.servers import Answer, Clock, Lithos, put_note, refusal, serving
+
+#: What is asked so that all notes of a test are found, by words and by meaning.
+QUERY = "zebra stripes"
+
+
+async def note(lithos: Lithos, title: str, *sources: str, **more: Any) -> str:
+    fields = {"source_url": f"https://e.org/{title}", "derived_from_ids": list(sources)} | more
+    return await lithos.create(title, f"{QUERY} of {title}.", **fields)
+
+
+async def change(lithos: Lithos, note_id: str, **fields: Any) -> None:
+    answer = await lithos.call("lithos_write", id=note_id, agent="eve", **fields)
+    assert answer["status"] == "updated", answer
+
+
+async def quarantine(lithos: Lithos, note_id: str, reason: str | None = None) -> None:
+    await lithos.server.get(Knowledge).write(
+        PatchNote(id=note_id, agent="eve", status="quarantined", quarantine_reason=reason)
+    )
+
+
+async def clear(lithos: Lithos, note_id: str) -> None:
+    answer = await lithos.call("lithos_note_update", id=note_id, agent="eve", status="active")
+    assert answer["status"] == "updated"
+
+
+async def supersede(lithos: Lithos, winner: str, loser: str) -> None:
+    await lithos.server.get(Knowledge).write(PatchNote(id=winner, agent="eve", supersedes=loser))
+
+
+def kinds(row: Answer) -> list[tuple[str, str, int]]:
+    """Kind, cause and distance of each warning; a row has the key only for some."""
+    if "warnings" not in row:
+        return []
+    assert row["warnings"], "an empty key"
+    assert all(list(each) == ["kind", "id", "title", "reason", "distance"] for each in row["warnings"])
+    return [(each["kind"], each["id"], each["distance"]) for each in row["warnings"]]
+
+
+async def views(lithos: Lithos, note_id: str, title: str, hub: str) -> dict[str, tuple[Any, ...]]:
+    """The warnings of a note in every answer that shows it; `hub` links to it."""
+    shown: dict[str, Any] = {}
+
+    def take(view: str, rows: Sequence[Answer], key: str = "id") -> None:
+        mine = [row for row in rows if row[key] == note_id]
+        if mine:
+            shown[view] = kinds(mine[0])
+
+    for mode in ("hybrid", "fulltext", "semantic"):
+        take(mode, (await lithos.call("lithos_search", query=QUERY, mode=mode, limit=50))["results"])
+    graph = await lithos.call("lithos_search", query="", mode="graph", seed_ids=[hub], limit=50)
+    take("graph", graph["results"])
+    take("retrieve", (await retrieve(lithos, QUERY, limit=50))["results"])
+    take("list", (await lithos.call("lithos_list"))["items"])
+    take("list by text", (await lithos.call("lithos_list", content_query=QUERY))["items"])
+    related = await lithos.call("lithos_related", id=hub)
+    take("links", related["links"]["outgoing"])
+    take("provenance", related["provenance"]["derived"])
+    take("edges", related["edges"]["outgoing"], "to_id")
+    shown["read"] = kinds(await lithos.read(note_id))
+    shown["path"] = kinds(await lithos.call("lithos_read", path=f"{title.lower()}.md"))
+    shown["outline"] = kinds(await lithos.read(note_id, outline=True))
+    shown["version"] = kinds(await lithos.read(note_id, version=1))
+    looked = await lithos.call("lithos_cache_lookup", query="", source_url=f"https://e.org/{title}")
+    if looked["hit"]:
+        shown["cache"] = kinds(looked)
+    return {view: tuple(found) for view, found in shown.items()}
+
+
+VIEWS = [
+    "hybrid", "fulltext", "semantic", "graph", "retrieve", "list", "list by text", "links", "provenance",
+    "edges", "read", "path", "outline", "version", "cache",
+]  # fmt: skip
+
+
+async def test_quarantining_a_source_warns_of_every_dependent_from_the_next_call_on(
+    lithos: Lithos, clock: Clock
+) -> None:
+    """behaviour 231"""
+    source = await note(lithos, "Source")
+    hub = await note(lithos, "Hub")
+    near = await note(lithos, "Near", source, hub)
+    far = await note(lithos, "Far", near, hub)
+    loop = await note(lithos, "Loop", far)
+    await change(lithos, near, derived_from_ids=[source, hub, loop])  # a cycle
+    await change(lithos, hub, content="[[Near]] [[Far]]")
+    for end in (near, far):
+        await connect(lithos, hub, end, "supports")
+    for title, each in (("Near", near), ("Far", far)):
+        assert await views(lithos, each, title, hub) == dict.fromkeys(VIEWS, ())
+    await quarantine(lithos, source, "numbers invented")
+    for title, each, distance in (("Near", near, 1), ("Far", far, 2)):
+        expected = (("suspect", source, distance),)
+        assert await views(lithos, each, title, hub) == dict.fromkeys(VIEWS, expected)
+    (warning,) = (await lithos.read(near))["warnings"]
+    assert warning == {
+        "kind": "suspect",
+        "id": source,
+        "title": "Source",
+        "reason": "rests on a quarantined note: numbers invented",
+        "distance": 1,
+    }
+    assert kinds(await lithos.read(loop)) == [("suspect", source, 3)]
+    assert kinds(await lithos.read(source)) == [("quarantined", source, 0)]
+    assert (await lithos.read(source))["warnings"][0]["reason"] == "numbers invented"
+    assert kinds(await lithos.read(hub)) == []
+    await clear(lithos, source)
+    for title, each in (("Near", near), ("Far", far)):
+        assert await views(lithos, each, title, hub) == dict.fromkeys(VIEWS, ())
+
+
+@pytest.mark.parametrize("kind", ["derived_from", "depends_on", "refines"])
+async def test_typed_edges_are_of_the_lineage_at_once_and_after_a_restart(tmp_path: Path, kind: str) -> None:
+    """behaviour 231"""
+    async with serving(tmp_path, settled=False) as lithos:
+        source, near, other = [await note(lithos, title) for title in ("Source", "Near", "Other")]
+        await quarantine(lithos, source)
+        assert kinds(await lithos.read(near)) == []
+        await connect(lithos, near, source, kind, provenance_type="asserted")
+        assert kinds(await lithos.read(near)) == [("suspect", source, 1)]
+        assert kinds(await lithos.read(other)) == []
+        await connect(lithos, other, source, kind, provenance_type="inferred")
+        await connect(lithos, other, source, "supports")
+        await connect(lithos, source, other, kind)
+        assert kinds(await lithos.read(other)) == []
+    async with serving(tmp_path, settled=False) as lithos:
+        assert kinds(await lithos.read(near)) == [("suspect", source, 1)]
+        assert kinds(await lithos.read(other)) == []
+        await connect(lithos, near, source, kind, provenance_type="inferred")  # the same edge, overwritten
+        assert kinds(await lithos.read(near)) == []
+
+
+async def test_shadows_of_frontmatter_do_not_outlive_what_the_note_says(tmp_path: Path) -> None:
+    """behaviour 231: projected edges lag, and are ignored."""
+    async with serving(tmp_path, settled=False) as lithos:
+        source = await note(lithos, "Source")
+        near = await note(lithos, "Near", source)
+        await quarantine(lithos, source)
+        await lithos.server.get(Learning).submit(ProjectProvenance(desired={near: ("default", (source,))}))
+        await change(lithos, near, derived_from_ids=[])
+        assert len((await lithos.call("lithos_edge_list", from_id=near))["edges"]) == 1
+        assert kinds(await lithos.read(near)) == []
+    async with serving(tmp_path, settled=False) as lithos:
+        assert kinds(await lithos.read(near)) == []
+
+
+async def test_superseded_names_the_successor_and_contradicted_the_other_end(lithos: Lithos) -> None:
+    """behaviour 233"""
+    old, new, child = [await note(lithos, title) for title in ("Old", "New", "Child")]
+    await change(lithos, child, derived_from_ids=[old])
+    edge = await connect(lithos, old, new, "contradicts")
+    assert kinds(await lithos.read(old)) == [("contradicted", new, 1)]
+    assert kinds(await lithos.read(new)) == [("contradicted", old, 1)]
+    assert kinds(await lithos.read(child)) == []
+    answer = await lithos.call(
+        "lithos_conflict_resolve", edge_id=edge, resolution="superseded", resolver="eve", winner_id=new
+    )
+    assert answer["status"] == "ok"
+    read = await lithos.read(old)
+    assert kinds(read) == [("superseded", new, 1)]
+    assert read["warnings"][0]["title"] == "New"
+    assert kinds(await lithos.read(child)) == [("suspect", old, 1)]
+    assert kinds(await lithos.read(new)) == []
+    await change(lithos, new, derived_from_ids=[old])  # it supersedes what it rests on
+    assert kinds(await lithos.read(new)) == []
+    await change(lithos, child, derived_from_ids=[old, new])  # it has the successor
+    assert kinds(await lithos.read(child)) == []
+    await lithos.call("lithos_delete", id=new, agent="eve")
+    assert kinds(await lithos.read(old)) == kinds(await lithos.read(child)) == []
+
+
+async def test_a_chain_of_successors_excuses_and_an_accepted_contradiction_is_resolved(
+    lithos: Lithos,
+) -> None:
+    """behaviour 233"""
+    first, second, third = [await note(lithos, title) for title in ("First", "Second", "Third")]
+    await change(lithos, third, derived_from_ids=[first])
+    await supersede(lithos, second, first)
+    assert kinds(await lithos.read(third)) == [("suspect", first, 1)]
+    await supersede(lithos, third, second)
+    assert kinds(await lithos.read(third)) == []
+    for resolution in ("accepted_dual", "refuted", "merged"):
+        edge = await connect(lithos, first, third, "contradicts")
+        assert kinds(await lithos.read(third)) == [("contradicted", first, 1)]
+        await lithos.call("lithos_conflict_resolve", edge_id=edge, resolution=resolution, resolver="eve")
+        assert kinds(await lithos.read(third)) == []
+
+
+async def test_an_expired_note_says_so_by_the_clock(lithos: Lithos, clock: Clock) -> None:
+    short = await note(lithos, "Short", ttl_hours=1)
+    assert kinds(await lithos.read(short)) == []
+    clock.advance(hours=2)
+    assert kinds(await lithos.read(short)) == [("expired", short, 0)]
+    (row,) = (await lithos.call("lithos_list"))["items"]
+    assert kinds(row) == [("expired", short, 0)]
+
+
+async def test_a_cut_read_tells_of_both(tmp_path: Path) -> None:
+    """Warnings of trust stand before the one of a cut, in one list."""
+    async with serving(tmp_path, settled=False, server={"max_answer_chars": 20_000}) as lithos:
+        long = await lithos.create("Long", "word " * 10_000)
+        await quarantine(lithos, long)
+        for answer in (await lithos.read(long), await lithos.read(long, max_length=100)):
+            assert [each["kind"] for each in answer["warnings"]] == ["quarantined", "cut"]
+
+
+async def test_files_edited_by_hand_and_deleted_notes_count(tmp_path: Path) -> None:
+    put_note(
+        tmp_path, "a.md", "---\nid: a\nderived_from_ids: [00000000-0000-4000-8000-00000000000b]\n---\n# A\n"
+    )
+    put_note(
+        tmp_path, "b.md", "---\nid: 00000000-0000-4000-8000-00000000000b\nstatus: quarantined\n---\n# B\n"
+    )
+    async with serving(tmp_path, settled=False) as lithos:
+        cause = "00000000-0000-4000-8000-00000000000b"
+        assert kinds(await lithos.read("a")) == [("suspect", cause, 1)]
+        await lithos.call("lithos_delete", id=cause, agent="eve")
+        assert kinds(await lithos.read("a")) == []
+        await lithos.call("lithos_restore", id=cause, version=1, agent="eve")
+        assert kinds(await lithos.read("a")) == [("suspect", cause, 1)]
+
+
+async def test_a_retrieval_ranks_suspect_notes_lower_and_says_so(lithos: Lithos) -> None:
+    """behaviour 231: the score x 0.7; a note just outside the limit moves up."""
+    source = await lithos.create("Source", "Something else entirely.")
+    made: dict[str, str] = {}
+    for title in ("A", "B", "C", "D"):
+        made[title] = await lithos.create(
+            f"Zebra {title}", "zebra " * 3 + "stripes.", derived_from_ids=[source] if title in "AC" else []
+        )
+    before = (await retrieve(lithos, "zebra", limit=4))["results"]
+    order, scores = [row["id"] for row in before], {row["id"]: row["score"] for row in before}
+    await quarantine(lithos, source)
+    after = (await retrieve(lithos, "zebra", limit=4))["results"]
+    suspects = {made["A"], made["C"]}
+    expected = {each: scores[each] * (0.7 if each in suspects else 1.0) for each in order}
+    assert [row["id"] for row in after] == sorted(
+        order, key=lambda each: (-expected[each], order.index(each))
+    )
+    for row in after:
+        assert row["score"] == pytest.approx(expected[row["id"]])
+        says = [reason for reason in row["reasons"] if "suspect" in reason]
+        assert (len(says), "warnings" in row) == ((1, True) if row["id"] in suspects else (0, False))
+    two = (await retrieve(lithos, "zebra", limit=2))["results"]
+    assert [row["id"] for row in two] == [row["id"] for row in after[:2]]
+    assert not suspects & {row["id"] for row in two}
+    found = (await lithos.call("lithos_search", query="zebra", limit=4))["results"]
+    assert [row["id"] for row in found] == order  # search shows, and does not judge
+
+
+async def test_suspects_that_fill_a_narrow_retrieval_are_all_there_is(lithos: Lithos) -> None:
+    source = await note(lithos, "Source")
+    suspects = {await note(lithos, f"Part{each}", source, tags=["x"]) for each in range(5)}
+    await note(lithos, "Sound", tags=["x"])
+    await quarantine(lithos, source)
+    rows = (await retrieve(lithos, QUERY, tags=["x"], limit=3))["results"]
+    assert rows[0]["title"] == "Sound"
+    assert {row["id"] for row in rows[1:]} <= suspects
+    assert len(rows) == 3
+
+
+async def test_a_retrieval_names_no_note_that_the_asker_may_not_see(lithos: Lithos) -> None:
+    """As the gate does; search and the others, which show every note, name every note."""
+    private = await note(lithos, "Private", access_scope="agent_private", agent="ann")
+    near = await note(lithos, "Near", private)
+    rival = await note(lithos, "Rival", access_scope="agent_private", agent="ann")
+    await connect(lithos, near, rival, "contradicts")
+    await quarantine(lithos, private, "secret reason")
+    for asker, told in (
+        ("ann", [("suspect", private, 1), ("contradicted", rival, 1)]),
+        ("bob", [("suspect", "", 1)]),
+    ):
+        rows = (await retrieve(lithos, QUERY, agent_id=asker))["results"]
+        (row,) = [row for row in rows if row["id"] == near]
+        assert kinds(row) == told
+        if asker == "bob":
+            assert "secret" not in str(row)
+            assert "Private" not in str(row)
+    (row,) = [
+        row for row in (await lithos.call("lithos_search", query=QUERY))["results"] if row["id"] == near
+    ]
+    assert kinds(row) == [("suspect", private, 1), ("contradicted", rival, 1)]
+
+
+async def test_a_refused_edge_is_no_edge_and_one_read_anew_after_a_failure_is(
+    lithos: Lithos, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, near = await note(lithos, "Source"), await note(lithos, "Near")
+    await quarantine(lithos, source)
+    upsert = EdgeStore.upsert
+
+    def fail(*_: Any) -> Any:
+        raise DatabaseFailed("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EdgeStore, "upsert", fail)
+        answer = await lithos.call(
+            "lithos_edge_upsert", from_id=near, to_id=source, type="refines", weight=1, namespace="n"
+        )
+        refusal(answer, StorageFailed.code)
+    assert kinds(await lithos.read(near)) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(EdgeStore, "edge", fail)
+        await connect(lithos, near, source, "refines")
+    assert upsert is EdgeStore.upsert
+    await connect(lithos, near, source, "supports")  # the next batch reads all again
+    assert kinds(await lithos.read(near)) == [("suspect", source, 1)]
+
+
+async def test_legacy_tools_warn_too(tmp_path: Path) -> None:
+    async with serving(tmp_path, server={"legacy_tools": True}) as lithos:
+        source = await note(lithos, "Source")
+        near = await note(lithos, "Near", source)
+        hub = await lithos.create("Hub", "[[Near]]")
+        await quarantine(lithos, source)
+        expected = [("suspect", source, 1)]
+        (link,) = (await lithos.call("lithos_links", id=hub))["outgoing"]
+        (derived,) = (await lithos.call("lithos_provenance", id=source))["derived"]
+        rows = (await lithos.call("lithos_semantic", query=QUERY))["results"]
+        (found,) = [row for row in rows if row["id"] == near]
+        assert [kinds(link), kinds(derived), kinds(found)] == [expected] * 3

@@ -1,0 +1,176 @@
+"""A vault that cannot be served is named, stops no other, and comes back by itself once it is mended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import trio
+from attrs import frozen
+
+from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown
+from lithos.kernel.databases.database import DatabaseLost
+from lithos.kernel.databases.lock import OwnerLock
+from lithos.notes.writing.actor_writer import Writer
+from tests.vaults.apart.hosting import Hosted, body_of, config_of, hosting, let_in, put, status_of
+
+NAMES: Final = ("work", "home", "third")
+TOKEN: Final = "token-of-all"
+
+
+def set_up(root: Path) -> dict[str, Any]:
+    """Three vaults that one token is for."""
+    for name in NAMES:
+        put(root / name, {f"{name}.md": f"# {name}\n\nBasil of {name}.\n"})
+        let_in(root / f"{name}-data", TOKEN)
+    return {name: config_of(root / name, root / f"{name}-data") for name in NAMES}
+
+
+@contextmanager
+def garbage(root: Path) -> Any:
+    """Its coordination database is no database."""
+    database = root / "home-data" / ".lithos" / "coordination.db"
+    database.write_bytes(b"garbage " * 1000)
+    yield
+    for file in database.parent.glob("coordination.db*"):
+        file.unlink()
+
+
+@contextmanager
+def folder_gone(root: Path) -> Any:
+    """Its folder is gone."""
+    (root / "home").rename(root / "elsewhere")
+    yield
+    (root / "elsewhere").rename(root / "home")
+
+
+@contextmanager
+def locked(root: Path) -> Any:
+    """Another server has its data directory."""
+    lock = OwnerLock(root / "home-data" / ".lithos" / "lock")
+    lock.acquire("now")
+    yield
+    lock.release()
+
+
+@frozen
+class Trouble:
+    """What is wrong with the vault, and a word of the reason that is told."""
+
+    breaking: Callable[[Path], AbstractContextManager[None]]
+    told: str
+
+
+TROUBLES: Final = {
+    "its database is garbage": Trouble(garbage, "coordination.db"),
+    "its folder is gone": Trouble(folder_gone, "There is no folder"),
+    "another server has it": Trouble(locked, "process"),
+}
+
+
+async def titles(hosted: Hosted) -> list[str]:
+    """The notes of all vaults that answer."""
+    answer = await hosted.ask("/mcp", TOKEN, "lithos_list", vault="*")
+    return sorted(row["title"] for row in answer["items"])
+
+
+async def check_others(hosted: Hosted, told: str) -> None:
+    """That the vault is named with the reason, at every place, and the others answer."""
+    for tool, more in (
+        ("lithos_list", {}), ("lithos_search", {"query": "basil"}), ("lithos_retrieve", {"query": "basil"}),
+        ("lithos_context", {"query": "basil"}), ("lithos_tags", {}), ("lithos_stats", {}),
+        ("lithos_task_list", {}),
+        ("lithos_task_next", {"agent": "ann"}),
+    ):  # fmt: skip
+        answer = await hosted.ask("/mcp", TOKEN, tool, vault="*", **more)
+        assert list(answer["failed_vaults"]) == ["home"], (tool, answer)
+        assert told in answer["failed_vaults"]["home"]
+        assert answer["degraded"] is True
+    assert await titles(hosted) == ["third", "work"]
+    alone = await hosted.ask("/mcp", TOKEN, "lithos_list", vault="home")
+    assert (alone["status"], alone["code"]) == ("error", "vault_unavailable")
+    assert told in alone["message"]
+    written = await hosted.ask(
+        "/mcp", TOKEN, "lithos_write", title="New", content="x", agent="ann", vault="work"
+    )
+    assert (written["status"], written["vault"]) == ("created", "work")
+    await hosted.ask("/mcp", TOKEN, "lithos_delete", id=written["id"], agent="ann")
+    door = await hosted.exchange("/v/home/audit", TOKEN)
+    assert status_of(door) == 503
+    assert told.encode() in body_of(door)
+    assert status_of(await hosted.exchange("/v/third/audit", TOKEN)) == 200
+    health = await hosted.exchange("/health", TOKEN)
+    assert status_of(health) == 200
+    assert told.encode() in body_of(health)
+
+
+@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES.keys())
+async def test_a_vault_that_cannot_open_is_named_and_stops_no_other(tmp_path: Path, trouble: Trouble) -> None:
+    """behaviour 295"""
+    configs = set_up(tmp_path)
+    async with hosting(configs):
+        pass  # it was served before
+    with trouble.breaking(tmp_path):
+        async with hosting(configs, settled=False) as hosted:
+            await hosted.served("work", "third")
+            await hosted.until(lambda: bool(hosted.vaults.hosted["home"].vault.reason))
+            await check_others(hosted, trouble.told)
+
+
+async def test_a_vault_is_served_again_as_soon_as_it_can_be(tmp_path: Path) -> None:
+    """behaviour 295: by the running process, whatever was wrong"""
+    configs = set_up(tmp_path)
+    async with hosting(configs):
+        pass
+    for trouble in TROUBLES.values():
+        breaking = trouble.breaking(tmp_path)
+        breaking.__enter__()
+        async with hosting(configs, settled=False) as hosted:
+            await hosted.served("work", "third")
+            home = hosted.vaults.hosted["home"]
+            await hosted.until(lambda home=home: bool(home.vault.reason))  # type: ignore[misc]
+            assert home.state == "unavailable"
+            breaking.__exit__(None, None, None)
+            await hosted.served()
+            assert home.vault.reason == ""
+            assert await titles(hosted) == ["home", "third", "work"]
+            answer = await hosted.ask("/mcp", TOKEN, "lithos_list", vault="*")
+            assert "failed_vaults" not in answer
+
+
+@pytest.mark.slow
+async def test_a_vault_whose_actor_is_given_up_is_opened_anew(tmp_path: Path) -> None:
+    """behaviour 295: an exception that ends an actor again and again ends no other vault"""
+    async with hosting(set_up(tmp_path)) as hosted:
+        broken, others = hosted.server("home"), [hosted.server(name) for name in ("work", "third")]
+        for _ in range(5):
+            try:
+                await broken.get(Writer).mailbox.ask(object())  # type: ignore[arg-type]
+            except (ActorDown, ShuttingDown):
+                continue
+        await hosted.until(lambda: hosted.vaults.hosted["home"].server is not broken)
+        assert [hosted.server(name) for name in ("work", "third")] == others
+        await hosted.served()
+        assert hosted.server("home") is not broken
+        assert await titles(hosted) == ["home", "third", "work"]
+
+
+async def test_a_stop_while_a_vault_waits_for_another_try_ends_at_once(tmp_path: Path) -> None:
+    """behaviour 295: the process lives while one vault serves, and ends when it is told to"""
+    configs = set_up(tmp_path)
+    with locked(tmp_path):
+        async with hosting(configs, settled=False) as hosted:
+            await hosted.served("work")
+            await hosted.until(lambda: bool(hosted.vaults.hosted["home"].vault.reason))
+            with trio.fail_after(60):
+                assert status_of(await hosted.exchange("/v/work/audit", TOKEN)) == 200
+
+
+async def test_a_lost_database_of_one_vault_fails_the_exit_of_all(tmp_path: Path) -> None:
+    """docs/spec/lifecycle.md §2"""
+    with pytest.RaisesGroup(DatabaseLost, flatten_subgroups=True):
+        async with hosting(set_up(tmp_path)):
+            (tmp_path / "home-data" / ".lithos" / "coordination.db").unlink()

@@ -1,0 +1,119 @@
+"""Tools asked of all vaults at once (docs/spec/vaults.md §2)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from lithos.app.capabilities import CAPABILITIES, holders
+from lithos.memory.retrieve.feedback import Learning
+from tests.vaults.apart.hosting import Hosted, config_of, hosting, put
+
+TOKEN = ""
+
+
+@asynccontextmanager
+async def two(tmp_path: Path) -> AsyncIterator[Hosted]:
+    """Vaults `work` and `home` that both have a note at one path, so with one id."""
+    put(tmp_path / "work", {"readme.md": "# Readme\n\nAt work the boiler is serviced in May.\n"})
+    put(tmp_path / "home", {"readme.md": "# Readme\n\nAt home the boiler is serviced in June.\n"})
+    configs = {name: config_of(tmp_path / name, tmp_path / f"{name}-data") for name in ("work", "home")}
+    async with hosting(configs) as hosted:
+        for name in configs:
+            await hosted.server(name).searchable()
+        yield hosted
+
+
+async def test_a_briefing_says_whose_each_excerpt_is_though_two_have_one_id(tmp_path):
+    async with two(tmp_path) as hosted:
+        answer = await hosted.ask(
+            "/mcp", TOKEN, "lithos_context", query="boiler service", vault="*", explain=True
+        )
+        assert {item["vault"] for item in answer["items"]} == {"work", "home"}
+        assert len({item["id"] for item in answer["items"]}) == 1
+        assert "in May" in answer["text"]
+        assert "in June" in answer["text"]
+        assert set(answer["receipts"]) == {"work", "home"}
+        for name, receipt in answer["receipts"].items():
+            kept = await hosted.server(name).get(Learning).receipt(receipt)
+            assert kept is not None
+            assert [node.id for node in kept.final_nodes] == [answer["items"][0]["id"]]
+        again = await hosted.ask(
+            "/mcp", TOKEN, "lithos_context", query="boiler", vault="*", since=answer["cursor"]
+        )
+        assert "items" not in again
+        assert "sources" not in again
+        plain = await hosted.ask("/mcp", TOKEN, "lithos_context", query="boiler service", vault="*")
+        assert set(plain) == {"text", "sources", "tokens", "receipts"}
+        note = answer["items"][0]["id"]
+        assert {f"{name} {note} readme.md" for name in ("work", "home")} == set(plain["sources"])
+
+
+async def test_work_of_all_vaults_is_given_oldest_first_and_counted_together(tmp_path):
+    async with two(tmp_path) as hosted:
+        for vault in ("home", "work"):
+            await hosted.ask(
+                "/mcp", TOKEN, "lithos_task_create", title=f"Of {vault}", agent="ann", vault=vault
+            )
+        given = [
+            await hosted.ask("/mcp", TOKEN, "lithos_task_next", agent="ann", vault="*") for _ in range(3)
+        ]
+        assert [(each["task"] or {}).get("title") for each in given] == ["Of home", "Of work", None]
+        assert given[0]["vault"] == "home"
+        stats = await hosted.ask("/mcp", TOKEN, "lithos_stats", vault="*")
+        assert (stats["documents"], stats["active_tasks"]) == (2, 2)
+        assert stats["vaults"]["work"]["documents"] == 1
+
+
+async def test_a_call_goes_to_the_vault_that_has_its_task_and_a_change_never_to_all(tmp_path):
+    async with two(tmp_path) as hosted:
+        made = await hosted.ask("/mcp", TOKEN, "lithos_task_create", title="Water", agent="ann", vault="home")
+        seen = await hosted.ask("/mcp", TOKEN, "lithos_task_status", task_id=made["task_id"])
+        assert seen["vault"] == "home"
+        refused = await hosted.ask(
+            "/mcp", TOKEN, "lithos_write", title="All", content="x", agent="ann", vault="*"
+        )
+        assert refused["code"] == "invalid_input"
+        nowhere = await hosted.ask("/mcp", TOKEN, "lithos_list", vault="nowhere")
+        assert "work, home" in nowhere["message"]
+
+
+async def test_a_note_moves_to_another_vault_by_the_tool(tmp_path):
+    """behaviour 297"""
+    async with two(tmp_path) as hosted:
+        note = await hosted.ask(
+            "/mcp", TOKEN, "lithos_write", title="Seeds", content="Basil.", agent="ann", vault="home"
+        )
+        moved = await hosted.ask(
+            "/mcp", TOKEN, "lithos_note_move", id=note["id"], agent="ann", to_vault="work"
+        )
+        assert (moved["from_vault"], moved["vault"], moved["versions"]) == ("home", "work", 1)
+        read = await hosted.ask("/mcp", TOKEN, "lithos_read", id=note["id"])
+        assert (read["vault"], read["content"].strip()) == ("work", "Basil.")
+        kept = await hosted.ask("/mcp", TOKEN, "lithos_history", id=note["id"], vault="work")
+        assert len(kept["versions"]) == 2
+
+
+async def test_each_kind_of_id_is_known_by_its_owner_alone(tmp_path):
+    """So a call goes to the vault that has what an argument names."""
+    async with two(tmp_path) as hosted:
+        ask = partial(hosted.ask, "/mcp", TOKEN, vault="home")
+        server = hosted.server("home")
+        note = await ask("lithos_write", title="Pump", content="x", agent="ann")
+        other = await ask("lithos_write", title="Tank", content="y", agent="ann")
+        task = await ask("lithos_task_create", title="Water", agent="ann")
+        ends = {"from_id": note["id"], "to_id": other["id"]}
+        edge = await ask("lithos_edge_upsert", type="supports", weight=1.0, namespace="default", **ends)
+        used = await ask("lithos_retrieve", query="boiler")
+        for name, thing in (
+            ("notes", note["id"]),
+            ("tasks", task["task_id"]),
+            ("memory", edge["edge_id"]),
+            ("memory", used["receipt_id"]),
+        ):
+            found = [each.name for each in CAPABILITIES if each.holds and await each.holds(server, thing)]
+            assert found == [name], thing
+        unknown = "33333333-3333-4333-8333-333333333333"
+        assert not [holds for holds in holders() if await holds(server, unknown)]
