@@ -29,8 +29,10 @@ import trio
 from hypothesis import HealthCheck, settings
 from trio.testing import MockClock
 
-import lithos.app.capabilities  # noqa: F401 - the tables of coordination.db
+import lithos.app.capabilities
 from lithos.kernel.log import NOISY
+from tests.kernel.actors.watched import WatchedHouse
+from tests.servers import Clock, Lithos, serving
 
 #: Seconds of an async test: longer than any wait in it, which says more.
 DEADLINE = 300.0
@@ -141,6 +143,28 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     else:
         with TemporaryDirectory(prefix="lithos-test-", ignore_cleanup_errors=True) as folder:
             yield Path(folder)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def lithos(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[Lithos]:
+    """A server for one test, on the `clock` if the test asks for it too."""
+    if "clock" in request.fixturenames:
+        return serving(tmp_path, clock=request.getfixturevalue("clock"))
+    return serving(tmp_path)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[WatchedHouse]:
+    """The catalogue, writer and watcher of one folder, which the test drives."""
+    house = WatchedHouse(tmp_path)
+    house.settle(house.scan())
+    yield house
+    house.close()
 
 
 @pytest.fixture(autouse=True)

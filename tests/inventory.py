@@ -19,12 +19,11 @@ from typing import Any, Final, TypeGuard
 import attrs
 
 from lithos.app.capabilities import all_tools
+from tests.house import role_of
 
 parse: Final = functools.cache(ast.parse)
-#: Rooms whose objects may live as long as the process.
-ROOMS: Final = (
-    "actors", "catalogue", "stores", "services", "tools", "front", "app", "kernel/metrics.py", "kernel/log.py",
-)  # fmt: skip
+#: Roles whose objects end with a call or a command.
+SHORT: Final = frozenset(("model", "commands", "settings"))
 GROWING: Final = frozenset({
     "set", "dict", "fromkeys", "list", "deque", "defaultdict", "Counter", "OrderedDict",
     "open_memory_channel", "Queue", "SimpleQueue",
@@ -57,11 +56,10 @@ def find_endless_tables(source: str) -> Iterator[str]:
 
 def find_containers(package: Path) -> Iterator[tuple[str, str, ast.AST]]:
     """`<module>.<class>.<attribute>` or `<module>.<name>` that can grow and outlives a call; text, place."""
-    for room in ROOMS:
-        place = package / room
-        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
+    for path in sorted(package.rglob("*.py")):
+        module = path.relative_to(package).with_suffix("").as_posix().replace("/", ".")
+        if role_of(f"lithos.{module}") not in SHORT:
             source = path.read_text(encoding="utf-8")
-            module = path.relative_to(package).with_suffix("").as_posix().replace("/", ".")
             yield from ((f"{module}.{name}", source, node) for name, node in containers_of(source))
 
 

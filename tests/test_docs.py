@@ -25,8 +25,9 @@ from lithos.notes.model.scopes import Scope, WriteScopes
 from lithos.notes.writing.actor_writer import Writer
 from lithos.proposals.model import TidyProposals
 from lithos.search.tools import MODES, SearchTool
+from tests.house import ROLES, modules, role_of
 from tests.servers import Clock, Lithos, serving, until
-from tests.test_layers import imports_within, modules
+from tests.test_layers import imports_within
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
@@ -58,22 +59,22 @@ def test_every_tool_setting_metric_error_and_command_is_documented() -> None:
     assert undocumented([f"lithos {name}" for name in commands], page("commands.md")) == []
 
 
-def texts_like(shape: str, folder: str) -> set[str]:
-    """What the group of `shape` matches in the source below `folder`."""
-    files = (ROOT / "lithos" / folder).rglob("*.py")
-    return {found for path in files for found in re.findall(shape, path.read_text(encoding="utf-8"))}
+def texts_like(shape: str, *roles: str) -> set[str]:
+    """What the group of `shape` matches in the source of modules with these roles; of all without one."""
+    sources = [source for module, source in modules().items() if not roles or role_of(module) in roles]
+    return {found for source in sources for found in re.findall(shape, source)}
 
 
 def test_every_event_type_of_the_code_is_documented() -> None:
     in_answers = {path for tool in all_tools() for path in (*tool.paged.rows, *tool.paged.beside)}
-    found = texts_like(r'"((?:note|task|finding|edge|agent|proposal)\.[a-z_]+|reindex_complete)"', "")
+    found = texts_like(r'"((?:note|task|finding|edge|agent|proposal)\.[a-z_]+|reindex_complete)"')
     assert found - in_answers == set(EVENTS)
 
 
 def test_every_refusal_of_the_http_port_is_documented() -> None:
     by_status = {HTTPStatus(status).name.lower() for status in (404, 405)}
     documented = {code for _, code, _ in HTTP_REFUSALS}
-    assert texts_like(r'(?:"error": |refuse\(\d+, )"(\w+)"', "front") | by_status == documented
+    assert texts_like(r'(?:"error": |refuse\(\d+, )"(\w+)"', "front", "pages") | by_status == documented
 
 
 async def emit_all(lithos: Lithos, clock: Clock) -> None:
@@ -195,12 +196,22 @@ def walks_of(text: str) -> dict[str, str]:
 
 
 def walk_fouls(files: Sequence[str]) -> list[str]:
-    """Files that a walk names twice."""
-    return [name for number, name in enumerate(files) if name in files[:number]]
+    """Files that a walk names twice, and those whose role is above that of the one before in the package."""
+    found, lowest = [name for number, name in enumerate(files) if name in files[:number]], dict[str, int]()
+    for name in files:
+        package = name.partition("/")[0]
+        role = role_of("lithos." + name.removesuffix(".py").replace("/", "."))
+        if role is None:
+            continue
+        level = ROLES.index(role)
+        if level > lowest.get(package, level):
+            found.append(name)
+        lowest[package] = level
+    return found
 
 
 def test_every_file_named_to_contributors_exists() -> None:
-    assert len(DEVELOP.splitlines()) <= 182
+    assert len(DEVELOP.splitlines()) <= 200
     assert len(named_files(DEVELOP)) > 50
     assert missing_files(DEVELOP) == []
 
@@ -230,6 +241,20 @@ def test_a_walk_goes_down_names_a_file_once_and_follows_what_the_code_joins() ->
     assert {
         name: foul for name, files in walks.items() if (foul := walk_fouls(files) + unjoined(files))
     } == {}
+
+
+def test_the_walks_of_calls_begin_at_the_port_and_end_on_the_ground() -> None:
+    calls = [named_files(walk) for name, walk in walks_of(DEVELOP).items() if "`lithos_" in name]
+    assert len(calls) == 3
+    assert {walk[0] for walk in calls} == {"server/http/serve.py"}
+    ends = {role_of("lithos." + walk[-1].removesuffix(".py").replace("/", ".")) for walk in calls}
+    assert ends == {"model"}
+
+
+def test_a_walk_that_climbs_is_seen() -> None:
+    back = "notes/service/knowledge.py"
+    assert walk_fouls(["notes/tools.py", "notes/writing/actor_writer.py", back]) == [back]
+    assert walk_fouls([back, "events/journal/coordinator.py", "tasks/service/coordination.py"]) == []
 
 
 def test_the_frame_that_is_shown_is_one_of_the_server() -> None:

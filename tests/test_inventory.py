@@ -66,13 +66,13 @@ def test_arguments_of_prompts_are_bounded() -> None:
 def test_only_containers_without_a_bound_are_found(
     tmp_path: Path, made: str, used: str, is_found: bool
 ) -> None:
-    actors = tmp_path / "actors"
-    actors.mkdir()
+    tasks = tmp_path / "tasks"
+    tasks.mkdir()
     source = (
         f"class A:\n    def __init__(self, names):\n        {made}\n\n    def go(self):\n        {used}\n"
     )
-    (actors / "a.py").write_text(source)
-    assert inventory.find_unbounded(tmp_path) == (["actors.a.A.rows"] if is_found else [])
+    (tasks / "a.py").write_text(source)
+    assert inventory.find_unbounded(tmp_path) == (["tasks.a.A.rows"] if is_found else [])
 
 
 def test_a_table_without_an_end_and_an_argument_without_a_bound_are_found() -> None:

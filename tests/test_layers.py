@@ -1,4 +1,4 @@
-"""The referee of docs/develop.md: which room may import what, and how full a folder is.
+"""The referee of docs/develop.md: which package and which role may import what, how full a folder is.
 
 It reads the source, so imports inside functions and under `if TYPE_CHECKING` count too.
 """
@@ -14,20 +14,33 @@ from pathlib import Path
 
 import pytest
 
+from tests.house import PACKAGE, ROLES, modules, package_of, packages, role_of
 from tests.inventory import nodes_of, parse
 
-PACKAGE = Path(__file__).parents[1] / "lithos"
-
-#: Lowest first: a room imports itself and what stands before it.
-CAPABILITIES = (
-    "notes", "history", "search", "tasks", "events", "memory", "proposals", "attachments", "access",
-    "imports", "upkeep", "clients", "vaults",
-)  # fmt: skip
-ROOMS = (
-    "core", "stores", "catalogue", "actors", "services", "tools", "front", "server", *CAPABILITIES, "app",
-    "cli", "__main__",
-)  # fmt: skip
-LEAVES = ("config", "kernel", "metrics", "telemetry")
+#: Each package may import those of the lines before its own; packages of one line never import each other.
+ORDER = (
+    ("kernel",),
+    ("text",),
+    ("server",),
+    ("events",),
+    ("notes",),
+    ("history",),
+    ("search", "tasks"),
+    ("memory",),
+    ("proposals", "attachments", "access"),
+    ("imports",),
+    ("upkeep",),
+    ("clients",),
+    ("vaults",),
+    ("app",),
+    ("__main__",),
+)
+LEVELS = {package: level for level, packages in enumerate(ORDER) for package in packages}
+#: Packages that no other imports: each can be left out.
+LEAVES = ("proposals", "attachments", "access", "imports", "clients", "vaults")
+BLOCKING = {"rows", "files", "index"}
+#: Roles that import each other.
+ALIKE = (BLOCKING, {"front", "pages"}, {"service", "checks"})
 
 STORE_LIBRARIES = {
     "apsw", "model2vec", "numkong", "onnxruntime", "rustworkx", "sqlite3", "tantivy", "tokenizers", "usearch",
@@ -37,16 +50,8 @@ IMPURE = {
     "socket", "subprocess", "sys", "tempfile", "threading", "time", "trio",
 }  # fmt: skip
 
-#: Modules side by side in one folder, `__init__` aside.
-MOST_MODULES = 15
-
-
-def room_of(module: str) -> str | None:
-    """`lithos.core.text` -> `core`; the package itself has no room."""
-    parts = module.split(".")
-    if len(parts) > 2 and parts[2] == "settings":  # of any capability: its part of the configuration
-        return "config"
-    return parts[1] if len(parts) > 1 else None
+#: Packages side by side beneath the app, and modules side by side in one folder, `__init__` aside.
+MOST_PACKAGES, MOST_MODULES = 16, 15
 
 
 def imports_of(module: str, source: str, *, is_package: bool = False) -> Iterator[tuple[int, str]]:
@@ -77,27 +82,31 @@ def _dynamic_import(call: ast.Call) -> Iterator[tuple[int, str]]:
 
 def check_import(module: str, target: str) -> str | None:
     """Why `module` may not import `target`, or None."""
-    here = room_of(module)
-    top = target.partition(".")[0]
-    if top in STORE_LIBRARIES and here != "stores":
-        return f"only stores/ imports {top}"
-    if here == "core" and top in IMPURE:
-        return f"core/ is pure and does not import {top}"
-    there = room_of(target) if top == "lithos" else None
-    if there is None or there == here or (there not in ROOMS and there not in LEAVES):
+    role, top = role_of(module), target.partition(".")[0]
+    if top in STORE_LIBRARIES and role not in BLOCKING:
+        return f"only rows, files and indexes import {top}"
+    if role == "model" and top in IMPURE:
+        return f"a model is pure and does not import {top}"
+    there = _module_in(target, modules()) if top == "lithos" else None
+    if there is None or package_of(there) is None:
         return None
-    return _check_arrow(here, there)
+    return _check_arrow(module, there)
 
 
-def _check_arrow(here: str | None, there: str) -> str | None:
+def _check_arrow(module: str, target: str) -> str | None:
+    here, there = package_of(module), package_of(target)
     if here is None:
-        return "the package itself imports no room"
-    if here in LEAVES:
-        return f"{here} is a leaf and imports nothing of lithos"
-    if there in LEAVES:
-        return f"core/ does not import {there}" if here == "core" else None
-    if here in ROOMS and ROOMS.index(there) > ROOMS.index(here):
-        return f"{here} stands below {there}"
+        return "the package itself imports no other"
+    if here != there:
+        if LEVELS[there or ""] >= LEVELS[here]:
+            return f"{here} stands before {there}, or beside it"
+        is_pure = role_of(module) != "model" or role_of(target) == "model"
+        return None if is_pure else f"a model imports models alone, and {target} is none"
+    mine, its = role_of(module), role_of(target)
+    if mine is None or its is None or mine == its or any({mine, its} <= alike for alike in ALIKE):
+        return None
+    if ROLES.index(its) > ROLES.index(mine):
+        return f"{mine} stands below {its}"
     return None
 
 
@@ -163,27 +172,29 @@ def folder_fouls(folder: Path) -> list[str]:
 
 
 @cache
-def modules() -> dict[str, str]:
-    """The text of every module by its name."""
-    paths = sorted(PACKAGE.rglob("*.py"))
-    return {_name_of(path): path.read_text(encoding="utf-8") for path in paths}
-
-
-def _name_of(path: Path) -> str:
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(part for part in parts if part != "__init__")
-
-
-@cache
-def packages() -> frozenset[str]:
-    """The names of the modules that are the entrance of a folder."""
-    return frozenset(_name_of(path) for path in PACKAGE.rglob("__init__.py"))
-
-
-@cache
 def imports_within() -> dict[str, set[str]]:
     """The graph of the whole package."""
     return graph_of(modules(), packages())
+
+
+def imported_by(package: str) -> set[str]:
+    """The packages of which a module imports one of this package."""
+    graph = imports_within()
+    return {
+        package_of(module) or ""
+        for module, targets in graph.items()
+        for target in targets
+        if package_of(target) == package and package_of(module) != package
+    }
+
+
+def test_every_module_keeps_the_rules() -> None:
+    found = [
+        foul
+        for module, source in modules().items()
+        for foul in fouls(module, source, is_package=module in packages())
+    ]
+    assert found == []
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -196,21 +207,21 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 @pytest.mark.parametrize(
     "imports",
     [
-        "from lithos.core.b import f",
+        "from lithos.text.b import f",
         "def g():\n    from . import b",
-        "if TYPE_CHECKING:\n    import lithos.core.b",
-        "import lithos.core",
+        "if TYPE_CHECKING:\n    import lithos.text.b",
+        "import lithos.text",
     ],
 )
 def test_a_circle_is_found_however_it_is_imported(imports: str) -> None:
     sources = {
-        "lithos.core": "from .b import f",
-        "lithos.core.a": imports,
-        "lithos.core.b": "import lithos.core.a",
+        "lithos.text": "from .b import f",
+        "lithos.text.a": imports,
+        "lithos.text.b": "import lithos.text.a",
     }
-    assert "lithos.core.a" in find_circle(graph_of(sources, {"lithos.core"}))
-    sources["lithos.core.b"] = ""
-    assert find_circle(graph_of(sources, {"lithos.core"})) == []
+    assert "lithos.text.a" in find_circle(graph_of(sources, {"lithos.text"}))
+    sources["lithos.text.b"] = ""
+    assert find_circle(graph_of(sources, {"lithos.text"})) == []
 
 
 def test_every_folder_is_small_and_says_what_it_is_for() -> None:
@@ -219,11 +230,48 @@ def test_every_folder_is_small_and_says_what_it_is_for() -> None:
     assert [foul for folder in sorted(folders) for foul in folder_fouls(folder)] == []
 
 
-def test_the_package_itself_is_small() -> None:
-    assert len(list(PACKAGE.glob("*.py"))) <= MOST_MODULES
+def test_every_package_has_its_place_in_the_order() -> None:
+    found = {package_of(module) for module in modules()} - {None}
+    assert found == set(LEVELS)
+    assert len(found - {"app", "__main__"}) <= MOST_PACKAGES
+
+
+@pytest.mark.parametrize("package", LEAVES)
+def test_no_other_package_imports_a_leaf(package: str) -> None:
+    """So its folder and its line in `lithos/app/capabilities.py` can go, and all else stays as it is."""
+    assert imported_by(package) <= {"app"} | ({"vaults"} if package == "access" else set())
 
 
 def test_nothing_suppresses_every_exception() -> None:
     """`except Exception` needs a reason: ruff's BLE001, which does not look at `suppress`."""
     wide = re.compile(r"suppress\([^)]*\b(?:Base)?Exception\b")
     assert [name for name, text in modules().items() if wide.search(text)] == []
+
+
+CHUNK, FILES = "lithos.text.chunk", "lithos.notes.files.files"
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "count"),
+    [
+        (CHUNK, "import os.path", 1),
+        (CHUNK, "def f():\n    import random", 1),
+        (CHUNK, "if TYPE_CHECKING:\n    from logging import Logger", 1),
+        (CHUNK, "from lithos.kernel.configuration.catalogue import Config", 1),
+        (CHUNK, "from ..notes.files import files", 1),
+        (CHUNK, "import re\nfrom lithos import __version__\nfrom lithos.text.query import plain_words", 0),
+        ("lithos.text", "from ..notes.files.files import read_at", 1),
+        (FILES, "import lithos.notes.writing.actor_writer", 1),
+        (FILES, "import lithos.history.model.undo", 1),
+        (FILES, "import tantivy\nimport time\nfrom lithos.text import chunk", 0),
+        ("lithos.search.service.hybrid", "import_module('tantivy')", 1),
+        ("lithos.search.service.hybrid", "from lithos.tasks.model.task import Task", 1),
+        ("lithos.search.service.hybrid", "from lithos.notes.catalogue.catalogue import Catalogue", 0),
+        ("lithos.proposals.rows", "from lithos.proposals.service import Proposals", 1),
+        ("lithos.proposals.service", "from lithos.proposals import rows, model", 0),
+        ("lithos", "from .text import chunk", 1),
+        ("lithos.__main__", "from lithos.app.main import main", 0),
+    ],
+)
+def test_only_an_import_against_the_order_is_a_foul(module: str, text: str, count: int) -> None:
+    assert len(fouls(module, text, is_package=module in ("lithos", "lithos.text"))) == count

@@ -112,7 +112,7 @@ def _shared_at(depth: int) -> argparse.ArgumentParser:
     return shared
 
 
-@functools.cache
+@functools.cache  # bounded: a process parses one command line
 def make_parser(named: frozenset[str] | None = None) -> argparse.ArgumentParser:
     """All commands and options, made once: for shell completion and for the reference.
 

@@ -109,7 +109,7 @@ class Capability:
     * `retention`: its old rows of `coordination.db`;
     * `tables`: its tables of `coordination.db`, each a `lithos.events.rows.schema.Tables`.
     * `stores`: what it has open on disk;
-    * `checks`: the modules with its checks (`lithos.kernel.values.findings`), imported when somebody asks for checks;
+    * `checks`: the modules with its checks (`lithos.kernel.values.findings`), imported when they are run;
     * `health`: its components of `/health`;
     * `statistics`: functions that give its `Number`s of `lithos_stats`, from the parts that they name. What
       they wait for is waited for first, so that the others count at one moment;

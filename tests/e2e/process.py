@@ -30,8 +30,8 @@ WHOLE_AND_STATIC = {
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """This environment without settings of Lithos, but for the tier of embeddings, which is static.
 
-    And answers are whole and full, as most tests compare all there is. `tests/server/tools/test_affordable.py` has
-    the limit.
+    And answers are whole and full, as most tests compare all there is. The limit is tested by
+    `tests/server/tools/test_affordable.py`.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("LITHOS_", "OTEL_"))}
     return kept | WHOLE_AND_STATIC | dict(extra or {})

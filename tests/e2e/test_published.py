@@ -108,7 +108,7 @@ def test_wheel_and_sdist_pass_the_check_of_the_index(uv: Path, built: Path) -> N
     with zipfile.ZipFile(next(file for file in files if file.suffix == ".whl")) as archive:
         names = archive.namelist()
         scripts = archive.read(f"lithos_server-{__version__}.dist-info/entry_points.txt").decode()
-    assert "lithos/cli/plugin/skill.md" in names
+    assert "lithos/clients/plugin/skill.md" in names
     assert "lithos-server = lithos.app.main:main" in scripts
     assert not [name for name in names if name.startswith(("tests/", "docs/", "bench/"))]
 

@@ -155,7 +155,7 @@ def test_sigterm_during_the_start_ends_with_exit_0(tmp_path: Path) -> None:
 def test_a_signal_that_came_while_modules_loaded_ends_the_start(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys\n"
-        "from lithos.app.main import main; from lithos.cli import streams\n"
+        "from lithos.app.main import main; from lithos.server.command import streams\n"
         "remember = streams.remember_signals\n"
         "def hasty():\n"
         "    received = remember()\n"

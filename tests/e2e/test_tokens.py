@@ -19,8 +19,8 @@ from tests.repeats import first_of
 
 pytestmark = pytest.mark.slow
 
-#: Seconds within which a change must be seen at all, on a machine as busy as may be. That a look at the file
-#: comes often enough for the promised 2 s is shown on a clock of its own (`tests/access/service/test_keyring.py`).
+#: Seconds within which a change must be seen at all, on a machine as busy as may be. That the file is read
+#: often enough for the promised 2 s is tested on a mock clock (`tests/access/service/test_keyring.py`).
 WITHIN = 60.0
 #: A secret as it is printed.
 SECRET = re.compile(r"lithos_[\w-]{43}")

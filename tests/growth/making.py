@@ -1,4 +1,4 @@
-"""Calls of the functions of `core` with one text, made from the types of their arguments."""
+"""Calls of the functions of models with one text, made from the types of their arguments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import enum
 import importlib
 import inspect
 import io
-import pkgutil
 import re
 import types
 import typing
@@ -20,7 +19,7 @@ import attrs
 import numpy as np
 import yaml
 
-import lithos.core
+from tests.house import modules, role_of
 
 Parse = Callable[[str], object]
 
@@ -101,13 +100,13 @@ def call(function: Callable[..., Any], signature: Callable[..., Any], given: str
     return function(*plain, **named)
 
 
-def functions_of_core() -> Iterator[tuple[str, Any, Any]]:
-    """Public functions and methods of `core` by module and name, each with its class."""
-    for module in pkgutil.walk_packages(lithos.core.__path__, "lithos.core."):
-        here = importlib.import_module(module.name)
-        stem = module.name.rpartition(".")[2]
+def functions_of_models() -> Iterator[tuple[str, Any, Any]]:
+    """Public functions and methods of models by module and name, each with its class."""
+    for module in sorted(each for each in modules() if role_of(each) == "model"):
+        here = importlib.import_module(module)
+        stem = module.rpartition(".")[2]
         for name, value in vars(here).items():
-            if getattr(value, "__module__", None) != module.name or name.startswith("_"):
+            if getattr(value, "__module__", None) != module or name.startswith("_"):
                 continue
             if inspect.isfunction(value):
                 yield f"{stem}.{name}", None, value
@@ -129,8 +128,8 @@ def takes_text(function: Any) -> bool:
 
 
 def made_calls() -> dict[str, Parse]:
-    """A call with one text of each function of `core` that takes text."""
-    found = functions_of_core()
+    """A call with one text of each function of a model that takes text."""
+    found = functions_of_models()
     return {name: _call_of(owner, function) for name, owner, function in found if takes_text(function)}
 
 

@@ -1,6 +1,6 @@
-"""The parsers and normalisers of `core`, as calls that take one text, and of `stores` those that take some.
+"""The parsers and normalisers of models, as calls that take one text, and of `stores` those that take some.
 
-Each function of `core` that takes text is found and called (`making`). Here are calls whose text has to
+Each function of models that takes text is found and called (`making`). Here are calls whose text has to
 stand somewhere in particular to be read; the first word of a name is the function.
 """
 
@@ -49,7 +49,7 @@ from lithos.text.yaml import nodes as yaml_text
 from lithos.text.yaml.style import VaultStyle
 from lithos.upkeep.evaluation import model_baseline as baseline
 from lithos.upkeep.evaluation import model_questions as knowledge_tests
-from lithos.upkeep.model import likely
+from lithos.upkeep.model import likely, note_issues
 from tests.growth.making import Parse, made_calls, pieces
 
 _NOW: Final = datetime(2026, 1, 2, tzinfo=UTC)
@@ -194,9 +194,9 @@ def _snippets(given: str) -> object:
 def _check_files(given: str) -> object:
     note = evolve(_NOTE, title=given, source_url=given, aliases=(given,))
     found = tuple(link.target for link in links.scan_links(given))
-    files = [findings.CheckedFile(path=f"{n}.md", note=note, links=(*found, given)) for n in range(2)]
-    folder = findings.NoteFolder(files)
-    return findings.find_issues(folder), list(findings.plan_amendments(folder, lambda: given + "0"))
+    files = [note_issues.CheckedFile(path=f"{n}.md", note=note, links=(*found, given)) for n in range(2)]
+    folder = note_issues.NoteFolder(files)
+    return note_issues.find_issues(folder), list(note_issues.plan_amendments(folder, lambda: given + "0"))
 
 
 def _index(given: str) -> object:
@@ -547,7 +547,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "paths.normalise_url as host": lambda t: urls.normalise_url(f"https://{t}/"),
     "paths.normalise_url as path": lambda t: urls.normalise_url(f"https://example.org/{t}"),
     "paths.normalise_url as query": lambda t: urls.normalise_url(f"https://example.org/?{t}"),
-    "findings.find_issues": _check_files,
+    "note_issues.find_issues": _check_files,
     "yaml_nodes.write_block": lambda t: yaml_text.write_block(pieces(t), "", "\n"),
     "yaml_nodes.write_text": lambda t: [yaml_text.write_text(t, style) for style in (None, "'", '"')],
     "stores.indexes.fulltext_schema": _index,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,6 @@ from tests.growth.measuring import Growth, find_growth, steady
 from tests.growth.parsers import PARSERS, refusing
 from tests.growth.patterns import Pattern, pair_patterns, single_patterns
 
-CORE = Path(__file__).parents[2] / "lithos" / "core"
 #: Characters at 4n: few for the quick tests, still enough that a square shows.
 QUICK = 1_400
 THOROUGH = 6_000
@@ -48,7 +46,7 @@ def test_a_parser_is_linear_in_known_bad_patterns_and_pairs_of_characters(parser
     assert nonlinear(parser, pair_patterns(), THOROUGH) == {}
 
 
-def test_a_call_of_every_function_of_core_that_takes_text_can_be_made() -> None:
+def test_a_call_of_every_function_of_a_model_that_takes_text_can_be_made() -> None:
     """Else write one in `tests/growth/parsers.py`: a parser that nothing measures may stop the server."""
     assert len(PARSERS) > 400
     for parse in PARSERS.values():

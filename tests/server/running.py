@@ -32,7 +32,7 @@ STOP_BOUND = 60.0
 async def tokens_known_soon() -> AsyncIterator[None]:
     """Within, no token that is made or revoked waits half a second for the server's next look.
 
-    That it looks often enough for what is promised, `tests/access/service/test_keyring.py` shows on its own clock.
+    `tests/access/service/test_keyring.py` tests on a mock clock that it looks often enough.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(keyring, "EVERY", 0.05)

@@ -141,7 +141,7 @@ class Layer:
 
     given: tuple[Given, ...] = ()
     warnings: tuple[str, ...] = ()
-    #: What `vaults` and `default_vault` of a file say, as they are there (lithos/kernel/configuration/vaults.py).
+    #: `vaults` and `default_vault` as the file has them (lithos/kernel/configuration/vaults.py).
     vaults: Any = None
     default_vault: Any = None
 

@@ -1,7 +1,7 @@
 """Domain errors (refusals): one exception class per wire code (docs/spec/tools.md §1.3).
 
 A `LithosError` is a *refusal*: nothing was changed unless its message says so.
-Only `lithos.tools` turns one into an envelope; bugs and dead disks are ordinary exceptions.
+Only `lithos.server.tools` turns one into an envelope; bugs and dead disks are ordinary exceptions.
 """
 
 from __future__ import annotations

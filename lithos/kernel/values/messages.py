@@ -34,7 +34,7 @@ class Done(Generic[R_co]):
     events: tuple[EventDraft, ...] = ()
 
 
-#: The method for each class of command. No type can say that they match: tests/kernel/actors/test_replies.py does.
+#: The method for each class of command. That they match is tested by tests/kernel/actors/test_replies.py.
 Handlers = Mapping[type, Callable[[Any, datetime], Done[Any]]]
 
 

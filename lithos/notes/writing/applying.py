@@ -1,7 +1,7 @@
 """Applies the changes of one round of the writer: intents, versions and files, in one step each.
 
-Intents (notes/catalogue/note_records.py) and version rows are committed while the files are written; all of it is
-durable before anything is shown or acknowledged.
+Intents (notes/catalogue/note_records.py) and version rows are committed while the files are written. All of
+that is durable before anything is shown or acknowledged.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ REMEMBERED = """
 import sys
 from pathlib import Path
 from lithos.kernel.actors.allocator import limit_arenas
-from lithos.stores.indexes import fulltext
+from lithos.search.index import fulltext
 from tests.kernel.actors.test_allocator import allocated
 from tests.kernel.databases.fulltext_entries import entry
 

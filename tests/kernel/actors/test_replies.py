@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import pkgutil
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -28,6 +27,7 @@ from lithos.proposals.actor_board import ProposalBoard
 from lithos.proposals.model import PendingProposals
 from lithos.tasks.board.task_board import TaskBoard
 from lithos.tasks.model.task import ClaimTimes
+from tests.house import modules, role_of
 
 PACKAGE = Path(lithos.__file__).parent
 #: Where an `Any` is brought together with the type that a command promises, and who counts or closes
@@ -69,9 +69,9 @@ def _name(target: ast.expr) -> str:
 
 def commands() -> list[type]:
     """Every class of the product that can be sent to an actor."""
-    for room in ("core", "actors"):
-        for module in pkgutil.walk_packages([str(PACKAGE / room)], f"lithos.{room}."):
-            import_module(module.name)
+    for module in modules():
+        if role_of(module) in ("model", "actor"):
+            import_module(module)
     found, waiting = [], [Command]
     while waiting:
         waiting += (below := waiting.pop().__subclasses__())

@@ -24,7 +24,7 @@ MENTION = re.compile(
 #: Names of parameters and headings, which are no actor's.
 WORDS = frozenset({"agent_id", "agents"})
 #: Its agents act out a story, on a folder that is thrown away.
-STORIES = "cli/demo/"
+STORIES = "app/demo/"
 
 
 @pytest.mark.parametrize(

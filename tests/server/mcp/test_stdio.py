@@ -20,7 +20,7 @@ from tests.server.running import rpc
 
 SERVER = """
 import os, signal, sys, threading, trio
-from lithos.front.mcp import session
+from lithos.server.mcp import session
 from lithos.server.mcp.session import serve_stdio
 from tests.server.running import FakeToolBox
 
