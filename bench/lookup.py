@@ -6,7 +6,7 @@ no answer, and asks all of them. It prints for each collection and layout, in pe
 of right ones, `strong_right` of strong ones where something answers, `false_strong` and `false_fair` of the
 questions that nothing answers; by the `code`, and by a function `fitted` to all questions, from the lowest
 threshold with at most 5 % false on each part. `--fit` prints its coefficients and that threshold as an entry
-of `core.learning.match`. Full-text and semantic searches (`--mode`) have three rows a question.
+of `search.ranking.match`. Full-text and semantic searches (`--mode`) have three rows a question.
 """
 
 from __future__ import annotations

@@ -93,7 +93,8 @@ def parse_arguments(argv: Sequence[str]) -> Invocation:
     )
 
 
-#: How a vault with a name begins, as `config.vault_entries` reads it, which a hook has no time to import.
+#: The beginning of a vault with a name. `kernel.configuration.vault_entries` reads it in full, but takes too
+#: long to import for a hook.
 _NAMED_VAULT: Final = re.compile("[a-z0-9-]{1,32}=")
 #: Levels of commands: the program, a command, and parts of one in parts of one.
 _DEEPEST: Final = 4

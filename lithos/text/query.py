@@ -91,7 +91,7 @@ class Boolean:
 
 @frozen
 class Dated:
-    """Notes whose own date has one of these keys (`core.context.dates`), since the query names a time."""
+    """Notes whose own date has one of these keys (`text.dates`), since the query names a time."""
 
     keys: tuple[str, ...]
 

@@ -289,7 +289,7 @@ def test_a_process_whose_stderr_reader_has_gone_ends_with_its_own_exit_code() ->
     reading, writing = os.pipe()
     os.close(reading)
     program = (
-        "import sys; from lithos.telemetry import configure_logging, get_logger;"
+        "import sys; from lithos.kernel.log import configure_logging, get_logger;"
         "configure_logging('info', 'json', sys.stderr); get_logger('x').info('unheard'); print('done')"
     )
     try:

@@ -57,7 +57,7 @@ class RestoreRequest:
     expected_version: int | None = None
     base: int | None = None
     dry_run: bool = False
-    #: `core.events.TOOL`, or `TAKING_BACK` for an undo, and the version that the note had when that began.
+    #: `kernel.values.events.TOOL`, or `TAKING_BACK` for an undo; then the note's version when that began.
     source: str = TOOL
     undo: int | None = None
     #: Where a deleted note comes back; None: where it was deleted.

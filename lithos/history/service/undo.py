@@ -1,6 +1,6 @@
 """Undo: takes the changes of one agent in a window back, note by note, while everybody goes on working.
 
-The plan is made of version rows (`core.history.undo`). Every step looks at the note again and says which
+The plan is made of version rows (`history.model.undo`). Every step looks at the note again and says which
 version it has seen, so that a change that comes in between is never overwritten: the step is done again then.
 What is undone already is known from the versions of whoever undoes, and from what the notes say. It asks the
 tools, so that the command line can undo over HTTP what the console undoes in the server.

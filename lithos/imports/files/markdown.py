@@ -35,7 +35,7 @@ from lithos.text.yaml.style import VaultStyle
 #: Bytes of a file that is read.
 LARGEST_FILE: Final = 8 * 1024 * 1024
 _STYLE: Final = VaultStyle.of_foreign()
-#: Keys of other programs; `core.notes.healing` reads `created` and `updated` in ISO 8601.
+#: Keys of other programs; `notes.format.healing` reads `created` and `updated` in ISO 8601.
 _CREATED: Final = ("created_at", "created", "date created", "date")
 _UPDATED: Final = ("updated_at", "updated", "modified", "date modified")
 #: Stands in for the id of a file that has none, which the note gets when it is written.

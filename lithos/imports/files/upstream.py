@@ -2,8 +2,8 @@
 
 What of its databases this server does not know stays, and is told.
 
-A database that was left with a write-ahead log is read from a private copy (`stores.sqlite.snapshot`). Older
-files are read as a first start in place would migrate them (docs/spec/coordination.md §1).
+A database that has a write-ahead log is read from a private copy (`kernel.databases.sqlite.snapshot`).
+Older files are read as a first start in place would migrate them (docs/spec/coordination.md §1).
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ EDGES: Final = 100
 
 
 class Writer(Protocol):
-    """Who decides and writes: `services.importing.importing`, here or in the server."""
+    """Who decides and writes: `imports.service.importing`, here or in the server."""
 
     async def begin(self, options: Options) -> Begun:
         """Begin an import."""

@@ -48,7 +48,7 @@ class LoadedConfig:
 
 @frozen(kw_only=True)
 class LogSettings:
-    """The arguments of `telemetry.configure_logging`; read first, so that later errors are logged."""
+    """The arguments of `kernel.log.configure_logging`; read first, so that later errors are logged."""
 
     level: str = "info"
     format: str = "json"

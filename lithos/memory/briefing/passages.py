@@ -1,6 +1,6 @@
 """The passages of a note: what a briefing is put together from.
 
-A passage is a chunk of the note as the vector index has it (`core.text.chunk`: paragraphs that fit into some
+A passage is a chunk of the note as the vector index has it (`text.chunk`: paragraphs that fit into some
 500 characters), cut where a section begins. So each has the similarity of its chunk and belongs to exactly
 one section. Headings by themselves are no passages: the section's path says what they say.
 
@@ -52,7 +52,7 @@ LEAST_NEARNESS: Final = 0.3
 
 @frozen(kw_only=True)
 class Weights:
-    """The numbers of the model (see above), and those of the choice (`core.context.choice`)."""
+    """The numbers of the model (see above), and those of the choice (`memory.briefing.choice`)."""
 
     steepness: float = 6.0
     words: float = 6.0

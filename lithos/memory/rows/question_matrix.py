@@ -151,7 +151,7 @@ class QuestionMatrix:
     def weigh(self, codes: Codes, theta: float) -> list[Evidence]:
         """The notes with evidence for the question whose vector this is (dims,), the most first.
 
-        `theta` is that of `core.learning.questions`, whose formulas these are; ties by note.
+        `theta` is that of `memory.model.questions`, whose formulas these are; ties by note.
         """
         if theta >= 1:
             return []

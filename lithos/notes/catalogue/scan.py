@@ -1,8 +1,8 @@
 """The start scan: brings the catalogue in line with the folder (docs/spec/lifecycle.md §4). Incremental.
 
 Files whose size and mtime are as in the manifest are not read. Of several files with one id the one that was
-known to have it keeps it (`core.plan.elect`); sorted path order decides which note keeps a duplicate slug or
-URL. Nothing here changes a note file.
+known to have it keeps it (`notes.model.plan.elect`); sorted path order decides which note keeps a
+duplicate slug or URL. Nothing here changes a note file.
 
 It also assigns ids to files that name none, and versions to notes that were edited while no server ran. A
 file without id keeps the one it had at its path, or, when it moved, the one of the vanished file with

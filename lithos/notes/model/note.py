@@ -54,7 +54,7 @@ class Note:
     derived_from_ids: tuple[str, ...] = ()
     expires_at: datetime | None = None
     schema_version: int = 1
-    #: The namespace written in the file; `None` means: follow the folder (`core.notes.paths.namespace_of`).
+    #: The namespace written in the file; `None` means: follow the folder (`notes.model.paths.namespace_of`).
     namespace: str | None = None
     access_scope: str = "shared"
     note_type: str = "observation"

@@ -1,6 +1,6 @@
 """What most notes of a folder share at their beginning or end, found by counting in some of them.
 
-A footer of thousands of notes answers nothing: excerpts and snippets leave it out (`core.text.hidden`). A
+A footer of thousands of notes answers nothing: excerpts and snippets leave it out (`text.hidden`). A
 folder is looked at when a text of it is first cut, and again when it has twice or half as many notes. Where
 it has few notes, those below the next folder above that has enough count instead.
 """

@@ -146,7 +146,7 @@ class WriteNote(Command[Accepted]):
     summaries: Mapping[str, str] | None = None
     metadata: Mapping[str, Any] | None = None
     #: What a frontmatter in the content gives as well: further keys as they are, before `metadata`, values
-    #: that are compared with the note (`core.notes.pasted.KEPT`), and keys that cannot be used.
+    #: that are compared with the note (`notes.format.pasted.KEPT`), and keys that cannot be used.
     aliases: tuple[str, ...] | None = None
     properties: Mapping[str, Any] | None = None
     said: Mapping[str, Any] | None = None

@@ -117,7 +117,7 @@ class Prepared:
     intent: MoveIntent | None = None
     #: Of an edit that goes into the file together with earlier ones: the note as that before it leaves it.
     former: Entry | None = None
-    #: What made the version, where the operation does not say it (`core.history.versions.RESTORED`).
+    #: What made the version, where the operation does not say it (`notes.model.versions.RESTORED`).
     op: str | None = None
     #: The person who approved it.
     approved_by: str | None = None

@@ -64,7 +64,7 @@ class Filters:
     """What a note must have besides matching: all `tags` and `entities`, the author, the start of the path.
 
     Values are compared as they are, character by character; a tag is meant in every spelling and with all
-    below it (`core.notes.matching.has_tag`). Filters never change a score.
+    below it (`text.words.matching.has_tag`). Filters never change a score.
     """
 
     tags: tuple[str, ...] = ()
@@ -253,7 +253,7 @@ class FulltextEntry:
     dates: str = ""
     aliases: tuple[str, ...] = ()
     own: OwnDate | None = None
-    #: Whether the body says anything of its own (`core.text.own_text`).
+    #: Whether the body says anything of its own (`text.own_text`).
     has_text: bool = True
 
 

@@ -77,7 +77,7 @@ class OtherHits(Protocol):
 def mix_rows(
     notes: Sequence[T], standings: Sequence[Standing], hits: Sequence[OtherHit], limit: int
 ) -> list[tuple[T | OtherHit, float]]:
-    """The rows of an answer with their scores: notes, and hits among them (`core.attachments.mixing`)."""
+    """The rows of an answer with their scores: notes, and hits among them (`search.ranking.mixing`)."""
     return [
         (notes[each.number] if each.is_note else hits[each.number], each.score)
         for each in mix(standings, _standings(hits), limit)

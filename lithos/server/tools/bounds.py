@@ -1,7 +1,7 @@
 """Size limits of tool arguments, declared with the argument: `argument(..., bound=NAME)`.
 
 Every text, list and object of every tool has a bound; `tests/test_inventory.py` fails for one without. The
-limits themselves are in `core.limits`, so that other entry points use the same.
+limits themselves are in `kernel.values.limits`, so that other entry points use the same.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ PATH: Final = Text(4_096)
 URL: Final = Text(URL_CHARACTERS)
 #: What is only compared with what is stored: an id that nothing can have gets the usual "no such note".
 LOOKUP: Final = Text(10_000)
-#: Questions may be whole pages; a receipt keeps the beginning (`core.learning.memory.QUERY_KEPT`).
+#: Questions may be whole pages; a receipt keeps the beginning (`memory.model.memory.QUERY_KEPT`).
 QUERY: Final = Text(1_000_000)
 CONTENT: Final = Elsewhere("`storage.max_content_size_bytes`, else `content_too_large`")
 

@@ -76,7 +76,7 @@ def literal_actors(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def test_every_name_that_the_code_acts_under_is_in_the_list() -> None:
-    """A new one is made in `core.principals`, and reserved there."""
+    """A new one is made in `kernel.values.principals`, and reserved there."""
     strange, seen = [], 0
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(PACKAGE).as_posix()
