@@ -331,10 +331,10 @@ def _beginning(text: str, begin: int, start: int, edges: _Edges, back: int = REA
 
     At the first one from `begin` on, or up to `back` characters before.
     """
-    found = edges.first.search(text, begin - 1 if begin > 0 else 0, start)
+    found = edges.first(text, begin - 1 if begin > 0 else 0, start)
     if found is None:
         least = begin - back if begin > back else 0
-        found = edges.last.match(text, least, begin + 1)
+        found = edges.last(text, least, begin + 1)
         if found is None and back and not least:
             return 0
     found = found or _LINE_END.search(text, begin - 1 if begin > 0 else 0, start)
@@ -349,12 +349,12 @@ def _ending(text: str, begin: int, end: int, stop: int, edges: _Edges) -> int:
 
     Not on a question or a colon where it may end elsewhere, else behind the reply.
     """
-    found = edges.settled.match(text, end, stop + 1)
+    found = edges.last_settled(text, end, stop + 1)
     if found is not None:
         at = found.end()
         if "\n#" not in text[begin:at] or not expects_more(text[begin:at]):
             return at
-    found = edges.last.match(text, end, stop + 1) or edges.first.search(text, stop, stop + REACH)
+    found = edges.last(text, end, stop + 1) or edges.first(text, stop, stop + REACH)
     if found is not None:
         return _past_question(text, begin, found.end())
     if stop + REACH >= len(text):
@@ -403,39 +403,53 @@ _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|[。！？]")
 _MARKS: Final = tuple(".!?…。！？")
 _CLOSING: Final = tuple("\"'”’)]*_」』）")
 #: Not the dot of an abbreviation, of an initial or of the number of an item.
-_NO_END: Final = "".join(
-    rf"(?<!{short})" for short in (
-        r"\be\.g\.", r"\bi\.e\.", r"\bcf\.", r"\bvs\.", r"\bca\.", r"\bNo\.", r"\bMr\.", r"\bMrs\.",
-        r"\bMs\.", r"\bDr\.", r"\bSt\.", r"\bz\.B\.", r"[\s(][A-Z]\.", r"\n\d\.", r"\n\d\d\.",
-    )
-)  # fmt: skip
+_NO_END: Final = (
+    r"(?<!\b(?:e\.g|i\.e|z\.B|Mrs)\.)(?<!\b(?:cf|vs|ca|No|Mr|Ms|Dr|St)\.)"
+    r"(?<![\s(][A-Z]\.)(?<!\n\d\.)(?<!\n\d\d\.)"
+)
 _CLOSED: Final = r"[\"'”’)\]*_]{0,4}(?=\s)"
 _CLOSED_WIDE: Final = "[」』）”’]{0,2}"
 #: A line that goes on with a small letter below is wrapped.
 _BREAK: Final = r"\n(?![ \t]*[a-z])"
-_ASKING: Final = r"(?<!\s)" + "".join(
-    rf"(?<![?？:：…]{behind})" for behind in ("", *(re.escape(each) for each in _CLOSING))
-)
+_ASKING: Final = rf"(?<!\s)(?<![?？:：…])(?<![?？:：…][{re.escape(''.join(_CLOSING))}])"
+
+
+#: What an edge begins with. Looking at these places alone takes a quarter of the time of looking at all.
+_EDGE_MARK: Final = re.compile(r"[.!?…。！？\n]")
 
 
 @frozen
 class _Edges:
     """Where a text may be cut: the first place, the last, and the last that asks or announces nothing."""
 
-    first: re.Pattern[str]
-    last: re.Pattern[str]
-    settled: re.Pattern[str]
+    _edge: re.Pattern[str]
+    _settled: re.Pattern[str]
 
-    @classmethod
-    def of(cls, edge: str, settled: str) -> Self:
-        return cls(re.compile(edge), re.compile(f"(?s:.*)(?:{edge})"), re.compile(f"(?s:.*)(?:{settled})"))
+    def first(self, text: str, start: int, stop: int) -> re.Match[str] | None:
+        for mark in _EDGE_MARK.finditer(text, start, stop):
+            if found := self._edge.match(text, mark.start(), stop):
+                return found
+        return None
+
+    def last(self, text: str, start: int, stop: int) -> re.Match[str] | None:
+        return _last_of(self._edge, text, start, stop)
+
+    def last_settled(self, text: str, start: int, stop: int) -> re.Match[str] | None:
+        return _last_of(self._settled, text, start, stop)
 
 
-_SENTENCES: Final = _Edges.of(
-    f"[.!?…]{_NO_END}{_CLOSED}|[。！？]{_CLOSED_WIDE}|{_BREAK}",
-    f"[.!]{_NO_END}{_CLOSED}|[。！]{_CLOSED_WIDE}|{_ASKING}{_BREAK}",
+def _last_of(edge: re.Pattern[str], text: str, start: int, stop: int) -> re.Match[str] | None:
+    for mark in reversed(list(_EDGE_MARK.finditer(text, start, stop))):
+        if found := edge.match(text, mark.start(), stop):
+            return found
+    return None
+
+
+_SENTENCES: Final = _Edges(
+    re.compile(f"[.!?…]{_NO_END}{_CLOSED}|[。！？]{_CLOSED_WIDE}|{_BREAK}"),
+    re.compile(f"[.!]{_NO_END}{_CLOSED}|[。！]{_CLOSED_WIDE}|{_ASKING}{_BREAK}"),
 )
-_LINES: Final = _Edges.of(r"\n", rf"{_ASKING}\n")
+_LINES: Final = _Edges(re.compile(r"\n"), re.compile(rf"{_ASKING}\n"))
 _LINE_END: Final = re.compile(r"\n")
 _WORD: Final = re.compile(r"\S")
 _SPACE: Final = re.compile(r"\s")
