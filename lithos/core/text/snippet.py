@@ -373,7 +373,10 @@ def _past_question(text: str, begin: int, stop: int) -> int:
         following = _WORD.search(text, stop)
         if following is None or not expects_more(text[begin:stop]):
             break
-        stop = first_block(text, following.start(), len(text), min(REPLY, limit - stop))
+        end = first_block(text, following.start(), len(text), min(REPLY, limit - stop))
+        if end <= stop:  # no room is left for a word of it
+            break
+        stop = end
     return stop
 
 
