@@ -22,6 +22,7 @@ from lithos.front.mcp.session import SdkTransports
 from lithos.front.server import gate, ports
 from lithos.front.server.connections import Connections, hypercorn_config
 from lithos.front.server.ports import Receive, Scope, Send
+from lithos.front.server.sockets import PatientSocket
 from tests.front.running import Front, read_all, read_until, rpc, running_front
 
 LOCAL = b"Host: localhost\r\n"
@@ -461,3 +462,30 @@ async def test_the_connection_of_a_client_that_left_is_closed_at_once(sent: byte
         await client.aclose()
         nursery.cancel_scope.deadline = trio.current_time() + 5
     assert not nursery.cancel_scope.cancelled_caught
+
+
+async def test_the_head_of_an_answer_goes_with_its_body_and_that_of_a_stream_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent = list[bytes]()
+    send = PatientSocket.send
+
+    async def noting(socket: PatientSocket, data: bytes) -> None:
+        sent.append(data)
+        await send(socket, data)
+
+    monkeypatch.setattr(PatientSocket, "send", noting)
+    async with running_front() as front:
+        await front.exchange(request("POST /mcp", LOCAL + MCP, call("echo")))
+        [answer] = sent
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert answer.endswith(b"}")
+        sent.clear()
+        await front.exchange(request("OPTIONS /nope"))
+        await front.exchange(request("HEAD /health"))
+        assert [status_of(each) for each in sent] == [404, 200]
+        async with await front.connect() as client:
+            await client.send_all(request("GET /sse"))
+            head = await read_until(client, b"\r\n\r\n")
+        assert status_of(head) == 200
+        assert b"content-length" not in head
