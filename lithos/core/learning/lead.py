@@ -153,7 +153,7 @@ def _find(wanted: Stems, stems: Stems) -> tuple[NDArray[np.intp], NDArray[np.int
     are compared.
     """
     if len(wanted) * len(stems) <= _FEW_PAIRS:
-        term, found = np.divmod(np.flatnonzero(stems == wanted[:, None]), len(stems))
+        term, found = np.divmod((stems == wanted[:, None]).ravel().nonzero()[0], len(stems))
         return found, term
     table = np.zeros(_BITS + 1, bool)
     table[wanted & _BITS] = True

@@ -69,9 +69,9 @@ def tidy_edge(text: str, at: int, least: int) -> int:
 def expects_more(text: str) -> bool:
     """Whether a text ends on a question, on a colon or on a heading."""
     shown = text.rstrip()[-200:]
-    if shown.rstrip(_CLOSING).endswith(_DANGLING):
+    if shown.rstrip(_CLOSING)[-1:] in _DANGLING:
         return True
-    return _HEADING.match(shown, shown.rfind("\n") + 1) is not None
+    return "#" in shown and _HEADING.match(shown, shown.rfind("\n") + 1) is not None
 
 
 def first_block(content: str, start: int, end: int, longest: int = LONGEST_REPLY) -> int:
