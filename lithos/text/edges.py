@@ -16,7 +16,9 @@ AHEAD: Final = 600
 LONGEST_REPLY: Final = 400
 
 _BLOCK_END: Final = re.compile(r"\n[ \t]*\n")
-_DANGLING: Final = re.compile(r"[?？:：…][\"'”’)\]*_」』）]*\Z|(?:^|\n)#{1,6} [^\n]*\Z")
+_DANGLING: Final = tuple("?？:：…")
+_CLOSING: Final = "\"'”’)]*_」』）"
+_HEADING: Final = re.compile("#{1,6} ")
 _SENTENCES_END: Final = (". ", "! ", "? ", "。", "！", "？")
 #: What begins an item, a quote or a row.
 _ITEM: Final = re.compile(r"[ \t]*(?:[-*+|>]|\d{1,9}[.)])(?:[ \t]|\||$)")
@@ -66,7 +68,10 @@ def tidy_edge(text: str, at: int, least: int) -> int:
 
 def expects_more(text: str) -> bool:
     """Whether a text ends on a question, on a colon or on a heading."""
-    return _DANGLING.search(text.rstrip()[-200:]) is not None
+    shown = text.rstrip()[-200:]
+    if shown.rstrip(_CLOSING)[-1:] in _DANGLING:
+        return True
+    return "#" in shown and _HEADING.match(shown, shown.rfind("\n") + 1) is not None
 
 
 def first_block(content: str, start: int, end: int, longest: int = LONGEST_REPLY) -> int:

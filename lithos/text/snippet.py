@@ -331,10 +331,10 @@ def _beginning(text: str, begin: int, start: int, edges: _Edges, back: int = REA
 
     At the first one from `begin` on, or up to `back` characters before.
     """
-    found = edges.first.search(text, begin - 1 if begin > 0 else 0, start)
+    found = edges.edge.search(text, begin - 1 if begin > 0 else 0, start)
     if found is None:
         least = begin - back if begin > back else 0
-        found = edges.last.match(text, least, begin + 1)
+        found = _last_match(edges.edge, text, least, begin + 1)
         if found is None and back and not least:
             return 0
     found = found or _LINE_END.search(text, begin - 1 if begin > 0 else 0, start)
@@ -349,12 +349,12 @@ def _ending(text: str, begin: int, end: int, stop: int, edges: _Edges) -> int:
 
     Not on a question or a colon where it may end elsewhere, else behind the reply.
     """
-    found = edges.settled.match(text, end, stop + 1)
+    found = _last_match(edges.settled, text, end, stop + 1)
     if found is not None:
         at = found.end()
         if "\n#" not in text[begin:at] or not expects_more(text[begin:at]):
             return at
-    found = edges.last.match(text, end, stop + 1) or edges.first.search(text, stop, stop + REACH)
+    found = _last_match(edges.edge, text, end, stop + 1) or edges.edge.search(text, stop, stop + REACH)
     if found is not None:
         return _past_question(text, begin, found.end())
     if stop + REACH >= len(text):
@@ -373,7 +373,10 @@ def _past_question(text: str, begin: int, stop: int) -> int:
         following = _WORD.search(text, stop)
         if following is None or not expects_more(text[begin:stop]):
             break
-        stop = first_block(text, following.start(), len(text), min(REPLY, limit - stop))
+        end = first_block(text, following.start(), len(text), min(REPLY, limit - stop))
+        if end <= stop:  # no room is left for a word of it
+            break
+        stop = end
     return stop
 
 
@@ -387,7 +390,8 @@ def _cut_at_word(text: str, most: int) -> str:
 
 def _tidy(text: str) -> str:
     """A short text without blank lines, and without white space around it."""
-    return _BLANK_LINES.sub("\n", text).strip()
+    text = text.strip()
+    return _BLANK_LINES.sub("\n", text) if "\n" in text else text
 
 
 def _stem(term: str) -> str:
@@ -403,39 +407,41 @@ _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|[。！？]")
 _MARKS: Final = tuple(".!?…。！？")
 _CLOSING: Final = tuple("\"'”’)]*_」』）")
 #: Not the dot of an abbreviation, of an initial or of the number of an item.
-_NO_END: Final = "".join(
-    rf"(?<!{short})" for short in (
-        r"\be\.g\.", r"\bi\.e\.", r"\bcf\.", r"\bvs\.", r"\bca\.", r"\bNo\.", r"\bMr\.", r"\bMrs\.",
-        r"\bMs\.", r"\bDr\.", r"\bSt\.", r"\bz\.B\.", r"[\s(][A-Z]\.", r"\n\d\.", r"\n\d\d\.",
-    )
-)  # fmt: skip
+_NO_END: Final = (
+    r"(?<!\b(?:e\.g|i\.e|z\.B|Mrs)\.)(?<!\b(?:cf|vs|ca|No|Mr|Ms|Dr|St)\.)"
+    r"(?<![\s(][A-Z]\.)(?<!\n\d\.)(?<!\n\d\d\.)"
+)
 _CLOSED: Final = r"[\"'”’)\]*_]{0,4}(?=\s)"
 _CLOSED_WIDE: Final = "[」』）”’]{0,2}"
 #: A line that goes on with a small letter below is wrapped.
-_BREAK: Final = r"\n(?![ \t]*[a-z])"
-_ASKING: Final = r"(?<!\s)" + "".join(
-    rf"(?<![?？:：…]{behind})" for behind in ("", *(re.escape(each) for each in _CLOSING))
-)
+_BREAK: Final = r"(?<=\n)(?![ \t]*[a-z])"
+#: A line break, before it neither a blank nor a question or colon.
+_ASKING: Final = rf"(?<!\s\n)(?<![?？:：…]\n)(?<![?？:：…][{re.escape(''.join(_CLOSING))}]\n)"
 
 
 @frozen
 class _Edges:
-    """Where a text may be cut: the first place, the last, and the last that asks or announces nothing."""
+    """Where a text may be cut: at any place, or at one that asks or announces nothing.
 
-    first: re.Pattern[str]
-    last: re.Pattern[str]
+    Each begins with a class of characters: then a search looks at these places alone. No two overlap.
+    """
+
+    edge: re.Pattern[str]
     settled: re.Pattern[str]
 
-    @classmethod
-    def of(cls, edge: str, settled: str) -> Self:
-        return cls(re.compile(edge), re.compile(f"(?s:.*)(?:{edge})"), re.compile(f"(?s:.*)(?:{settled})"))
+
+def _last_match(edge: re.Pattern[str], text: str, start: int, stop: int) -> re.Match[str] | None:
+    found = None
+    for found in edge.finditer(text, start, stop):  # noqa: B007 - the last one is wanted
+        pass
+    return found
 
 
-_SENTENCES: Final = _Edges.of(
-    f"[.!?…]{_NO_END}{_CLOSED}|[。！？]{_CLOSED_WIDE}|{_BREAK}",
-    f"[.!]{_NO_END}{_CLOSED}|[。！]{_CLOSED_WIDE}|{_ASKING}{_BREAK}",
+_SENTENCES: Final = _Edges(
+    re.compile(rf"[.!?…。！？\n](?:(?<=[.!?…]){_NO_END}{_CLOSED}|(?<=[。！？]){_CLOSED_WIDE}|{_BREAK})"),
+    re.compile(rf"[.!。！\n](?:(?<=[.!]){_NO_END}{_CLOSED}|(?<=[。！]){_CLOSED_WIDE}|{_ASKING}{_BREAK})"),
 )
-_LINES: Final = _Edges.of(r"\n", rf"{_ASKING}\n")
+_LINES: Final = _Edges(re.compile(r"\n"), re.compile(rf"\n{_ASKING}"))
 _LINE_END: Final = re.compile(r"\n")
 _WORD: Final = re.compile(r"\S")
 _SPACE: Final = re.compile(r"\s")

@@ -133,6 +133,11 @@ def test_a_chunk_is_shown_without_title_and_markup() -> None:
     assert len(plain_passage("word " * 500)) < 1_010
 
 
+def test_replies_that_fill_all_their_room_end_a_passage() -> None:
+    line = "字" * 198 + "？"
+    assert first_prose("字" * 299 + "？" + line * 2 + "？" + "字" * 50) == "字" * 299 + "？" + line * 2 + "？"
+
+
 def test_the_first_prose_is_no_heading_and_no_badge() -> None:
     content = "# Title\n\n[![b](i.svg)](x)\n\n## Heading\n\nThe first sentence that says something at all.\n"
     assert first_prose(visible_text(content)).startswith("The first sentence")
