@@ -10,6 +10,7 @@ import pytest
 from lithos.kernel.values.principals import PERSON_AGENT, RESERVED
 from lithos.notes.settings import AgentsConfig
 from lithos.server.console.wording import OWN_AGENTS, agent_name, in_words, with_times, worded
+from lithos.upkeep.checks.care import Concerns
 from tests.server.console.visiting import form_of, visiting
 from tests.servers import take_up
 
@@ -86,6 +87,7 @@ async def test_pages_show_no_raw_names(tmp_path: Path) -> None:
         await take_up(lithos, "outside.md")
         action, fields = form_of(await person.page("/console/undo?agent=bad"), "/console/undo")
         await person.post(action, **fields)
+        await lithos.server.get(Concerns).report(60.0)  # the first overview does not wait for it
         pages = {
             address: await person.look(address)
             for address in (
