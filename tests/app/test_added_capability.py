@@ -20,6 +20,9 @@ from tests.house import PACKAGE, ROLES
 
 PAGE: Final = (PACKAGE.parent / "docs" / "develop.md").read_text(encoding="utf-8")
 LISTED: Final = "app/capabilities.py"
+#: Makes the capability known to the list, whether its entries are capabilities or names of packages.
+IMPORT: Final = "from lithos.words.capability import WORDS\n"
+LAST: Final = re.compile(r'^    (?:VAULTS|"vaults"),$', re.MULTILINE)
 TOOL: Final = "lithos_note_words"
 
 
@@ -34,11 +37,11 @@ def added(copy: Path, files: Mapping[str, str]) -> Iterator[None]:
     """Add the files to a copy of Lithos, with the line in the list, for the block."""
     listed = copy / "lithos" / LISTED
     before = listed.read_text(encoding="utf-8")
-    head, beginning, rest = before.partition("CAPABILITIES: Final[tuple[Capability, ...]] = (\n")
-    assert beginning
-    listed.write_text(
-        f"{head}from lithos.words.capability import WORDS\n{beginning}    WORDS,\n{rest}", encoding="utf-8"
-    )
+    imported = before.replace("\nfrom lithos.", f"\n{IMPORT}from lithos.", 1)
+    line = "WORDS," if "VAULTS," in before else '"words",'
+    after, lines = LAST.subn(rf"\g<0>\n    {line}", imported)
+    assert lines == 1
+    listed.write_text(after, encoding="utf-8")
     folder = copy / "lithos" / "words"
     folder.mkdir()
     for path, text in {"words/__init__.py": "", **files}.items():
