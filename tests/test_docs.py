@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import timedelta
 from http import HTTPStatus
+from itertools import groupby
 from pathlib import Path
 
 import attrs
@@ -249,6 +250,21 @@ def test_the_walks_of_calls_begin_at_the_port_and_end_on_the_ground() -> None:
     assert {walk[0] for walk in calls} == {"server/http/serve.py"}
     ends = {role_of("lithos." + walk[-1].removesuffix(".py").replace("/", ".")) for walk in calls}
     assert ends == {"model"}
+
+
+def entered_again(files: Sequence[str]) -> list[str]:
+    """The packages that a walk enters again after it has left them."""
+    stays = [package for package, _ in groupby(name.partition("/")[0] for name in files)]
+    return [package for number, package in enumerate(stays) if package in stays[:number]]
+
+
+def test_search_and_write_enter_each_package_once() -> None:
+    """Only a claim returns: the coordinator of `events` has the board of `tasks` carry it out."""
+    walks = walks_of(DEVELOP)
+    again = {name: entered_again(named_files(walk)) for name, walk in walks.items() if "`lithos_" in name}
+    assert {name: packages for name, packages in again.items() if packages} == {
+        "A claim: `lithos_task_claim`": ["tasks"]
+    }
 
 
 def test_a_walk_that_climbs_is_seen() -> None:

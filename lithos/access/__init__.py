@@ -1,5 +1,5 @@
-"""Who may do what: tokens, sign-in for clients elsewhere, consent.
+"""Tokens, OAuth and sign-in: which caller may do what.
 
-`lithos.app` alone uses it.
-Never here: secrets of which a hash would do.
+Only `vaults` and `app` use it.
+Never here: secrets where a hash is enough.
 """

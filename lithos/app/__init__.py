@@ -1,5 +1,5 @@
 """The list of capabilities, and the start and stop of a server.
 
-`lithos.__main__` alone uses it.
+Only `__main__` uses it.
 Never here: rules, queries and protocols.
 """

@@ -1,5 +1,5 @@
-"""Files that are no notes: reading, searching and showing them.
+"""Files of the vault that are not notes: reading, searching and showing them.
 
-`lithos.app` alone uses it.
-Never here: changes of files.
+Only `app` uses it.
+Never here: changes of these files.
 """

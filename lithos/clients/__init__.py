@@ -1,5 +1,5 @@
-"""Programs of agents: connecting them, their hooks, plugin and bridge.
+"""Programs of agents: their connection, hooks, plugin and session cursors.
 
-`lithos.app` alone uses it.
+Only `app` uses it.
 Never here: a vault of its own.
 """

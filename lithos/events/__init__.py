@@ -1,5 +1,5 @@
-"""The journal of what happened, and who reads it: agents, audit, cursors and streams.
+"""The journal of all changes, with its readers: agents, audit, cursors and streams.
 
-The packages after it in the order of docs/develop.md use it.
-Never here: what an event means.
+Later packages use it.
+Never here: the meaning of an event.
 """

@@ -1,5 +1,5 @@
-"""Every version of every note, and the way back: restoring, undoing, conflict copies.
+"""Every version of every note: restoring, undoing and merging of conflict copies.
 
-The packages after it in the order of docs/develop.md use it.
-Never here: changes past the writer of notes.
+Later packages use it.
+Never here: changes without the writer of notes.
 """

@@ -1,5 +1,5 @@
-"""Notes from other programs and from files.
+"""Import of notes from other programs and from files.
 
-`lithos.app` alone uses it.
-Never here: writes past the writer of notes.
+Only `app` uses it.
+Never here: changes without the writer of notes.
 """

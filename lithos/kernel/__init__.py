@@ -1,5 +1,5 @@
-"""What every capability stands on: parts, errors, times, mailboxes, databases, settings, metrics and the log.
+"""The base of every capability: parts, errors, mailboxes, databases, settings, metrics and the log.
 
-Every package uses it.
-Never here: capabilities, and notes.
+All packages use it.
+Never here: capabilities, and knowledge of notes.
 """

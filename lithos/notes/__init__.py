@@ -1,5 +1,5 @@
-"""Notes and their files: reading, writing, watching and moving them; links between them.
+"""Notes and their files: reading, writing, watching, moving and linking.
 
-The packages after it in the order of docs/develop.md use it.
-Never here: who is asking.
+Later packages use it.
+Never here: rights of the caller.
 """

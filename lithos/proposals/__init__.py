@@ -1,5 +1,5 @@
-"""Changes that wait for a person: what agents may not write at once.
+"""Changes that agents propose and a person approves or rejects.
 
-`lithos.app` alone uses it.
-Never here: changes that nobody approved.
+Only `app` uses it.
+Never here: changes without approval.
 """

@@ -1,5 +1,5 @@
-"""Finding notes by words, by meaning and by links.
+"""Search of notes: full-text, semantic and by links.
 
-The packages after it in the order of docs/develop.md use it.
+Later packages use it.
 Never here: changes of notes.
 """

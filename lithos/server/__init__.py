@@ -1,5 +1,5 @@
-"""What clients and people talk to: HTTP, MCP, tools, the console and the command line, as empty shells.
+"""Shells for clients and people: HTTP, MCP, tools, the console and the command line.
 
-The packages after it in the order of docs/develop.md use it.
-Never here: notes, tasks, or anything that one capability knows.
+Later packages use it.
+Never here: knowledge of notes, tasks or any one capability.
 """

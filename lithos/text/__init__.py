@@ -1,7 +1,7 @@
-"""What is known of any text: Markdown, words, chunks, snippets, query language, hidden characters.
+"""Knowledge of any text: Markdown, words, chunks, snippets, query language, hidden characters.
 
-Every package after the kernel uses it.
-Never here: files, and notes as such.
+Later packages use it.
+Never here: files, and knowledge of notes.
 """
 
 ROLE = "model"

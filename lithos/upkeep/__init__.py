@@ -1,5 +1,5 @@
-"""Whether all is well, and what to do: checks, health, care, backups, worth.
+"""The state of an installation: checks, health, care, backups and worth.
 
-`lithos.app` alone uses it.
-Never here: repairs that nobody asked for.
+Only `vaults` and `app` use it.
+Never here: repairs without the operator's consent.
 """

@@ -1,5 +1,5 @@
-"""Several vaults in one process: asking all, moving notes between them.
+"""Several vaults in one process: joint answers, and moving of notes between vaults.
 
-`lithos.app` alone uses it.
-Never here: what one vault decides.
+Only `app` uses it.
+Never here: decisions of a single vault.
 """

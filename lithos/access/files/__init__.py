@@ -1,7 +1,7 @@
-"""Files of tokens, clients and grants, private to the user.
+"""The files of tokens, clients and grants, which only the user can read.
 
-Its own package and those after it use it.
-Never here: secrets of which a hash would do.
+Only its own package uses it.
+Never here: secrets where a hash is enough.
 """
 
 ROLE = "files"

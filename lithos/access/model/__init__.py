@@ -1,6 +1,6 @@
-"""OAuth as values: requests, grants, claims, addresses.
+"""OAuth as values: requests, grants, claims and addresses.
 
-Its own package and those after it use it.
+Only its own package uses it.
 Never here: files, clocks, threads and logs.
 """
 

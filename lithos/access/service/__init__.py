@@ -1,7 +1,7 @@
-"""The ring of tokens and the authorization server.
+"""The keyring of tokens, and the authorization server.
 
-Its own package and those after it use it.
-Never here: what a tool does.
+Its own package and `vaults` use it.
+Never here: the work of a tool.
 """
 
 ROLE = "service"

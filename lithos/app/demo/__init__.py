@@ -1,7 +1,7 @@
-"""A day of three agents in a vault of its own.
+"""The demo: a day of several agents in a temporary vault.
 
-`lithos.app` alone uses it.
-Never here: a real vault.
+Only its own package uses it.
+Never here: changes of the user's vault.
 """
 
 ROLE = "commands"

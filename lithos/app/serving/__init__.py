@@ -1,6 +1,6 @@
-"""Commands that start a server.
+"""The command `serve`, and servers that run for one command.
 
-`lithos.app` alone uses it.
+Only its own package uses it.
 Never here: rules and queries.
 """
 

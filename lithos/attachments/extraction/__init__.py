@@ -1,7 +1,7 @@
-"""The actor that has files read.
+"""The actor that has files read, and the captions of images.
 
-Its own package and those after it use it.
-Never here: changes of files.
+Only its own package uses it.
+Never here: changes of these files.
 """
 
 ROLE = "actor"

@@ -1,7 +1,7 @@
-"""The process that reads files, and the shelf of what was read.
+"""The process that reads files, and the shelf that keeps their text.
 
-Its own package and those after it use it.
-Never here: what a note says.
+Only its own package uses it.
+Never here: the parsing of notes.
 """
 
 ROLE = "files"

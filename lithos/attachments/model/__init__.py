@@ -1,6 +1,6 @@
-"""Kinds of files, and how their text is taken out of their bytes.
+"""Kinds of files, and how text is extracted from their bytes.
 
-Its own package and those after it use it.
+Only its own package uses it.
 Never here: files, clocks, threads and logs.
 """
 

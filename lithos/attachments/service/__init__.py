@@ -1,7 +1,7 @@
-"""What is asked of attachments: reading and searching.
+"""Reading and searching of attachments.
 
-Its own package and those after it use it.
-Never here: changes of files.
+Only its own package uses it.
+Never here: changes of these files.
 """
 
 ROLE = "service"

@@ -1,7 +1,7 @@
-"""Writes the configuration of clients, and takes it back.
+"""The command `connect`, which writes the configuration of clients and removes it.
 
-`lithos.app` alone uses it.
-Never here: changes that nobody agreed to.
+Only its own package uses it.
+Never here: changes without the user's consent.
 """
 
 ROLE = "commands"

@@ -1,6 +1,6 @@
-"""Hooks of clients: briefing and checkpoint.
+"""The hooks of clients: briefing and checkpoint.
 
-`lithos.app` alone uses it.
+Only its own package uses it.
 Never here: failures that stop a client.
 """
 

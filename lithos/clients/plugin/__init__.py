@@ -1,6 +1,6 @@
-"""The plugin for a client.
+"""The command that writes the plugin for a client.
 
-`lithos.app` alone uses it.
+Only its own package uses it.
 Never here: a vault of its own.
 """
 

@@ -1,7 +1,7 @@
 """The coordinator, which commits all commands in one order, and the broadcaster.
 
-Its own package and those after it use it.
-Never here: what a command of another capability does.
+Its own package and later ones use it.
+Never here: the commands of other capabilities.
 """
 
 ROLE = "actor"

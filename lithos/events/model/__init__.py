@@ -1,6 +1,6 @@
-"""Commands of the journal, and what is kept of calls and agents.
+"""Commands of the journal; agents and known calls as values.
 
-Its own package and those after it use it.
+Its own package and later ones use it.
 Never here: files, clocks, threads and logs.
 """
 

@@ -1,7 +1,7 @@
-"""What is asked of the journal: agents, audit, cursors, retention.
+"""Use cases of the journal: agents, event streams, known calls and retention.
 
-Its own package and those after it use it.
-Never here: changes past the coordinator.
+Its own package and later ones use it.
+Never here: changes without the coordinator.
 """
 
 ROLE = "service"

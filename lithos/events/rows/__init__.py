@@ -1,7 +1,7 @@
-"""`coordination.db`: the journal and the rows beside it.
+"""`coordination.db`: the journal and its tables.
 
-Its own package and those after it use it.
-Never here: what a row of another capability means.
+Its own package and later ones use it.
+Never here: the meaning of rows of other capabilities.
 """
 
 ROLE = "rows"

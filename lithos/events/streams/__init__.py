@@ -1,7 +1,7 @@
 """Event streams over SSE and WebSocket.
 
-`lithos.app` alone uses it.
-Never here: what an event means.
+Only its own package uses it.
+Never here: the meaning of an event.
 """
 
 ROLE = "pages"

@@ -1,6 +1,6 @@
-"""Merging and marking of copies and heads, and what an undo would do.
+"""Merging of files and heads, conflict markers and plans of an undo, as values.
 
-Its own package and those after it use it.
+Its own package and `upkeep` use it.
 Never here: files, clocks, threads and logs.
 """
 

@@ -1,6 +1,6 @@
-"""Records versions that the history lacks.
+"""The recorder, which adds missing versions to the history.
 
-Its own package and those after it use it.
+Only its own package and `app` use it.
 Never here: changes of notes.
 """
 

@@ -1,7 +1,7 @@
 """`history.db`: versions as rows and deltas.
 
-Its own package and those after it use it.
-Never here: what a version means.
+Its own package and later ones use it.
+Never here: the meaning of a version.
 """
 
 ROLE = "rows"

@@ -1,7 +1,7 @@
-"""What is asked of the history: versions, restoring, undoing, conflict copies.
+"""Use cases of the history: versions, restoring, undoing, conflict copies and retention.
 
-Its own package and those after it use it.
-Never here: changes past the writer of notes.
+Its own package and later ones use it.
+Never here: changes without the writer of notes.
 """
 
 ROLE = "service"

@@ -1,7 +1,7 @@
-"""Sources that are read: folders, exports, databases.
+"""The sources: readers of folders, exports and databases.
 
-Its own package and those after it use it.
-Never here: writes to notes.
+Only its own package uses it.
+Never here: changes of notes.
 """
 
 ROLE = "files"

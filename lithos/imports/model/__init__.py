@@ -1,6 +1,6 @@
 """Formats of other programs as values.
 
-Its own package and those after it use it.
+Only its own package uses it.
 Never here: files, clocks, threads and logs.
 """
 

@@ -1,7 +1,7 @@
 """The plan and the run of an import.
 
-Its own package and those after it use it.
-Never here: writes past the writer of notes.
+Only its own package uses it.
+Never here: changes without the writer of notes.
 """
 
 ROLE = "service"

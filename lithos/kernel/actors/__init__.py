@@ -1,7 +1,7 @@
-"""Mailboxes and their supervision, threads, memory, and how far a start is.
+"""Mailboxes and their supervision, threads, memory, and the progress of a start.
 
-Every package uses it.
-Never here: what a message means.
+Its own package and later ones use it.
+Never here: the meaning of a message.
 """
 
 ROLE = "actor"

@@ -1,7 +1,7 @@
-"""Settings as declared, and how they are read, checked and listed.
+"""The registry of settings, and how they are read, checked and listed.
 
-Every package uses it.
-Never here: what a setting changes.
+Its own package and later ones use it.
+Never here: the effect of a setting.
 """
 
 ROLE = "settings"

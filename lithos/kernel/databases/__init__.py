@@ -1,7 +1,7 @@
 """SQLite databases, their tables and migrations, and the lock of the data directory.
 
-Every package uses it.
-Never here: what a table means.
+Its own package and later ones use it.
+Never here: the meaning of a table.
 """
 
 ROLE = "rows"

@@ -1,6 +1,6 @@
-"""Errors, times, limits, names of events, who acts, commands and the registry of checks.
+"""Errors, times, limits, names of events, principals, commands and the registry of checks.
 
-Every package uses it.
+All packages use it.
 Never here: files, clocks, threads and logs.
 """
 

@@ -1,6 +1,6 @@
-"""How a briefing is chosen, shortened and written.
+"""Choosing, shortening and writing of a briefing.
 
-Its own package and those after it use it.
+Its own package and `vaults` use it.
 Never here: files, clocks, threads and logs.
 """
 

@@ -1,7 +1,7 @@
-"""Pages of memory in the console: graph, receipts, contradictions.
+"""Console pages of memory: graph, receipts and contradictions.
 
-`lithos.app` alone uses it.
-Never here: changes past the service.
+Only its own package uses it.
+Never here: changes without the service.
 """
 
 ROLE = "pages"

@@ -1,6 +1,6 @@
-"""Briefings: what is gathered for a question.
+"""Gathering of the notes, changes and tasks for a briefing.
 
-Its own package and those after it use it.
+Its own package, `proposals` and `vaults` use it.
 Never here: ranking.
 """
 

@@ -1,6 +1,6 @@
-"""Work in the background: entities, provenance, questions.
+"""Background work: entities, provenance and remembered questions.
 
-Its own package and those after it use it.
+Its own package and `upkeep` use it.
 Never here: answers to clients.
 """
 

@@ -1,6 +1,6 @@
-"""The owner of the databases of edges and statistics.
+"""The actor that owns the databases of edges and statistics.
 
-Its own package and those after it use it.
+Its own package, `imports` and `upkeep` use it.
 Never here: ranking.
 """
 

@@ -1,6 +1,6 @@
 """Statistics, salience and remembered questions as values.
 
-Its own package and those after it use it.
+Its own package, `imports` and `upkeep` use it.
 Never here: files, clocks, threads and logs.
 """
 

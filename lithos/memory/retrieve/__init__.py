@@ -1,6 +1,6 @@
-"""Retrieval with evidence, and what is learned from citations.
+"""Retrieval with evidence, and learning from citations.
 
-Its own package and those after it use it.
+Its own package, `upkeep` and `vaults` use it.
 Never here: changes of notes.
 """
 

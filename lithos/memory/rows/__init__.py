@@ -1,7 +1,7 @@
 """`edges.db` and `stats.db`.
 
-Its own package and those after it use it.
-Never here: what is learned.
+Its own package, `imports` and `upkeep` use it.
+Never here: rules of learning.
 """
 
 ROLE = "rows"

@@ -1,7 +1,7 @@
-"""Typed edges and neighbourhoods.
+"""Typed edges and neighbourhoods of notes.
 
-Its own package and those after it use it.
-Never here: changes past the actor.
+Its own package and `imports` use it.
+Never here: changes without the actor.
 """
 
 ROLE = "service"

@@ -1,6 +1,6 @@
-"""Tools of memory: retrieval, briefings, relations.
+"""Tools of memory: retrieval, briefings and relations.
 
-`lithos.app` alone uses it.
+Its own package, `upkeep` and `vaults` use it.
 Never here: rules of ranking.
 """
 

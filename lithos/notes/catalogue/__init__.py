@@ -1,7 +1,7 @@
-"""All notes in memory: by path, tag, title and link; lineage and scan.
+"""The catalogue of all notes in memory: paths, tags, titles, links and lineage.
 
-Its own package and those after it use it.
-Never here: writes to files.
+Its own package and later ones use it.
+Never here: writing of files.
 """
 
 ROLE = "actor"

@@ -1,7 +1,7 @@
-"""Pages of notes in the console.
+"""Console pages of notes.
 
-`lithos.app` alone uses it.
-Never here: changes past the service.
+Its own package, `tasks` and `memory` use it.
+Never here: changes without the service.
 """
 
 ROLE = "pages"

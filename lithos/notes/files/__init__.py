@@ -1,6 +1,6 @@
-"""Note files on disk: reading, replacing, locking out races, the manifest.
+"""Note files on disk: reading, replacing and moving them; the manifest.
 
-Its own package and those after it use it.
+Its own package and later ones use it.
 Never here: rules of writing.
 """
 

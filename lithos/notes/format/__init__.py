@@ -1,6 +1,6 @@
-"""A note as text: reading, writing and healing its file.
+"""A note as text: reading, rendering and healing.
 
-Its own package and those after it use it.
+Its own package and later ones use it.
 Never here: files, clocks, threads and logs.
 """
 

@@ -1,6 +1,6 @@
-"""Links in texts, properties and canvases, and what they mean.
+"""Links in texts, properties and canvases.
 
-Its own package and those after it use it.
+Its own package and later ones use it.
 Never here: files, clocks, threads and logs.
 """
 

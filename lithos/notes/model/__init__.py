@@ -1,6 +1,6 @@
-"""What a note is: its values, paths, copies, versions, scopes and entities.
+"""A note as values: paths, copies, versions, scopes and entities.
 
-Its own package and those after it use it.
+Its own package and later ones use it.
 Never here: files, clocks, threads and logs.
 """
 

@@ -1,6 +1,6 @@
-"""What is asked of notes: reading, listing, writing, moving.
+"""Use cases of notes: reading, listing, writing, merging and moving.
 
-Its own package and those after it use it.
+Its own package and later ones use it.
 Never here: rules of writing.
 """
 

@@ -1,7 +1,7 @@
-"""What other programs do to files: listening, settling, the guard of deletions.
+"""The watcher of changes by other programs, with its guard of deletions.
 
-Its own package and those after it use it.
-Never here: writes to notes.
+Its own package and later ones use it.
+Never here: writing of notes.
 """
 
 ROLE = "actor"

@@ -1,7 +1,7 @@
-"""The one writer of notes, and what prepares, applies and publishes a change.
+"""The only writer of notes, which prepares, applies and publishes each change.
 
-Its own package and those after it use it.
-Never here: tools and rights.
+Its own package and later ones use it.
+Never here: tools and tokens.
 """
 
 ROLE = "actor"

@@ -1,7 +1,7 @@
-"""The full-text index, the vectors and the models.
+"""The full-text index, the vector index and the models.
 
-Its own package and those after it use it.
-Never here: what a note means.
+Its own package and later ones use it.
+Never here: the meaning of a note.
 """
 
 ROLE = "index"

@@ -1,6 +1,6 @@
-"""The actors that keep the indexes, and the tiers of models.
+"""The actors that update the indexes, and the tiers of models.
 
-Its own package and those after it use it.
+Its own package and later ones use it.
 Never here: ranking.
 """
 

@@ -1,6 +1,6 @@
-"""How hits are scored, joined and judged.
+"""Scoring, fusing and rating of hits.
 
-Its own package and those after it use it.
+Its own package and later ones use it.
 Never here: files, clocks, threads and logs.
 """
 

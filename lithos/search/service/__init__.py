@@ -1,6 +1,6 @@
-"""What is asked of searches: hybrid, graph, similar notes, answers.
+"""Use cases of search: hybrid, graph, similar notes and answers.
 
-Its own package and those after it use it.
+Its own package and later ones use it.
 Never here: changes of an index.
 """
 

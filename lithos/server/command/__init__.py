@@ -1,7 +1,7 @@
 """The shell of the command line: options, session, output and failures.
 
-The packages after it in the order of docs/develop.md use it.
-Never here: what a command does.
+Its own package and later ones use it.
+Never here: the work of a command.
 """
 
 ROLE = "commands"

@@ -1,7 +1,7 @@
 """The shell of the console: sessions, frame, formats, templates and static files.
 
-The packages after it in the order of docs/develop.md use it.
-Never here: what a page shows.
+Its own package and later ones use it.
+Never here: the content of a page.
 """
 
 ROLE = "pages"

@@ -1,7 +1,7 @@
 """The HTTP server: Hypercorn, the gate, access, limits and the application.
 
-The packages after it in the order of docs/develop.md use it.
-Never here: what is served.
+Its own package and later ones use it.
+Never here: the content of an endpoint.
 """
 
 ROLE = "pages"

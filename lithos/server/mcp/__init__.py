@@ -1,7 +1,7 @@
 """MCP over streamable HTTP, SSE and stdio: sessions, calls and resources.
 
-The packages after it in the order of docs/develop.md use it.
-Never here: what a tool does.
+Its own package and later ones use it.
+Never here: the work of a tool.
 """
 
 ROLE = "pages"

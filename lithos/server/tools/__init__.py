@@ -1,7 +1,7 @@
-"""How tools are declared, read, admitted, answered and fitted into a size.
+"""How tools are declared, called and answered, and how answers are fitted into a size.
 
-The packages after it in the order of docs/develop.md use it.
-Never here: what a tool does.
+Its own package and later ones use it.
+Never here: the work of a tool.
 """
 
 ROLE = "tools"

@@ -1,6 +1,6 @@
-"""Carries out the commands of tasks in the commit of the coordinator.
+"""The board, which carries out commands on tasks in the coordinator's commit.
 
-Its own package and those after it use it.
+Only its own package uses it.
 Never here: commits of its own.
 """
 

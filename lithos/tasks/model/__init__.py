@@ -1,6 +1,6 @@
-"""What a task is, its commands and the graph of tasks.
+"""Tasks, their commands and their graph as values.
 
-Its own package and those after it use it.
+Its own package and later ones use it.
 Never here: files, clocks, threads and logs.
 """
 

@@ -1,6 +1,6 @@
-"""Rows of tasks in `coordination.db`.
+"""Tables and rows of tasks in `coordination.db`.
 
-Its own package and those after it use it.
+Its own package and later ones use it.
 Never here: rules of tasks.
 """
 

@@ -1,7 +1,7 @@
-"""What is asked of tasks: lists, the board, impact.
+"""Use cases of tasks: lists, the console's board, held claims and impact.
 
-Its own package and those after it use it.
-Never here: changes past the coordinator.
+Its own package and later ones use it.
+Never here: changes without the coordinator.
 """
 
 ROLE = "service"

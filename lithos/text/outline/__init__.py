@@ -1,7 +1,7 @@
 """The sections of a Markdown text: outline, edits, differences and merging of lines.
 
-Every package after the kernel uses it.
-Never here: files, and notes as such.
+Its own package and later ones use it.
+Never here: files, and knowledge of notes.
 """
 
 ROLE = "model"

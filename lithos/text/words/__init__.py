@@ -1,7 +1,7 @@
-"""Words and letters: folding, stems, names, tags, tokens, how rare a word is, how alike two texts are.
+"""Words and letters: folding, stems, names, tags, tokens, frequencies and likeness of texts.
 
-Every package after the kernel uses it.
-Never here: files, and notes as such.
+Its own package and later ones use it.
+Never here: files, and knowledge of notes.
 """
 
 ROLE = "model"

@@ -1,7 +1,7 @@
-"""Frontmatter as text: nodes and spans of YAML, and edits that keep what a person wrote.
+"""Frontmatter as text: nodes and spans of YAML, and edits that keep the user's formatting.
 
-Every package after the kernel uses it.
-Never here: files, and what a key means.
+Its own package and later ones use it.
+Never here: files, and the meaning of a key.
 """
 
 ROLE = "model"

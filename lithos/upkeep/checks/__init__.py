@@ -1,7 +1,7 @@
-"""Checks, and the views of them: doctor, validate, reconcile, care.
+"""Checks, and their views: doctor, validate, reconcile and care.
 
-Its own package and those after it use it.
-Never here: repairs that nobody asked for.
+Its own package and `vaults` use it.
+Never here: repairs without the operator's consent.
 """
 
 ROLE = "service"

@@ -1,7 +1,7 @@
-"""Overview, agents, system and care in the console; monitoring.
+"""Console pages for the operator: overview, agents, system, care and monitoring.
 
-`lithos.app` alone uses it.
-Never here: changes past the service.
+Its own package and `vaults` use it.
+Never here: changes without the service.
 """
 
 ROLE = "pages"

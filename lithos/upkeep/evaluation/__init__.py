@@ -1,6 +1,6 @@
-"""How well searches answer questions of a vault.
+"""Evaluation of searches by the questions of a vault.
 
-Its own package and those after it use it.
+Only its own package uses it.
 Never here: changes of notes.
 """
 

@@ -1,7 +1,7 @@
-"""Backups, probes and the inspection of indexes.
+"""Backups, probes of disks and the inspection of indexes.
 
-Its own package and those after it use it.
-Never here: repairs that nobody asked for.
+Only its own package and `app` use it.
+Never here: repairs without the operator's consent.
 """
 
 ROLE = "files"

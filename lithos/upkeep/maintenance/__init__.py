@@ -1,6 +1,6 @@
-"""Commands of upkeep: backup, export, checks, maintenance.
+"""Commands of upkeep: backup, export, checks and repairs.
 
-`lithos.app` alone uses it.
+Only its own package uses it.
 Never here: rules of checks.
 """
 

@@ -1,6 +1,6 @@
-"""Worth and likely names as values.
+"""Issues of notes, likely targets of links and worth as values.
 
-Its own package and those after it use it.
+Only its own package uses it.
 Never here: files, clocks, threads and logs.
 """
 

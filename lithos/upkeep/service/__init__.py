@@ -1,6 +1,6 @@
-"""Health, statistics and gauges.
+"""The timeline of an agent.
 
-Its own package and those after it use it.
+Only its own package uses it.
 Never here: changes.
 """
 

@@ -1,7 +1,7 @@
-"""Pages of several vaults.
+"""Console pages of several vaults.
 
-`lithos.app` alone uses it.
-Never here: what a page shows.
+Only its own package and `app` use it.
+Never here: the content of a page of one vault.
 """
 
 ROLE = "pages"

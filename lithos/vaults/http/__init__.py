@@ -1,7 +1,7 @@
 """Addresses of several vaults.
 
-`lithos.app` alone uses it.
-Never here: what is served.
+Only its own package and `app` use it.
+Never here: the content of an endpoint.
 """
 
 ROLE = "pages"

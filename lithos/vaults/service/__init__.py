@@ -1,6 +1,6 @@
-"""Joint answers, and moves between vaults.
+"""Joint answers, and moving of notes between vaults.
 
-Its own package and those after it use it.
+Only its own package and `app` use it.
 Never here: ranking within a vault.
 """
 
