@@ -6,7 +6,7 @@ from typing import Final
 
 from lithos.server.command.declaring import Command, flag, number, take
 
-#: `core.principals.TOKEN_RIGHTS`.
+#: `kernel.values.principals.TOKEN_RIGHTS`.
 RIGHTS = ("metrics", "read", "write", "admin")
 #: Days that a token may live.
 LONGEST_LIFE = 36_500
