@@ -74,6 +74,8 @@ def _run(invocation: Invocation) -> int:
     from lithos.server.command.session import CommandFailed, load_session
 
     invocation = evolve(invocation, local=LOCAL)
+    if command.reads_databases:
+        LOCAL.declare()
     try:
         if not command.needs_session:
             return _call(command.runs, invocation)

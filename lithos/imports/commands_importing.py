@@ -170,7 +170,6 @@ def run_import(session: Session) -> int:
     """Import a source; 1 when something could not be written. Raises `CommandFailed`."""
     typed = session.typed
     path = Path(typed["source"])
-    local_servers(session).declare()  # a source may be a database with the tables of ours
     _refuse_own(path, session.config)
     source = _find_source(path, typed.get("kind"), session.config.of(StorageConfig).max_content_size_bytes)
     options = Options(

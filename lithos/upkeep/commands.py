@@ -50,7 +50,7 @@ COMMANDS: Final = (
         "lithos.upkeep.maintenance.maintaining:run_reindex", (
         flag("--clear", "begin with empty indexes (default: no)", action=argparse.BooleanOptionalAction),
         flag("--force", "the same as --clear", dest="clear"),
-    ), place=180),
+    ), place=180, reads_databases=True),
     Command("reconcile", "repair what is derived from the notes; the notes stay as they are",
         "lithos.upkeep.maintenance.maintaining:run_reconcile", (
         take("-s --scope", "what to repair, each by itself (default: all)", choices=("all", *SCOPES)),
@@ -64,12 +64,12 @@ COMMANDS: Final = (
         take("--until TIME", "asked last at or before this time (ISO 8601)", moment, under=_WHICH),
         DRY_RUN,
         flag("--json-output", "the same as --json", dest="as_json"),
-    ), place=190),
+    ), place=190, reads_databases=True),
     Command("extract-entities", "find the names in all notes, by which they are filtered and found",
         "lithos.upkeep.maintenance.maintaining:run_extract", (
         DRY_RUN,
         flag("--force", "also replace entities that a person chose; needs lcma.write_entities"),
-    ), place=200),
+    ), place=200, reads_databases=True),
     Command("validate", "look for mistakes in the note files; nothing is changed without --fix",
         "lithos.upkeep.maintenance.checking:run_validate", (
         take("--fix",
@@ -79,24 +79,24 @@ COMMANDS: Final = (
         flag("--yes", "do not ask before --fix changes files"),
         flag("--all", "list infos and all entries", dest="everything"),
         flag("--strict", "exit 1 also when warnings remain"),
-    ), place=210),
+    ), place=210, reads_databases=True),
     Command("doctor", "check the whole installation and say what to do; exit 1 when something is wrong",
         "lithos.upkeep.maintenance.checking:run_doctor",
         needs_session=False,  # it tells what is wrong in a configuration, too
-        place=230, takes_several=True,
+        place=230, reads_databases=True, takes_several=True,
     ),
     Command("backup", "copy everything that cannot be rebuilt, also while a server runs",
         "lithos.upkeep.maintenance.backups:run_backup", (take("directory DIR", "where to; empty or absent"),),
-        place=240, takes_several=True, folder="spared",
+        place=240, reads_databases=True, takes_several=True, folder="spared",
     ),
     Command("restore", "put a verified backup in the place of the data directory",
         "lithos.upkeep.maintenance.backups:run_restore", (
         take("source DIR-or-TAR", "what `lithos backup` or `export` made"),
         flag("--force", "also where there is content; it is moved aside, not deleted"),
-    ), place=250, folder="made"),
+    ), place=250, reads_databases=True, folder="made"),
     Command("export", "write notes, agents, tasks, claims, findings and edges as JSON lines",
         "lithos.upkeep.maintenance.backups:run_export", (
         take("file FILE", "a new file; - for stdout (default for jsonl)", nargs="?"),
         take("--format", "tar: a backup in one archive (default: jsonl)", choices=("jsonl", "tar")),
-    ), place=260),
+    ), place=260, reads_databases=True),
 )  # fmt: skip

@@ -59,6 +59,8 @@ class Command(NamedTuple):
     hook: str = ""
     #: Whether it can be about several of the named vaults.
     takes_several: bool = False
+    #: Whether it opens databases itself, so that what all capabilities declare is loaded first.
+    reads_databases: bool = False
     #: What it does where the folder of the notes is missing, or is no folder for notes. `needed`: it is not
     #: run. `spared`: it looks at the folders of named vaults by itself. `made`: so it does, and makes the
     #: folder. `unused`: it has another folder.
