@@ -29,12 +29,11 @@ LEAVES: Final = (
 ROOT: Final = PACKAGE.parent
 #: Tests of the rest that are run without each leaf in the gate.
 CHOSEN: Final = (
-    "tests/test_layers.py",
     "tests/app/test_options.py",
     "tests/app/test_hosting.py",
     "tests/app/test_left_out.py",
     "tests/kernel/test_parts.py",
-    "tests/kernel/configuration",
+    "tests/kernel/configuration/test_config_sections.py",
     "tests/kernel/actors/test_replies.py",
     "tests/notes/console",
     "tests/server/console",
@@ -118,8 +117,9 @@ def call_of(server: Lithos, tool: str, **arguments: object) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.takes(15)
+@pytest.mark.takes(6)
 def test_the_rest_serves_over_http(rest: Path, tmp_path: Path) -> None:
+    """docs/spec/cli-config.md §1"""
     data = tmp_path / "data"
     with running_lithos(data, env={"PYTHONPATH": str(rest)}) as server:
         note = call_of(server, "lithos_write", title="Zebras", content="Stripes.", agent="a")["id"]
@@ -138,8 +138,9 @@ def test_the_rest_serves_over_http(rest: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.takes(15)
+@pytest.mark.takes(6)
 def test_the_rest_serves_several_vaults_or_says_why_not(rest: Path, leaf: str, tmp_path: Path) -> None:
+    """docs/spec/cli-config.md §1"""
     options: list[str | Path] = []
     for name in ("work", "home"):
         (tmp_path / name).mkdir()
@@ -161,7 +162,7 @@ def test_the_rest_serves_several_vaults_or_says_why_not(rest: Path, leaf: str, t
 
 
 @pytest.mark.slow
-@pytest.mark.takes(5)
+@pytest.mark.takes(2)
 def test_commands_of_a_leaf_go_with_it(rest: Path, leaf: str) -> None:
     told = {*re.findall(r"^ {4}([a-z-]+)", lithos_of(rest, "--help"), re.MULTILINE)}
     declared = import_if_there(f"lithos.{leaf}", "commands")
@@ -181,7 +182,7 @@ def test_commands_of_a_leaf_go_with_it(rest: Path, leaf: str) -> None:
 def test_nobody_gets_in_where_access_is_missing(
     rest: Path, tmp_path: Path, setting: dict[str, str], told: str
 ) -> None:
-    """Tokens would be asked for: without what knows them a server does not start."""
+    """docs/spec/cli-config.md §1: a server that does not know the tokens would let everybody in."""
     private = tmp_path / "data" / ".lithos"
     private.mkdir(parents=True)
     if not setting:
@@ -195,7 +196,7 @@ def test_nobody_gets_in_where_access_is_missing(
 
 
 @pytest.mark.slow
-@pytest.mark.takes(25)
+@pytest.mark.takes(12)
 def test_the_rest_passes_its_tests(rest: Path, leaf: str) -> None:
     run_in(rest, leaf, "-m", "pytest", "-p", "tests.without", "-n", "0", *CHOSEN)
 
