@@ -20,6 +20,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -84,6 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "disk: the test's folder is on a disk, not in memory")
     config.addinivalue_line("markers", "takes(seconds): about how long; files that take longest begin first")
     config.addinivalue_line("markers", "autojump: run this async test on an autojumping mock clock")
+    config.addinivalue_line("markers", "needs(packages): leaves without which there is nothing to test")
     config.addinivalue_line("markers", "deadline(seconds): allow this async test more time than usual")
 
 
@@ -124,6 +126,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     gc.enable()
     for name in FREEZING:  # a server that stops would thaw it
         setattr(gc, name, lambda: None)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Where a leaf was left out, so are the tests that ask a server for it."""
+    for mark in item.iter_markers("needs"):
+        if gone := [name for name in mark.args if find_spec(f"lithos.{name}") is None]:
+            pytest.skip(f"there is no lithos.{gone[0]}")
 
 
 @pytest.fixture

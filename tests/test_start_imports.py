@@ -27,10 +27,10 @@ STARTS = {
         "asyncio",
         "httpx2",
         "markdown_it",
-        "lithos.app.vaults",
+        "lithos.vaults.hosting",
         "lithos.attachments.files.worker",
     ),
-    "lithos.app.vaults": ("asyncio", "httpx2", "markdown_it", "jinja2"),
+    "lithos.vaults.hosting": ("asyncio", "httpx2", "markdown_it", "jinja2"),
     EMBEDDER: ("huggingface_hub", "httpx2", "click"),
     HOOK: ("numpy", "trio", "asyncio", "apsw", "yaml", "cattrs", "anyascii", "lithos.kernel.values.findings"),
 }

@@ -5,45 +5,55 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from lithos.access.capability import ACCESS
-from lithos.attachments.capability import ATTACHMENTS
-from lithos.events.capability import EVENTS
 from lithos.events.journal.boards import Boards
 from lithos.events.reading.retention import Retentions
 from lithos.events.rows.store import CoordinationStore
-from lithos.history.capability import HISTORY
-from lithos.imports.capability import IMPORTS
 from lithos.kernel.capability import Background, Capability, Holds, Link, Pages, Store
+from lithos.kernel.declared import import_if_there
 from lithos.kernel.parts import Maker, Parts
 from lithos.kernel.values.findings import CHECK_MODULES
-from lithos.memory.capability import MEMORY
-from lithos.notes.capability import NOTES
-from lithos.proposals.capability import PROPOSALS
-from lithos.search.capability import SEARCH
 from lithos.server.mcp.resource_pages import Resources
 from lithos.server.tools.declaring import OWN, Tool, declared_by
 from lithos.server.tools.registry import Tools
-from lithos.tasks.capability import TASKS
-from lithos.upkeep.capability import EVALUATION, UPKEEP
-from lithos.vaults.capability import VAULTS
 
-CAPABILITIES: Final[tuple[Capability, ...]] = (
-    NOTES,
-    HISTORY,
-    SEARCH,
-    TASKS,
-    EVENTS,
-    MEMORY,
-    PROPOSALS,
-    ATTACHMENTS,
-    ACCESS,
-    IMPORTS,
-    UPKEEP,
-    EVALUATION,
-    VAULTS,
+#: The packages with a `capability`. One that is not there is left out, and with it those that need it.
+PACKAGES: Final = (
+    "notes",
+    "history",
+    "search",
+    "tasks",
+    "events",
+    "memory",
+    "proposals",
+    "attachments",
+    "access",
+    "imports",
+    "upkeep",
+    "upkeep.evaluation",
+    "vaults",
 )
 
+
+def find_capabilities() -> Iterator[Capability]:
+    """The capabilities whose packages are there, and those that they need."""
+    found: set[str] = set()
+    for package in PACKAGES:
+        name = package.rpartition(".")[2]
+        module = import_if_there(f"lithos.{package}", "capability")
+        capability: Capability | None = None if module is None else getattr(module, name.upper())
+        if capability is not None and found.issuperset(capability.needs):
+            found.add(name)
+            yield capability
+
+
+CAPABILITIES: Final = tuple(find_capabilities())
+
 CHECK_MODULES.extend(name for capability in CAPABILITIES for name in capability.checks)
+
+
+def has(name: str) -> bool:
+    """Whether there is the capability of this name."""
+    return any(capability.name == name for capability in CAPABILITIES)
 
 
 def makers() -> Iterator[Maker]:

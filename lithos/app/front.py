@@ -8,21 +8,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import trio
-from attrs import frozen
 
 from lithos.app.capabilities import background, fronts, pages
-from lithos.app.server import Server
 from lithos.kernel.actors.front_signals import FrontSignals
 from lithos.kernel.metrics import Metrics
+from lithos.kernel.parts import Parts
 from lithos.server.console.sessions import Sessions
 from lithos.server.http.admissions import WrongTokens
-from lithos.server.http.front import Front
+from lithos.server.http.front import Front, FrontParts
 from lithos.server.http.ports import FrontSettings
 from lithos.server.http.serve import serve_http
 from lithos.server.mcp.resource_pages import Library
 from lithos.server.service_state import Gauges, ServerState
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.admitting import Keyring, OneToken
+from lithos.server.tools.registry import Tools
 
 if TYPE_CHECKING:
     from quart_trio import QuartTrio
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 async def serve_front(
     settings: FrontSettings,
-    server: Server,
+    server: Parts,
     shutdown: trio.Event,
     *,
     task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
@@ -42,7 +42,7 @@ async def serve_front(
         parts = await front_parts(settings, server, shutdown, nursery)
         await serve_http(
             settings,
-            server.tools,
+            server.get(Tools),
             server.get(ServerState),
             on_listening=server.get(FrontSignals).listens.set,
             task_status=task_status,
@@ -51,18 +51,9 @@ async def serve_front(
         nursery.cancel_scope.cancel()
 
 
-@frozen
-class FrontParts:
-    """What `Application` takes beside tools and state; of the console its sessions, and itself when asked."""
-
-    application: Mapping[str, Any]
-    sessions: Sessions | None
-    make_console: Callable[[], Console] | None
-
-
 async def front_parts(
     settings: FrontSettings,
-    server: Server,
+    server: Parts,
     shutdown: trio.Event,
     nursery: trio.Nursery,
     *,
@@ -115,9 +106,9 @@ def _add_console(make_console: Callable[[], Console], app: QuartTrio) -> None:
 
 
 def _new_console(
-    server: Server, settings: FrontSettings, sessions: Sessions, wrong_tokens: WrongTokens
+    server: Parts, settings: FrontSettings, sessions: Sessions, wrong_tokens: WrongTokens
 ) -> Console:
     """The console; its libraries too are loaded only once the server listens."""
     from lithos.server.console.console import Console
 
-    return Console(server, server.tools, settings, sessions, wrong_tokens, pages())
+    return Console(server, server.get(Tools), settings, sessions, wrong_tokens, pages())

@@ -9,12 +9,9 @@ Never here: rules, queries or protocols; only `cli` imports it.
 from __future__ import annotations
 
 import gc
-import os
-import socket
-import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -31,15 +28,14 @@ from lithos.kernel.actors.front_signals import FrontSignals
 from lithos.kernel.actors.opening import Opening, StartStopped
 from lithos.kernel.actors.owning import keep_owning
 from lithos.kernel.actors.threads import Threads
+from lithos.kernel.actors.tuning import SWITCH_INTERVAL, tuned_process
 from lithos.kernel.capability import Capabilities
 from lithos.kernel.configuration.catalogue import Config
-from lithos.kernel.databases.lock import OwnerLock, OwnerRecord
+from lithos.kernel.databases.lock import OwnerLock
 from lithos.kernel.databases.on_disk import Stores
 from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Clock, Parts, utc_now
-from lithos.kernel.running import OwnToken
 from lithos.kernel.values.events import Event
-from lithos.kernel.values.times import format_time
 from lithos.memory.learning.actor import Memory
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.first_looks import FirstLooks
@@ -51,7 +47,6 @@ from lithos.notes.writing.keeper import Keeper
 from lithos.search.indexing.models import Models
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.whole_index import WholeIndex
-from lithos.server.settings import ServerConfig
 from lithos.server.tools.registry import Tools
 
 
@@ -83,18 +78,6 @@ class Server(Parts):
         """What clients call."""
         return self.get(Tools)
 
-    def publish_address(self, url: str, *, private: bool = False) -> None:
-        """Write this server's address to the lock file, with the token for commands of the same user.
-
-        `private`: the address is for those commands alone.
-        """
-        own = self.find(OwnToken)
-        token = None if own is None else own.own_token
-        now, public_url = format_time(utc_now()), self.get(ServerConfig).public_url
-        self.get(OwnerLock).publish(
-            OwnerRecord(os.getpid(), socket.gethostname(), url, now, token, private, public_url)
-        )
-
     async def searchable(self) -> None:
         """Wait until full text and meaning cover every note (or there is no model)."""
         await self.get(WholeIndex).complete()
@@ -114,9 +97,6 @@ DRAIN = 20.0
 RESCAN = 1.0
 #: Seconds for which the history leaves the processor to the embedding of the notes.
 EMBEDDING = 20.0
-#: With a busy Python thread each hand-over of the interpreter costs up to the switch interval.
-SWITCH_INTERVAL = 0.0005
-
 #: The collector looks at the newest containers after 5,000 more of them, at all that came since the start
 #: after 2.5 million: one long listing makes a hundred thousand, and a look at them is a pause for everyone.
 COLLECT_AFTER = (5_000, 10, 50)
@@ -141,20 +121,6 @@ async def running_server(
     with tuned_process(switch_interval):
         async with running_vault(config, clock=clock, lock=lock, gets_front=gets_front) as server:
             yield server
-
-
-@contextmanager
-def tuned_process(switch_interval: float = SWITCH_INTERVAL) -> Iterator[None]:
-    """The collector and the switch interval as a server needs them."""
-    # Off until the start is over (`_show_collector`): what it makes stays, and looking at that again and
-    # again would take a fifth of the time.
-    gc.disable()
-    sys.setswitchinterval(switch_interval)
-    try:
-        yield
-    finally:
-        gc.enable()
-        gc.unfreeze()
 
 
 @asynccontextmanager

@@ -10,11 +10,11 @@ from quart import Blueprint, Response
 
 from lithos.attachments.extraction.actor import Attaching
 from lithos.attachments.model.kinds import kind_of
-from lithos.attachments.pages_files import LONGEST_PATH
 from lithos.attachments.service.reading import AttachmentReading
 from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.errors import LithosError
+from lithos.notes.console.pages_files import LONGEST_PATH
 from lithos.notes.service.knowledge import ReadNote
 from lithos.server.console.console import Console, Refused, given, given_offset
 

@@ -97,6 +97,7 @@ class Store:
 class Capability:
     """One thing that Lithos can do, with everything it adds to a server.
 
+    * `needs`: the names of the leaves without which it is left out too;
     * `makers`: what makes its parts, each a class or a function (`lithos.kernel.parts`);
     * `background`: what runs beside the server from the end of its start until it stops;
     * `pages`: what it adds to the console;
@@ -118,6 +119,7 @@ class Capability:
     """
 
     name: str
+    needs: tuple[str, ...] = ()
     makers: tuple[Maker, ...] = ()
     stores: tuple[Store, ...] = ()
     background: tuple[Background, ...] = ()

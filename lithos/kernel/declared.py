@@ -12,18 +12,23 @@ from types import ModuleType
 from typing import Final
 
 _PACKAGE: Final = Path(__file__).parents[1]
-#: Its modules have such names too, and are no declarations.
-_FLOOR: Final = "core"
 
 
 def declared_in(role: str) -> Iterator[ModuleType]:
-    """The modules of this name, one of each package of Lithos that has it."""
-    for path in sorted(_PACKAGE.glob(f"*/{role}.py")):
-        if path.parent.name == _FLOOR:
-            continue
-        package = f"{_PACKAGE.name}.{path.parent.name}"
-        try:
-            yield import_module(f"{package}.{role}")
-        except ModuleNotFoundError as missing:
-            if missing.name not in (package, f"{package}.{role}"):
-                raise
+    """The modules of this name, one of each package of Lithos that has it, or of a package within."""
+    found = [path for pattern in (f"*/{role}.py", f"*/*/{role}.py") for path in _PACKAGE.glob(pattern)]
+    for path in sorted(found):
+        package = ".".join((_PACKAGE.name, *path.relative_to(_PACKAGE).parts[:-1]))
+        if (module := import_if_there(package, role)) is not None:
+            yield module
+
+
+def import_if_there(package: str, module: str) -> ModuleType | None:
+    """A module of a package, or None where it was left out. One that is broken raises as ever."""
+    name = f"{package}.{module}"
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as missing:
+        if not name.startswith(f"{missing.name}.") and missing.name != name:
+            raise
+        return None

@@ -249,7 +249,7 @@ NOTES = Capability(
         modules=(
             "lithos.notes.console.notes",
             "lithos.notes.console.note",
-            "lithos.attachments.pages_files",
+            "lithos.notes.console.pages_files",
         ),
         links=(Link(3, "Notes", "/console/notes", "n"),),
         tabs=(Link(1, "Notes", "/console/notes"), Link(3, "Deleted", "/console/notes?view=deleted")),

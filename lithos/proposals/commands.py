@@ -6,7 +6,7 @@ from typing import Final
 
 from lithos.server.command.declaring import Command, flag, take
 
-#: `proposals.model.STATUSES`: importing that takes long. `tests/app/test_options.py` compares.
+#: `proposals.model.STATUSES`: importing that takes long. `tests/proposals/test_commands.py` compares.
 STATUSES = ("pending", "approved", "rejected", "expired", "withdrawn")
 
 COMMANDS: Final = (

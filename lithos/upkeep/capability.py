@@ -105,5 +105,3 @@ UPKEEP = Capability(
         "lithos.upkeep.checks.reconcile",
     ),
 )
-
-EVALUATION = Capability(name="evaluation", checks=("lithos.upkeep.evaluation.check",))

@@ -5,15 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from lithos.server.command.declaring import DRY_RUN, Command, count, flag, moment, number, take
+from lithos.server.command.declaring import DRY_RUN, Command, count, flag, moment, take
 
-#: `upkeep.checks.reconcile_indices.SCOPES` and `upkeep.evaluation.model_questions.MODES`: their import is
-#: slow. `tests/app/test_options.py` compares.
+#: `upkeep.checks.reconcile_indices.SCOPES`: importing it takes long. `tests/app/test_options.py` compares.
 SCOPES = ("indices", "graph", "provenance_projection")
-TEST_MODES = ("hybrid", "fulltext", "semantic", "graph", "retrieve")
 #: Of the questions that `reconcile --forget-questions` forgets.
 _WHICH: Final = "which questions --forget-questions forgets, all conditions together"
-rank = number("_rank", int, lambda rank: 1 <= rank <= 50)
 
 COMMANDS: Final = (
     Command("stats", "print numbers about the notes and their indexes",
@@ -83,23 +80,6 @@ COMMANDS: Final = (
         flag("--all", "list infos and all entries", dest="everything"),
         flag("--strict", "exit 1 also when warnings remain"),
     ), place=210, reads_databases=True),
-    Command("evaluate", "ask the questions of a file and check that the right notes are found",
-        "lithos.upkeep.evaluation.commands:run_evaluate", (
-        take("file FILE", "YAML, or JSON lines, of questions and expected notes"),
-        take("--mode", "how to search, whatever the questions say (default: what each says, else hybrid)",
-            choices=TEST_MODES),
-        take("--k N", "cut of hit@k and recall@k, 1 to 50 (default: 5)", rank),
-        take("--save PATH", "write a baseline: the ranks of this run; replaces an older one"),
-        take("--against PATH", "compare with this baseline; exit 1 when one is worse"),
-        flag("--from-receipts",
-            "write FILE, which must not exist, from what agents asked and cited; nothing is asked"),
-        ),
-        "Ask the questions of a file and check that the right notes are found: a running server over HTTP, "
-        "else a copy of the files, which stay as they are. Exit 1 when a test fails or is worse than the "
-        "baseline. A server is asked as the agent `evaluate`: mode retrieve leaves receipts and statistics "
-        "there, as every retrieval does.",
-        place=220, reads_databases=True,
-    ),
     Command("doctor", "check the whole installation and say what to do; exit 1 when something is wrong",
         "lithos.upkeep.maintenance.checking:run_doctor",
         needs_session=False,  # it tells what is wrong in a configuration, too

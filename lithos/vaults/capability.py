@@ -4,4 +4,5 @@ from __future__ import annotations
 
 from lithos.kernel.capability import Capability
 
-VAULTS = Capability(name="vaults", checks=("lithos.vaults.checks",))
+#: Each vault is known by its tokens.
+VAULTS = Capability(name="vaults", needs=("access",), checks=("lithos.vaults.checks",))

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from lithos.access.commands import RIGHTS
 from lithos.access.files.tokens import TOKENS, digest_of, read_tokens
 from lithos.app.main import main
+from lithos.kernel.values.principals import TOKEN_RIGHTS
 from lithos.notes.model.scopes import Scope
 
 SECRET = re.compile(r"lithos_[\w-]{43}")
@@ -154,3 +156,7 @@ def test_a_pattern_that_cannot_work_makes_no_token(
 def test_who_only_reads_is_given_no_patterns(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(data, "create", "ci", "--rights", "read", "--write", "notes/") == 1
     assert "changes nothing, so it takes no --write" in capsys.readouterr().err
+
+
+def test_the_parser_knows_the_rights() -> None:
+    assert RIGHTS == TOKEN_RIGHTS

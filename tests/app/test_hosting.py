@@ -61,6 +61,7 @@ def test_serve_draws_the_backlog_while_it_is_long(
     assert drawn == shown
 
 
+@pytest.mark.needs("attachments", "access")
 def test_capabilities_fill_the_ports_of_serve() -> None:
     made = {made_by(maker) for maker in makers()}
     assert {Announced, Backlog} <= made

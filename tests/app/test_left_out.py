@@ -27,6 +27,7 @@ async def without(name: str, data: Path, patch: pytest.MonkeyPatch) -> AsyncIter
         yield lithos
 
 
+@pytest.mark.needs("proposals")
 async def test_changes_that_need_a_person_are_refused_without_proposals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,6 +46,7 @@ async def test_changes_that_need_a_person_are_refused_without_proposals(
         assert "pending_proposals" not in await lithos.call("lithos_context", query="zebra stripes")
 
 
+@pytest.mark.needs("attachments")
 async def test_notes_are_read_listed_and_found_without_attachments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from types import ModuleType
 
 import pytest
 
-from lithos.access.commands import RIGHTS
 from lithos.app import options
-from lithos.kernel.values.principals import TOKEN_RIGHTS
-from lithos.proposals import commands as proposals
-from lithos.proposals.model import STATUSES
+from lithos.kernel.declared import declared_in
 from lithos.server.command.declaring import Command
 from lithos.upkeep import commands as upkeep
 from lithos.upkeep.checks.reconcile_indices import SCOPES
-from lithos.upkeep.evaluation.model_questions import DEEPEST, MODES
 
 
-def test_the_parser_knows_the_scopes_and_modes() -> None:
+def test_the_parser_knows_the_scopes() -> None:
     assert upkeep.SCOPES == SCOPES
-    assert upkeep.TEST_MODES == MODES
-    assert RIGHTS == TOKEN_RIGHTS
-    assert proposals.STATUSES == STATUSES
-    assert upkeep.rank(str(DEEPEST)) == DEEPEST
 
 
 def test_commands_have_places_of_their_own() -> None:
@@ -38,11 +31,12 @@ def test_what_runs_a_command_exists(command: Command) -> None:
         assert callable(getattr(import_module(module), function))
 
 
-@pytest.mark.parametrize("capability", ["access", "clients", "events", "imports", "proposals", "search"])
-def test_commands_are_gone_without_their_capability(capability: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = f"lithos.{capability}.commands"
-    own = {command.name for command in import_module(module).COMMANDS}
-    monkeypatch.setitem(sys.modules, module, None)
+@pytest.mark.parametrize("declaring", [*declared_in("commands")], ids=lambda module: module.__name__)
+def test_commands_are_gone_without_their_capability(
+    declaring: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {command.name for command in declaring.COMMANDS}
+    monkeypatch.setitem(sys.modules, declaring.__name__, None)
     assert own
     assert {*options.find_commands()} == {*options.COMMANDS} - own
 

@@ -15,7 +15,9 @@ import pytest
 from lithos.app.options import parse_arguments
 from lithos.app.serving.here import Here
 from lithos.kernel.configuration.catalogue import Config
+from lithos.proposals import commands
 from lithos.proposals.commands_proposals import proposals
+from lithos.proposals.model import STATUSES
 from lithos.server.command.asking import PAGE
 from lithos.server.command.session import CommandFailed, Session
 from tests.server.console.proposing import bind, decide, propose, propose_note, propose_text, row_of
@@ -251,3 +253,7 @@ async def test_line_breaks_of_windows_are_no_signs(desk: Desk) -> None:
     printed = await desk.type("show", proposal)
     assert "+2\n" in printed
     assert "CARRIAGE RETURN" not in printed
+
+
+def test_the_parser_knows_the_statuses() -> None:
+    assert commands.STATUSES == STATUSES

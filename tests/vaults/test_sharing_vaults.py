@@ -15,14 +15,19 @@ import pytest
 import trio
 
 import lithos.search.capability
-from lithos.app.vaults import Vaults, serve_vaults
+from lithos.app.capabilities import holders
+from lithos.app.front import front_parts
+from lithos.app.server import running_vault
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.configuration.load import LoadedConfig
 from lithos.kernel.log import configure_logging
 from lithos.kernel.settings import StorageConfig
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.settings import SearchConfig
+from lithos.search.whole_index import WholeIndex
 from lithos.server.settings import ServerConfig
+from lithos.vaults.hosted import Starting
+from lithos.vaults.hosting import Vaults, serve_vaults
 from tests.server.running import SETTINGS
 from tests.servers import load_once
 
@@ -53,14 +58,15 @@ async def served(folder: Path) -> AsyncIterator[Vaults]:
         )
         for name in NAMES
     }
-    vaults, shutdown = Vaults(named, NAMES[0]), trio.Event()
+    starting = Starting(running_vault, front_parts, holders())
+    vaults, shutdown = Vaults(named, NAMES[0], starting), trio.Event()
     async with trio.open_nursery() as nursery:
         await nursery.start(partial(serve_vaults, vaults, SETTINGS, shutdown, lambda host, port: ""))
         with trio.fail_after(60):
             for each in vaults.hosted.values():
                 while each.server is None:
                     await trio.sleep(0.01)
-                await each.server.searchable()
+                await each.server.get(WholeIndex).complete()
         yield vaults
         shutdown.set()
 

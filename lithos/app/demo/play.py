@@ -29,6 +29,7 @@ from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.settings import AgentsConfig
 from lithos.server.command.output import print_json, print_line
+from lithos.server.command.serving import publish_address
 from lithos.server.command.session import Session
 from lithos.server.mcp.client import OwnerClient
 
@@ -86,7 +87,7 @@ def run_demo(session: Session) -> int:
 
 async def _play(session: Session) -> None:
     async with _serving(session.config) as (server, url):
-        server.publish_address(url)
+        publish_address(server, url)
         stage = Stage(session, OwnerClient(url, None))
         stage.say(f"A server with no notes listens on {url}; two agents connect to {url}/mcp.")
         await _share_a_note(stage)
@@ -108,7 +109,7 @@ async def _stay(session: Session) -> None:
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with _serving(config, session.typed.get("port", 0), clock=clock) as (server, url):
             await Day(server, clock, folder).play()
-            server.publish_address(url)
+            publish_address(server, url)
             console = f"{url}/console/"
             _tell(session, f"The console: {console} (Ctrl+C ends it, and its folder is gone)", url=console)
             async for _ in signals:

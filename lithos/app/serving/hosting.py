@@ -16,24 +16,26 @@ import trio
 from attrs import evolve
 
 from lithos import __version__
-from lithos.app.front import serve_front
-from lithos.app.server import Server, running_server
+from lithos.app import capabilities
+from lithos.app.front import front_parts, serve_front
+from lithos.app.server import Server, running_server, running_vault
 from lithos.kernel.actors.opening import Opening
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.configuration.vaults import NamedVault
 from lithos.kernel.databases.lock import OwnerLock
+from lithos.kernel.databases.private_files import TOKEN_FILES
 from lithos.kernel.parts import Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.output import announce
-from lithos.server.command.serving import Announced, Backlog
+from lithos.server.command.serving import Announced, Backlog, publish_address
 from lithos.server.command.session import CommandFailed, Session
 from lithos.server.http.ports import FrontSettings
 from lithos.server.mcp.resource_pages import Library
 from lithos.server.settings import ServerConfig
 
 if TYPE_CHECKING:
-    from lithos.app.vaults import Vaults
+    from lithos.vaults.hosting import Vaults
 
 MIB = 1024 * 1024
 #: Seconds between two looks at the progress of a start.
@@ -44,6 +46,7 @@ MANY_FILES = 20
 
 async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, ready: trio.Event) -> None:
     """Serve as the configuration says until `shutdown` is set; `lock` is given up at the end."""
+    _check_access(session)
     announce(session, "Initializing Lithos...")
     async with (
         running_server(session.config, lock=lock, gets_front=True) as server,
@@ -53,6 +56,27 @@ async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, r
         nursery.start_soon(_show_start, session, server)
         await _serve_front(session, server, shutdown)
         nursery.cancel_scope.cancel()
+
+
+def _check_access(session: Session) -> None:
+    """Raises `CommandFailed` where a server without named tokens would let in whom it should not."""
+    if session.config.of(ServerConfig).public_url is not None:
+        _require("Clients elsewhere cannot be let in.", "Leave server.public_url out", "access")
+    files = [session.private / name for name in TOKEN_FILES]
+    if any(file.exists() and file.stat().st_size for file in files):
+        told = f"The named tokens in {session.private} cannot be read."
+        _require(told, f"Remove {' and '.join(TOKEN_FILES)} there", "access")
+
+
+def _require(refused: str, otherwise: str, *packages: str) -> None:
+    """Raises `CommandFailed` where one of these packages was left out of the installation."""
+    for package in packages:
+        if not capabilities.has(package):
+            raise CommandFailed(
+                f"{refused} This installation was made without the package lithos.{package}. {otherwise}, or "
+                "install Lithos with it.",
+                exit_code=2,
+            )
 
 
 async def _show_start(session: Session, server: Server) -> None:
@@ -98,6 +122,7 @@ async def _show_opening(session: Session, server: Server) -> None:
 
 async def host_behind_bridge(session: Session, lock: OwnerLock, ended: trio.Event) -> None:
     """Serve on a loopback port of its own until `ended` is set; `lock` is given up at the end."""
+    _check_access(session)
     async with (
         running_server(session.config, lock=lock, gets_front=True) as server,
         trio.open_nursery() as nursery,
@@ -107,7 +132,9 @@ async def host_behind_bridge(session: Session, lock: OwnerLock, ended: trio.Even
 
 async def host_vaults(session: Session, shutdown: trio.Event, ready: trio.Event) -> None:
     """Serve the named vaults until `shutdown` is set. Raises `CommandFailed`."""
-    from lithos.app.vaults import Vaults, serve_vaults  # which a server of one has no use for
+    _require("Several vaults cannot be served.", "Name one vault", "access", "vaults")
+    from lithos.vaults.hosted import Starting
+    from lithos.vaults.hosting import Vaults, serve_vaults  # which a server of one has no use for
 
     config = session.config
     if config.of(ServerConfig).public_url is not None:
@@ -124,7 +151,8 @@ async def host_vaults(session: Session, shutdown: trio.Event, ready: trio.Event)
         for vault in session.vaults
     }
     default = session.default_vault or next(iter(named))
-    vaults = Vaults(named, default, asks_always=is_stdio)
+    starting = Starting(running_vault, front_parts, capabilities.holders())
+    vaults = Vaults(named, default, starting, asks_always=is_stdio)
     host, port = (
         ("127.0.0.1", 0) if is_stdio else (config.of(ServerConfig).host, config.of(ServerConfig).port)
     )
@@ -179,7 +207,7 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         front = partial(serve_front, settings, server, shutdown)
         host, port = await nursery.start(front)
         url, bound = url_of(host, port), address_of(host, port)
-        server.publish_address(url)
+        publish_address(server, url)
         text = f"Serving MCP at {url}/mcp (HTTP) and {url}/sse (SSE)"
         if bound != urlsplit(url).netloc:
             text += f", bound to {bound} (every interface)"
@@ -212,7 +240,7 @@ async def _serve_loopback(
     settings = front_settings(session.config, "127.0.0.1", 0, token, console=False, private=True)
     front = partial(serve_front, settings, server, shutdown)
     host, port = await nursery.start(front)
-    server.publish_address(url_of(host, port), private=True)
+    publish_address(server, url_of(host, port), private=True)
 
 
 def front_settings(

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib import import_module
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
 from attrs import frozen
 
-import lithos
-
-PACKAGE: Final = Path(lithos.__path__[0])
+from lithos.kernel.declared import declared_in
 
 
 @frozen
@@ -48,14 +44,5 @@ def find_sections() -> tuple[Section, ...]:
     A package that is missing declares nothing. No `capability.py` is imported: all of them together take
     more than a second, and every command reads the configuration first.
     """
-    return tuple(sorted(_declared(), key=lambda section: section.place))
-
-
-def _declared() -> Iterator[Section]:
-    for path in PACKAGE.glob("*/settings.py"):
-        name = f"lithos.{path.parent.name}"
-        try:
-            yield from import_module(f"{name}.settings").SETTINGS
-        except ImportError as error:
-            if error.name not in (name, f"{name}.settings"):
-                raise
+    declared = (section for module in declared_in("settings") for section in module.SETTINGS)
+    return tuple(sorted(declared, key=lambda section: section.place))

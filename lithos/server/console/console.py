@@ -41,7 +41,7 @@ log = get_logger("lithos.console")
 #: Bytes of a page.
 LARGEST: Final = 200_000
 #: The pages of the console itself.
-LOGIN: Final = "lithos.access.pages_login"
+LOGIN: Final = "lithos.server.console.login"
 #: HTTP status of refusals by their code; others are 400.
 _STATUSES: Final[Mapping[str, int]] = {
     "doc_not_found": 404, "note_not_found": 404, "task_not_found": 404, "version_not_found": 404,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
 from lithos.kernel.parts import Parts
 from lithos.server.console.sessions import Sessions
@@ -14,6 +14,7 @@ from lithos.server.http.admissions import WrongTokens
 from lithos.server.http.ports import AsgiApp, FrontSettings
 
 if TYPE_CHECKING:
+    from lithos.server.console.console import Console
     from lithos.server.http.quart_app import RouteModule
 
 
@@ -42,3 +43,12 @@ class Front:
     oauth: dict[str, AsgiApp] = field(factory=dict)  # bounded: those of capabilities
     #: What Quart serves: functions that add it, called once the server listens.
     routes: list[RouteModule] = field(factory=list)  # bounded: those of capabilities
+
+
+@frozen
+class FrontParts:
+    """What `Application` takes beside tools and state; of the console its sessions, and itself when asked."""
+
+    application: Mapping[str, Any]
+    sessions: Sessions | None
+    make_console: Callable[[], Console] | None

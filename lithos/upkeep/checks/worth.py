@@ -26,7 +26,7 @@ from lithos.memory.rows.stats import StatsTables
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.tasks.model.task import Citation
 from lithos.tasks.rows.tasks import TaskRows
-from lithos.upkeep.evaluation.model_worth import Counts, Tally, Worth, ordered
+from lithos.upkeep.model.worth import Counts, Tally, Worth, ordered
 
 #: Days that are counted unless others are asked for, and at most.
 DAYS: Final = 7

@@ -26,7 +26,7 @@ from lithos.tasks.service.holdings import Claims, Holding, Holdings
 from lithos.upkeep.checks.care import Concerns
 from lithos.upkeep.checks.samples import Sample, Samples
 from lithos.upkeep.checks.worth import WorthCounter
-from lithos.upkeep.evaluation.model_worth import Worth
+from lithos.upkeep.model.worth import Worth
 
 T = TypeVar("T")
 

@@ -17,7 +17,6 @@ from attrs import frozen
 from quart import Blueprint, Response, g, redirect, request
 from quart_trio import QuartTrio
 
-from lithos.access.pages_login import START, choose_agent, note_wrong_token, tell_if_bound
 from lithos.kernel.actors.shared import Shared
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.values.errors import InvalidInput
@@ -25,6 +24,7 @@ from lithos.kernel.values.principals import PERSON_AGENT
 from lithos.server.console.console import Console, Form, Refused, WholePath
 from lithos.server.console.formats import make_environment
 from lithos.server.console.frame import PLACE, STATIC, add_headers, digest_of, set_cookie, static_file
+from lithos.server.console.login import START, choose_agent, note_wrong_token, tell_if_bound
 from lithos.server.console.sessions import COOKIE
 from lithos.server.http.admissions import WrongTokens
 from lithos.server.http.ports import base_of

@@ -15,9 +15,6 @@ from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import make_id
 from lithos.events.rows.requests import RequestRows
 from lithos.events.rows.store import CoordinationStore
-from lithos.proposals.actor_board import ProposalBoard
-from lithos.proposals.model import PendingProposals
-from lithos.proposals.rows import ProposalRows
 from lithos.tasks.board.task_board import TaskBoard
 from lithos.tasks.model.task import ClaimTimes
 from lithos.tasks.rows.tasks import TaskRows
@@ -48,13 +45,12 @@ class Switch:
             raise self.after_commit
 
 
-def all_boards(store: CoordinationStore, pending: PendingProposals | None = None) -> Boards:
-    """The boards of journal, tasks and proposals; `pending` are the proposals as readers see them."""
+def all_boards(store: CoordinationStore) -> Boards:
+    """The boards of journal and tasks."""
     return Boards(
         (
             JournalBoard(store.written(RequestRows)),
             TaskBoard(store.written(TaskRows), ClaimTimes(), make_id),
-            ProposalBoard(store.written(ProposalRows), make_id, 30, pending or PendingProposals()),
         )
     )
 

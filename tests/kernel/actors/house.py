@@ -33,9 +33,6 @@ from lithos.notes.writing.editing import Outlines
 from lithos.notes.writing.keeper import Keeper
 from lithos.notes.writing.messages import DeleteNote, WriteNote, WriteOutcome, WriteRequest
 from lithos.notes.writing.preparation import Preparation
-from lithos.proposals.keeping import Proposing
-from lithos.proposals.model import PendingProposals
-from lithos.proposals.rows import ProposalRows
 from tests.fakes import Clock, FakeIndex, Gate, LateCalls, make_indexer
 from tests.kernel.actors.desks import all_boards
 
@@ -63,10 +60,9 @@ class House:
             for n, index in enumerate(self.indexes)
         ]
         self.broadcaster = Broadcaster(1000, 1000)
-        pending = PendingProposals()
         self.coordinator = Coordinator(
             self.store,
-            all_boards(self.store, pending),
+            all_boards(self.store),
             Inline(),
             self.broadcaster,
             self.clock,
@@ -81,17 +77,8 @@ class House:
         self.keeper = Keeper(self.files, self.displaced, Inline(), self.clock, self.clock)
         recorder = Recorder(self.history, Inline())
         applying = Applying(self.catalogue.records, self.files, Moves(self.root), self.gate, recorder)
-        proposing = Proposing(
-            self.coordinator,
-            pending,
-            self.store.rows(ProposalRows),
-            Inline(),
-            Inline(),
-            self.catalogue,
-            self.clock,
-        )
         keep = self.keeper.take
-        self.writer = Writer(self.preparation, applying, self.publisher, keep, Outlines(), proposing)
+        self.writer = Writer(self.preparation, applying, self.publisher, keep, Outlines())
 
     def close(self) -> None:
         self.manifest.close()

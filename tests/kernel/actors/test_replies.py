@@ -14,8 +14,10 @@ from unittest.mock import MagicMock
 import pytest
 
 import lithos
-from lithos.events.journal.boards import Boards, JournalBoard
+from lithos.app.capabilities import CAPABILITIES
+from lithos.events.journal.boards import Boards
 from lithos.events.journal.messages import CoordinatorMessage
+from lithos.kernel.parts import needs_of
 from lithos.kernel.values.errors import LithosError
 from lithos.kernel.values.messages import Command, Done, Handlers
 from lithos.memory.learning.actor import MemoryMessage
@@ -23,10 +25,6 @@ from lithos.memory.learning.steps import Steps
 from lithos.notes.messages_of_index import IndexMessage
 from lithos.notes.writing.actor_writer import WriterMessage
 from lithos.notes.writing.messages import Publication
-from lithos.proposals.actor_board import ProposalBoard
-from lithos.proposals.model import PendingProposals
-from lithos.tasks.board.task_board import TaskBoard
-from lithos.tasks.model.task import ClaimTimes
 from tests.house import modules, role_of
 
 PACKAGE = Path(lithos.__file__).parent
@@ -134,11 +132,9 @@ def test_what_an_actor_understands_are_commands(union: Any) -> None:
 
 BOARDS: list[Handlers] = [
     Boards(
-        (
-            JournalBoard(None),  # type: ignore[arg-type]
-            TaskBoard(None, ClaimTimes(), str),  # type: ignore[arg-type]
-            ProposalBoard(MagicMock(pending=list), str, 30, PendingProposals()),
-        )
+        kind(**{name: 1 if hint is int else MagicMock() for name, (hint, _) in needs_of(kind).items()})
+        for capability in CAPABILITIES
+        for kind in capability.boards
     ).handlers,
     Steps(None, None, None, str)._handlers,  # type: ignore[arg-type]
 ]

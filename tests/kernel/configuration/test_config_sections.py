@@ -11,9 +11,9 @@ from attrs import field, frozen
 
 from lithos.app.capabilities import CAPABILITIES
 from lithos.kernel.configuration.catalogue import DECLARED, Config
-from lithos.kernel.configuration.sections import PACKAGE
 from lithos.kernel.settings import StorageConfig
 from lithos.search.settings import SearchConfig
+from tests.house import PACKAGE
 
 WITHOUT_ATTACHMENTS = """
 import sys

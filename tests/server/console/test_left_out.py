@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from attrs import evolve
 
-from lithos.access.capability import ACCESS, share_keyring
-from lithos.access.service.keyring import TokenRing
 from lithos.app import capabilities
-from lithos.kernel.capability import Pages
 from tests.server.console.visiting import visiting
 
 PAGES = ("", "search", "notes", "graph", "tasks", "agents", "system", "care", "copies", "receipts")
 
 
 @pytest.mark.parametrize(
-    ("name", "gone"), [("proposals", "review"), ("imports", "import"), ("attachments", "attachments")]
+    ("name", "gone"),
+    [
+        pytest.param(name, gone, marks=pytest.mark.needs(name))
+        for name, gone in (("proposals", "review"), ("imports", "import"), ("attachments", "attachments"))
+    ],
 )
 async def test_other_pages_render_without_a_capability(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, gone: str
@@ -35,24 +35,7 @@ async def test_other_pages_render_without_a_capability(
         assert "no such file in the vault" in (await person.get(picture)).text
 
 
-async def test_without_access_only_the_configured_token_is_valid(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    makers = tuple(maker for maker in ACCESS.makers if maker is not share_keyring)
-    bare = evolve(ACCESS, makers=makers, pages=Pages(), front=None)
-    rest = tuple(bare if each is ACCESS else each for each in capabilities.CAPABILITIES)
-    monkeypatch.setattr(capabilities, "CAPABILITIES", rest)
-    async with visiting(tmp_path, token="s3cret") as person:
-        assert "/console/login" in str((await person.get("/console/system")).url)
-        assert (await person.post("/console/login", token="wrong")).status_code == 401
-        assert (await person.post("/console/login", token="s3cret")).status_code == 200
-        for path in ("", "agents", "system", "identity"):
-            await person.look(f"/console/{path}")
-        for secret, status in (("s3cret", 200), (person.lithos.server.get(TokenRing).own_token, 401)):
-            asked = await person.get("/metrics", authorization=f"Bearer {secret}")
-            assert asked.status_code == status
-
-
+@pytest.mark.needs("proposals")
 def test_the_navigation_has_the_entries_of_all_capabilities() -> None:
     """docs/spec/console.md §2: in this order, each with its key"""
     links = capabilities.pages().links

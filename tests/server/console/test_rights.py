@@ -24,6 +24,8 @@ from tests.server.console.proposing import bind, propose_note
 from tests.server.console.visiting import Visitor, browser, form_of, make_token, visiting
 from tests.servers import Lithos, take_up
 
+pytestmark = pytest.mark.needs("proposals", "imports", "attachments", "access")
+
 #: The agent that the bound tokens are bound to, and another one.
 MINE, OTHER = "ann", "worker"
 #: One that may only propose.

@@ -15,8 +15,6 @@ import httpx2
 import trio
 from attrs import define, evolve
 
-from lithos.access.files.tokens import TokenStore
-from lithos.access.service.keyring import TokenRing
 from lithos.app.front import serve_front
 from lithos.kernel.values.principals import Rights
 from tests.server.console.pages import Element, check
@@ -88,6 +86,9 @@ async def make_token(
     expires_at: datetime | None = None,
 ) -> str:
     """A named token, as `lithos token create` makes it, once the running server knows it; its secret."""
+    from lithos.access.files.tokens import TokenStore  # noqa: PLC0415 - may be left out
+    from lithos.access.service.keyring import TokenRing  # noqa: PLC0415 - may be left out
+
     store = TokenStore(person.lithos.data / ".lithos")
     now = person.lithos.server.clock()
     _, secret = await trio.to_thread.run_sync(lambda: store.create(name, rights, agent, now, expires_at))
@@ -100,6 +101,8 @@ async def make_token(
 
 async def revoke_token(person: Visitor, name: str) -> None:
     """Revoke a token, as `lithos token revoke` does; the server learns of it by itself."""
+    from lithos.access.files.tokens import TokenStore  # noqa: PLC0415 - may be left out
+
     store = TokenStore(person.lithos.data / ".lithos")
     await trio.to_thread.run_sync(store.revoke, name)
 

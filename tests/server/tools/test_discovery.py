@@ -27,6 +27,7 @@ def _with_tools() -> set[str]:
     return {module for module, source in modules().items() if "\n@tool(" in source}
 
 
+@pytest.mark.needs("proposals")
 def test_left_out_capability_takes_its_tools_along(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even where their module was imported before."""
     before = all_tools()

@@ -10,7 +10,6 @@ import apsw
 from lithos.app.capabilities import CAPABILITIES
 from lithos.events.rows.schema import Tables
 from lithos.events.rows.store import CoordinationStore
-from lithos.proposals.rows import PROPOSAL_TABLES
 from tests.fakes import START
 
 ALL: list[Tables] = [table for capability in CAPABILITIES for table in capability.tables]
@@ -33,11 +32,6 @@ def test_tables_are_created_in_the_order_of_their_places(tmp_path: Path) -> None
     """Whatever the order of the capabilities: files are the same as those of earlier versions."""
     names = made(tmp_path / "a.db", ALL)
     assert made(tmp_path / "b.db", ALL[::-1]) == names
-    firsts = ["tasks", "citations", "proposals", "requests", "agents", "read_counts", "note_versions"]
+    firsts = ["tasks", "citations", "requests", "agents", "read_counts", "note_versions"]
     assert [name for name in names if name in firsts] == firsts
     assert names[-1] == "imported_rows"
-
-
-def test_tables_of_a_missing_capability_are_not_made(tmp_path: Path) -> None:
-    names = made(tmp_path / "a.db", [table for table in ALL if table is not PROPOSAL_TABLES])
-    assert set(made(tmp_path / "b.db", ALL)) - set(names) == {"proposals"}

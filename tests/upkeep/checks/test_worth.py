@@ -17,7 +17,7 @@ from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.values.principals import COMMAND, PERSON_AGENT
 from lithos.search.commands_queries import worth
 from lithos.server.command.session import Session
-from lithos.upkeep.evaluation.model_worth import COUNTED
+from lithos.upkeep.model.worth import COUNTED
 from tests.servers import Clock, Lithos, serving
 
 QUESTION = "how is the database backed up"

@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from lithos.upkeep.evaluation import commands
 from lithos.upkeep.evaluation.model_questions import (
+    DEEPEST,
     LARGEST_FILE,
     LONGEST_QUESTION,
     MODES,
@@ -137,3 +139,8 @@ def test_what_is_written_reads_back(as_json_lines: bool) -> None:
     found = read_questions(content.encode(), is_json_lines=as_json_lines)
     kept = [(each.question, each.expect, each.tags, each.forbid, each.within) for each in found]
     assert kept == [(each.question, each.expect, each.tags, each.forbid, each.within) for each in written]
+
+
+def test_the_parser_knows_the_modes() -> None:
+    assert commands.TEST_MODES == MODES
+    assert commands.rank(str(DEEPEST)) == DEEPEST

@@ -19,19 +19,21 @@ import pytest
 import trio
 from attrs import define, evolve
 
-import lithos.app.vaults as composed
 import lithos.search.capability
 import lithos.search.indexing.accurate
+import lithos.vaults.hosting as composed
 from lithos.access.files.tokens import Token, TokenStore, digest_of
-from lithos.app.front import serve_front
+from lithos.app.capabilities import holders
+from lithos.app.front import front_parts, serve_front
 from lithos.app.server import Server, running_server, running_vault
-from lithos.app.vaults import Vaults, serve_vaults
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.configuration.load import LoadedConfig
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.principals import Rights
 from lithos.server.settings import ServerConfig
+from lithos.vaults.hosted import Starting
+from lithos.vaults.hosting import Vaults, serve_vaults
 from tests.server.running import SETTINGS, STOP_BOUND, rpc, tokens_known_soon
 from tests.servers import load_once
 
@@ -157,7 +159,6 @@ def _with_small_models(clock: Callable[[], datetime]) -> Iterator[None]:
         patch.setattr(lithos.search.capability, "load_embedder", load_once)
         patch.setattr(lithos.search.indexing.accurate, "is_installed", lambda: False)
         patch.setattr(composed, "utc_now", clock)
-        patch.setattr(composed, "running_vault", partial(running_vault, clock=clock))
         patch.setattr(composed, "RETRY", 0.01)
         patch.setattr(composed, "MOST_RETRY", 0.05)
         yield
@@ -178,7 +179,8 @@ async def hosting(
     }
     async with tokens_known_soon():
         with _with_small_models(clock):
-            vaults, shutdown = Vaults(named, default or next(iter(named))), trio.Event()
+            starting = Starting(partial(running_vault, clock=clock), front_parts, holders())
+            vaults, shutdown = Vaults(named, default or next(iter(named)), starting), trio.Event()
             async with trio.open_nursery() as nursery:
                 serve = partial(
                     serve_vaults, vaults, evolve(SETTINGS, console=True), shutdown, "http://{}:{}".format
@@ -212,7 +214,7 @@ async def alone(config: Config, *, clock: Callable[[], datetime] = utc_now) -> A
 
 def _server_of(vaults: Vaults, name: str) -> Server:
     server = vaults.hosted[name].server
-    assert server is not None, vaults.hosted[name].reason
+    assert isinstance(server, Server), vaults.hosted[name].reason
     return server
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from lithos.memory.model.memory import Asked
 from lithos.tasks.model.task import Citation
-from lithos.upkeep.evaluation.model_worth import NOTHING, Counts, Tally, Worth, ordered
+from lithos.upkeep.model.worth import NOTHING, Counts, Tally, Worth, ordered
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 DAY = NOON.date()

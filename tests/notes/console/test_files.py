@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from lithos.attachments import pages_files as files
 from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.console import pages_files as files
 from tests.server.console.visiting import visiting
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"

@@ -14,21 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from attrs import define, evolve, frozen
+from attrs import evolve, frozen
 
 from lithos import __version__
 from lithos.access.service.keyring import TokenRing
 from lithos.access.service.vault_tokens import spread_tokens
-from lithos.app import capabilities
-from lithos.app.front import FrontParts, front_parts
-from lithos.app.server import Server, running_vault, tuned_process
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.kernel.actors.allocator import keep_returning
 from lithos.kernel.actors.front_signals import FrontSignals
 from lithos.kernel.actors.mailboxes import ActorGaveUp
-from lithos.kernel.actors.opening import Opening
 from lithos.kernel.actors.threads import Threads
-from lithos.kernel.configuration.catalogue import Config
+from lithos.kernel.actors.tuning import tuned_process
 from lithos.kernel.configuration.load import LoadedConfig
 from lithos.kernel.databases.database import DatabaseLost
 from lithos.kernel.databases.lock import AlreadyOwned
@@ -42,6 +38,7 @@ from lithos.kernel.values.errors import first_of
 from lithos.kernel.values.principals import PERSON_AGENT, Principal
 from lithos.kernel.values.times import format_time
 from lithos.search.indexing.models import Models
+from lithos.server.command.serving import publish_address
 from lithos.server.console.sessions import Sessions
 from lithos.server.http.access import open_bind_warning
 from lithos.server.http.admissions import WrongTokens, principal_of
@@ -53,6 +50,8 @@ from lithos.server.http.serve import listen
 from lithos.server.http.sockets import open_listeners
 from lithos.server.service_state import Gauges, ServerState
 from lithos.server.settings import ServerConfig
+from lithos.server.tools.registry import Tools
+from lithos.vaults.hosted import HostedVault, Starting, component_of
 from lithos.vaults.http.vault_routes import Door, NoKeyring, VaultRoutes
 from lithos.vaults.service.joint import JointRing, Vault, VaultSet
 from lithos.vaults.service.moving import VaultMoving
@@ -62,9 +61,7 @@ from lithos.vaults.tools_dispatch import JointTools
 if TYPE_CHECKING:
     from quart_trio import QuartTrio
 
-    from lithos.server.console.console import Console
     from lithos.server.http.quart_app import RouteModule
-    from lithos.vaults.console.visits import VaultState
 
 log = get_logger("lithos.vaults")
 
@@ -75,56 +72,6 @@ MOST_RETRY: Final = 60.0
 _USUAL: Final = (OSError, AlreadyOwned, CorruptDatabase, NewerLayout, ActorGaveUp)
 #: Seconds of serving after which the next trouble is a new one.
 CALM: Final = 60.0
-
-
-@define(eq=False, slots=False)
-class HostedVault:
-    """One vault of the process; also what the console before all vaults shows of it (`VaultView`)."""
-
-    #: Its configuration; where that is from, and what is wrong with it, its own console shows.
-    loaded: LoadedConfig
-    vault: Vault
-    door: Door
-    server: Server | None = None
-    front: FrontParts | None = None
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self.vault.name
-
-    @property
-    def config(self) -> Config:
-        """Its configuration."""
-        return self.loaded.config
-
-    @property
-    def state(self) -> VaultState:
-        """Whether it serves; one that is indexing serves what it has."""
-        if self.server is None:
-            return "unavailable"
-        return "serving" if self.server.get(Opening).complete.is_set() else "indexing"
-
-    @property
-    def reason(self) -> str:
-        """Why it is unavailable; empty for nothing."""
-        return "" if self.server is not None else self.vault.reason or "It is being opened."
-
-    @property
-    def progress(self) -> float | None:
-        """Which share of the notes is indexed; None where that is not known."""
-        told = None if self.server is None else self.server.get(Opening).status()
-        return None if told is None or not told.get("total") else min(1.0, told["done"] / told["total"])
-
-    @property
-    def console(self) -> Console | None:
-        """Its console, while it is served."""
-        return None if self.front is None or self.front.make_console is None else self.front.make_console()
-
-    @property
-    def ring(self) -> TokenRing:
-        """Its tokens."""
-        return self.vault.ring
 
 
 @frozen
@@ -140,8 +87,16 @@ class Port:
 class Vaults:
     """All vaults of the process."""
 
-    def __init__(self, named: Mapping[str, LoadedConfig], default: str, *, asks_always: bool = False) -> None:
+    def __init__(
+        self,
+        named: Mapping[str, LoadedConfig],
+        default: str,
+        starting: Starting,
+        *,
+        asks_always: bool = False,
+    ) -> None:
         """`asks_always`: nobody gets in without a token, though none was ever defined."""
+        self._starting = starting
         self._working = Threads()
         self._models = Models()
         self.hosted: dict[str, HostedVault] = {}  # bounded: the vaults of the configuration
@@ -155,7 +110,7 @@ class Vaults:
         self.ring = JointRing(self.set)
         for hosted in self.hosted.values():
             hosted.ring.others_ask_nothing = lambda: self.ring.is_open
-        self.tools = JointTools(self.set, JOINT, self._moving, capabilities.holders())
+        self.tools = JointTools(self.set, JOINT, self._moving, starting.holders)
         self._movings: dict[tuple[int, int], VaultMoving] = {}
         #: The last loss of a database, which is raised at the end.
         self.loss: ExceptionGroup[DatabaseLost] | None = None
@@ -204,23 +159,23 @@ class Vaults:
         if storage.vault is not None and not await self._working.run(storage.vault.is_dir):
             raise FileNotFoundError(2, "There is no folder", str(storage.vault))
         async with (
-            running_vault(
+            self._starting.run(
                 each.config, given={TokenRing: each.ring}, gets_front=True, models=self._models
             ) as server,
             trio.open_nursery() as nursery,
         ):
             ended = trio.Event()
             own = evolve(port.settings, max_body_bytes=8 * storage.max_content_size_bytes + (1 << 20))
-            front = await front_parts(
+            front = await self._starting.make_front(
                 own, server, ended, nursery, wrong_tokens=port.wrong_tokens, keyring_runs=False
             )
-            application = Application(own, server.tools, server.get(ServerState), **front.application)
+            application = Application(own, server.get(Tools), server.get(ServerState), **front.application)
             nursery.start_soon(application.run, hypercorn_config(), ended)
             server.get(FrontSignals).listens.set()
             each.server, each.front = server, front
             each.vault.services, each.vault.state, each.vault.reason = server, "serving", ""
             each.door = self.doors[each.name] = Door(each.ring, application, front.sessions)
-            server.publish_address(f"{port.url}{base_of(each.name)}")
+            publish_address(server, f"{port.url}{base_of(each.name)}")
             self.set.tell()
             try:
                 await shutdown.wait()
@@ -275,7 +230,7 @@ class Vaults:
             shown = list(self.hosted.values())
         else:
             shown = [self.hosted[vault.name] for vault, _ in self.set.allowed(who)]
-        components = {each.name: await _component(each) for each in shown}
+        components = {each.name: await component_of(each) for each in shown}
         statuses = {str(each["status"]) for each in components.values()}
         serving = any(each.server is not None for each in (shown or self.hosted.values()))
         body = {
@@ -295,15 +250,6 @@ class Vaults:
             if server is not None and who.may("metrics"):
                 families[vault.name] = await server.get(Gauges).families()
         return await trio.to_thread.run_sync(labelled, families)
-
-
-async def _component(each: HostedVault) -> Mapping[str, Any]:
-    """One vault in `/health`, with its own components."""
-    if each.server is None:
-        return {"status": "unavailable", "error": each.reason}
-    status, body = await each.server.get(ServerState).report()
-    told = "ok" if body["status"] == "ok" else "degraded"
-    return {"status": told if status == 200 else "unavailable", "components": body["components"]}
 
 
 async def serve_vaults(
@@ -369,16 +315,16 @@ def _root(
 
 
 def _add_console(vaults: Vaults, wrong_tokens: WrongTokens, app: QuartTrio) -> None:
-    from lithos.vaults.console.several import SeveralConsole
+    from lithos.vaults.console.several import SeveralConsole  # noqa: PLC0415 - only once it listens
 
     hosted = vaults.hosted
     SeveralConsole(lambda: list(hosted.values()), __version__, utc_now, wrong_tokens).add_routes(app)
 
 
 def _add_metrics(vaults: Vaults, app: QuartTrio) -> None:
-    from quart import request
+    from quart import request  # noqa: PLC0415 - only once it listens
 
-    from lithos.upkeep.console.monitoring import add_metrics
+    from lithos.upkeep.console.monitoring import add_metrics  # noqa: PLC0415 - only once it listens
 
     async def scrape() -> bytes:
         scope: Any = request.scope

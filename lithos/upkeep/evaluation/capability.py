@@ -1,0 +1,7 @@
+"""Evaluation as a capability."""
+
+from __future__ import annotations
+
+from lithos.kernel.capability import Capability
+
+EVALUATION = Capability(name="evaluation", checks=("lithos.upkeep.evaluation.check",))

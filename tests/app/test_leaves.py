@@ -1,0 +1,207 @@
+"""Each leaf can be left out: without its folder everything else starts, and its tests pass."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from lithos.app.capabilities import CAPABILITIES
+from lithos.app.options import COMMANDS
+from lithos.kernel.declared import import_if_there
+from tests.e2e.process import LITHOS, Lithos, clean_environment, run_lithos, running_lithos
+from tests.e2e.stdio import stdio_program
+from tests.house import PACKAGE
+from tests.server.running import rpc
+
+#: Packages on which no other depends, but for those that say so (`Capability.needs`).
+LEAVES: Final = (
+    "proposals", "attachments", "access", "imports", "clients", "vaults", "upkeep.evaluation",
+)  # fmt: skip
+ROOT: Final = PACKAGE.parent
+#: Tests of the rest that are run without each leaf in the gate.
+CHOSEN: Final = (
+    "tests/app/test_options.py",
+    "tests/app/test_hosting.py",
+    "tests/app/test_left_out.py",
+    "tests/kernel/test_parts.py",
+    "tests/kernel/configuration/test_config_sections.py",
+    "tests/kernel/actors/test_replies.py",
+    "tests/notes/console",
+    "tests/server/console",
+    "tests/server/tools/test_discovery.py",
+    "tests/tasks/rows",
+)
+PAGES: Final = ("", "search", "notes", "graph", "tasks", "agents", "system", "care", "copies", "receipts")
+#: What is not copied; `models` is linked.
+UNUSED: Final = (".git", ".venv", "*_cache", ".hypothesis", "models")
+#: Seconds; patiences.
+PATIENCE, LONG_PATIENCE = 300.0, 3_000.0
+
+
+def _link(source: str, target: str) -> None:
+    """The same file where both are on one disk, which costs nothing; else a copy with its times."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def copied(leaf: str, into: Path) -> Path:
+    """Copy Lithos and its tests without a leaf, and without the tests of it and of what needs it."""
+    gone = [leaf.replace(".", "/")]
+    shutil.copytree(ROOT, into, copy_function=_link, ignore=shutil.ignore_patterns(*UNUSED))
+    (into / "lithos" / "models").symlink_to(PACKAGE / "models")
+    shutil.rmtree(into / "lithos" / gone[0])
+    for package in (*gone, *needing(leaf)):
+        shutil.rmtree(into / "tests" / package)
+    return into
+
+
+def needing(leaf: str) -> list[str]:
+    """The packages that need this one."""
+    return [each.name for each in CAPABILITIES if leaf in each.needs]
+
+
+@pytest.fixture(params=LEAVES)
+def leaf(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def rest(leaf: str, tmp_path: Path) -> Iterator[Path]:
+    """A copy without the leaf, removed again: it is large."""
+    yield copied(leaf, tmp_path / "copy")
+    shutil.rmtree(tmp_path / "copy")
+
+
+def run_in(rest: Path, leaf: str, *arguments: str, patience: float = PATIENCE) -> str:
+    """Run Python on the copy; what it prints."""
+    environment = {**os.environ, "PYTHONPATH": str(rest), "WITHOUT": " ".join([leaf, *needing(leaf)])}
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=rest,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=patience,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-12_000:] + done.stderr[-4_000:]
+    return done.stdout
+
+
+def lithos_of(rest: Path, *arguments: str | Path) -> str:
+    """What a command says; it may find something wrong, but has to end as a program does."""
+    done = run_lithos(*arguments, env={"PYTHONPATH": str(rest)}, cwd=rest)
+    assert done.returncode in (0, 1, 2), done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stdout + done.stderr
+
+
+def call_of(server: Lithos, tool: str, **arguments: object) -> dict[str, Any]:
+    """What a tool answers over MCP."""
+    request = json.dumps(rpc("tools/call", name=tool, arguments=arguments))
+    status, text = server.ask("POST", "/mcp", request, MCP_Protocol_Version="2025-06-18")
+    assert status == 200, text
+    return dict(json.loads(text)["result"]["structuredContent"])
+
+
+@pytest.mark.slow
+@pytest.mark.takes(6)
+def test_the_rest_serves_over_http(rest: Path, tmp_path: Path) -> None:
+    """docs/spec/cli-config.md §1"""
+    data = tmp_path / "data"
+    with running_lithos(data, env={"PYTHONPATH": str(rest)}) as server:
+        note = call_of(server, "lithos_write", title="Zebras", content="Stripes.", agent="a")["id"]
+        (row,) = call_of(server, "lithos_search", query="zebra stripes")["results"]
+        assert row["id"] == note
+        task = call_of(server, "lithos_task_create", title="Count", agent="a")["task_id"]
+        claimed = call_of(server, "lithos_task_claim", task_id=task, aspect="herd", agent="a")
+        assert claimed["success"] is True
+        for page in (*PAGES, f"notes/{note}", f"tasks/{task}"):
+            status, text = server.ask("GET", f"/console/{page}")
+            assert status == 200, (page, text)
+        assert "Traceback" not in server.log()
+    assert lithos_of(rest, "-d", data, "backup", tmp_path / "backup")
+    assert (tmp_path / "backup" / "knowledge" / "zebras.md").is_file()
+    assert lithos_of(rest, "-d", data, "doctor").endswith(" 0 fail\n")
+
+
+@pytest.mark.slow
+@pytest.mark.takes(6)
+def test_the_rest_serves_several_vaults_or_says_why_not(rest: Path, leaf: str, tmp_path: Path) -> None:
+    """docs/spec/cli-config.md §1"""
+    options: list[str | Path] = []
+    for name in ("work", "home"):
+        (tmp_path / name).mkdir()
+        options += ["--vault", f"{name}={tmp_path / name}"]
+    if leaf in ("vaults", "access"):
+        told = lithos_of(rest, *options, "serve")
+        assert (
+            f"Several vaults cannot be served. This installation was made without the package lithos.{leaf}. "
+            "Name one vault, or install Lithos with it."
+        ) in told
+        return
+    environment = clean_environment({"PYTHONPATH": str(rest)})
+    with stdio_program([*LITHOS, *options, "serve"], environment, cwd=rest) as server:
+        server.greet()
+        server.call(1, "lithos_write", title="Zebras", content="Stripes.", agent="a", vault="home")
+        server.close_input()
+        answer = json.loads(server.rest().splitlines()[-1])
+    assert answer["result"]["structuredContent"]["status"] == "created"
+
+
+@pytest.mark.slow
+@pytest.mark.takes(2)
+def test_commands_of_a_leaf_go_with_it(rest: Path, leaf: str) -> None:
+    told = {*re.findall(r"^ {4}([a-z-]+)", lithos_of(rest, "--help"), re.MULTILINE)}
+    declared = import_if_there(f"lithos.{leaf}", "commands")
+    own = set() if declared is None else {command.name for command in declared.COMMANDS}
+    assert told == {*COMMANDS} - own
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("leaf", "setting", "told"),
+    [
+        ("access", {"LITHOS_SERVER__PUBLIC_URL": "https://a.example"}, "Clients elsewhere cannot be let in."),
+        ("access", {}, "The named tokens in"),
+    ],
+    indirect=["leaf"],
+)
+def test_nobody_gets_in_where_access_is_missing(
+    rest: Path, tmp_path: Path, setting: dict[str, str], told: str
+) -> None:
+    """docs/spec/cli-config.md §1: a server that does not know the tokens would let everybody in."""
+    private = tmp_path / "data" / ".lithos"
+    private.mkdir(parents=True)
+    if not setting:
+        (private / "tokens.json").write_text('{"tokens": []}')
+    done = run_lithos(
+        "-d", tmp_path / "data", "serve", "-t", "http", env={"PYTHONPATH": str(rest), **setting}, cwd=rest
+    )
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "made without the package lithos.access" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.takes(12)
+def test_the_rest_passes_its_tests(rest: Path, leaf: str) -> None:
+    run_in(rest, leaf, "-m", "pytest", "-p", "tests.without", "-n", "0", *CHOSEN)
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+def test_the_rest_passes_all_its_fast_tests(rest: Path, leaf: str) -> None:
+    run_in(rest, leaf, "-m", "pytest", "-p", "tests.without", patience=LONG_PATIENCE)

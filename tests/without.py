@@ -1,0 +1,52 @@
+"""A pytest plugin for a copy of Lithos that lacks a package: `-p tests.without`.
+
+`WITHOUT` names the package that is gone, and after it those that need it. Files of tests that import it are
+not collected, and tests whose helpers do are skipped: that these need it shows at their import. An import
+that fails within the rest of Lithos is a failure as ever.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+from traceback import walk_tb
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[1]
+GONE, *NEEDING = os.environ["WITHOUT"].split()
+#: Who may import what is gone.
+USERS: Final = [ROOT / "tests", *(ROOT / "lithos" / package for package in NEEDING)]
+
+
+def is_need(error: BaseException) -> bool:
+    """Whether a test, a helper of tests, or what needs the package that is gone has imported it."""
+    if not isinstance(error, ModuleNotFoundError) or error.name != f"lithos.{GONE}":
+        return False
+    files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]
+    importing = Path([file for file in files if "importlib" not in file][-1])
+    return any(user in importing.parents for user in USERS)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Leave out the files of tests that import what is gone."""
+    report = yield
+    if report.call is not None and report.call.excinfo is not None:
+        cause = report.call.excinfo.value.__cause__
+        if cause is not None and is_need(cause):
+            report.outcome, report.longrepr = "passed", None
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, None, None]:
+    """Skip the tests whose helpers import what is gone."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        if not is_need(missing):
+            raise
+        pytest.skip(f"needs lithos.{GONE}")
