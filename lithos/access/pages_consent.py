@@ -20,7 +20,7 @@ from quart import Blueprint, Response, g, request
 
 from lithos.access.model.redirects import place_of
 from lithos.access.model.requests import OAuthRefused, read_parameters
-from lithos.access.service.authorization import Allowed, Asked, AuthorizationServer, Unanswerable
+from lithos.access.service.authorization import Allowed, AuthorizationServer, ConsentRequest, Unanswerable
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.principals import OWNER, Rights, check_agent
@@ -60,7 +60,7 @@ class ConsentPages:
         self._console.demand("admin")
         query = _query()
         asked = await self._examine(_read(query))
-        return await self._show(asked, query) if isinstance(asked, Asked) else asked
+        return await self._show(asked, query) if isinstance(asked, ConsentRequest) else asked
 
     async def _examine(self, given: Mapping[str, str]) -> Any:
         """What is asked, or the answer to who may not ask it. Raises `Refused`."""
@@ -71,7 +71,9 @@ class ConsentPages:
         except Unanswerable as trouble:
             raise self._unanswerable(trouble) from trouble
 
-    async def _show(self, asked: Asked, query: str, message: str = "", form: Form | None = None) -> Response:
+    async def _show(
+        self, asked: ConsentRequest, query: str, message: str = "", form: Form | None = None
+    ) -> Response:
         names = ("agent", "rights", "days", *_PATTERNS)
         typed = {name: "" if form is None else form.get(name, "") for name in names}
         place = place_of(asked.request.redirect_uri)
@@ -104,7 +106,7 @@ class ConsentPages:
         if not g.session.owns(form.get("csrf", "")) or not form.get("once"):
             raise _not_yours()
         asked = await self._examine(given)
-        if not isinstance(asked, Asked):
+        if not isinstance(asked, ConsentRequest):
             return asked
         if not hmac.compare_digest(form.get("seal", "").encode(), _seal(asked, query).encode()):
             raise _not_yours()
@@ -117,7 +119,7 @@ class ConsentPages:
         location = await g.session.once(form["once"], partial(self._allow, asked, allowed))
         return _going_to(location)
 
-    async def _allow(self, asked: Asked, allowed: Allowed) -> str:
+    async def _allow(self, asked: ConsentRequest, allowed: Allowed) -> str:
         try:
             return await self._server.allow(asked, allowed)
         except OAuthRefused as refusal:
@@ -203,7 +205,7 @@ def _read(query: str) -> Mapping[str, str]:
         ) from refusal
 
 
-def _seal(asked: Asked, query: str) -> str:
+def _seal(asked: ConsentRequest, query: str) -> str:
     """What ties a form to this session, this request and what the page said of the client."""
     shown = attrs.astuple(asked.client)[:2]
     return hmac.new(g.session.csrf.encode(), repr((shown, query)).encode(), hashlib.sha256).hexdigest()

@@ -23,7 +23,7 @@ from lithos.search.indexing.models import Models
 from lithos.search.indexing.ports import FulltextPort, VectorPort
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.opening import open_fulltext
-from lithos.search.service.asked import Asked
+from lithos.search.service.asked import RecentQueries
 from lithos.search.service.cache import CacheLookup
 from lithos.search.service.duplicates import Duplicates
 from lithos.search.service.search import Search
@@ -138,7 +138,7 @@ def make_similar_notes(duplicates: Duplicates) -> SimilarNotes:
     return duplicates
 
 
-def make_asked(search: Search) -> Asked:
+def make_asked(search: Search) -> RecentQueries:
     """Make the memory of what was asked lately."""
     return search.asked
 

@@ -53,7 +53,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 
 @frozen(kw_only=True)
-class Asked:
+class SearchForm:
     """The form as it was submitted; `filters` has the texts of all its other fields by their names."""
 
     q: str
@@ -65,7 +65,7 @@ class Asked:
     filters: Mapping[str, str]
 
     @classmethod
-    def read(cls, args: Mapping[str, str]) -> Asked:
+    def read(cls, args: Mapping[str, str]) -> SearchForm:
         """From a query string; what is no choice is the usual one."""
         given = {name: args.get(name, "").strip() for name in ("mode", "against", "limit", "depth", "offset")}
         mode, against, limit = given["mode"], given["against"], whole(given["limit"])
@@ -170,7 +170,7 @@ class SearchPage:
 
     async def show(self) -> Response:
         """The page, or its results alone."""
-        asked, is_partial = Asked.read(request.args), "partial" in request.args
+        asked, is_partial = SearchForm.read(request.args), "partial" in request.args
         columns: list[Column] = []
         if not asked.is_empty:
             columns.append(await self._ask(asked, asked.mode, is_live=is_partial))
@@ -197,7 +197,7 @@ class SearchPage:
             ),
         )
 
-    async def _ask(self, asked: Asked, mode: str, *, is_live: bool) -> Column:
+    async def _ask(self, asked: SearchForm, mode: str, *, is_live: bool) -> Column:
         """The answer of the tool, and why."""
         if mode == RETRIEVE and is_live:
             hint = (
@@ -224,7 +224,9 @@ class SearchPage:
             next_offset=asked.offset + len(results) if len(results) >= asked.limit else None,
         )
 
-    async def _explain(self, asked: Asked, mode: str, note_ids: Sequence[str], *, is_live: bool) -> Explained:
+    async def _explain(
+        self, asked: SearchForm, mode: str, note_ids: Sequence[str], *, is_live: bool
+    ) -> Explained:
         """Why; nothing where the search is not answered as it was a moment ago."""
         is_search, told = mode != RETRIEVE, asked.arguments(mode)
         wanted = SearchRequest(

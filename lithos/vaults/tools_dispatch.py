@@ -48,11 +48,11 @@ that has the id you give, else the first. To look in all of them give "*". Answe
 class Joint(Protocol):
     """Answers one tool for several vaults as one."""
 
-    async def __call__(self, asked: Sequence[Asked], arguments: Mapping[str, Any]) -> Answer: ...
+    async def __call__(self, asked: Sequence[QueriedVault], arguments: Mapping[str, Any]) -> Answer: ...
 
 
 @frozen
-class Asked:
+class QueriedVault:
     """One vault that is asked, with its tools as the caller has them there."""
 
     name: str
@@ -167,13 +167,13 @@ class JointActing:
         if joint is None:
             names = ", ".join(sorted(self._all.joint))
             raise InvalidInput(f"vault '*' is for {names}. Name one vault for {name[:100]}.")
-        asked, missing = list[Asked](), dict[str, str]()
+        asked, missing = list[QueriedVault](), dict[str, str]()
         for vault, who in self._allowed:
             tools = tools_of(vault)
             if tools is None or vault.services is None:
                 missing[vault.name] = vault.reason or "it is being opened"
             else:
-                asked.append(Asked(vault.name, vault.services, tools, who))
+                asked.append(QueriedVault(vault.name, vault.services, tools, who))
                 if not vault.services.get(Opening).complete.is_set():
                     missing[vault.name] = "it is being indexed: notes may be missing"
         if not asked:

@@ -65,7 +65,7 @@ MOST_ANSWERS: Final = 1_000
 
 
 @frozen
-class Asked:
+class ConsentRequest:
     """A request that a person may allow, and who asks."""
 
     client: Client
@@ -158,7 +158,7 @@ class AuthorizationServer:
             )
         times.append(now)
 
-    async def examine(self, given: Mapping[str, str]) -> Asked:
+    async def examine(self, given: Mapping[str, str]) -> ConsentRequest:
         """Who asks for what. Raises `OAuthRefused` where the client is to be told, else `Unanswerable`."""
         client_id, redirect_uri = given.get("client_id", ""), given.get("redirect_uri", "")
         if not client_id or not redirect_uri:
@@ -166,7 +166,7 @@ class AuthorizationServer:
         client = await self._find_client(client_id)
         if not is_known(redirect_uri, client.redirect_uris):
             raise Unanswerable("The answer would go to an address that the client did not name as its own.")
-        return Asked(client, read_authorization(given, self.address))
+        return ConsentRequest(client, read_authorization(given, self.address))
 
     async def _find_client(self, client_id: str) -> Client:
         try:
@@ -188,7 +188,7 @@ class AuthorizationServer:
         answer = {"error": refusal.error, "error_description": refusal.description}
         return self._answer(given["redirect_uri"], given.get("state"), answer)
 
-    async def allow(self, asked: Asked, allowed: Allowed) -> str:
+    async def allow(self, asked: ConsentRequest, allowed: Allowed) -> str:
         """Where the client gets its code."""
         request, now = asked.request, self._clock()
         code = make_code()

@@ -24,7 +24,7 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.rows_coordination import NoteRows
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.indexing.ports import Asked, VectorQueries
+from lithos.search.indexing.ports import PendingQuery, VectorQueries
 from lithos.search.indexing.semantic import SemanticUnavailable
 from lithos.search.ranking.match import TENTH, WEAK, Judged, judge
 from lithos.search.service.hybrid import LEG_NOTES, LONGEST_QUERY, Hybrid
@@ -61,10 +61,10 @@ class _Vectors:
     def is_answering(self) -> bool:
         return self._attaching.vectors is not None
 
-    def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> Asked:
+    def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> PendingQuery:
         vectors = self._attaching.vectors
         if vectors is None:
-            return Asked(Error(SemanticUnavailable("There are no vectors of attachments.")))
+            return PendingQuery(Error(SemanticUnavailable("There are no vectors of attachments.")))
         among = None
         if filters.path_prefix:
             among = [

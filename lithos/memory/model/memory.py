@@ -266,7 +266,7 @@ class RecordEntities(LearningCommand[None]):
 
 
 @frozen
-class Asked:
+class RetrievalRecord:
     """A retrieval or a briefing: who asked what (`question` is a digest) when, and the notes of the answer.
 
     `tokens` is None where it was no briefing; `is_followup` where it was one about news alone.

@@ -14,7 +14,7 @@ from lithos.kernel.databases.sqlite import load_json, load_texts, texts_of
 from lithos.kernel.databases.table import COUNT, FLAG, TEXTS, TIME, Rows, Stored, Table, dump, or_else
 from lithos.kernel.values.principals import UNKNOWN_AGENT
 from lithos.kernel.values.times import format_time
-from lithos.memory.model.memory import Asked, FinalNode, Receipt, SurfacedConflict
+from lithos.memory.model.memory import FinalNode, Receipt, RetrievalRecord, SurfacedConflict
 from lithos.memory.model.questions import digest_question
 
 _ASKED: Final = (
@@ -177,14 +177,14 @@ class ReceiptRows(Rows):
         after = found[most - 1][0] if len(found) > most else floor
         return ReceiptPage([_RECEIPTS.read(row[1:]) for row in found[:most]], after)
 
-    def asked(self, after: int, most: int) -> tuple[list[Asked], int]:
+    def asked(self, after: int, most: int) -> tuple[list[RetrievalRecord], int]:
         """What was asked by at most so many receipts behind a place, and the place of the last of them.
 
         Retrievals that failed answered nothing, and are left out.
         """
         rows = self._all(_ASKED, after, most)
         found = [
-            Asked(
+            RetrievalRecord(
                 stored_time(at),
                 agent or UNKNOWN_AGENT,
                 digest_question(query or ""),

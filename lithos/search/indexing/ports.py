@@ -247,14 +247,14 @@ PATIENCE: Final = 10.0
 
 
 @define(eq=False)
-class Asked:
+class PendingQuery:
     """A query in flight, a future: the caller does other work first and then awaits the hits."""
 
     _outcome: Outcome[list[VectorHit]] | None = None
     #: Whether the accurate tier answers it, which is decided when it is asked.
     is_accurate: bool = field(default=False, kw_only=True)
     #: Has it answered on the event loop; None: a thread answers it.
-    _find_here: Callable[[Asked], Awaitable[None]] | None = field(default=None, kw_only=True)
+    _find_here: Callable[[PendingQuery], Awaitable[None]] | None = field(default=None, kw_only=True)
     _answered: trio.Event = field(factory=trio.Event, init=False)
 
     async def hits(self) -> list[VectorHit]:
@@ -278,7 +278,7 @@ class Asked:
 class _Waiting:
     notes: Searched
     wanted: Wanted
-    asked: Asked
+    asked: PendingQuery
 
 
 class VectorQueries:
@@ -288,22 +288,24 @@ class VectorQueries:
         self._waiting: list[_Waiting] = []
         self._is_passing = False
         #: Those that the event loop answers, for the turn from when their hits are wanted.
-        self._quick: dict[Asked, _Waiting] = {}
+        self._quick: dict[PendingQuery, _Waiting] = {}
 
     def ask(
         self, notes: Searched, text: str, most: int, threshold: float, among: Sequence[int] | None = None
-    ) -> Asked:
+    ) -> PendingQuery:
         """Start a query for the `most` notes nearest to a text, of `among` where they are given."""
         wanted = Wanted(spell_dates(text), most, threshold, among)
         if notes.is_quick(wanted):
-            return Asked(is_accurate=notes.is_accurate, find_here=partial(self._find_here, notes, wanted))
-        asked = Asked(is_accurate=notes.is_accurate)
+            return PendingQuery(
+                is_accurate=notes.is_accurate, find_here=partial(self._find_here, notes, wanted)
+            )
+        asked = PendingQuery(is_accurate=notes.is_accurate)
         self._waiting.append(_Waiting(notes, wanted, asked))
         if not self._is_passing:
             self._start()
         return asked
 
-    async def _find_here(self, notes: Searched, wanted: Wanted, asked: Asked) -> None:
+    async def _find_here(self, notes: Searched, wanted: Wanted, asked: PendingQuery) -> None:
         """Answer a query and some that wait beside it for the same vectors, unless one of them has."""
         self._quick[asked] = own = _Waiting(notes, wanted, asked)
         try:

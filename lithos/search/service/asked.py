@@ -12,7 +12,7 @@ MOST_ASKED: Final = 2_000
 LONGEST_ASKED: Final = 200
 
 
-class Asked:
+class RecentQueries:
     """The last queries in memory, by who asked when; a new process begins with none."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.indexer import Visibility
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.search.ranking.match import CANDIDATES, TENTH, WEAK, Judged, Strength, judge
-from lithos.search.service.asked import Asked
+from lithos.search.service.asked import RecentQueries
 from lithos.search.service.explaining import Explained, Explainer, Explanation, meaning_alone, words_alone
 from lithos.search.service.graph_search import Centrality, GraphSearch, Nearest
 from lithos.search.service.hybrid import (
@@ -141,7 +141,7 @@ class Search:
         self.hybrid = Hybrid(self._nearest, semantic, fulltext, settings, catalogue)
         #: Walks of links from notes.
         self.graph_search = GraphSearch(catalogue, self._nearest, threads)
-        self.asked = Asked()
+        self.asked = RecentQueries()
         self._explainer = Explainer(fulltext, self.hybrid)
         self._visibility = visibility
         self._coordinator = coordinator

@@ -25,7 +25,7 @@ from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.rows.receipts import ReceiptSummary
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import VersionRow
-from lithos.search.service.asked import Asked
+from lithos.search.service.asked import RecentQueries
 from lithos.tasks.rows.board_rows import BoardRows, Told
 
 READS: Final = "read"
@@ -97,7 +97,7 @@ class Timelines:
         access_log: AccessLog,
         history: NoteHistory,
         learning: Learning,
-        asked: Asked,
+        asked: RecentQueries,
     ) -> None:
         self._rows = journal.rows(BoardRows)
         self._reading = reading

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from lithos.search.service.asked import LONGEST_ASKED, MOST_ASKED, Asked
+from lithos.search.service.asked import LONGEST_ASKED, MOST_ASKED, RecentQueries
 
 NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 
 
 def test_the_last_queries_are_kept_each_cut_by_who_asked() -> None:
-    asked = Asked()
+    asked = RecentQueries()
     for number in range(MOST_ASKED + 1):
         asked.record("ann" if number % 2 else "bob", NOW + timedelta(seconds=number), f"{number} {'x' * 500}")
     found = asked.by("bob", NOW + timedelta(days=1))
