@@ -10,7 +10,7 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.kinship import MOST_VERSIONS
 from lithos.notes.files.displaced import Moves
 from lithos.notes.files.files import NoteFiles
-from lithos.notes.model.plan import Place
+from lithos.notes.model.plan import RecordedPath
 from lithos.notes.model.versions import HistoryFailed
 from lithos.notes.rows_coordination import KeptNotes, NoteRows
 from lithos.notes.writing.ports import VersionStore
@@ -29,7 +29,7 @@ class ScannedRows:
         self.rows = NoteRows()
 
 
-def recorded_places(versions: VersionStore | None, ids: Collection[str]) -> Mapping[str, Place]:
+def recorded_places(versions: VersionStore | None, ids: Collection[str]) -> Mapping[str, RecordedPath]:
     """Where notes were according to the history, as far as there is one. Blocks."""
     try:
         return versions.places(ids) if versions is not None else {}

@@ -23,7 +23,7 @@ from lithos.clients.connect.clients import (
 from lithos.clients.connect.files import DEFAULT_NAME, CannotUse, read_config
 from lithos.clients.connect.formats import CannotEdit, Entry, HasComments
 from lithos.clients.connect.target import TOKEN_VARIABLE, Link, Target, find_target
-from lithos.clients.connect.writing import Outcome, Place, Refused, change_entry, wanted_entry
+from lithos.clients.connect.writing import ClientEntry, Outcome, Refused, change_entry, wanted_entry
 from lithos.clients.hooks.payload import host_name
 from lithos.clients.plugin.writing import ForeignFolder, write_plugin
 from lithos.server.command.output import agrees, print_json, tell
@@ -196,7 +196,7 @@ def _edit(session: Session, client: Client, target: Target, around: Surroundings
     )
 
 
-def _leave(session: Session, place: Place, entry: Entry | None, reason: HasComments) -> int:
+def _leave(session: Session, place: ClientEntry, entry: Entry | None, reason: HasComments) -> int:
     """Have the client's own command edit a file with comments, if a person agrees.
 
     Raises `Refused` with the entry and its place where there is none, or nobody agrees.
@@ -221,7 +221,7 @@ def _leave(session: Session, place: Place, entry: Entry | None, reason: HasComme
     raise Refused(f"{place.path} stays as it is. {reason} {what}")
 
 
-def _place_of(session: Session, client: Client, around: Surroundings) -> Place:
+def _place_of(session: Session, client: Client, around: Surroundings) -> ClientEntry:
     typed = session.typed
     files = client.files(around)
     scope: Scope = typed.get("scope", "user")
@@ -234,10 +234,10 @@ def _place_of(session: Session, client: Client, around: Surroundings) -> Place:
             "(usr/settings.json in its folder), or paste what `lithos connect agent-zero` prints into "
             "Settings > MCP/A2A > External MCP Servers."
         )
-    return Place(client, scope, path, typed.get("name", DEFAULT_NAME))
+    return ClientEntry(client, scope, path, typed.get("name", DEFAULT_NAME))
 
 
-def _advice(session: Session, place: Place, target: Target, transport: str) -> Iterable[str]:
+def _advice(session: Session, place: ClientEntry, target: Target, transport: str) -> Iterable[str]:
     agent = session.typed.get("agent") or f"{place.client.name}@{host_name()}"
     if transport == "http":
         yield "Over HTTP it finds the server while that runs: lithos serve --transport http"
@@ -252,7 +252,7 @@ def _advice(session: Session, place: Place, target: Target, transport: str) -> I
     yield f'Tell its agents to use the agent id "{agent}" in every session.'
 
 
-def _report(session: Session, place: Place, outcome: Outcome, advice: Iterable[str]) -> int:
+def _report(session: Session, place: ClientEntry, outcome: Outcome, advice: Iterable[str]) -> int:
     lines = [*outcome.notes, *advice]
     document = {
         "client": place.client.name,

@@ -43,7 +43,7 @@ class Refused(Exception):
 
 
 @frozen
-class Place:
+class ClientEntry:
     """One entry of one client's file."""
 
     client: Client
@@ -83,7 +83,7 @@ def wanted_entry(client: Client, target: Target, transport: Transport) -> dict[s
     return client.http(target)
 
 
-def change_entry(place: Place, entry: Entry | None, target: Target) -> Outcome:
+def change_entry(place: ClientEntry, entry: Entry | None, target: Target) -> Outcome:
     """Put the entry into the file, once; for None take it out, with what was made for it.
 
     Raises `Refused`, and `HasComments` for a file that is only read.
@@ -118,7 +118,7 @@ def change_entry(place: Place, entry: Entry | None, target: Target) -> Outcome:
 class _Edit:
     """One try: what is in the file now, and its backups from before an entry of this name."""
 
-    place: Place
+    place: ClientEntry
     target: Target
     file: ConfigFile
     backups: Mapping[Path, bytes]

@@ -125,7 +125,7 @@ def common_lines(one: bytes, other: bytes) -> bytes:
 
 
 @frozen
-class Place:
+class MergeConflict:
     """A place that both sides changed otherwise: in which line of the merged text, and what each says."""
 
     line: int
@@ -144,16 +144,16 @@ class CopyMerge:
     has_ancestor: bool
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[MergeConflict, ...]:
         """What a person has to decide."""
-        found: list[Place] = []
+        found: list[MergeConflict] = []
         line = 1
         for piece in self.pieces or ():
             if isinstance(piece, bytes):
                 line += piece.count(b"\n")
             else:
                 note, copy = (side.decode("utf-8", "replace") for side in piece)
-                found.append(Place(line, note, copy))
+                found.append(MergeConflict(line, note, copy))
                 line += note.count("\n")
         return tuple(found)
 

@@ -33,7 +33,7 @@ from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.databases.table import matching
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.times import from_microseconds, to_microseconds
-from lithos.notes.model.plan import Place
+from lithos.notes.model.plan import RecordedPath
 from lithos.notes.model.versions import HistoryFailed, KeptVersion, NewVersion, VersionRow
 
 #: The numbers of the contents of a note's versions, the newest first.
@@ -210,7 +210,7 @@ class HistoryReading(LearningDatabase):
             for number, note_id, place, version, path, title, mark, op, pending in found
         ]
 
-    def places(self, ids: Collection[str]) -> dict[str, Place]:
+    def places(self, ids: Collection[str]) -> dict[str, RecordedPath]:
         """Where these notes were last, of those that are known and not deleted."""
         with self._snapshot() as connection:
             return read_places(connection, ids)
@@ -287,9 +287,9 @@ class HistoryReading(LearningDatabase):
             ) from damage
 
 
-def read_places(connection: apsw.Connection, ids: Collection[str]) -> dict[str, Place]:
+def read_places(connection: apsw.Connection, ids: Collection[str]) -> dict[str, RecordedPath]:
     """`HistoryReading.places`, by a connection of one's own."""
-    found: dict[str, Place] = {}
+    found: dict[str, RecordedPath] = {}
     for note_id in ids:
         row: Any = connection.execute(
             f"SELECT v.path,c.mark,v.op FROM {JOINED}"  # noqa: S608 - our own words

@@ -50,7 +50,7 @@ from lithos.notes.files.manifest import Manifest
 from lithos.notes.files.values import FoundFile, OutsideKnowledge
 from lithos.notes.model.copies import all_copy_names, is_copy_of, is_weakly_named, says_own_note
 from lithos.notes.model.note import Standing, effective_version, newest, with_creation
-from lithos.notes.model.plan import Place, VanishRule, elect, plan_event, plan_files, plan_vanished
+from lithos.notes.model.plan import RecordedPath, VanishRule, elect, plan_event, plan_files, plan_vanished
 from lithos.text.yaml.style import VaultStyle
 
 
@@ -189,7 +189,7 @@ Progress = Callable[[int, int], None]
 #: Has readers see notes that were known, until the scan is over.
 Show = Callable[[Catalogue], None]
 #: Where notes were according to the history, by id; asked only where several files have one id.
-PlacesOf = Callable[[Collection[str]], Mapping[str, Place]]
+PlacesOf = Callable[[Collection[str]], Mapping[str, RecordedPath]]
 
 
 @frozen
@@ -482,9 +482,9 @@ def _places(
     rows: Mapping[str, Entry],
     told: Mapping[str, _Told],
     recorded: PlacesOf,
-) -> dict[str, list[Place]]:
+) -> dict[str, list[RecordedPath]]:
     """Where notes were that several files claim to be, the surest first."""
-    places: dict[str, list[Place]] = {note_id: [] for note_id in claimants}
+    places: dict[str, list[RecordedPath]] = {note_id: [] for note_id in claimants}
     for note_id in claimants.keys() & told.keys():
         places[note_id].append((told[note_id].path, told[note_id].standing.digest))
     for row in rows.values():
@@ -502,7 +502,7 @@ def _places(
 def _settle_claims(
     note_id: str,
     claimants: Sequence[Entry],
-    places: Sequence[Place],
+    places: Sequence[RecordedPath],
     entries: dict[str, Entry],
     catalogue: Catalogue,
 ) -> None:

@@ -34,7 +34,7 @@ from lithos.notes.files.values import (
     LinkedFile,
     Move,
     OutsideKnowledge,
-    Place,
+    PrivateFolder,
     Put,
     ReadFile,
     Remove,
@@ -193,7 +193,7 @@ class NoteFiles:
             self._replacing = Replacing(self._calls, protection, self._kept.append, usable)
         return self._replacing
 
-    def _make_place(self, root: str) -> Place | None:
+    def _make_place(self, root: str) -> PrivateFolder | None:
         """None where there is no folder for exchanged files and none can be made."""
         if self._place is None:
             return None
@@ -203,7 +203,7 @@ class NoteFiles:
                 self._calls.mkdir(folder)
         except OSError:
             return None
-        return Place(folder, root)
+        return PrivateFolder(folder, root)
 
     def apply(self, changes: Sequence[Put | Remove | Move]) -> list[FileState | Exception | None]:
         """Apply a batch of changes and make them durable together (group commit).
@@ -348,7 +348,7 @@ class NoteFiles:
             found += kept
             tidied += number
         if self._place is not None and self._place.is_dir():
-            place = Place(os.path.realpath(self._place), self._find_root())
+            place = PrivateFolder(os.path.realpath(self._place), self._find_root())
             kept, number = recover_folder(self._calls, place.folder, os.listdir(place.folder), place)
             found += kept
             tidied += number

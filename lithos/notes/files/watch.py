@@ -18,7 +18,7 @@ from lithos.notes.files.values import (
     TEMPORARY_PREFIX,
     FileBusy,
     Kept,
-    Place,
+    PrivateFolder,
     ReadFile,
     digest_of,
     is_temporary,
@@ -57,7 +57,7 @@ def settle(calls: SystemCalls, kept: Kept, save: SaveBytes, *, leases: bool) -> 
 
 
 def recover_folder(
-    calls: SystemCalls, folder: str, names: Collection[str], place: Place | None = None
+    calls: SystemCalls, folder: str, names: Collection[str], place: PrivateFolder | None = None
 ) -> tuple[list[Kept], int]:
     """Crash recovery of one folder: returns the files to settle, and how many others were tidied up.
 

@@ -64,7 +64,7 @@ def plan_event(told: tuple[str, str] | None, current: tuple[str, str]) -> str | 
 
 
 #: Where a note was last known to be, and the hash of the bytes that it had there.
-Place: TypeAlias = tuple[str, str]
+RecordedPath: TypeAlias = tuple[str, str]
 
 #: What programs that synchronise folders add to the name of a note for the loser of a conflict.
 _CONFLICT: Final = re.compile(
@@ -100,7 +100,7 @@ def claim_order(path: str, mtime_ns: int) -> tuple[bool, int, str]:
     return bool(is_marked or _ASIDE.search(path)), mtime_ns, path
 
 
-def elect(claims: Collection[Claim], known: Iterable[Place]) -> Claim:
+def elect(claims: Collection[Claim], known: Iterable[RecordedPath]) -> Claim:
     """The file that keeps an id that several claim (docs/spec/notes.md §4).
 
     `known` is where the note was, the surest first: the file there, else one with the bytes it had there.

@@ -38,7 +38,7 @@ from lithos.notes.files.values import (
 )
 from lithos.notes.messages_of_index import Removal, Upsert
 from lithos.notes.model.note import Standing
-from lithos.notes.model.scopes import Place, WriteScopes
+from lithos.notes.model.scopes import PathAccess, WriteScopes
 from lithos.notes.model.versions import HistoryFailed, NewVersion
 from lithos.notes.writing.actor_publisher import Publisher
 from lithos.notes.writing.applying import Applying
@@ -277,7 +277,7 @@ class Writer:
             return await self._join(job)
         return []
 
-    async def _place_of(self, job: _Job) -> Place:
+    async def _place_of(self, job: _Job) -> PathAccess:
         """Where a prepared change lies, also by where links lead from its paths. Raises the refusal.
 
         Those of a file that is changed at once are found when it is (`Elsewhere`). What waits for a person,

@@ -14,7 +14,7 @@ import attrs
 from lithos.kernel.values.errors import Forbidden, InvalidInput
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.values import Move
-from lithos.notes.model.scopes import Place, WriteScopes, refusal_of
+from lithos.notes.model.scopes import PathAccess, WriteScopes, refusal_of
 from lithos.notes.writing.messages import RelinkNote, WriteRequest
 from lithos.notes.writing.ports import OwnProposal
 from lithos.notes.writing.preparation import Passed, Prepared
@@ -31,7 +31,7 @@ def agent_of(request: WriteRequest) -> str:
 #: Where links lead, by the paths that have one on the way.
 Reals = Mapping[str, str]
 #: The places from the one where all is allowed to the one where nothing is.
-_STRICTNESS: Final[tuple[Place, ...]] = ("write", "propose", "outside", "protected")
+_STRICTNESS: Final[tuple[PathAccess, ...]] = ("write", "propose", "outside", "protected")
 
 
 def may_write(scopes: WriteScopes, request: WriteRequest, path: str, reals: Reals) -> bool:
@@ -39,7 +39,7 @@ def may_write(scopes: WriteScopes, request: WriteRequest, path: str, reals: Real
     return _place_of(scopes, request, path, reals) == "write"
 
 
-def _place_of(scopes: WriteScopes, request: WriteRequest, path: str, reals: Reals) -> Place:
+def _place_of(scopes: WriteScopes, request: WriteRequest, path: str, reals: Reals) -> PathAccess:
     """The stricter of the places of a path as it is spelled and of where links lead from it."""
     agent = agent_of(request)
     places = [
@@ -50,7 +50,7 @@ def _place_of(scopes: WriteScopes, request: WriteRequest, path: str, reals: Real
 
 def check_scope(
     scopes: WriteScopes, catalogue: Catalogue, request: WriteRequest, prepared: Prepared, reals: Reals
-) -> Place:
+) -> PathAccess:
     """Where a prepared change lies: `write` or `propose`. Raises `Forbidden`, which names the path.
 
     `reals` is what is known of links; the change is refused where they lead to a hidden folder.
@@ -94,7 +94,7 @@ def _refusal(
     scopes: WriteScopes,
     request: WriteRequest,
     refused: list[str],
-    place: Place,
+    place: PathAccess,
     reals: Reals,
     *,
     is_only: bool,

@@ -32,7 +32,7 @@ from lithos.notes.links.edit import IsFile, relink, relink_own
 from lithos.notes.links.links import targets_in
 from lithos.notes.model.note import Document
 from lithos.notes.model.paths import folder_of, names_file, resolve_new_path
-from lithos.notes.model.scopes import Place, Scope, WriteScopes, refusal_of
+from lithos.notes.model.scopes import PathAccess, Scope, WriteScopes, refusal_of
 from lithos.notes.writing.messages import MoveNote, NothingToRelink, RelinkNote, WriteOutcome
 from lithos.notes.writing.outside_changes import Taken
 from lithos.notes.writing.preparation import Preparation, Prepared, cannot_update, find_note
@@ -241,7 +241,7 @@ async def relink_canvas(
     return Taken(rewritten=[path] if is_changed else [])
 
 
-def _refusal(place: Place, path: str, agent: str, scope: Scope | None) -> Forbidden:
+def _refusal(place: PathAccess, path: str, agent: str, scope: Scope | None) -> Forbidden:
     if place == "propose":
         return Forbidden(
             f"{path[:300]} changes only once a person has looked. It was not changed.", path=path

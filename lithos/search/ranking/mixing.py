@@ -40,7 +40,7 @@ class Standing:
 
 
 @frozen
-class Place:
+class MixedHit:
     """One row of a mixed answer: the hit with this number, which is a note or not, and its score."""
 
     number: int
@@ -48,7 +48,7 @@ class Place:
     score: float
 
 
-def mix(notes: Sequence[Standing], others: Sequence[Standing], limit: int) -> list[Place]:
+def mix(notes: Sequence[Standing], others: Sequence[Standing], limit: int) -> list[MixedHit]:
     """The rows of an answer of at most `limit`, notes in their own order, best first.
 
     Three of ten rows are no notes at most, unless there are fewer notes. Scores never rise from row to row:
@@ -61,11 +61,11 @@ def mix(notes: Sequence[Standing], others: Sequence[Standing], limit: int) -> li
     best = [1.0 if note.chance is None else note.chance for note in notes]
     for number in range(len(best) - 2, -1, -1):
         best[number] = max(best[number], best[number + 1])
-    rows: list[Place] = []
+    rows: list[MixedHit] = []
     for number, note in enumerate(notes[:limit]):
         while waiting and _chance(waiting[0][1]) > LEAD * best[number]:
             _append(rows, waiting.pop(0), note.score)
-        rows.append(Place(number, True, note.score))
+        rows.append(MixedHit(number, True, note.score))
     del rows[limit:]
     shown = {row.number for row in rows if not row.is_note}
     slight = [each for each in first if _chance(each[1]) >= max((SLIGHT, *best[:1]))]
@@ -81,10 +81,10 @@ def mix(notes: Sequence[Standing], others: Sequence[Standing], limit: int) -> li
     return rows
 
 
-def _append(rows: list[Place], other: tuple[int, Standing], least: float) -> None:
+def _append(rows: list[MixedHit], other: tuple[int, Standing], least: float) -> None:
     number, standing = other
     most = rows[-1].score if rows else 1.0
-    rows.append(Place(number, False, min(most, max(least, standing.score))))
+    rows.append(MixedHit(number, False, min(most, max(least, standing.score))))
 
 
 def _chance(standing: Standing) -> float:

@@ -52,10 +52,10 @@ _ENDED: Final = (
 )
 
 #: Where a task stands among all: its `created_at`, and its rowid among those of one moment.
-Place = tuple[str, int]
+QueuePosition = tuple[str, int]
 #: Before every task, and after every one.
-FIRST: Final[Place] = ("", 0)
-LAST: Final[Place] = ("~", 0)
+FIRST: Final[QueuePosition] = ("", 0)
+LAST: Final[QueuePosition] = ("~", 0)
 
 
 @frozen
@@ -63,7 +63,7 @@ class Candidate:
     """A ready task whose aspect is free."""
 
     id: str
-    place: Place
+    place: QueuePosition
     tags: tuple[str, ...]
     metadata: dict[str, Any]
 
@@ -77,7 +77,9 @@ class ReadyRows(Rows):
 
     # -- choosing ------------------------------------------------------------------------------
 
-    def free(self, wanted: NextTask, key: str, since: Place, now: datetime, most: int) -> list[Candidate]:
+    def free(
+        self, wanted: NextTask, key: str, since: QueuePosition, now: datetime, most: int
+    ) -> list[Candidate]:
         """Ready tasks from a place on whose aspect is free, oldest first; the filter is yet to be checked."""
         found = self._all(_FREE, *since, key, format_time(now), *_needles(wanted), most)
         return [
@@ -108,9 +110,9 @@ class ReadyRows(Rows):
         sql = "SELECT task_id FROM ready_tasks WHERE task_id IN (SELECT value FROM json_each(?))"
         return set(self._texts(sql, listed(task_ids)))
 
-    def place(self, task_id: str) -> Place | None:
+    def place(self, task_id: str) -> QueuePosition | None:
         """Where a task that is ready stands."""
-        found: Place | None = self._first(
+        found: QueuePosition | None = self._first(
             "SELECT created_at,number FROM ready_tasks WHERE task_id=?", task_id
         )
         return found

@@ -47,7 +47,7 @@ from lithos.notes.files.values import (
 )
 from lithos.notes.format.document import amend_document, given_keys, parse_document
 from lithos.notes.links.links import FileNames, targets_in
-from lithos.notes.model.plan import MASS_LOSS, Place, VanishRule
+from lithos.notes.model.plan import MASS_LOSS, RecordedPath, VanishRule
 from lithos.notes.rows_coordination import NoteRows, load_note_rows
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.style import PLAIN, VaultStyle
@@ -124,7 +124,7 @@ def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle 
     return Survey(data, files, catalogue, is_live, unreadable)
 
 
-def _recorded(private: Path, is_live: bool, ids: Collection[str]) -> Mapping[str, Place]:
+def _recorded(private: Path, is_live: bool, ids: Collection[str]) -> Mapping[str, RecordedPath]:
     """Where notes were according to the history; of a damaged one nothing is known."""
     try:
         with snapshot(private / HISTORY, is_live=is_live) as connection:
