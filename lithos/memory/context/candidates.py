@@ -33,7 +33,7 @@ class Candidate:
 
 
 @define
-class Found:
+class RankedCandidates:
     """The candidates, best first, and the weighted words of the query.
 
     `keep` stores the receipt of the notes that were shown in so many tokens, and tells whether it could;
@@ -59,7 +59,7 @@ class Candidates:
     @asynccontextmanager
     async def find(
         self, request: RetrieveRequest, *, is_followup: bool = False, ranking: HybridRanking | None = None
-    ) -> AsyncIterator[Found]:
+    ) -> AsyncIterator[RankedCandidates]:
         """The candidates of a request; leaving the block by an exception leaves a receipt that says so.
 
         Raises `InvalidInput`, and `SearchBackendFailed` where LCMA is off and no index answers.
@@ -83,7 +83,7 @@ class Candidates:
                 return await self._retrieve.keep(drawing, drawn, shown, tokens, is_followup=is_followup)
 
             terms = drawn.selection.terms
-            yield Found(
+            yield RankedCandidates(
                 sorted(notes, key=lambda each: (-each.score, each.entry.note.id)),
                 terms if terms.terms else Terms.of(drawn.ask.words, {}),
                 drawing.receipt.id,
@@ -91,7 +91,7 @@ class Candidates:
                 keep=keep,
             )
 
-    async def _search_for(self, request: RetrieveRequest) -> Found:
+    async def _search_for(self, request: RetrieveRequest) -> RankedCandidates:
         """The best notes of a hybrid search that pass the gate."""
         await self._visibility.reach()
         gate = request.gate
@@ -111,4 +111,4 @@ class Candidates:
         async def keep(shown: frozenset[str], tokens: int) -> bool:
             return True
 
-        return Found(found[: request.limit], ranking.terms, None, bool(ranking.failed), keep=keep)
+        return RankedCandidates(found[: request.limit], ranking.terms, None, bool(ranking.failed), keep=keep)

@@ -21,7 +21,7 @@ from lithos.memory.briefing.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing,
 from lithos.memory.briefing.compact import compose_whole
 from lithos.memory.briefing.parts import AboutNote, LeftOut, TaskPart
 from lithos.memory.briefing.passages import LEAST_TEXT, Source, affordable
-from lithos.memory.context.candidates import Candidate, Candidates, Found
+from lithos.memory.context.candidates import Candidate, Candidates, RankedCandidates
 from lithos.memory.context.changes import Changed, JournalChanges, tell_activity, tell_decisions
 from lithos.memory.context.splits import Splits
 from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
@@ -115,7 +115,7 @@ class Gathered:
     material: Material
     #: Counts tokens.
     count: Count
-    found: Found
+    found: RankedCandidates
     is_silent: bool
     cursor: str | None
     is_degraded: bool
@@ -329,7 +329,7 @@ class Context:
     async def _gather(
         self,
         request: ContextRequest,
-        found: Found,
+        found: RankedCandidates,
         sheet: TaskSheet | None,
         changed: Changed | None,
         hits: Sequence[OtherHit] = (),
@@ -358,7 +358,7 @@ class Context:
         )
         return material, read.is_degraded
 
-    async def _read(self, request: ContextRequest, found: Found) -> _Read:
+    async def _read(self, request: ContextRequest, found: RankedCandidates) -> _Read:
         """The texts of the candidates that may be shown, cut into passages in a worker thread."""
         now = self._clock()
         trusted: list[Candidate] = []

@@ -20,7 +20,7 @@ from lithos.notes.files.values import digest_of
 from lithos.notes.messages_of_index import Upsert
 from lithos.notes.model.entities import (
     MARKER,
-    Found,
+    ExtractedEntities,
     decide_extraction,
     digest_entities,
     extract_entities,
@@ -173,7 +173,7 @@ class EntityExtraction:
     async def _keep(self, found: Extraction) -> bool:
         note = found.document.note
         replaced = digest_entities(note.entities) if note.entities else ""
-        kept = Found(found.entities, MARKER, found.source, replaced)
+        kept = ExtractedEntities(found.entities, MARKER, found.source, replaced)
         if self._ledger is not None and self._is_current(found):
             await self._ledger.submit(RecordEntities(found.id, kept))
         entry = self._catalogue.get(found.id)

@@ -43,7 +43,7 @@ from lithos.memory.rows.stats import StatsStore
 from lithos.notes.catalogue.note_records import KeptEntities
 from lithos.notes.catalogue.relations import Relations, TypedEdges
 from lithos.notes.model.edges import Edge, EdgeCommand, ResolveConflict
-from lithos.notes.model.entities import Found
+from lithos.notes.model.entities import ExtractedEntities
 
 log = get_logger("lithos.memory")
 
@@ -288,7 +288,7 @@ class Memory:
             for edge in changed or ():
                 self._relations.put_edge(edge)
 
-    def _read_entities(self) -> Mapping[str, Found]:
+    def _read_entities(self) -> Mapping[str, ExtractedEntities]:
         """What was found in notes. Blocks."""
         try:
             with self._stats.noticing_damage():

@@ -26,7 +26,7 @@ import trio
 
 from lithos.events.model.ports import Along
 from lithos.notes.format.document import derive_id
-from lithos.notes.model.entities import Found
+from lithos.notes.model.entities import ExtractedEntities
 from lithos.notes.model.note import Note, Standing, effective_version, newest
 from lithos.notes.rows_coordination import NoteRows
 
@@ -41,24 +41,24 @@ class KeptEntities:
     """
 
     def __init__(self) -> None:
-        self._found: dict[str, Found] = {}
+        self._found: dict[str, ExtractedEntities] = {}
 
-    def load(self, found: Mapping[str, Found]) -> None:
+    def load(self, found: Mapping[str, ExtractedEntities]) -> None:
         """Have all that is stored, and nothing else."""
         self._found = dict(found)
 
-    def put(self, note_id: str, found: Found | None) -> None:
+    def put(self, note_id: str, found: ExtractedEntities | None) -> None:
         """Enter what was found in a note; None: nothing is kept of it."""
         if found is None:
             self._found.pop(note_id, None)
         else:
             self._found[note_id] = found
 
-    def get(self, note_id: str) -> Found | None:
+    def get(self, note_id: str) -> ExtractedEntities | None:
         """What was found in a note, whether it counts or not."""
         return self._found.get(note_id)
 
-    def counting(self, note: Note) -> Found | None:
+    def counting(self, note: Note) -> ExtractedEntities | None:
         """What was found in a note, where that counts and not what its file says."""
         found = self._found.get(note.id)
         return found if found is not None and found.counts_for(note) else None
