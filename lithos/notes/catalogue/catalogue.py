@@ -28,7 +28,7 @@ from lithos.notes.files.values import FileState
 from lithos.notes.format.document import derive_id
 from lithos.notes.links.links import FileNames
 from lithos.notes.model.copies import strong_originals
-from lithos.notes.model.note import Note, Standing, not_ahead, with_creation
+from lithos.notes.model.note import AssignedVersion, Note, not_ahead, with_creation
 from lithos.notes.model.paths import folder_of, host_of
 from lithos.text.words.analysis import name_key
 from lithos.text.yaml.style import PLAIN, VaultStyle
@@ -274,7 +274,7 @@ class Catalogue:
         entry = self._by_id.get(note_id)
         return self.records.see(note_id, digest, own, entry.standing if entry else None)
 
-    def standing(self, note_id: str) -> Standing | None:
+    def standing(self, note_id: str) -> AssignedVersion | None:
         """The newest version assigned to a note, and the hash of the bytes that have it."""
         entry = self._by_id.get(note_id)
         return self.records.version(note_id) or (entry.standing if entry else None)

@@ -17,7 +17,7 @@ from lithos.notes.files.values import FileState, FoundFile, OutsideKnowledge, di
 from lithos.notes.format.document import parse_identified
 from lithos.notes.links.links import targets_in
 from lithos.notes.model.copies import is_copy_of, is_weakly_named
-from lithos.notes.model.note import Document, Note, Standing
+from lithos.notes.model.note import AssignedVersion, Document, Note
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.style import PLAIN, VaultStyle
 
@@ -177,7 +177,7 @@ def draft_copy(original: Entry, path: str, agent: str, now: datetime) -> EventDr
 def draft_event(
     kind: str,
     payload: Mapping[str, str],
-    standing: Standing,
+    standing: AssignedVersion,
     tags: tuple[str, ...],
     agent: str,
     now: datetime,

@@ -49,7 +49,7 @@ from lithos.notes.files.lookup import UNKNOWN_STATE, current_state, list_attachm
 from lithos.notes.files.manifest import Manifest
 from lithos.notes.files.values import FoundFile, OutsideKnowledge
 from lithos.notes.model.copies import all_copy_names, is_copy_of, is_weakly_named, says_own_note
-from lithos.notes.model.note import Standing, effective_version, newest, with_creation
+from lithos.notes.model.note import AssignedVersion, effective_version, newest, with_creation
 from lithos.notes.model.plan import RecordedPath, VanishRule, elect, plan_event, plan_files, plan_vanished
 from lithos.text.yaml.style import VaultStyle
 
@@ -132,7 +132,7 @@ def _with_id(entry: Entry, note_id: str) -> Entry:
 def give_versions(
     entries: dict[str, Entry],
     rows: Iterable[Entry],
-    announced: Mapping[str, Standing],
+    announced: Mapping[str, AssignedVersion],
     records: NoteRecords,
     *,
     says_versions: bool = True,
@@ -150,7 +150,7 @@ def give_versions(
         is_known = remembered is None and told is None and not intents
         if row is not None and row.digest == entry.digest and is_known:
             continue  # nearly all notes of nearly all starts
-        indexed = Standing(row.note.version, row.digest) if row is not None else None
+        indexed = AssignedVersion(row.note.version, row.digest) if row is not None else None
         last = newest((indexed, remembered, told), entry.digest)
         if last is None or last.digest != entry.digest:
             # Without the intended bytes in the file, the write was not done, or somebody edited after it.
@@ -210,7 +210,7 @@ class _Told:
     """The state of a note that was last announced by an event."""
 
     path: str
-    standing: Standing
+    standing: AssignedVersion
     tags: tuple[str, ...]
 
 
@@ -536,7 +536,7 @@ def _recall(rows: Iterable[Entry], announced: Iterable[Event]) -> dict[str, _Tol
             told.pop(note_id, None)
         elif draft.type in (NOTE_CREATED, NOTE_UPDATED, NOTE_RENAMED):
             path = draft.payload["dest_path" if draft.type == NOTE_RENAMED else "path"]
-            standing = Standing(origin_version(draft.origin) or 1, origin_digest(draft.origin) or "")
+            standing = AssignedVersion(origin_version(draft.origin) or 1, origin_digest(draft.origin) or "")
             told[note_id] = _Told(str(path), standing, draft.tags)
     return told
 

@@ -27,7 +27,7 @@ from lithos.kernel.log import get_logger
 from lithos.kernel.values.ids import is_id
 from lithos.kernel.values.times import format_time, parse_time
 from lithos.notes.files.values import FileState
-from lithos.notes.model.note import Note, Standing
+from lithos.notes.model.note import AssignedVersion, Note
 from lithos.notes.model.paths import namespace_of, slug_of
 from lithos.notes.model.plan import Claim
 
@@ -95,9 +95,9 @@ class Entry:
         return None if self.identified else self.note.id
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> AssignedVersion:
         """Its effective version, and the hash of the bytes that have it."""
-        return Standing(self.note.version, self.digest)
+        return AssignedVersion(self.note.version, self.digest)
 
     @cached_property
     def namespace(self) -> str:

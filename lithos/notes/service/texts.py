@@ -24,7 +24,7 @@ from lithos.notes.files.recall import Recall
 from lithos.notes.files.values import Fingerprint, OutsideKnowledge, ReadFile, digest_of
 from lithos.notes.format.document import parse_document
 from lithos.notes.links.links import WikiLink
-from lithos.notes.model.note import Document, Standing, with_creation
+from lithos.notes.model.note import AssignedVersion, Document, with_creation
 from lithos.notes.service.frames import Frames
 from lithos.notes.writing.editing import Outlines
 from lithos.server.tools.shortening import escaped_length, rooms, shorten
@@ -201,14 +201,14 @@ class NoteTexts:
                 return _with_version(loaded, version, self._catalogue.get(entry.note.id))
         return None  # it changes all the time
 
-    def _known_version(self, loaded: LoadedNote, note_id: str, before: Standing | None) -> int | None:
+    def _known_version(self, loaded: LoadedNote, note_id: str, before: AssignedVersion | None) -> int | None:
         """The version of bytes that are those of `before`."""
         note = loaded.document.note
         if before is None or before.digest != loaded.source.digest or note.id != note_id:
             return None
         return max(before.version, note.version)
 
-    def _judge(self, loaded: LoadedNote, note_id: str, before: Standing | None) -> int | None:
+    def _judge(self, loaded: LoadedNote, note_id: str, before: AssignedVersion | None) -> int | None:
         """The version of other bytes; None when a tool may have written since `before` (read again)."""
         if before != self._catalogue.standing(note_id):
             return None

@@ -37,7 +37,7 @@ from lithos.notes.files.values import (
     Remove,
 )
 from lithos.notes.messages_of_index import Removal, Upsert
-from lithos.notes.model.note import Standing
+from lithos.notes.model.note import AssignedVersion
 from lithos.notes.model.scopes import PathAccess, WriteScopes
 from lithos.notes.model.versions import HistoryFailed, NewVersion
 from lithos.notes.writing.actor_publisher import Publisher
@@ -115,7 +115,7 @@ class _Job:
     #: Its bytes with other links, where that is the request.
     rewritten: bytes | None = None
     #: The newest version known when the source was read.
-    standing: Standing | None = None
+    standing: AssignedVersion | None = None
     #: It merged with its source file, where it has a base.
     rebased: Rebased | None = None
     #: Its body with the edit, where that is the request, or why there is none.

@@ -44,7 +44,7 @@ from lithos.notes.files.lookup import UNKNOWN_STATE, current_state, is_same_file
 from lithos.notes.files.values import FileChanged, FoundFile, OutsideKnowledge, Put, Remove, digest_of
 from lithos.notes.format.document import amend_document, parse_identified
 from lithos.notes.model.copies import is_copy_of, is_weakly_named, says_own_note, strong_originals
-from lithos.notes.model.note import Standing
+from lithos.notes.model.note import AssignedVersion
 from lithos.notes.model.plan import Claim, elect, plan_event
 from lithos.notes.model.versions import OUTSIDE, NewVersion
 from lithos.notes.writing.messages import Change, WriteOutcome
@@ -282,7 +282,7 @@ class Outside:
                 given.add(note.id)
         await self._catalogue.records.save()
 
-    def _standing(self, examined: Examined) -> Standing | None:
+    def _standing(self, examined: Examined) -> AssignedVersion | None:
         """The newest version known of the note that an examined file is."""
         return self._catalogue.standing(examined.document.note.id) if examined.document else None
 

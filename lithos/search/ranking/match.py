@@ -55,14 +55,14 @@ class Features:
     missing: float
 
 
-class Standing(NamedTuple):
+class MatchSignals(NamedTuple):
     """A row of a ranking: its final score, the cosine of its best passage, and the lead of that."""
 
     score: float
     cosine: float
     passage: float
 
-    def margin(self, following: Iterable[Standing]) -> float:
+    def margin(self, following: Iterable[MatchSignals]) -> float:
         """How far its score is above the first of the rows after it which does not say the same."""
         for row in following:
             if abs(row.cosine - self.cosine) >= _TWIN or abs(row.passage - self.passage) >= _TWIN:

@@ -28,7 +28,7 @@ SLIGHT: Final = 0.02
 
 
 @frozen
-class Standing:
+class MixCandidate:
     """A hit to be mixed: the probability that it answers (None: not known) and its score, both 0..1.
 
     One that does not `lead` never stands before a note.
@@ -48,7 +48,7 @@ class MixedHit:
     score: float
 
 
-def mix(notes: Sequence[Standing], others: Sequence[Standing], limit: int) -> list[MixedHit]:
+def mix(notes: Sequence[MixCandidate], others: Sequence[MixCandidate], limit: int) -> list[MixedHit]:
     """The rows of an answer of at most `limit`, notes in their own order, best first.
 
     Three of ten rows are no notes at most, unless there are fewer notes. Scores never rise from row to row:
@@ -81,11 +81,11 @@ def mix(notes: Sequence[Standing], others: Sequence[Standing], limit: int) -> li
     return rows
 
 
-def _append(rows: list[MixedHit], other: tuple[int, Standing], least: float) -> None:
+def _append(rows: list[MixedHit], other: tuple[int, MixCandidate], least: float) -> None:
     number, standing = other
     most = rows[-1].score if rows else 1.0
     rows.append(MixedHit(number, False, min(most, max(least, standing.score))))
 
 
-def _chance(standing: Standing) -> float:
+def _chance(standing: MixCandidate) -> float:
     return standing.chance or 0.0

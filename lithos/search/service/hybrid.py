@@ -29,8 +29,8 @@ from lithos.search.ranking.match import (
     Features,
     Judged,
     LexicalLeg,
+    MatchSignals,
     MeaningFeatures,
-    Standing,
     WordFeatures,
     above,
     judge,
@@ -383,7 +383,9 @@ def _features(
     """The features of each of the first three rows; `first` has ten."""
     mean, deviation = spread(islice(similarities.values(), THIRTIETH), threshold)  # best first
     rows = [
-        Standing(score, similarities.get(serial, 0.0), covered[serial].passage if serial in covered else 0.0)
+        MatchSignals(
+            score, similarities.get(serial, 0.0), covered[serial].passage if serial in covered else 0.0
+        )
         for serial, score in first
     ]
     found: dict[int, Features] = {}

@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking.match import CANDIDATES, Judged
-from lithos.search.ranking.mixing import Standing, mix
+from lithos.search.ranking.mixing import MixCandidate, mix
 from lithos.search.service.search import Hit
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class OtherHits(Protocol):
 
 
 def mix_rows(
-    notes: Sequence[T], standings: Sequence[Standing], hits: Sequence[OtherHit], limit: int
+    notes: Sequence[T], standings: Sequence[MixCandidate], hits: Sequence[OtherHit], limit: int
 ) -> list[tuple[T | OtherHit, float]]:
     """The rows of an answer with their scores: notes, and hits among them (`core.attachments.mixing`)."""
     return [
@@ -87,7 +87,7 @@ def mix_rows(
 def mix_hits(
     others: OtherHits,
     rows: Sequence[dict[str, Any]],
-    standings: Sequence[Standing],
+    standings: Sequence[MixCandidate],
     hits: Sequence[OtherHit],
     limit: int,
 ) -> list[dict[str, Any]]:
@@ -106,14 +106,14 @@ def skipped(shown: Sequence[Hit], hits: Sequence[OtherHit], limit: int, offset: 
     return max(0, offset - sum(isinstance(row, OtherHit) for row, _ in first))
 
 
-def standings_of(hits: Sequence[Hit]) -> list[Standing]:
+def standings_of(hits: Sequence[Hit]) -> list[MixCandidate]:
     """What is known of notes for a mixing."""
-    return [Standing(None if hit.judged is None else hit.judged.chance, hit.score) for hit in hits]
+    return [MixCandidate(None if hit.judged is None else hit.judged.chance, hit.score) for hit in hits]
 
 
 def _not_shown(hits: Sequence[OtherHit], paths: Set[str]) -> list[OtherHit]:
     return [hit for hit in hits if hit.path not in paths]
 
 
-def _standings(hits: Sequence[OtherHit]) -> list[Standing]:
-    return [Standing(hit.judged.chance if hit.judged else 0.0, hit.score, hit.leads) for hit in hits]
+def _standings(hits: Sequence[OtherHit]) -> list[MixCandidate]:
+    return [MixCandidate(hit.judged.chance if hit.judged else 0.0, hit.score, hit.leads) for hit in hits]

@@ -14,8 +14,8 @@ from lithos.search.ranking.match import (
     Calibration,
     Features,
     LexicalLeg,
+    MatchSignals,
     MeaningFeatures,
-    Standing,
     above,
     meaning_features,
     probability,
@@ -99,11 +99,15 @@ def test_lexical_leg_counts_in_words_as_rare_as_unknown_ones() -> None:
 
 def test_margin_passes_over_rows_that_say_the_same() -> None:
     """search §6: two notes with the same answer are both answers."""
-    row, twin, other = Standing(0.9, 0.7, 0.5), Standing(0.85, 0.72, 0.46), Standing(0.6, 0.7, 0.4)
+    row, twin, other = (
+        MatchSignals(0.9, 0.7, 0.5),
+        MatchSignals(0.85, 0.72, 0.46),
+        MatchSignals(0.6, 0.7, 0.4),
+    )
     assert row.margin([twin, other]) == pytest.approx(0.3)
     assert row.margin([other]) == pytest.approx(0.3)
-    assert row.margin([Standing(0.8, 0.6, 0.5)]) == pytest.approx(0.1)
-    assert row.margin([Standing(0.1, 0.0, 0.0)]) == row.margin([twin]) == row.margin([]) == 0.5
+    assert row.margin([MatchSignals(0.8, 0.6, 0.5)]) == pytest.approx(0.1)
+    assert row.margin([MatchSignals(0.1, 0.0, 0.0)]) == row.margin([twin]) == row.margin([]) == 0.5
 
 
 def test_similarities_are_judged_by_the_spread_of_the_thirty_nearest() -> None:
