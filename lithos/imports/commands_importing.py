@@ -21,7 +21,7 @@ from lithos.imports.model.importing import ImportRefused, Record, RowBatch, Sour
 from lithos.imports.service import records, run
 from lithos.imports.service.dead_links import DeadLink
 from lithos.imports.service.importing import Importing
-from lithos.imports.service.records import Begun, Options, Outcome, SourceEdge
+from lithos.imports.service.records import Begun, ImportResult, Options, SourceEdge
 from lithos.imports.service.run import ImportRun, Report, Told, Writer
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
@@ -126,10 +126,10 @@ class RemoteWriter:
         answer = await self._ask("begin", **told)
         return Begun(answer["session"], Path(answer["notes_folder"]), int(answer["content_limit"]))
 
-    async def take(self, session_id: str, some: Sequence[Record]) -> list[Outcome]:
+    async def take(self, session_id: str, some: Sequence[Record]) -> list[ImportResult]:
         sent = [records.record_to_json(record) for record in some]
         answer = await self._ask("notes", session=session_id, records=sent)
-        return [Outcome(**{**each, "notices": tuple(each["notices"])}) for each in answer["outcomes"]]
+        return [ImportResult(**{**each, "notices": tuple(each["notices"])}) for each in answer["outcomes"]]
 
     async def connect(self, session_id: str, edges: Sequence[SourceEdge]) -> list[str]:
         sent = [[edge.source, edge.relation, edge.target] for edge in edges]

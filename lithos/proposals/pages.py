@@ -80,7 +80,7 @@ Ending = Literal["ok", "warn", "bad"]
 
 
 @frozen
-class Outcome:
+class DecisionNotice:
     """What became of one proposal that somebody decided, as a sentence behind its title."""
 
     ending: Ending
@@ -109,7 +109,7 @@ class ReviewPages:
     _console: Console
     #: Where texts are compared before something with a warning is approved.
     _comparing: Threads = field(factory=Threads)
-    _reports: Newest[str, Sequence[Outcome]] = field(factory=lambda: Newest(MOST_REPORTS))
+    _reports: Newest[str, Sequence[DecisionNotice]] = field(factory=lambda: Newest(MOST_REPORTS))
     _drafts: Newest[str, Draft] = field(factory=lambda: Newest(MOST_DRAFTS))
 
     async def queue(self) -> Response:
@@ -208,7 +208,7 @@ class ReviewPages:
             raise Refused(f"Nothing was decided: choose at most {MOST_PICKED} proposals at once.")
         reason = _reason_of(form) if decision == "reject" else None
         seen = set(form.getlist("seen"))
-        end, outcomes = trio.current_time() + DECIDE_SECONDS, list[Outcome]()
+        end, outcomes = trio.current_time() + DECIDE_SECONDS, list[DecisionNotice]()
         for proposal_id, seal in picked.items():
             if trio.current_time() > end:
                 outcomes.append(await self._left(proposal_id, "is not decided yet: there was no time left"))
@@ -220,7 +220,7 @@ class ReviewPages:
                 )
         return self._tell(outcomes, form)
 
-    async def _approve(self, proposal_id: str, seal: str, *, is_seen: bool) -> Outcome:
+    async def _approve(self, proposal_id: str, seal: str, *, is_seen: bool) -> DecisionNotice:
         """Approve one as it was shown, unless it has a warning that the person has not confirmed."""
         if not seal:
             return await self._left(proposal_id, "was not approved: you have not seen it yet")
@@ -229,7 +229,7 @@ class ReviewPages:
         except Refused:
             return await self._carry_out(proposal_id, "approve", seal=seal)  # which says that it is gone
         if not is_seen and await self._is_warned(proposal):
-            return Outcome("warn", proposal_id, proposal.row.path, _UNCONFIRMED)
+            return DecisionNotice("warn", proposal_id, proposal.row.path, _UNCONFIRMED)
         return await self._carry_out(proposal_id, "approve", proposal.row, seal=seal)
 
     async def change(self, form: Form, proposal_id: str) -> str:
@@ -260,7 +260,7 @@ class ReviewPages:
 
     async def _carry_out(
         self, proposal_id: str, decision: str, row: Proposal | None = None, **more: str | None
-    ) -> Outcome:
+    ) -> DecisionNotice:
         """One decision, in the name of the person; an approval leads to its undo where its `row` is known."""
         arguments = {name: value for name, value in more.items() if value is not None}
         try:
@@ -275,25 +275,27 @@ class ReviewPages:
             return await self._left(proposal_id, *_refusal_of(done))
         title = str(done.get("path") or proposal_id)
         if decision == "reject":
-            return Outcome("ok", proposal_id, title, "is rejected; the agent hears the reason")
+            return DecisionNotice("ok", proposal_id, title, "is rejected; the agent hears the reason")
         version, merged = done.get("version"), done.get("merged_with")
         told = "is approved" + ("" if version is None else f": version {version}")
         told += "" if merged is None else f", merged with what others changed since (version {merged})"
         note_id = str(done.get("note_id") or "")
-        return Outcome("ok", proposal_id, title, told, note_id, "" if row is None else _undo_of(row, version))
+        return DecisionNotice(
+            "ok", proposal_id, title, told, note_id, "" if row is None else _undo_of(row, version)
+        )
 
     async def _is_warned(self, proposal: Candidate, text: str | None = None) -> bool:
         """Whether approving a proposal, with `text` in place of its own, takes a confirmation."""
         return proposal.row.is_pending and await self._comparing.run(partial(proposal.is_warned, text))
 
-    async def _left(self, proposal_id: str, text: str, ending: Ending = "warn") -> Outcome:
+    async def _left(self, proposal_id: str, text: str, ending: Ending = "warn") -> DecisionNotice:
         """The outcome of a proposal that was not decided so; it is looked up for its name."""
         try:
-            return Outcome(ending, proposal_id, (await self._read(proposal_id)).row.path, text)
+            return DecisionNotice(ending, proposal_id, (await self._read(proposal_id)).row.path, text)
         except Refused:
-            return Outcome(ending, proposal_id, proposal_id, text)
+            return DecisionNotice(ending, proposal_id, proposal_id, text)
 
-    def _tell(self, outcomes: Sequence[Outcome], form: Form) -> str:
+    def _tell(self, outcomes: Sequence[DecisionNotice], form: Form) -> str:
         """Keep outcomes; the address of the queue that tells them, at the proposal that comes next."""
         key = keep(self._reports, outcomes)
         by = form.get("by", "")

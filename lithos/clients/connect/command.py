@@ -23,7 +23,7 @@ from lithos.clients.connect.clients import (
 from lithos.clients.connect.files import DEFAULT_NAME, CannotUse, read_config
 from lithos.clients.connect.formats import CannotEdit, Entry, HasComments
 from lithos.clients.connect.target import TOKEN_VARIABLE, Link, Target, find_target
-from lithos.clients.connect.writing import ClientEntry, Outcome, Refused, change_entry, wanted_entry
+from lithos.clients.connect.writing import ClientEntry, ConnectResult, Refused, change_entry, wanted_entry
 from lithos.clients.hooks.payload import host_name
 from lithos.clients.plugin.writing import ForeignFolder, write_plugin
 from lithos.server.command.output import agrees, print_json, tell
@@ -252,7 +252,7 @@ def _advice(session: Session, place: ClientEntry, target: Target, transport: str
     yield f'Tell its agents to use the agent id "{agent}" in every session.'
 
 
-def _report(session: Session, place: ClientEntry, outcome: Outcome, advice: Iterable[str]) -> int:
+def _report(session: Session, place: ClientEntry, outcome: ConnectResult, advice: Iterable[str]) -> int:
     lines = [*outcome.notes, *advice]
     document = {
         "client": place.client.name,

@@ -53,7 +53,7 @@ class ClientEntry:
 
 
 @frozen
-class Outcome:
+class ConnectResult:
     """What was done; `backup` is the copy of what was there, `notes` are lines for the person."""
 
     action: Action
@@ -83,7 +83,7 @@ def wanted_entry(client: Client, target: Target, transport: Transport) -> dict[s
     return client.http(target)
 
 
-def change_entry(place: ClientEntry, entry: Entry | None, target: Target) -> Outcome:
+def change_entry(place: ClientEntry, entry: Entry | None, target: Target) -> ConnectResult:
     """Put the entry into the file, once; for None take it out, with what was made for it.
 
     Raises `Refused`, and `HasComments` for a file that is only read.
@@ -123,7 +123,7 @@ class _Edit:
     file: ConfigFile
     backups: Mapping[Path, bytes]
 
-    def write(self, entry: Entry) -> Outcome:
+    def write(self, entry: Entry) -> ConnectResult:
         place, form, text = self.place, self.place.client.format, self.file.text
         found = form.entries(text).get(place.name)
         entry = form.written(text, entry)
@@ -134,7 +134,7 @@ class _Edit:
             there = self._check_owned(found)
             if there.is_as(link):
                 notes = (f"It is switched off in {place.client.title}.",) if there.is_off else ()
-                return Outcome("already connected", there, notes=notes)
+                return ConnectResult("already connected", there, notes=notes)
             self._check_plain(found)
             base = self._before(found, None if self._is_written_here(found) else found)
         new = self._encode(form.edit(_decode(base), place.name, entry))
@@ -147,9 +147,9 @@ class _Edit:
             raise
         self._drop_backups(base, but=backup)
         action: Action = "connected" if found is None else "updated"
-        return Outcome(action, link, None if backup is None else str(backup))
+        return ConnectResult(action, link, None if backup is None else str(backup))
 
-    def remove(self) -> Outcome:
+    def remove(self) -> ConnectResult:
         place, left = self.place, self.file.data
         found = place.client.format.entries(self.file.text).get(place.name)
         link = None
@@ -162,7 +162,7 @@ class _Edit:
             f"The backup {path} stays: it has settings that are not in the file any more." for path in kept
         ]
         action: Action = "removed" if found is not None else "not connected"
-        return Outcome(action, link, kept[0] if kept else None, tuple(notes))
+        return ConnectResult(action, link, kept[0] if kept else None, tuple(notes))
 
     def _before(self, found: Entry, previous: Entry | None) -> bytes | None:
         """The file as it would be if the entry had not been written; None for no file.

@@ -259,7 +259,7 @@ class Begun:
 
 
 @frozen
-class Outcome:
+class ImportResult:
     """What became of a record: one of the results below, the path of its note, and why.
 
     `notices` are what else a person should know, such as another path than the one wished for.

@@ -36,8 +36,8 @@ from lithos.imports.service.records import (
     UNCHANGED,
     UPDATED,
     Begun,
+    ImportResult,
     Options,
-    Outcome,
     SourceEdge,
     excess_of,
     size_of,
@@ -95,7 +95,7 @@ class Report:
     listed: dict[str, list[Row]] = field(factory=dict)
     counted: Counter[str] = field(factory=Counter)
 
-    def add(self, outcome: Outcome, record: Record | None = None) -> None:
+    def add(self, outcome: ImportResult, record: Record | None = None) -> None:
         """Count the outcome of a record, and list it."""
         self.results[outcome.result] += 1
         if outcome.result != UNCHANGED:
@@ -181,7 +181,7 @@ class Writer(Protocol):
     async def begin(self, options: Options) -> Begun:
         """Begin an import."""
 
-    async def take(self, session_id: str, records: Sequence[Record]) -> list[Outcome]:
+    async def take(self, session_id: str, records: Sequence[Record]) -> list[ImportResult]:
         """Write a batch."""
 
     async def connect(self, session_id: str, edges: Sequence[SourceEdge]) -> list[str]:
@@ -262,7 +262,7 @@ class ImportRun:
                 continue
             too_large = excess_of(item, begun.content_limit)  # a server would refuse the whole batch
             if too_large:
-                self.report.add(Outcome(item.position, MALFORMED, reason=too_large))
+                self.report.add(ImportResult(item.position, MALFORMED, reason=too_large))
             else:
                 records.append(item)
         task_status.started()  # the next one comes after this one
@@ -282,7 +282,7 @@ class ImportRun:
     async def _take_other(self, begun: Begun, item: Item) -> None:
         """What is no record."""
         if isinstance(item, Malformed):
-            self.report.add(Outcome(item.position, MALFORMED, reason=item.reason))
+            self.report.add(ImportResult(item.position, MALFORMED, reason=item.reason))
         elif isinstance(item, RowBatch):
             carried = await self.writer.carry(begun.session, item)
             if not item.is_look:

@@ -52,7 +52,7 @@ _NAMED = 20
 PATIENCE: Final = 5.0
 
 
-Outcome = tuple[Sequence[Action], Sequence[Failure]]
+ReconcileResult = tuple[Sequence[Action], Sequence[Failure]]
 
 
 async def reconcile(
@@ -93,7 +93,7 @@ def _explain(scope: str, failure: BaseException) -> Failure:
     return Failure(INTERNAL_ERROR, f"{type(failure).__name__}: {failure}. Report this with the log.")
 
 
-async def _mend_indices(patient: Patient, progress: Progress | None) -> Outcome:
+async def _mend_indices(patient: Patient, progress: Progress | None) -> ReconcileResult:
     return await repair_indices(patient, progress)
 
 
@@ -163,7 +163,7 @@ def _unresolved(fresh: Resolved) -> Iterator[Action]:
         yield Action(DANGLING, {"targets": targets[:_NAMED]}, len(targets))
 
 
-async def _mend_provenance(patient: Patient, _: Progress | None) -> Outcome:
+async def _mend_provenance(patient: Patient, _: Progress | None) -> ReconcileResult:
     return await _project_notes(patient, dry_run=False), ()
 
 

@@ -12,7 +12,7 @@ from attrs import define, field, frozen
 
 from lithos.history.service.undo import ToolCalls
 from lithos.kernel.values.principals import EVALUATE_AGENT
-from lithos.upkeep.evaluation.model_baseline import NDCG_CUT, Outcome, Ranking, Scores
+from lithos.upkeep.evaluation.model_baseline import NDCG_CUT, QuestionResult, Ranking, Scores
 from lithos.upkeep.evaluation.model_questions import (
     DEEPEST,
     LARGEST_FILE,
@@ -81,10 +81,10 @@ class Judged:
         return tuple(sorted({each.rank for each in self.expected if each.rank is not None}))
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> QuestionResult:
         """What a baseline keeps."""
         forbidden = min((each.rank for each in self.forbidden if each.rank is not None), default=None)
-        return Outcome.of(self.question, self.rank, forbidden)
+        return QuestionResult.of(self.question, self.rank, forbidden)
 
     @property
     def ranking(self) -> Ranking:

@@ -94,7 +94,7 @@ class UnusableBaseline(Exception):
 
 
 @frozen(kw_only=True)
-class Outcome:
+class QuestionResult:
     """What came of one question: the rank of the first expected note and of the first forbidden one."""
 
     question: str
@@ -108,7 +108,7 @@ class Outcome:
     forbidden_rank: int | None = None
 
     @classmethod
-    def of(cls, asked: Question, rank: int | None, forbidden_rank: int | None) -> Outcome:
+    def of(cls, asked: Question, rank: int | None, forbidden_rank: int | None) -> QuestionResult:
         """The outcome of a question."""
         words, mode = asked.key
         return cls(
@@ -145,7 +145,7 @@ class Baseline:
     depth: int
     version: str
     saved_at: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[QuestionResult, ...]
 
     def encode(self) -> str:
         """The content of the file, one outcome a line: fit to be kept under version control."""
@@ -182,8 +182,8 @@ def read_baseline(content: bytes) -> Baseline:
         raise UnusableBaseline(f"something in it is missing or of a wrong kind ({error})") from error
 
 
-def _outcome(row: Mapping[str, Any]) -> Outcome:
-    return Outcome(
+def _outcome(row: Mapping[str, Any]) -> QuestionResult:
+    return QuestionResult(
         question=_text(row["question"]),
         mode=_text(row["mode"]),
         expect=_texts(row["expect"]),
@@ -219,8 +219,8 @@ def _rank(value: Any) -> int:
 class Change:
     """A question whose ranks changed."""
 
-    before: Outcome
-    now: Outcome
+    before: QuestionResult
+    now: QuestionResult
     kind: Literal["better", "worse"]
     #: Words for a person.
     what: str
@@ -242,7 +242,7 @@ class Comparison:
         return tuple(each for each in self.changes if each.kind == kind)
 
 
-def compare(before: Baseline, outcomes: Iterable[Outcome], depth: int) -> Comparison:
+def compare(before: Baseline, outcomes: Iterable[QuestionResult], depth: int) -> Comparison:
     """What became better or worse; `depth` is how many rows were looked at now.
 
     A forbidden note that appeared makes a question worse whatever its rank did, one that went makes it
@@ -274,7 +274,7 @@ def compare(before: Baseline, outcomes: Iterable[Outcome], depth: int) -> Compar
     )
 
 
-def _judge(before: Outcome, now: Outcome, deepest: int) -> Change | None:
+def _judge(before: QuestionResult, now: QuestionResult, deepest: int) -> Change | None:
     ranks = [None if rank is None or rank > deepest else rank for rank in (before.rank, now.rank)]
     was, is_now = (deepest + 1 if rank is None else rank for rank in ranks)
     what = f"rank {ranks[0] or 'none'} -> {ranks[1] or 'none'}"

@@ -19,7 +19,7 @@ from lithos.imports.files.markdown import MarkdownSource
 from lithos.imports.model.importing import Item, Malformed, Record, RecordEdge
 from lithos.imports.service import run as run_module
 from lithos.imports.service.importing import Importing, NoImport
-from lithos.imports.service.records import Options, Outcome, SourceEdge, record_from_json, record_to_json
+from lithos.imports.service.records import ImportResult, Options, SourceEdge, record_from_json, record_to_json
 from lithos.imports.service.run import ImportRun, Report
 from lithos.kernel.values.errors import InvalidInput
 from lithos.memory.service.edges import Edges
@@ -432,7 +432,7 @@ async def crash_after(data: Path, source: Any, path: Path, batches: int) -> None
             class Dying:
                 begin, connect, end = importing.begin, importing.connect, importing.end
 
-                async def take(self, session_id: str, records: Sequence[Record]) -> list[Outcome]:
+                async def take(self, session_id: str, records: Sequence[Record]) -> list[ImportResult]:
                     nonlocal taken
                     taken += 1
                     if taken > batches:
