@@ -21,7 +21,7 @@ from lithos.kernel.values.errors import ProposalNotFound
 from lithos.kernel.values.limits import Newest
 from lithos.proposals.model import LONGEST_REASON, PendingProposals, Proposal
 from lithos.proposals.pages_difference import name_all
-from lithos.proposals.pages_proposal import Candidate, grouped, in_order, read_signs, write_signs
+from lithos.proposals.pages_proposal import ProposalView, grouped, in_order, read_signs, write_signs
 from lithos.proposals.service import Proposals
 from lithos.server.console.console import Console, Form, Refused, given, given_offset, keep
 from lithos.server.console.formats import plural, query_with, readable, whole
@@ -167,22 +167,22 @@ class ReviewPages:
             "head_seq": parts.get(Activity).head,
         }
 
-    async def _look(self, rows: Iterable[Proposal]) -> list[Candidate]:
+    async def _look(self, rows: Iterable[Proposal]) -> list[ProposalView]:
         """What these would do, as far as there is time; without those that were decided meanwhile."""
-        end, found = trio.current_time() + LOOK_SECONDS, list[Candidate]()
+        end, found = trio.current_time() + LOOK_SECONDS, list[ProposalView]()
         for row in rows:
             if trio.current_time() > end:
-                found.append(Candidate(row))
+                found.append(ProposalView(row))
                 continue
             try:
                 shown = await self._console.parts.get(Proposals).show(row.id)
             except ProposalNotFound:
                 continue
             if shown.proposal.is_pending:
-                found.append(Candidate(shown.proposal, shown))
+                found.append(ProposalView(shown.proposal, shown))
         return found
 
-    async def _read(self, proposal_id: str) -> Candidate:
+    async def _read(self, proposal_id: str) -> ProposalView:
         """One proposal as it is now. Raises `Refused`."""
         try:
             shown = await self._console.parts.get(Proposals).show(proposal_id)
@@ -190,7 +190,7 @@ class ReviewPages:
             raise Refused(
                 "There is no such proposal, or it is not kept any more. Look for it on the page Review.", 404
             ) from refusal
-        return Candidate(shown.proposal, shown)
+        return ProposalView(shown.proposal, shown)
 
     # -- deciding -----------------------------------------------------------------------------------
 
@@ -284,7 +284,7 @@ class ReviewPages:
             "ok", proposal_id, title, told, note_id, "" if row is None else _undo_of(row, version)
         )
 
-    async def _is_warned(self, proposal: Candidate, text: str | None = None) -> bool:
+    async def _is_warned(self, proposal: ProposalView, text: str | None = None) -> bool:
         """Whether approving a proposal, with `text` in place of its own, takes a confirmation."""
         return proposal.row.is_pending and await self._comparing.run(partial(proposal.is_warned, text))
 

@@ -43,7 +43,7 @@ _FENCE: Final = "---"
 
 
 @frozen
-class Candidate:
+class ProposalView:
     """A proposal as a page shows it; `shown` is None where there was no time to look what it would do."""
 
     row: Proposal
@@ -135,7 +135,7 @@ class Group:
     key: str
     title: str
     total: int
-    proposals: Sequence[Candidate]
+    proposals: Sequence[ProposalView]
 
 
 def in_order(rows: Sequence[Proposal], by: str) -> list[Proposal]:
@@ -146,9 +146,9 @@ def in_order(rows: Sequence[Proposal], by: str) -> list[Proposal]:
     return [row for group in groups.values() for row in group]
 
 
-def grouped(shown: Sequence[Candidate], rows: Sequence[Proposal], by: str) -> list[Group]:
+def grouped(shown: Sequence[ProposalView], rows: Sequence[Proposal], by: str) -> list[Group]:
     """The proposals of a page in their groups."""
-    groups: dict[str, list[Candidate]] = {}
+    groups: dict[str, list[ProposalView]] = {}
     for each in shown:
         groups.setdefault(_key_of(each.row, by), []).append(each)
     totals = Counter(_key_of(row, by) for row in rows)

@@ -24,7 +24,7 @@ _TASK_SCOUT: Final = "task_context"
 
 
 @frozen
-class Candidate:
+class ContextCandidate:
     """A note that may be shown; `reasons` say how it was found."""
 
     entry: Entry
@@ -40,7 +40,7 @@ class RankedCandidates:
     without a receipt it does nothing.
     """
 
-    notes: Sequence[Candidate]
+    notes: Sequence[ContextCandidate]
     terms: Terms
     receipt_id: str | None = None
     is_degraded: bool = False
@@ -71,7 +71,7 @@ class Candidates:
             drawn = await self._retrieve.select(drawing, ranking)
             best = max((note.score for note, _ in drawn.notes), default=0.0)
             notes = [
-                Candidate(
+                ContextCandidate(
                     entry,
                     max(note.score, _OF_TASK * best) if _TASK_SCOUT in note.scouts else note.score,
                     note.reasons,
@@ -98,12 +98,12 @@ class Candidates:
         wanted = max(LEG_NOTES, LEG_SHARE * request.limit)
         while True:
             ranking = await self._search.rank_hybrid(request.query, request.filters, wanted)
-            found: list[Candidate] = []
+            found: list[ContextCandidate] = []
             async for some in slices(list(ranking.scores)):
                 for serial, score in some:
                     entry = self._catalogue.at_serial(serial)
                     if entry is not None and gate.passes(entry):
-                        found.append(Candidate(entry, score, ("matches the query",)))
+                        found.append(ContextCandidate(entry, score, ("matches the query",)))
             if len(found) >= request.limit or ranking.is_all:
                 break
             wanted *= _WIDER

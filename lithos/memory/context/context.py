@@ -21,7 +21,7 @@ from lithos.memory.briefing.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing,
 from lithos.memory.briefing.compact import compose_whole
 from lithos.memory.briefing.parts import AboutNote, LeftOut, TaskPart
 from lithos.memory.briefing.passages import LEAST_TEXT, Source, affordable
-from lithos.memory.context.candidates import Candidate, Candidates, RankedCandidates
+from lithos.memory.context.candidates import Candidates, ContextCandidate, RankedCandidates
 from lithos.memory.context.changes import Changed, JournalChanges, tell_activity, tell_decisions
 from lithos.memory.context.splits import Splits
 from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
@@ -361,7 +361,7 @@ class Context:
     async def _read(self, request: ContextRequest, found: RankedCandidates) -> _Read:
         """The texts of the candidates that may be shown, cut into passages in a worker thread."""
         now = self._clock()
-        trusted: list[Candidate] = []
+        trusted: list[ContextCandidate] = []
         withheld: list[LeftOut] = []
         warnings: list[AboutNote] = []
         best = max((each.score for each in found.notes), default=0.0)
@@ -426,7 +426,7 @@ class Context:
 
     def _split(
         self,
-        read: Sequence[tuple[Candidate, tuple[str, int] | None]],
+        read: Sequence[tuple[ContextCandidate, tuple[str, int] | None]],
         nearness: dict[int, list[float]],
         asked: AskedTime | None,
         is_compact: bool,

@@ -28,7 +28,7 @@ from lithos.memory.retrieve.scouts import DEADLINE, Ask, Dispatcher, Report
 from lithos.memory.rows.question_matrix import Evidence
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
-from lithos.search.ranking.ranking import Candidate, explain, merge
+from lithos.search.ranking.ranking import ScoutHit, explain, merge
 from lithos.search.service.hybrid import LEG_NOTES, LEG_SHARE, NOTHING_RANKED, HybridRanking
 from lithos.search.service.search import Search
 
@@ -291,14 +291,14 @@ class EvidencePipeline:
         return {hit.serial: hit.chunk for hit in hybrid.chunks if hit.serial in wanted}
 
 
-def _legs(entries: Sequence[Entry], hybrid: HybridRanking) -> dict[str, list[Candidate]]:
+def _legs(entries: Sequence[Entry], hybrid: HybridRanking) -> dict[str, list[ScoutHit]]:
     """The search's hits as those of the scouts it stands for, of these notes only."""
     ids = {entry.serial: entry.note.id for entry in entries}
     return {
         "vector": [
-            Candidate(ids[hit.serial], hit.similarity, NEAR) for hit in hybrid.chunks if hit.serial in ids
+            ScoutHit(ids[hit.serial], hit.similarity, NEAR) for hit in hybrid.chunks if hit.serial in ids
         ],
         "lexical": [
-            Candidate(note_id, 1.0, MATCHING) for serial, note_id in ids.items() if serial in hybrid.lexical
+            ScoutHit(note_id, 1.0, MATCHING) for serial, note_id in ids.items() if serial in hybrid.lexical
         ],
     }

@@ -14,7 +14,7 @@ from typing import Final
 from lithos.tasks.model.graph import TaskGraph
 from lithos.tasks.model.task import Task, aspect_key
 from lithos.tasks.model.task_commands import NextTask
-from lithos.tasks.rows.ready_rows import FIRST, LAST, Candidate, QueuePosition
+from lithos.tasks.rows.ready_rows import FIRST, LAST, QueuePosition, ReadyTask
 from lithos.tasks.rows.tasks import TaskRows
 
 #: Kinds of choices that are remembered: an aspect and a filter each.
@@ -100,7 +100,7 @@ class TaskChoice:
         self.marks.reached(kind, LAST)
         return None
 
-    def _taken(self, wanted: NextTask, candidate: Candidate, now: datetime) -> Task | None:
+    def _taken(self, wanted: NextTask, candidate: ReadyTask, now: datetime) -> Task | None:
         if not wanted.passes(candidate.tags, candidate.metadata):
             return None
         if not self._can_take(candidate.id, wanted.aspect):

@@ -59,7 +59,7 @@ LAST: Final[QueuePosition] = ("~", 0)
 
 
 @frozen
-class Candidate:
+class ReadyTask:
     """A ready task whose aspect is free."""
 
     id: str
@@ -79,11 +79,11 @@ class ReadyRows(Rows):
 
     def free(
         self, wanted: NextTask, key: str, since: QueuePosition, now: datetime, most: int
-    ) -> list[Candidate]:
+    ) -> list[ReadyTask]:
         """Ready tasks from a place on whose aspect is free, oldest first; the filter is yet to be checked."""
         found = self._all(_FREE, *since, key, format_time(now), *_needles(wanted), most)
         return [
-            Candidate(id, (created_at, rowid), load_texts(tags), load_object(metadata))
+            ReadyTask(id, (created_at, rowid), load_texts(tags), load_object(metadata))
             for id, created_at, rowid, tags, metadata in found
         ]
 
