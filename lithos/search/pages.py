@@ -122,7 +122,7 @@ Piece = tuple[str, float, float, float]
 
 
 @frozen(kw_only=True)
-class Row:
+class ResultRow:
     """One result: the tool's row, and why it is there."""
 
     place: int
@@ -138,7 +138,7 @@ class Column:
     """The answer in one mode. Instead of rows a `refusal`, or a `hint` where nothing was asked."""
 
     mode: str
-    rows: Sequence[Row] = ()
+    rows: Sequence[ResultRow] = ()
     message: str = ""
     refusal: str = ""
     hint: str = ""
@@ -251,7 +251,9 @@ class SearchPage:
             return Explained()
 
 
-def _rows(results: Sequence[Mapping[str, Any]], explained: Explained, mode: str, offset: int) -> list[Row]:
+def _rows(
+    results: Sequence[Mapping[str, Any]], explained: Explained, mode: str, offset: int
+) -> list[ResultRow]:
     highest = max((float(row["score"]) for row in results), default=0.0)
     longest = max(highest, 1.0) if mode in ("hybrid", RETRIEVE) else highest
     rows = []
@@ -260,7 +262,9 @@ def _rows(results: Sequence[Mapping[str, Any]], explained: Explained, mode: str,
         memory = None
         if mode == RETRIEVE and why is not None and abs(row["score"] - why.score) > _SAME:
             memory = row["score"] - why.score
-        rows.append(Row(place=place, data=row, why=why, parts=_parts(why, memory, longest), memory=memory))
+        rows.append(
+            ResultRow(place=place, data=row, why=why, parts=_parts(why, memory, longest), memory=memory)
+        )
     return rows
 
 

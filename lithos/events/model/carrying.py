@@ -16,7 +16,7 @@ from lithos.kernel.values.messages import BoardCommand
 from lithos.kernel.values.principals import UNKNOWN_AGENT
 
 Value = str | int | float | None
-Row = tuple[Value, ...]
+TableRow = tuple[Value, ...]
 #: How a value is read: what is no such value becomes the column's default.
 Kind = Literal["text", "time", "whole", "number"]
 _AGENT_COLUMNS: Final = frozenset({"agent", "agent_id", "created_by", "provenance_actor"})
@@ -54,7 +54,7 @@ class CarriedTable:
         """The names of the columns."""
         return tuple(column.name for column in self.columns)
 
-    def key(self, row: Row) -> Row:
+    def key(self, row: TableRow) -> TableRow:
         """What identifies a row."""
         return row[: self.keys]
 
@@ -128,6 +128,6 @@ class CarryRows(BoardCommand[Carried]):
 
     agent: str
     table: str
-    rows: tuple[Row, ...] = field(repr=False)
+    rows: tuple[TableRow, ...] = field(repr=False)
     source: str = ""
     dry_run: bool = False

@@ -16,7 +16,7 @@ from typing import Any, Final
 import apsw
 
 from lithos.events.model.agents import READ, Agent
-from lithos.events.model.carrying import ACCESSES, EPOCH_TEXT, Carried, CarriedTable, KeptRow, Row, Value
+from lithos.events.model.carrying import ACCESSES, EPOCH_TEXT, Carried, CarriedTable, KeptRow, TableRow, Value
 from lithos.events.model.carrying import AGENTS as CARRIED_AGENTS
 from lithos.kernel.databases.sqlite import load_object
 from lithos.kernel.databases.table import TIME, Stored, Table
@@ -56,10 +56,10 @@ class RowMerger:  # bounded: ends with its call
         self._taken = f"SELECT 1 FROM {table.name} WHERE {taken}" if taken else ""  # noqa: S608
         self._uniques = [names.index(name) for name in table.unique]
         #: The rows that were inserted and updated.
-        self.created: list[Row] = []
-        self.updated: list[Row] = []
+        self.created: list[TableRow] = []
+        self.updated: list[TableRow] = []
 
-    def merge(self, rows: Iterable[Row]) -> Carried:
+    def merge(self, rows: Iterable[TableRow]) -> Carried:
         """What became of each row."""
         same, kept = 0, list[KeptRow]()
         for row in rows:
@@ -70,7 +70,7 @@ class RowMerger:  # bounded: ends with its call
                 kept.append(KeptRow(key_text(self._table.key(row)), reason, reason is _TAKEN))
         return Carried(len(self.created), len(self.updated), same, tuple(kept))
 
-    def _merge(self, row: Row) -> str | None:
+    def _merge(self, row: TableRow) -> str | None:
         """Why the row is not carried; None when it is here already, empty when it was written."""
         key, digest = self._table.key(row), digest_of(row)
         noted = self._noted(key)
@@ -92,7 +92,7 @@ class RowMerger:  # bounded: ends with its call
         self.updated.append(row)
         return ""
 
-    def _create(self, row: Row, key: Row, digest: str, noted: str | None) -> str:
+    def _create(self, row: TableRow, key: TableRow, digest: str, noted: str | None) -> str:
         if noted is not None:
             return _GONE
         unique = tuple(row[place] for place in self._uniques)
@@ -104,13 +104,13 @@ class RowMerger:  # bounded: ends with its call
         self.created.append(row)
         return ""
 
-    def _noted(self, key: Row) -> str | None:
+    def _noted(self, key: TableRow) -> str | None:
         rows: list[Any] = self._connection.execute(
             "SELECT hash FROM imported_rows WHERE of_table=? AND of_key=?", (self._table.name, key_text(key))
         ).fetchall()
         return str(rows[0][0]) if rows else None
 
-    def _note(self, key: Row, digest: str) -> None:
+    def _note(self, key: TableRow, digest: str) -> None:
         if not self._dry_run:
             note_imported(self._connection, self._table.name, key_text(key), digest)
 
@@ -120,7 +120,7 @@ def note_imported(connection: apsw.Connection, table: str, key: str, value: str)
     connection.execute("INSERT OR REPLACE INTO imported_rows VALUES(?,?,?)", (table, key, value))
 
 
-def key_text(key: Row) -> str:
+def key_text(key: TableRow) -> str:
     """A key as people read it: the one text, else a JSON list."""
     return key[0] if len(key) == 1 and isinstance(key[0], str) else json.dumps(key, ensure_ascii=False)
 
@@ -131,7 +131,7 @@ def digest_of(row: Iterable[Value]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=_DIGEST).hexdigest()
 
 
-def merge_agents(connection: apsw.Connection, rows: Iterable[Row], *, dry_run: bool) -> Carried:
+def merge_agents(connection: apsw.Connection, rows: Iterable[TableRow], *, dry_run: bool) -> Carried:
     """Agents of one id are one agent: what is not known here is filled in, and times are united."""
     created, updated, same, agents = 0, 0, 0, list[Agent]()
     for row in rows:
@@ -147,7 +147,7 @@ def merge_agents(connection: apsw.Connection, rows: Iterable[Row], *, dry_run: b
     return Carried(created, updated, same, agents=tuple(agents))
 
 
-def united(here: Row, theirs: Row) -> Row:
+def united(here: TableRow, theirs: TableRow) -> TableRow:
     """An agent's row from two: ours where both tell, the earliest and the latest time."""
     times = [str(moment) for moment in (*here[3:5], *theirs[3:5]) if moment is not None] or [EPOCH_TEXT]
     lasts = [str(row[4]) for row in (here, theirs) if row[4] is not None] or [max(times)]
@@ -162,7 +162,7 @@ def united(here: Row, theirs: Row) -> Row:
 
 
 def merge_accesses(
-    connection: apsw.Connection, source: str, rows: Iterable[Row], *, dry_run: bool
+    connection: apsw.Connection, source: str, rows: Iterable[TableRow], *, dry_run: bool
 ) -> Carried:
     """Append accesses that are later in the log of `source` than the last that was carried."""
     noted: list[Any] = connection.execute(

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from attrs import field, frozen
 
-from lithos.events.model.carrying import ACCESSES, AGENTS, CarriedTable, Row
+from lithos.events.model.carrying import ACCESSES, AGENTS, CarriedTable, TableRow
 from lithos.memory.model.carried import LEARNED
 from lithos.tasks.model.carried import CARRIED
 
@@ -33,7 +33,7 @@ class RowBatch:
     """
 
     table: CarriedTable
-    rows: tuple[Row, ...] = field(repr=False)
+    rows: tuple[TableRow, ...] = field(repr=False)
     source: str = ""
     is_look: bool = False
 

@@ -17,7 +17,7 @@ import attrs
 from attrs import define, field, frozen
 
 from lithos.events.journal.messages import CoordinatorMailbox
-from lithos.events.model.carrying import Carried, CarriedTable, CarryRows, KeptRow, Row
+from lithos.events.model.carrying import Carried, CarriedTable, CarryRows, KeptRow, TableRow
 from lithos.events.rows.carrying import key_text
 from lithos.imports.model.importing import TABLES, Record, RecordEdge, RowBatch
 from lithos.kernel.actors.threads import slices
@@ -95,9 +95,11 @@ class Tables:
             await self._coordinator.ask(SettleTasks(agent=agent, task_ids=tuple(some)), within=DEADLINE)
 
 
-def _separate(batch: RowBatch, why_not: Callable[[Row], str]) -> tuple[tuple[Row, ...], list[KeptRow]]:
+def _separate(
+    batch: RowBatch, why_not: Callable[[TableRow], str]
+) -> tuple[tuple[TableRow, ...], list[KeptRow]]:
     """The rows that may be carried, and those for which there is a reason why not."""
-    free, kept = list[Row](), list[KeptRow]()
+    free, kept = list[TableRow](), list[KeptRow]()
     for row in batch.rows:
         if reason := why_not(row):
             kept.append(KeptRow(key_text(batch.table.key(row)), reason))
@@ -115,7 +117,7 @@ def own_rows(batch: RowBatch, options: Options) -> tuple[RowBatch, list[KeptRow]
     return attrs.evolve(batch, rows=own), kept
 
 
-def rename_notes(table: CarriedTable, row: Row, renamed: dict[str, str]) -> Row:
+def rename_notes(table: CarriedTable, row: TableRow, renamed: dict[str, str]) -> TableRow:
     """A row with the ids that notes have here, also inside of the lists of receipts."""
     if not renamed:
         return row

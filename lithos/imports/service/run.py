@@ -70,7 +70,7 @@ _LISTED: Final = (
 
 
 @frozen
-class Row:
+class ReportedRecord:
     """One line of a list: where it stands in the source, its note here, and why."""
 
     what: str
@@ -92,7 +92,7 @@ class Report:
     carried: Counter[str] = field(factory=Counter)
     #: Rows of tables, by what became of them.
     tables: dict[str, Counter[str]] = field(factory=dict)
-    listed: dict[str, list[Row]] = field(factory=dict)
+    listed: dict[str, list[ReportedRecord]] = field(factory=dict)
     counted: Counter[str] = field(factory=Counter)
 
     def add(self, outcome: ImportResult, record: Record | None = None) -> None:
@@ -122,7 +122,7 @@ class Report:
         self.counted[what] += 1
         rows = self.listed.setdefault(what, [])
         if len(rows) < MOST_LISTED:
-            rows.append(Row(what, position[:LONGEST], path and path[:LONGEST], reason[:LONGEST]))
+            rows.append(ReportedRecord(what, position[:LONGEST], path and path[:LONGEST], reason[:LONGEST]))
 
     @property
     def note_results(self) -> tuple[str, ...]:

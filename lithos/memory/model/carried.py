@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-from lithos.events.model.carrying import Carried, CarriedTable, Row, carried_table
+from lithos.events.model.carrying import Carried, CarriedTable, TableRow, carried_table
 from lithos.memory.model.memory import LearningCommand
 
 _EDGES: Final = carried_table(
@@ -40,5 +40,5 @@ class CarryLearned(LearningCommand[Carried]):
 
     agent: str
     table: str
-    rows: tuple[Row, ...] = field(repr=False)
+    rows: tuple[TableRow, ...] = field(repr=False)
     dry_run: bool = False

@@ -96,7 +96,7 @@ class FeedFilter:
 
 
 @define
-class Row:
+class ActivityRow:
     """One event as a row: its time is rendered with each page, the sentence only once.
 
     `undo` is the query of the page that takes it back, of a note that an agent changed; `folded` are the
@@ -109,22 +109,22 @@ class Row:
     agent: str
     sentence: Markup
     undo: str
-    folded: list[Row] = field(factory=list)
+    folded: list[ActivityRow] = field(factory=list)
 
     @property
     def kind(self) -> str:
         """What it is about: `note`, `task` and so on."""
         return self.type.partition(".")[0]
 
-    def folds(self, other: Row) -> bool:
+    def folds(self, other: ActivityRow) -> bool:
         """Whether an earlier row is to be folded into this one."""
         is_alike = (self.type, self.agent) == (other.type, other.agent)
         return is_alike and self.at - other.at <= FOLD and len(self.folded) < MOST_FOLDED
 
 
-def fold(rows: Iterable[Row]) -> list[Row]:
+def fold(rows: Iterable[ActivityRow]) -> list[ActivityRow]:
     """Rows, newest first, of which those that are alike and near are folded into the newest of them."""
-    found: list[Row] = []
+    found: list[ActivityRow] = []
     for row in rows:
         if found and found[-1].folds(row):
             found[-1].folded.append(row)
@@ -151,7 +151,7 @@ class Happenings:
         task_titles: Mapping[str, str],
         room: int = MOST_CHARACTERS,
         lines: Mapping[Span, tuple[int, int]] = MappingProxyType({}),
-    ) -> Iterator[Row]:
+    ) -> Iterator[ActivityRow]:
         """The rows of events, in their order, as long as their sentences have so many characters together.
 
         `lines` are those added and taken away by versions (`NoteHistory.line_counts`).
@@ -164,7 +164,7 @@ class Happenings:
             if room < 0:
                 return
             draft = event.draft
-            yield Row(event.seq, draft.timestamp, draft.type, draft.agent, sentence, _undo_of(event))
+            yield ActivityRow(event.seq, draft.timestamp, draft.type, draft.agent, sentence, _undo_of(event))
 
     def _make(
         self,
@@ -281,7 +281,7 @@ class OverviewPage:
             return context | {"trouble": str(failure), "rows": tuple, "count": 0, "is_cut": False}
         count = len(page.events)
 
-        def rows() -> list[Row]:
+        def rows() -> list[ActivityRow]:
             return fold(self._happenings.rows(page.events, titles, room, lines))
 
         return context | {"rows": rows, "count": count, "position": page.head, "is_cut": page.is_cut}

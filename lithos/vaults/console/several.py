@@ -56,7 +56,7 @@ class Numbers:
 
 
 @frozen
-class Row:
+class VaultRow:
     """A vault on the overview."""
 
     name: str
@@ -214,7 +214,7 @@ class SeveralConsole:
         told = {"message": refusal.message, "http_status": refusal.status, "title": title}
         return await self._show("error.html", refusal.status, **told)
 
-    async def _rows(self) -> list[Row]:
+    async def _rows(self) -> list[VaultRow]:
         """The vaults that the person may use; all are looked at side by side."""
         found: dict[str, Numbers] = {}
 
@@ -233,7 +233,7 @@ class SeveralConsole:
                 if vault.console is not None:
                     nursery.start_soon(look, name, vault.console)
         return [
-            Row(
+            VaultRow(
                 name,
                 base_of(name) + START,
                 vault,
