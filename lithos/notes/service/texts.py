@@ -33,7 +33,7 @@ from lithos.text.edges import expects_more, first_block, tidy_edge
 from lithos.text.hidden import hide, without_hidden
 from lithos.text.markdown import visible_text
 from lithos.text.outline.outline import Outline, Section
-from lithos.text.snippet import Passage, Terms, find_passage, first_prose, plain_passage
+from lithos.text.snippet import Snippet, Terms, find_passage, first_prose, plain_passage
 from lithos.text.yaml.layout import read_layout, unify_breaks
 from lithos.text.yaml.nodes import UnreadableNote
 
@@ -437,7 +437,7 @@ class Snippets:
         def cut_one(position: int, content: str, visible: str) -> str:
             entry = entries[position]
             number = chunks.get(entry.serial)
-            passage = find_passage(visible, terms) if number is None or not of_chunks else Passage("", 0.0)
+            passage = find_passage(visible, terms) if number is None or not of_chunks else Snippet("", 0.0)
             if number is not None and passage.share < FAIR_SHARE:
                 text = self._nearest_text(entry, content, number)
                 if text:

@@ -158,7 +158,7 @@ class RequestHead:
 
 
 @frozen
-class Passage:
+class AdmittedRequest:
     """Admitted to an address; `headers` (CORS) belong on the response.
 
     `principal` is None for whoever needs no token for this path, and gave none that is valid.
@@ -187,7 +187,7 @@ class _Authority:
     port: int | None
 
 
-def decide(policy: AccessPolicy, head: RequestHead) -> Passage | Refusal:
+def decide(policy: AccessPolicy, head: RequestHead) -> AdmittedRequest | Refusal:
     """Admit or refuse one request; `/health` skips Host, Origin and Token, the console the token."""
     address = find_address(head.path, console=policy.console, oauth=policy.oauth)
     if address is None:
@@ -206,7 +206,7 @@ def decide(policy: AccessPolicy, head: RequestHead) -> Passage | Refusal:
     given = presented_tokens(head, in_query=address.takes_query_token)
     principal = _principal_of(policy, given)
     if address.needs is None:
-        return Passage(address, cors, principal)
+        return AdmittedRequest(address, cors, principal)
     if principal is None:
         lines = (*cors, (b"www-authenticate", _challenge(policy, head.path, is_wrong=any(given))))
         return Refusal(401, "unauthorized", {"error": "unauthorized"}, lines, guessed=any(given))
@@ -215,7 +215,7 @@ def decide(policy: AccessPolicy, head: RequestHead) -> Passage | Refusal:
             lacking = f'Bearer error="insufficient_scope", scope="{address.needs}"'
             cors = (*cors, (b"www-authenticate", lacking.encode()))
         return _forbidden(principal, address.needs, head.path, cors)
-    return Passage(address, cors, principal)
+    return AdmittedRequest(address, cors, principal)
 
 
 def _challenge(policy: AccessPolicy, path: str, *, is_wrong: bool) -> bytes:

@@ -16,7 +16,7 @@ from lithos.kernel.values.limits import ValueCount
 from lithos.server.http.access import (
     AccessPolicy,
     Address,
-    Passage,
+    AdmittedRequest,
     Refusal,
     RequestHead,
     decide,
@@ -173,7 +173,7 @@ class Gate:
             headers=(*refusal.headers, (b"retry-after", b"%d" % ceil(seconds))),
         )
 
-    async def _admit(self, passage: Passage, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _admit(self, passage: AdmittedRequest, scope: Scope, receive: Receive, send: Send) -> None:
         scope["headers"] = _with_readable_host(scope["headers"])
         scope["query_string"] = without_query_token(scope["query_string"])
         send = _adding(passage.headers, send)
