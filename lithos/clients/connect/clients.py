@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from attrs import frozen
 
-from lithos.clients.connect.formats import Entry, Format, JsonFormat, OpencodeFormat, TomlFormat
+from lithos.clients.connect.formats import ConfigEntry, Format, JsonFormat, OpencodeFormat, TomlFormat
 from lithos.clients.connect.target import TOKEN_VARIABLE, Target, Transport
 
 
@@ -154,7 +154,7 @@ class Client:
     #: How the place of the file is told, where not by its path.
     place: str = ""
     #: The client's own command that sets an entry of a person's, or deletes it where that is None.
-    command: Callable[[str, Entry | None], Sequence[str]] = lambda name, entry: ()
+    command: Callable[[str, ConfigEntry | None], Sequence[str]] = lambda name, entry: ()
 
     def default_transport(self, scope: Scope) -> Transport:
         """Stdio for a person, since it needs neither a started server nor a token; HTTP in a project.
@@ -181,12 +181,12 @@ def _stdio(**keys: str) -> Callable[[Target], dict[str, Any]]:
     return lambda target: {**keys, **target.stdio}
 
 
-def _openclaw_command(name: str, entry: Entry | None) -> Sequence[str]:
+def _openclaw_command(name: str, entry: ConfigEntry | None) -> Sequence[str]:
     does = ("unset", name) if entry is None else ("set", name, json.dumps(entry))
     return ("openclaw", "mcp", *does)
 
 
-def _code_command(name: str, entry: Entry | None) -> Sequence[str]:
+def _code_command(name: str, entry: ConfigEntry | None) -> Sequence[str]:
     return () if entry is None else ("code", "--add-mcp", json.dumps({"name": name, **entry}))
 
 

@@ -21,7 +21,7 @@ from lithos.clients.connect.clients import (
     make_recipes,
 )
 from lithos.clients.connect.files import DEFAULT_NAME, CannotUse, read_config
-from lithos.clients.connect.formats import CannotEdit, Entry, HasComments
+from lithos.clients.connect.formats import CannotEdit, ConfigEntry, HasComments
 from lithos.clients.connect.target import TOKEN_VARIABLE, Link, Target, find_target
 from lithos.clients.connect.writing import ClientEntry, ConnectResult, Refused, change_entry, wanted_entry
 from lithos.clients.hooks.payload import host_name
@@ -196,7 +196,7 @@ def _edit(session: Session, client: Client, target: Target, around: Surroundings
     )
 
 
-def _leave(session: Session, place: ClientEntry, entry: Entry | None, reason: HasComments) -> int:
+def _leave(session: Session, place: ClientEntry, entry: ConfigEntry | None, reason: HasComments) -> int:
     """Have the client's own command edit a file with comments, if a person agrees.
 
     Raises `Refused` with the entry and its place where there is none, or nobody agrees.

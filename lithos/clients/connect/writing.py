@@ -24,7 +24,7 @@ from lithos.clients.connect.files import (
     read_config,
     replace_config,
 )
-from lithos.clients.connect.formats import CannotEdit, Entry, HasComments, InvalidText, is_bare
+from lithos.clients.connect.formats import CannotEdit, ConfigEntry, HasComments, InvalidText, is_bare
 from lithos.clients.connect.target import Link, Target, Transport
 
 Action = Literal["connected", "updated", "already connected", "removed", "not connected"]
@@ -83,7 +83,7 @@ def wanted_entry(client: Client, target: Target, transport: Transport) -> dict[s
     return client.http(target)
 
 
-def change_entry(place: ClientEntry, entry: Entry | None, target: Target) -> ConnectResult:
+def change_entry(place: ClientEntry, entry: ConfigEntry | None, target: Target) -> ConnectResult:
     """Put the entry into the file, once; for None take it out, with what was made for it.
 
     Raises `Refused`, and `HasComments` for a file that is only read.
@@ -123,7 +123,7 @@ class _Edit:
     file: ConfigFile
     backups: Mapping[Path, bytes]
 
-    def write(self, entry: Entry) -> ConnectResult:
+    def write(self, entry: ConfigEntry) -> ConnectResult:
         place, form, text = self.place, self.place.client.format, self.file.text
         found = form.entries(text).get(place.name)
         entry = form.written(text, entry)
@@ -164,7 +164,7 @@ class _Edit:
         action: Action = "removed" if found is not None else "not connected"
         return ConnectResult(action, link, kept[0] if kept else None, tuple(notes))
 
-    def _before(self, found: Entry, previous: Entry | None) -> bytes | None:
+    def _before(self, found: ConfigEntry, previous: ConfigEntry | None) -> bytes | None:
         """The file as it would be if the entry had not been written; None for no file.
 
         `previous` is the entry to leave in its place where no backup shows another.
@@ -187,7 +187,7 @@ class _Edit:
             None if not self.backups and is_bare(form.tree(left)) and "#" not in left else self._encode(left)
         )
 
-    def _unchanged(self, found: Entry) -> bytes | None:
+    def _unchanged(self, found: ConfigEntry) -> bytes | None:
         """The backup from which the file differs by the entry alone, to the byte."""
         name, form = self.place.name, self.place.client.format
         for data in self.backups.values():
@@ -223,7 +223,7 @@ class _Edit:
             return False
         return not missing and _comments(old) <= _comments(new)
 
-    def _is_written_here(self, found: Entry) -> bool:
+    def _is_written_here(self, found: ConfigEntry) -> bool:
         """Whether the entry is just as it would be written for this server, over either transport."""
         client, text = self.place.client, self.file.text
         makers = [make for make in (client.stdio, client.http) if make is not None]

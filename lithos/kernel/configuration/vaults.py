@@ -37,7 +37,7 @@ from lithos.kernel.configuration.vault_entries import (
     NAME,
     PLACES,
     SHARED,
-    Entry,
+    DeclaredVault,
     is_shared_warning,
     read_entries,
     split_typed,
@@ -199,7 +199,9 @@ def _refuse_unnamed(base: Layer, path: Path | None, *, is_typed: bool) -> None:
         )
 
 
-def _choose(plain: Sequence[str], entries: Sequence[Entry], *, is_file_named: bool) -> tuple[str, ...] | None:
+def _choose(
+    plain: Sequence[str], entries: Sequence[DeclaredVault], *, is_file_named: bool
+) -> tuple[str, ...] | None:
     """The vaults that `--vault` names; None for a folder that is none of them, and needs none.
 
     Raises `ConfigError`.
@@ -229,14 +231,14 @@ def _choose(plain: Sequence[str], entries: Sequence[Entry], *, is_file_named: bo
     return tuple(chosen)
 
 
-def _is_at(entry: Entry, text: str) -> bool:
+def _is_at(entry: DeclaredVault, text: str) -> bool:
     try:
         return os.path.realpath(Path(text).expanduser()) == os.path.realpath(entry.path)
     except (RuntimeError, ValueError):  # no home, or no path
         return False
 
 
-def _default_of(base: Layer, path: Path | None, entries: Sequence[Entry], *, is_typed: bool) -> str:
+def _default_of(base: Layer, path: Path | None, entries: Sequence[DeclaredVault], *, is_typed: bool) -> str:
     names = [entry.name for entry in entries]
     wanted = base.default_vault
     if wanted is None or (is_typed and wanted not in names):
@@ -250,7 +252,7 @@ def _default_of(base: Layer, path: Path | None, entries: Sequence[Entry], *, is_
 
 
 def _load(
-    entry: Entry,
+    entry: DeclaredVault,
     layers: tuple[Layer, ...],
     base: Path | None,
     environment: Mapping[str, str],
