@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from lithos.history.model.undo import Step
-from lithos.history.service.undo import LEFT, RESULTS, UNDONE, Result, UndoFailed, UndoRun, plan_undo
+from lithos.history.service.undo import LEFT, RESULTS, UNDONE, UndoFailed, UndoResult, UndoRun, plan_undo
 from lithos.kernel.values.principals import CLI_AGENT
 from lithos.kernel.values.times import format_time
 from lithos.server.command.asker import Asker
@@ -23,7 +23,7 @@ async def undo(session: Session, asker: Asker) -> int:
     agents = list(dict.fromkeys(str(each).strip() for each in typed["agent"]))
     agent, since = ", ".join(agents), typed.get("since")
     until, dry_run = typed.get("until") or datetime.now(UTC), typed.get("dry_run", False)
-    results: list[Result] = []
+    results: list[UndoResult] = []
     with refusing(UndoFailed):
         steps = await plan_undo(asker, agents, since, until)
         run = UndoRun(asker, dry_run)
@@ -42,7 +42,7 @@ async def undo(session: Session, asker: Asker) -> int:
     return 1 if left else 0
 
 
-def _print_result(result: Result, dry_run: bool) -> None:
+def _print_result(result: UndoResult, dry_run: bool) -> None:
     step = result.step
     versions = ", ".join(str(change.version) for change in reversed(step.changes))
     what = f"{'would be ' if dry_run and result.result not in (UNDONE, LEFT) else ''}{result.result}"

@@ -17,8 +17,8 @@ from lithos.history.service.undo import (
     LEFT,
     RESULTS,
     UNDONE,
-    Result,
     UndoFailed,
+    UndoResult,
     UndoRun,
     changes_of,
     plan_changes,
@@ -67,7 +67,7 @@ class Choice:
     """
 
     step: Step
-    ahead: Result | None
+    ahead: UndoResult | None
     is_chosen: bool
 
     @property
@@ -97,17 +97,17 @@ class Session:
 
 
 @frozen(kw_only=True)
-class Report:
+class UndoReport:
     """What an undo did; the boxes `left` were not looked at in time."""
 
     agent: str
     by: str
     window: Mapping[str, str]
-    results: Sequence[Result]
+    results: Sequence[UndoResult]
     left: Sequence[str]
 
     @property
-    def by_result(self) -> dict[str, list[Result]]:
+    def by_result(self) -> dict[str, list[UndoResult]]:
         """The results by what became of the notes."""
         return {name: [one for one in self.results if one.result == name] for name in RESULTS}
 
@@ -117,7 +117,7 @@ class UndoPages:
     """The pages around undoing."""
 
     _console: Console
-    _reports: Newest[str, Report] = field(factory=lambda: Newest(MOST_REPORTS))
+    _reports: Newest[str, UndoReport] = field(factory=lambda: Newest(MOST_REPORTS))
 
     async def ask(self) -> Any:
         """The changes of an agent by session, each with a box and what would become of its note.
@@ -174,7 +174,7 @@ class UndoPages:
             steps = await plan_changes(self._console.tools, wanted)
         except UndoFailed as failure:
             raise Refused(f"Nothing was changed. {failure}", 409) from failure
-        run, results, count = UndoRun(self._console.tools, by=self._console.agent), list[Result](), 0
+        run, results, count = UndoRun(self._console.tools, by=self._console.agent), list[UndoResult](), 0
         end = trio.current_time() + RUN_SECONDS
         try:
             for count, step in enumerate(steps, 1):  # noqa: B007 - how far it got
@@ -187,7 +187,7 @@ class UndoPages:
                 f"The undo ended early, after {done}: {failure} Look again what is left.", 409
             ) from failure
         left = [_box_of(step) for step in steps[count:]]
-        report = Report(agent=agent, by=run.by, window=_window_of(*window), results=results, left=left)
+        report = UndoReport(agent=agent, by=run.by, window=_window_of(*window), results=results, left=left)
         return f"/console/undo/{keep(self._reports, report)}"
 
     async def report(self, report: str) -> Any:
@@ -209,7 +209,7 @@ class UndoPages:
             choices: list[Choice] = []
             for step in await plan_changes(self._console.tools, rows):
                 has_time = not (found or choices) or trio.current_time() <= end
-                results = await run.carry_out(step) if has_time else [Result(step, "")]
+                results = await run.carry_out(step) if has_time else [UndoResult(step, "")]
                 choices += [
                     Choice(
                         step=each.step,

@@ -22,7 +22,7 @@ from lithos.imports.service import records, run
 from lithos.imports.service.dead_links import DeadLink
 from lithos.imports.service.importing import Importing
 from lithos.imports.service.records import Begun, ImportResult, Options, SourceEdge
-from lithos.imports.service.run import ImportRun, Report, Told, Writer
+from lithos.imports.service.run import ImportReport, ImportRun, Told, Writer
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.errors import LithosError, first_of
@@ -54,7 +54,7 @@ _HEADINGS: Final[Mapping[str, str]] = {
 }
 
 
-def _describe_report(report: Report) -> Iterator[str]:
+def _describe_report(report: ImportReport) -> Iterator[str]:
     """What was done, or would be, in words."""
     options = report.options
     would = "would be " if options.dry_run else ""
@@ -89,7 +89,7 @@ def _describe_report(report: Report) -> Iterator[str]:
         yield "Dry run: nothing was changed."
 
 
-def _describe_rows(report: Report) -> Iterator[str]:
+def _describe_rows(report: ImportReport) -> Iterator[str]:
     """What became of the rows of databases, a line a table; then records to look at, some of each kind."""
     if report.tables:
         yield "Rows of its databases:"
@@ -230,7 +230,7 @@ def _is_within(inner: str, outer: str) -> bool:
     return (inner + os.sep).startswith(outer.rstrip(os.sep) + os.sep)
 
 
-async def _import(session: Session, source: Source, path: Path, options: Options, told: Told) -> Report:
+async def _import(session: Session, source: Source, path: Path, options: Options, told: Told) -> ImportReport:
     try:
         async with _writer(session, options) as writer:
             return await ImportRun(source, path, writer, options, told).run()

@@ -16,7 +16,7 @@ from lithos.kernel.values.findings import CARE, OVERVIEW
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
 from lithos.server.service_state import Gauges, GaugeThread, ServerState
-from lithos.upkeep.checks.care import Care, CareTasks, Concerns, Inspected
+from lithos.upkeep.checks.care import Care, CareSubjects, CareTasks, Concerns
 from lithos.upkeep.checks.checks import Live, Patient
 from lithos.upkeep.checks.samples import Samples
 from lithos.upkeep.checks.validation import Survey
@@ -35,12 +35,12 @@ def make_patient(config: Config, clock: Clock, live: Live, files: NoteFiles, cat
     return Patient(config=config, clock=clock, live=live, survey=survey)
 
 
-def make_care(parts: Inspected) -> Care:
+def make_care(parts: CareSubjects) -> Care:
     """Make what checks the notes for people who look through them."""
     return Care(CARE, MOST_OF_CARE, parts)
 
 
-def make_concerns(parts: Inspected) -> Concerns:
+def make_concerns(parts: CareSubjects) -> Concerns:
     """Make what checks the notes for the overview."""
     return Concerns(OVERVIEW, MOST_OF_OVERVIEW, parts)
 
@@ -66,7 +66,7 @@ UPKEEP = Capability(
         Live,
         make_patient,
         WorthCounter,
-        Inspected,
+        CareSubjects,
         make_care,
         make_concerns,
         CareTasks,

@@ -26,7 +26,7 @@ from lithos.notes.rows_coordination import NoteRows
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.ports import PendingQuery, VectorQueries
 from lithos.search.indexing.semantic import SemanticUnavailable
-from lithos.search.ranking.match import TENTH, WEAK, Judged, judge
+from lithos.search.ranking.match import TENTH, WEAK, MatchVerdict, judge
 from lithos.search.service.hybrid import LEG_NOTES, LONGEST_QUERY, Hybrid
 from lithos.search.service.least import judged_part
 from lithos.search.service.others import OtherHit, OtherQuery
@@ -47,7 +47,7 @@ _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
 class _Ranked:
     scores: Sequence[tuple[int, float]]
     terms: Terms = Terms()
-    matches: Mapping[int, Judged] | None = None
+    matches: Mapping[int, MatchVerdict] | None = None
 
 
 @define(eq=False)

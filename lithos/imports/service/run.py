@@ -80,7 +80,7 @@ class ReportedRecord:
 
 
 @define(eq=False)  # bounded: fixed kinds and results
-class Report:
+class ImportReport:
     """What an import did, or in a dry run would do."""
 
     source: str
@@ -210,15 +210,15 @@ class ImportRun:
     writer: Writer
     options: Options
     told: Told
-    report: Report = field(init=False)
+    report: ImportReport = field(init=False)
     _done: int = 0
     #: Files that come along.
     _files: FileNames = field(factory=FileNames, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.report = Report(str(self.path), self.options)
+        self.report = ImportReport(str(self.path), self.options)
 
-    async def run(self) -> Report:
+    async def run(self) -> ImportReport:
         """Import everything. Raises `ImportRefused`, `OSError` and what the writer raises."""
         begun = await self.writer.begin(self.options)
         send, receive = trio.open_memory_channel[list[Item]](0)

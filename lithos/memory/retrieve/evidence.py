@@ -24,7 +24,7 @@ from lithos.memory.model.questions import CANDIDATE, SUSPECT_SHARE, RememberedQu
 from lithos.memory.retrieve.candidates import Chosen, Selection
 from lithos.memory.retrieve.questions import QuestionMemory, tell_question
 from lithos.memory.retrieve.scout_team import MATCHING, NEAR, Team
-from lithos.memory.retrieve.scouts import DEADLINE, Ask, Dispatcher, Report
+from lithos.memory.retrieve.scouts import DEADLINE, Ask, Dispatcher, ScoutReport
 from lithos.memory.rows.question_matrix import Evidence
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
@@ -82,7 +82,7 @@ class EvidencePipeline:
     _working: Blocking
     _lineage: Lineage
 
-    async def select(self, ask: Ask, context: int, report: Report) -> Selection:
+    async def select(self, ask: Ask, context: int, report: ScoutReport) -> Selection:
         """The notes of the answer; `context`: how many seeds the second phase starts from."""
         looked = await self._look(ask, report)
         order = await self._order(looked, ask)
@@ -105,7 +105,7 @@ class EvidencePipeline:
 
     # -- looking -------------------------------------------------------------------------------
 
-    async def _look(self, ask: Ask, report: Report) -> _Looked:
+    async def _look(self, ask: Ask, report: ScoutReport) -> _Looked:
         """The search, the memory and the scouts of the first phase, all at once."""
         looked = _Looked()
         async with trio.open_nursery() as nursery:
@@ -114,7 +114,7 @@ class EvidencePipeline:
             await self._dispatcher.send(self._team.first, ask, report)
         return looked
 
-    async def _look_up(self, ask: Ask, report: Report, looked: _Looked) -> None:
+    async def _look_up(self, ask: Ask, report: ScoutReport, looked: _Looked) -> None:
         async def look() -> HybridRanking:
             return await self._widen(ask, looked)
 
@@ -179,7 +179,7 @@ class EvidencePipeline:
             log.warning("questions not remembered", reason=repr(failure))
             looked.complete = False
 
-    async def _look_around(self, ask: Ask, order: _Order, report: Report) -> bool:
+    async def _look_around(self, ask: Ask, order: _Order, report: ScoutReport) -> bool:
         """The scouts of the second phase, where what they find can be in the answer; whether they looked.
 
         They leave seeds out. So when the answer is full of seeds, nothing they find changes it.
@@ -222,7 +222,7 @@ class EvidencePipeline:
     def _entries(self, note_ids: Iterable[str]) -> list[Entry]:
         return [entry for note_id in note_ids if (entry := self._catalogue.get(note_id)) is not None]
 
-    async def _others(self, looked: _Looked, order: _Order, report: Report) -> list[str]:
+    async def _others(self, looked: _Looked, order: _Order, report: ScoutReport) -> list[str]:
         """What only scouts found, the best of their scaled scores first, then by id."""
         found = report.found
         is_little = sum(map(len, found.values())) <= INLINE
@@ -233,7 +233,7 @@ class EvidencePipeline:
     # -- explaining ----------------------------------------------------------------------------
 
     async def _explain(
-        self, ask: Ask, note_ids: Sequence[str], hybrid: HybridRanking, order: _Order, report: Report
+        self, ask: Ask, note_ids: Sequence[str], hybrid: HybridRanking, order: _Order, report: ScoutReport
     ) -> list[Chosen]:
         """The notes with reasons and scouts."""
         entries = self._entries(note_ids)

@@ -33,7 +33,7 @@ from lithos.memory.retrieve.candidates import Chosen, Selection
 from lithos.memory.retrieve.evidence import EvidencePipeline
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.scout_team import Team
-from lithos.memory.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
+from lithos.memory.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, ScoutReport, name_scouts
 from lithos.memory.settings import LcmaConfig
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.texts import Snippets
@@ -95,7 +95,7 @@ class Drawing:
 
     request: RetrieveRequest
     receipt: Receipt
-    report: Report
+    report: ScoutReport
     is_kept: bool = False
 
 
@@ -109,7 +109,7 @@ class Drawn:
 
 
 @frozen
-class Result:
+class RetrievedNote:
     """One result: the note, the reasons, the scouts that found it, and its statistics."""
 
     hit: Hit
@@ -125,7 +125,7 @@ class RetrieveAnswer:
     `degraded` tells that something was left out: a scout, the statistics, or the keeping of the receipt.
     """
 
-    results: tuple[Result, ...]
+    results: tuple[RetrievedNote, ...]
     receipt: Receipt
     degraded: bool
     failed_scouts: tuple[str, ...]
@@ -189,7 +189,7 @@ class Retrieve:
         `LcmaDisabled`, `InvalidInput`.
         """
         request = self._check(request)
-        drawing = Drawing(request, self._draft_receipt(request, self._clock()), Report())
+        drawing = Drawing(request, self._draft_receipt(request, self._clock()), ScoutReport())
         try:
             yield drawing
         except BaseException:
@@ -283,21 +283,21 @@ class Retrieve:
         admitted = await gate.admit(self._catalogue) if gate.is_narrow else None
         return Ask(query=request.query, limit=limit, gate=gate, now=now, admitted=admitted, hybrid=hybrid)
 
-    async def _find_conflicts(self, ask: Ask, report: Report) -> tuple[SurfacedConflict, ...]:
+    async def _find_conflicts(self, ask: Ask, report: ScoutReport) -> tuple[SurfacedConflict, ...]:
         if not ask.seeds:
             return ()
         find = self._team.find_contradictions
         found = await self._dispatcher.attempt(CONTRADICTIONS, lambda: find(ask), report)
         return tuple(found or ())
 
-    async def _present(self, drawn: Drawn, room: int) -> tuple[Result, ...]:
+    async def _present(self, drawn: Drawn, room: int) -> tuple[RetrievedNote, ...]:
         """Read the texts; notes that are gone by now are left out."""
         ask, selection, present = drawn.ask, drawn.selection, drawn.notes
         entries, matches = [entry for _, entry in present], selection.matches
         terms = selection.terms if selection.terms.terms else Terms.of(ask.words, {})
         snippets = await self._snippets.cut(entries, terms, selection.chunks, room=room)
         return tuple(
-            Result(
+            RetrievedNote(
                 hit=Hit(
                     entry,
                     note.score,

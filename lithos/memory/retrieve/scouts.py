@@ -201,7 +201,7 @@ _ORDER: Final = (*SCOUTS, CONTRADICTIONS)
 
 
 @define
-class Report:
+class ScoutReport:
     """The candidates by scout, and which scouts ran or failed; `failed` ones found nothing."""
 
     found: dict[str, list[ScoutHit]] = field(factory=dict)
@@ -221,14 +221,14 @@ class Dispatcher:
     _catalogue: Catalogue
     _metrics: Metrics = field(factory=Metrics)
 
-    async def send(self, scouts: Sequence[Scout], ask: Ask, report: Report) -> None:
+    async def send(self, scouts: Sequence[Scout], ask: Ask, report: ScoutReport) -> None:
         """Run all scouts whose condition holds; their candidates are added to the report."""
         async with trio.open_nursery() as nursery:
             for scout in scouts:
                 if scout.wants(ask):
                     nursery.start_soon(self._send_one, scout, ask, report)
 
-    async def _send_one(self, scout: Scout, ask: Ask, report: Report) -> None:
+    async def _send_one(self, scout: Scout, ask: Ask, report: ScoutReport) -> None:
         found = await self.attempt(scout.name, lambda: scout.find(ask), report)
         if found is None:
             return
@@ -237,7 +237,7 @@ class Dispatcher:
         self._metrics.observe("lcma_scout_candidates", len(passing), f"scout_{scout.name}")
 
     async def attempt(
-        self, name: str, look: Callable[[], Awaitable[T]], report: Report, *also: str
+        self, name: str, look: Callable[[], Awaitable[T]], report: ScoutReport, *also: str
     ) -> T | None:
         """The result of `look`, or None when it fails or exceeds its deadline; the report records which.
 
@@ -258,7 +258,7 @@ class Dispatcher:
             self._metrics.observe("lcma_scout_duration_seconds", perf_counter() - began, f"scout_{each}")
         return found
 
-    def fail(self, name: str, report: Report) -> None:
+    def fail(self, name: str, report: ScoutReport) -> None:
         """Record that a scout failed."""
         self._metrics.count("lcma_scout_failures", f"scout_{name}")
         report.fired.discard(name)

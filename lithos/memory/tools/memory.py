@@ -16,7 +16,7 @@ from lithos.memory.model.questions import RememberedQuestion
 from lithos.memory.model.salience import salience_of, usage_of
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.questions import PRIVATE
-from lithos.memory.retrieve.retrieve import Result, Retrieve, RetrieveRequest
+from lithos.memory.retrieve.retrieve import Retrieve, RetrievedNote, RetrieveRequest
 from lithos.memory.service.edges import Edges
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.edges import RESOLUTIONS, Edge, EdgeFilter, ResolveConflict, UpsertEdge
@@ -288,7 +288,7 @@ class RetrieveTool:
         return lambda warning: gate.veil(warning, catalogue.get(warning.id))
 
 
-def retrieve_row(result: Result, now: datetime) -> dict[str, Any]:
+def retrieve_row(result: RetrievedNote, now: datetime) -> dict[str, Any]:
     """One result: a search row, and how it came about."""
     return search_row(result.hit, now) | {
         "reasons": list(result.reasons),

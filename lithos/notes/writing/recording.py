@@ -32,10 +32,10 @@ class NotKept(Exception):
         self.state = state
 
 
-Result = FileState | Exception | None
+FileResult = FileState | Exception | None
 
 
-def is_undone(result: Result) -> bool:
+def is_undone(result: FileResult) -> bool:
     """Whether a result stands for a file that was not changed."""
     return isinstance(result, Exception) and not isinstance(result, NotSynced | NotKept)
 

@@ -254,7 +254,7 @@ def probability(features: Features | WordFeatures | MeaningFeatures, calibration
 
 
 @define
-class Judged:
+class MatchVerdict:
     """How well a row of an answer matches: the probability that it answers, 0..1, and what that is called.
 
     Not frozen: three are made in each search, and attrs makes those at a third of the cost.
@@ -265,12 +265,12 @@ class Judged:
 
 
 #: What rows are of which nothing better is known.
-WEAK: Final = Judged("weak", 0.0)
+WEAK: Final = MatchVerdict("weak", 0.0)
 
 
-def judge(chances: Mapping[int, float], threshold: float) -> dict[int, Judged]:
+def judge(chances: Mapping[int, float], threshold: float) -> dict[int, MatchVerdict]:
     """What is known of rows by their probabilities; `threshold` is that of a cache hit."""
-    return {serial: Judged(strength(chance, threshold), chance) for serial, chance in chances.items()}
+    return {serial: MatchVerdict(strength(chance, threshold), chance) for serial, chance in chances.items()}
 
 
 def strength(chance: float | None, threshold: float) -> Strength:

@@ -27,9 +27,9 @@ from lithos.search.ranking.match import (
     WORDS_CALIBRATION,
     Calibration,
     Features,
-    Judged,
     LexicalLeg,
     MatchSignals,
+    MatchVerdict,
     MeaningFeatures,
     WordFeatures,
     above,
@@ -142,7 +142,7 @@ class Hybrid:
 
     def judge_words(
         self, words: str, found: Sequence[tuple[int, float]]
-    ) -> tuple[Terms, Mapping[int, Judged] | None]:
+    ) -> tuple[Terms, Mapping[int, MatchVerdict] | None]:
         """The terms of a full-text query, and the strength of its first three rows; all others are weak.
 
         From words alone: a look at the vectors costs more than the whole search. Without strengths when
@@ -153,7 +153,7 @@ class Hybrid:
 
     def judge_meaning(
         self, query: str, found: Sequence[tuple[int, float]], threshold: float, *, is_accurate: bool
-    ) -> tuple[Terms, Mapping[int, Judged] | None]:
+    ) -> tuple[Terms, Mapping[int, MatchVerdict] | None]:
         """The same of a semantic search, from similarities and lead coverage: BM25 would cost as much again.
 
         `found` (serial, similarity) has thirty, or all there are from the threshold on.
@@ -163,7 +163,7 @@ class Hybrid:
 
     def _judge(
         self, features: Mapping[int, WordFeatures | MeaningFeatures] | None, calibration: Calibration
-    ) -> Mapping[int, Judged] | None:
+    ) -> Mapping[int, MatchVerdict] | None:
         if features is None:
             return None
         configured = self._settings.cache_confidence

@@ -23,7 +23,7 @@ from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.indexer import Visibility
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.search.ranking.match import CANDIDATES, TENTH, WEAK, Judged, Strength, judge
+from lithos.search.ranking.match import CANDIDATES, TENTH, WEAK, MatchVerdict, Strength, judge
 from lithos.search.service.asked import RecentQueries
 from lithos.search.service.explaining import Explained, Explainer, Explanation, meaning_alone, words_alone
 from lithos.search.service.graph_search import Centrality, GraphSearch, Nearest
@@ -80,7 +80,7 @@ class Hit:
     score: float
     snippet: str
     similarity: float | None = None
-    judged: Judged | None = None
+    judged: MatchVerdict | None = None
 
     @property
     def match(self) -> Strength | None:
@@ -107,7 +107,7 @@ class RankedRows:
     failed: tuple[str, ...] = ()
     message: str = ""
     #: By serial, all others are weak; None: the rows say nothing of it.
-    matches: Mapping[int, Judged] | None = None
+    matches: Mapping[int, MatchVerdict] | None = None
     #: What a hybrid search ranked; its `scores` are the same iterator.
     ranking: HybridRanking | None = None
 
@@ -347,7 +347,7 @@ class Search:
             ranking.scores, ranking.chunks, ranking.terms, ranking.failed, ranking.message, matches, ranking
         )
 
-    def judged(self, ranking: HybridRanking) -> Mapping[int, Judged] | None:
+    def judged(self, ranking: HybridRanking) -> Mapping[int, MatchVerdict] | None:
         """How well the first rows match, by serial; all others are weak. None while a leg is missing."""
         if ranking.failed:
             return None

@@ -22,7 +22,7 @@ from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.opening import Opening
 from lithos.kernel.actors.threads import BackgroundThread, Blocking
 from lithos.kernel.parts import Clock
-from lithos.kernel.values.findings import Group, Issue, Named, Report, checks_of, load_checks
+from lithos.kernel.values.findings import Group, Issue, IssueReport, Named, checks_of, load_checks
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.notes.files.files import NoteFiles
@@ -59,7 +59,7 @@ def about(detail: str, *notes: Named, link: str | None = None, likely: Named | N
 
 
 @frozen
-class Inspected:
+class CareSubjects:
     """The parts of a server that the checks of its notes look at."""
 
     catalogue: Catalogue
@@ -78,7 +78,7 @@ class Inspected:
 class Round:
     """What the checks of one run look at."""
 
-    parts: Inspected
+    parts: CareSubjects
     now: datetime
     thread: Blocking
     #: What could not be checked, and why.
@@ -158,10 +158,10 @@ class Rounds:
 
     _view: str
     _most: int
-    _parts: Inspected
+    _parts: CareSubjects
     _thread: Blocking = field(factory=lambda: BackgroundThread("care"))
     #: The last report.
-    last: Report | None = field(default=None, init=False)
+    last: IssueReport | None = field(default=None, init=False)
     _good_until: float = field(default=0.0, init=False)
     _wanted: trio.Event = field(factory=trio.Event, init=False)
     #: Set when the run that is asked for, or going on, has ended.
@@ -180,7 +180,7 @@ class Rounds:
             ended, self._ended, self._wanted = self._ended, trio.Event(), trio.Event()
             ended.set()
 
-    async def report(self, patience: float) -> Report | None:
+    async def report(self, patience: float) -> IssueReport | None:
         """The report of a run that begins now, or goes on; None if that takes over `patience` seconds."""
         ended = self._ended
         self._wanted.set()
@@ -189,7 +189,7 @@ class Rounds:
             return self.last
         return None
 
-    async def lately(self) -> Report | None:
+    async def lately(self) -> IssueReport | None:
         """The last report, None while there is none; a new run begins where it is too old."""
         if self.last is None:
             return await self.report(PATIENCE)
@@ -197,7 +197,7 @@ class Rounds:
             self._wanted.set()
         return self.last
 
-    async def _check(self) -> Report:
+    async def _check(self) -> IssueReport:
         parts = self._parts
         await parts.opening.wait_known()
         await parts.lineage.settle()
@@ -213,7 +213,7 @@ class Rounds:
                     issues.append(issue)
             if total:
                 groups[each.name] = Group(each, total, issues)
-        return Report(subject.now, len(parts.catalogue), groups, subject.troubles)
+        return IssueReport(subject.now, len(parts.catalogue), groups, subject.troubles)
 
 
 class Care(Rounds):
@@ -240,7 +240,7 @@ class CareTasks:
     _coordination: Coordination
     _turn: trio.Lock = field(factory=trio.Lock, init=False)
 
-    async def open(self, report: Report, agent: str) -> list[OpenedTask]:
+    async def open(self, report: IssueReport, agent: str) -> list[OpenedTask]:
         """A task for each group, unless one is open, or the last was about the same issues."""
         async with self._turn:
             return [await self._open(group, agent) for group in report.groups.values()]

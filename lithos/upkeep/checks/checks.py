@@ -19,7 +19,7 @@ from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed
 from lithos.kernel.log import get_logger
 from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.values.findings import Check, CheckResult, Finding, Issue, fail, ok, warn
+from lithos.kernel.values.findings import Check, CheckFinding, CheckResult, Issue, fail, ok, warn
 from lithos.memory.enrich.projection import Projection
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.search.index.embedder import Embedder, EmbedderUnavailable, load_embedder
@@ -170,7 +170,7 @@ async def run_check(check: Check, patient: Patient, bound: float) -> CheckResult
     return CheckResult(name, (finding,))
 
 
-async def _look(check: Check, patient: Patient) -> list[Finding]:
+async def _look(check: Check, patient: Patient) -> list[CheckFinding]:
     """An asynchronous look on the event loop, any other in a thread; issues of notes as one finding."""
     looked = check.look(patient)
     if isinstance(looked, AsyncIterable):
@@ -180,7 +180,7 @@ async def _look(check: Check, patient: Patient) -> list[Finding]:
     return [_sum_up(check, found)] if check.title else found
 
 
-def _sum_up(check: Check, issues: Sequence[Issue]) -> Finding:
+def _sum_up(check: Check, issues: Sequence[Issue]) -> CheckFinding:
     if not issues:
         return ok(f"{check.title}: none.")
     first = f"{issues[0].path}: {issues[0].detail}"

@@ -40,7 +40,7 @@ async def examine(
 
 
 @frozen
-class Inspected:
+class InspectionReport:
     """The results of one run, in the order in which one explains the next."""
 
     at: datetime
@@ -48,13 +48,13 @@ class Inspected:
     checks: tuple[CheckResult, ...]
 
 
-async def inspect(patient: Patient) -> Inspected:
+async def inspect(patient: Patient) -> InspectionReport:
     """Run the checks of the page System."""
     began, now = trio.current_time(), patient.clock()
     checks = tuple(await examine(patient, SYSTEM, BOUND))
-    return Inspected(now, trio.current_time() - began, checks)
+    return InspectionReport(now, trio.current_time() - began, checks)
 
 
-def shared_inspection(patient: Patient) -> Shared[Inspected]:
+def shared_inspection(patient: Patient) -> Shared[InspectionReport]:
     """One run at a time; whoever asks meanwhile gets its results."""
     return Shared(partial(inspect, patient), AGE)

@@ -22,7 +22,7 @@ from lithos.search.indexing.ports import FulltextPort, VectorPort
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.settings import SearchConfig
 from lithos.upkeep.checks.checks import Patient
-from lithos.upkeep.files.inspection import Inspected, inspect_fulltext, inspect_vectors
+from lithos.upkeep.files.inspection import IndexStamps, inspect_fulltext, inspect_vectors
 
 #: A commit takes as long for one note as for many.
 _FULLTEXT_SLICE = 1_000
@@ -132,7 +132,9 @@ def find_index_faults(patient: Patient, load: Callable[[str], Embedder]) -> tupl
     return (*_faults("fulltext", fulltext, wanted, lost), *_faults("vectors", vectors, mixed, lost))
 
 
-def _faults(name: str, found: Inspected, wanted: Mapping[int, int], lost: frozenset[int]) -> Iterator[Action]:
+def _faults(
+    name: str, found: IndexStamps, wanted: Mapping[int, int], lost: frozenset[int]
+) -> Iterator[Action]:
     """`lost` are notes that an index may hold, but that nobody can add to it now."""
     if found.reason is not None:
         yield Action(found.reason, {"index": name, "detail": found.detail})

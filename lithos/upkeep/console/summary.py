@@ -15,7 +15,7 @@ from lithos.events.reading.agents import Agents
 from lithos.kernel.actors.shared import Shared
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.values.errors import LithosError
-from lithos.kernel.values.findings import Report
+from lithos.kernel.values.findings import IssueReport
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.edges import RESOLUTIONS
 from lithos.server.console.console import Console, Refused
@@ -47,7 +47,7 @@ COUNTED: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-def counted(report: Report) -> tuple[tuple[str, str], ...]:
+def counted(report: IssueReport) -> tuple[tuple[str, str], ...]:
     """How many notes have which warnings, each with where they are listed."""
     return tuple(
         (plural(report.groups[name].total, words, words), address)
@@ -91,7 +91,7 @@ class Summary:
     agents: tuple[ActiveAgent, ...]
     held: Holdings | None
     conflicts: Sequence[Mapping[str, Any]] | None
-    concerns: Report | None
+    concerns: IssueReport | None
     samples: Sequence[Sample]
     #: Notes whose frontmatter cannot be read, and files that cannot be served; not second files of a note.
     unreadable: int

@@ -21,7 +21,7 @@ from lithos.server.console.wording import in_words
 from lithos.server.http.access import AccessPolicy, open_bind_warning
 from lithos.server.service_state import Gauges
 from lithos.upkeep.checks.checks import Patient
-from lithos.upkeep.checks.inspection import Inspected, shared_inspection
+from lithos.upkeep.checks.inspection import InspectionReport, shared_inspection
 from lithos.upkeep.checks.samples import INTERVAL, Sample, Samples
 from lithos.upkeep.console.summary import Summary, shared_summary
 
@@ -74,7 +74,7 @@ class SystemPage:
 
     _console: Console
     _summaries: Shared[Summary]
-    _inspection: Shared[Inspected]
+    _inspection: Shared[InspectionReport]
 
     async def system(self) -> Response:
         """The page; with `run=1` the checks are made now."""
@@ -129,7 +129,7 @@ def minutes(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
         yield samples[max(end - _ROW, 0) : end]
 
 
-def _make_inspection(console: Console) -> Shared[Inspected]:
+def _make_inspection(console: Console) -> Shared[InspectionReport]:
     services, settings, ring = console.parts, console.settings, console.sessions.keyring
     policy = AccessPolicy(settings.host, keyring=ring)
 

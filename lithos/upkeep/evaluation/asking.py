@@ -53,7 +53,7 @@ class Named:
 
 
 @frozen(kw_only=True)
-class Judged:
+class JudgedQuestion:
     """One question with what came of it; it passed when there are no `reasons`."""
 
     question: Question
@@ -100,7 +100,7 @@ class Evaluation:
     mode: str
     k: int
     depth: int
-    judged: tuple[Judged, ...]
+    judged: tuple[JudgedQuestion, ...]
     #: What was missing of the search while it was asked, as `embeddings`: such ranks mean little.
     degraded: tuple[str, ...]
 
@@ -171,7 +171,7 @@ class _Asking:
     _patience: float = PATIENCE
     _known: dict[str, tuple[Note, ...]] = field(factory=dict)
 
-    async def judge(self, question: Question, mode: str) -> Judged:
+    async def judge(self, question: Question, mode: str) -> JudgedQuestion:
         """Ask one question."""
         rows = await self._rows(question, mode)
         expected: list[Named] = []
@@ -197,7 +197,7 @@ class _Asking:
             reasons.append(f"not among the first {self._depth}")
         elif rank is not None and rank > question.within:
             reasons.append(f"rank {rank}, wanted within {question.within}")
-        return Judged(
+        return JudgedQuestion(
             question=question,
             mode=mode,
             expected=tuple(expected),

@@ -13,7 +13,7 @@ from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.lock import OwnerRecord, is_owned
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.values.findings import DOCTOR, Finding, check, fail, name_some, ok, warn
+from lithos.kernel.values.findings import DOCTOR, CheckFinding, check, fail, name_some, ok, warn
 from lithos.memory.model.questions import RememberedQuestion
 from lithos.memory.retrieve.questions import PRIVATE
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
@@ -89,7 +89,7 @@ def find_tests(data: Path) -> bool:
     return (data / TESTS).is_file()
 
 
-async def _check_knowledge(patient: Patient) -> list[Finding]:
+async def _check_knowledge(patient: Patient) -> list[CheckFinding]:
     """How many of the tests pass: asked of the running server, or of a copy of the files."""
     config, owner, is_live = patient.config, patient.owner.record, patient.is_live
     path = config.of(StorageConfig).data_dir / TESTS
@@ -125,7 +125,7 @@ async def _ask(patient: Patient, owner: OwnerRecord | None, questions: tuple[Que
     return await rehearse(patient.config, patient.run_server, lambda tools: evaluate(tools, questions))
 
 
-def _judge(found: Evaluation, path: Path) -> list[Finding]:
+def _judge(found: Evaluation, path: Path) -> list[CheckFinding]:
     total, failed = len(found.judged), [each for each in found.judged if not each.passed]
     told = f"{found.passed} of {total} knowledge tests pass"
     if not failed:
@@ -141,7 +141,7 @@ def _judge(found: Evaluation, path: Path) -> list[Finding]:
 
 
 @check("knowledge_tests", DOCTOR, place=200, when=lambda patient: find_tests(patient.data))
-async def check_knowledge_tests(patient: Patient) -> AsyncIterator[Finding]:
+async def check_knowledge_tests(patient: Patient) -> AsyncIterator[CheckFinding]:
     """Whether the tests of the data directory pass."""
     for each in await _check_knowledge(patient):
         yield each

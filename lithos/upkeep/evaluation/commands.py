@@ -23,7 +23,15 @@ from lithos.server.command.progress import counted
 from lithos.server.command.session import CommandFailed, Session
 from lithos.upkeep.checks.checks import look_aside
 from lithos.upkeep.evaluation import asking
-from lithos.upkeep.evaluation.asking import DEFAULT_K, AskingFailed, Evaluation, Judged, Named, Note, Progress
+from lithos.upkeep.evaluation.asking import (
+    DEFAULT_K,
+    AskingFailed,
+    Evaluation,
+    JudgedQuestion,
+    Named,
+    Note,
+    Progress,
+)
 from lithos.upkeep.evaluation.check import cited_questions
 from lithos.upkeep.evaluation.model_baseline import (
     LARGEST_BASELINE,
@@ -43,7 +51,7 @@ _LISTED: Final = 5
 
 
 @frozen
-class Report:
+class EvaluationReport:
     """What a run found; `against` is the older baseline with the differences, `saved` the new one."""
 
     found: Evaluation
@@ -118,7 +126,7 @@ def _shorten(question: str) -> str:
     return words if len(words) <= _QUESTION else words[: _QUESTION - 1] + "…"
 
 
-def _question_as_json(each: Judged) -> dict[str, Any]:
+def _question_as_json(each: JudgedQuestion) -> dict[str, Any]:
     return {
         "question": each.question.question,
         "line": each.question.line,
@@ -182,7 +190,7 @@ def run_evaluate(session: Session) -> int:
             raise CommandFailed(f"The tests could not be run: {failure}") from failure
     outcomes = [each.outcome for each in found.judged]
     against = None if before is None else (before, compare(before, outcomes, found.depth))
-    report = Report(found, against, None if target is None else _save(found, target))
+    report = EvaluationReport(found, against, None if target is None else _save(found, target))
     if found.degraded and not session.as_json:
         warn(f"the search went without {', '.join(found.degraded)}")
     tell(session, report.as_json(), report.lines())

@@ -23,7 +23,7 @@ from lithos.server.command.output import print_json, print_line, tell, warn
 from lithos.server.command.progress import counted, progress_bars
 from lithos.server.command.session import CommandFailed, Session, check_places, load_session, refusing
 from lithos.upkeep.files.backup import BackupIndex, BackupRefused
-from lithos.upkeep.maintenance.backup import Restored, back_up, back_up_to_tar, restore
+from lithos.upkeep.maintenance.backup import RestoredBackup, back_up, back_up_to_tar, restore
 from lithos.upkeep.maintenance.export import export_objects
 from lithos.upkeep.maintenance.maintenance import ReindexResult, reindex
 
@@ -162,7 +162,7 @@ def _tell_backup(session: Session, target: Path, index: BackupIndex, vault: str 
     tell(session, {**name, "target": str(target), **described}, lines)
 
 
-def _tell_restored(session: Session, restored: Restored, indexed: ReindexResult) -> None:
+def _tell_restored(session: Session, restored: RestoredBackup, indexed: ReindexResult) -> None:
     data, vault, index = (
         session.config.of(StorageConfig).data_dir,
         session.config.of(StorageConfig).vault,

@@ -17,7 +17,7 @@ from lithos.kernel.databases.lock import is_owned, read_owner
 from lithos.kernel.parts import utc_now
 from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.values.findings import DOCTOR, CheckResult, Finding, check, fail, has_data, ok, warn
+from lithos.kernel.values.findings import DOCTOR, CheckFinding, CheckResult, check, fail, has_data, ok, warn
 from lithos.search.index.embedder import load_embedder
 from lithos.server.http.sockets import CannotListen, PortInUse, open_listeners
 from lithos.server.mcp.client import OwnerClient, OwnerRefuses, OwnerUnreachable
@@ -45,14 +45,14 @@ async def look_at_owner(config: Config) -> Ownership:
 
 
 @check("owner", DOCTOR, place=60, when=has_data)
-async def check_owner(patient: Patient) -> AsyncIterator[Finding]:
+async def check_owner(patient: Patient) -> AsyncIterator[CheckFinding]:
     """Whether the owner, if there is one, answers and is well."""
     patient.owner = await look_at_owner(patient.config)
     for each in await _ask_owner(patient.owner, patient.config.of(ServerConfig).auth_token):
         yield each
 
 
-async def _ask_owner(owner: Ownership, token: str | None) -> list[Finding]:
+async def _ask_owner(owner: Ownership, token: str | None) -> list[CheckFinding]:
     record = owner.record
     if not owner.is_live:
         left = f" Process {record.pid} left its lock file, which is no obstacle." if record else ""
@@ -95,7 +95,7 @@ async def _ask_owner(owner: Ownership, token: str | None) -> list[Finding]:
     return [*_ailments(health), ok(f"In use by {who}; it answers.")]
 
 
-def _ailments(health: Mapping[str, Any]) -> list[Finding]:
+def _ailments(health: Mapping[str, Any]) -> list[CheckFinding]:
     return [
         warn(
             f"The server says of its {name}: {part.get('error', part['status'])}.",
@@ -107,7 +107,7 @@ def _ailments(health: Mapping[str, Any]) -> list[Finding]:
 
 
 @check("port", DOCTOR, place=70)
-async def check_port(patient: Patient) -> AsyncIterator[Finding]:
+async def check_port(patient: Patient) -> AsyncIterator[CheckFinding]:
     """Whether the configured port is free, or taken by the owner itself."""
     server, owner = patient.config.of(ServerConfig), patient.owner
     host, port = server.host, server.port

@@ -16,7 +16,7 @@ from lithos.kernel.actors.threads import slices
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput, LithosError, SearchBackendFailed
-from lithos.memory.retrieve.retrieve import Drawn, Result, Retrieve, RetrieveAnswer, RetrieveRequest
+from lithos.memory.retrieve.retrieve import Drawn, Retrieve, RetrieveAnswer, RetrievedNote, RetrieveRequest
 from lithos.memory.retrieve.scouts import DEADLINE, PASSED
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.indexing.indexer import Visibility
@@ -39,7 +39,7 @@ class JointRetrieved:
     `failed` the vaults without an answer, with the reason.
     """
 
-    rows: tuple[tuple[str, Result], ...]
+    rows: tuple[tuple[str, RetrievedNote], ...]
     answers: Mapping[str, RetrieveAnswer]
     failed: Mapping[str, str]
 
@@ -166,7 +166,7 @@ async def _widen(services: Parts, request: RetrieveRequest) -> HybridRanking:
         wanted *= _WIDER
 
 
-def _rows(meeting: _Meeting, answers: Mapping[str, RetrieveAnswer]) -> tuple[tuple[str, Result], ...]:
+def _rows(meeting: _Meeting, answers: Mapping[str, RetrieveAnswer]) -> tuple[tuple[str, RetrievedNote], ...]:
     """The results in the order of the rows that were chosen; a note that is gone by now has none."""
     shown = {
         (name, result.hit.entry.note.id): result

@@ -15,7 +15,7 @@ from lithos.kernel.values.findings import (
     RECONCILE,
     SYSTEM,
     VALIDATE,
-    Finding,
+    CheckFinding,
     check,
     checks_of,
     load_checks,
@@ -49,11 +49,11 @@ async def test_a_registered_check_is_made_by_doctor_and_server(
     monkeypatch.setattr(findings, "CHECKS", [])
 
     @check("exports", DOCTOR, SYSTEM, place=1)
-    def check_exports(patient: Patient) -> Iterator[Finding]:
+    def check_exports(patient: Patient) -> Iterator[CheckFinding]:
         yield warn(f"{patient.data.name} is looked at.", "Look away.")
 
     @check("nothing", DOCTOR, SYSTEM, place=2, when=lambda _: False)
-    def check_nothing(_: Patient) -> Iterator[Finding]:
+    def check_nothing(_: Patient) -> Iterator[CheckFinding]:
         raise AssertionError("it does not apply")
 
     told = list[str]()

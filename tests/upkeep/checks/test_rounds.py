@@ -10,9 +10,9 @@ import pytest
 import trio
 import trio.testing
 
-from lithos.kernel.values.findings import Check, Issue, Report
+from lithos.kernel.values.findings import Check, Issue, IssueReport
 from lithos.upkeep.checks import care
-from lithos.upkeep.checks.care import AGE, PAUSE, SLICE, Inspected, Round, Rounds, about, named_of
+from lithos.upkeep.checks.care import AGE, PAUSE, SLICE, CareSubjects, Round, Rounds, about, named_of
 from tests.servers import serving
 
 
@@ -26,13 +26,13 @@ async def rounds(
     async with serving(data, settled=False) as lithos, trio.open_nursery() as nursery:
         for number in range(20):
             await lithos.create(f"Note {number:02}")
-        made = Rounds("made", 4, lithos.server.get(Inspected))
+        made = Rounds("made", 4, lithos.server.get(CareSubjects))
         nursery.start_soon(made.run)
         yield made
         nursery.cancel_scope.cancel()
 
 
-async def first_report(made: Rounds) -> Report:
+async def first_report(made: Rounds) -> IssueReport:
     while (report := await made.lately()) is None:
         pass
     return report
