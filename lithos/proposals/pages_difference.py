@@ -39,7 +39,7 @@ _SKIPPED: Final = Markup("<i>{} characters …</i>")
 
 
 @frozen
-class Line:
+class DiffLine:
     """One line: `same`, `added`, `removed`, `place` (which line follows) or `remark`."""
 
     kind: str
@@ -54,7 +54,7 @@ class Comparison:
     not, and `quiet` the same of signs that belong where they are; there are others if it `has_more`.
     """
 
-    lines: Sequence[Line]
+    lines: Sequence[DiffLine]
     added: int
     removed: int
     left: int
@@ -78,14 +78,14 @@ def compare(
     signs, quiet, is_whole = count_names(
         line.removesuffix("\n") for _, _, _, j, j_end in changes for line in second[j:j_end]
     )
-    shown: list[Line] = []
+    shown: list[DiffLine] = []
     count = 0
     for kind, text, marks in _pieces(groups, first, second):
         html = _render(text, marks)
         room -= len(html) + len(_LINE)
         if count >= most or room < 0:
             break
-        shown.append(Line(kind, html))
+        shown.append(DiffLine(kind, html))
         count += kind not in _BESIDE
     return Comparison(
         lines=shown[:-1] if shown and shown[-1].kind == "place" else shown,

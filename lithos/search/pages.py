@@ -134,7 +134,7 @@ class ResultRow:
 
 
 @frozen(kw_only=True)
-class Column:
+class ResultColumn:
     """The answer in one mode. Instead of rows a `refusal`, or a `hint` where nothing was asked."""
 
     mode: str
@@ -171,7 +171,7 @@ class SearchPage:
     async def show(self) -> Response:
         """The page, or its results alone."""
         asked, is_partial = SearchForm.read(request.args), "partial" in request.args
-        columns: list[Column] = []
+        columns: list[ResultColumn] = []
         if not asked.is_empty:
             columns.append(await self._ask(asked, asked.mode, is_live=is_partial))
             if asked.against:
@@ -197,22 +197,22 @@ class SearchPage:
             ),
         )
 
-    async def _ask(self, asked: SearchForm, mode: str, *, is_live: bool) -> Column:
+    async def _ask(self, asked: SearchForm, mode: str, *, is_live: bool) -> ResultColumn:
         """The answer of the tool, and why."""
         if mode == RETRIEVE and is_live:
             hint = (
                 "Press Enter to retrieve. Each retrieval leaves a receipt, so typing alone retrieves nothing."
             )
-            return Column(mode=mode, hint=hint)
+            return ResultColumn(mode=mode, hint=hint)
         try:
             tool = "lithos_retrieve" if mode == RETRIEVE else "lithos_search"
             told = asked.arguments(mode) | ({"prefix": True} if is_live else {})
             answer = await self._console.call(tool, agent_id=self._console.agent, **told)
         except Refused as refused:
-            return Column(mode=mode, refusal=refused.message, status=refused.status)
+            return ResultColumn(mode=mode, refusal=refused.message, status=refused.status)
         results = answer.get("results", [])
         explained = await self._explain(asked, mode, [row["id"] for row in results], is_live=is_live)
-        return Column(
+        return ResultColumn(
             mode=mode,
             rows=_rows(results, explained, mode, asked.offset),
             message=str(answer.get("message", "")),

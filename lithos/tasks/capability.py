@@ -16,7 +16,7 @@ from lithos.tasks.model.task_commands import DropClaims
 from lithos.tasks.resources import TaskResources
 from lithos.tasks.rows.task_tables import TASK_TABLES
 from lithos.tasks.rows.tasks import TaskRows
-from lithos.tasks.service.board import Board
+from lithos.tasks.service.board import BoardReading
 from lithos.tasks.service.coordination import Coordination
 from lithos.tasks.service.holdings import Claims
 from lithos.tasks.service.impact import Impact
@@ -51,7 +51,7 @@ async def has_task(server: Parts, thing: str) -> bool:
 
 TASKS = Capability(
     name="tasks",
-    makers=(make_task_board, Coordination, Impact, Board, Claims, TaskResources),
+    makers=(make_task_board, Coordination, Impact, BoardReading, Claims, TaskResources),
     pages=Pages(modules=("lithos.tasks.pages",), links=(Link(6, "Tasks", "/console/tasks", "t"),)),
     resources=(TaskResources,),
     tools=("lithos.tasks.tools_rows", "lithos.tasks.tools", "lithos.tasks.tools_graph"),

@@ -27,7 +27,7 @@ from lithos.tasks.model.graph import GATE_TYPES
 from lithos.tasks.model.task import TASK_TYPES, aspect_key
 from lithos.tasks.model.task_commands import ReleaseClaim
 from lithos.tasks.rows.board_rows import HeldClaim
-from lithos.tasks.service.board import COLUMNS, Board, BoardFilter, Effects
+from lithos.tasks.service.board import COLUMNS, BoardFilter, BoardReading, Effects
 from lithos.tasks.service.coordination import Coordination
 
 #: Cards of a column beside others, and alone.
@@ -57,7 +57,7 @@ class BoardPages:
             raise Refused(f"The board has the columns {', '.join(COLUMNS)}. Choose one of them.", 404)
         offset = given_offset() if only else 0
         limit = CARDS_ALONE if only else CARDS
-        columns = await self._console.parts.get(Board).columns(wanted, limit, only=only, offset=offset)
+        columns = await self._console.parts.get(BoardReading).columns(wanted, limit, only=only, offset=offset)
         return await self._console.show(
             "tasks.html",
             columns=columns,
@@ -175,7 +175,7 @@ class TaskPages:
 
     async def task(self, task_id: str) -> Any:
         """All that belongs to a task."""
-        found = await self._console.parts.get(Board).read(task_id)
+        found = await self._console.parts.get(BoardReading).read(task_id)
         alone = request.args.get("finding")
         findings = [one for one in found.findings if alone is None or one.id == alone]
         if alone is not None and not findings:
@@ -259,7 +259,7 @@ class TaskPages:
 
     async def _closable(self, name: str, task_id: str) -> Effects:
         """The effects of closing a task that the person may close: their own, or any as `admin`."""
-        effects = await self._console.parts.get(Board).effects(task_id)
+        effects = await self._console.parts.get(BoardReading).effects(task_id)
         if not effects.task.is_open:
             raise Refused(f"The task is {effects.task.status} already; nothing was changed.", 409)
         self._console.demand_of(effects.task.created_by)
@@ -269,7 +269,7 @@ class TaskPages:
 
     async def ask_release(self, task_id: str) -> Any:
         """Whose work a release would stop."""
-        effects = await self._console.parts.get(Board).effects(task_id)
+        effects = await self._console.parts.get(BoardReading).effects(task_id)
         held = _held(effects.claims, request.args.get("aspect", ""))
         if held is None:
             raise Refused("Nobody holds this aspect any more: the claim was released or has expired.", 409)

@@ -24,7 +24,7 @@ Database = Literal["coordination.db", "edges.db", "stats.db"]
 
 
 @frozen
-class Column:
+class CarriedColumn:
     """A column that is carried. `default` stands for NULL; `is_note` says that it holds the id of a note."""
 
     name: str
@@ -39,7 +39,7 @@ class CarriedTable:
 
     name: str
     database: Database
-    columns: tuple[Column, ...]
+    columns: tuple[CarriedColumn, ...]
     keys: int = 1
     unique: tuple[str, ...] = ()
 
@@ -70,18 +70,18 @@ def carried_table(
     The kind is `text`, unless another is said; `note` is a text that is the id of a note. A time without a
     default behind its `=` was at `EPOCH_TEXT`.
     """
-    found: list[Column] = []
+    found: list[CarriedColumn] = []
     for word in columns.split():
         said, equals, default = word.partition("=")
         column, _, kind = said.partition(":")
         if kind == "time":
-            found.append(Column(column, "time", EPOCH_TEXT if equals else None))
+            found.append(CarriedColumn(column, "time", EPOCH_TEXT if equals else None))
         elif kind == "whole":
-            found.append(Column(column, "whole", int(default)))
+            found.append(CarriedColumn(column, "whole", int(default)))
         elif kind == "number":
-            found.append(Column(column, "number", float(default)))
+            found.append(CarriedColumn(column, "number", float(default)))
         else:
-            found.append(Column(column, "text", default if equals else None, is_note=kind == "note"))
+            found.append(CarriedColumn(column, "text", default if equals else None, is_note=kind == "note"))
     return CarriedTable(name, database, tuple(found), keys, tuple(unique.split()))
 
 

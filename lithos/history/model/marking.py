@@ -13,7 +13,7 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from lithos.notes.format.merging import MOST_LINES, Bounds, LineMerge, Lines
+from lithos.notes.format.merging import MOST_LINES, Bounds, LineMerge, NumberedLines
 from lithos.text.outline.differences import match_lines
 
 #: Common lines between two conflicts that make them one.
@@ -55,9 +55,9 @@ def mark_texts(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
     if theirs == base:
         return Marked(ours)
     numbers: dict[str, int] = {}
-    was, mine, other = (Lines.of(text, numbers) for text in (base, ours, theirs))
+    was, mine, other = (NumberedLines.of(text, numbers) for text in (base, ours, theirs))
     if any(len(side.texts) > MOST_LINES for side in (was, mine, other)):
-        was = Lines.of("", numbers)
+        was = NumberedLines.of("", numbers)
     return _Marking(was, mine, other, markers).mark()
 
 
@@ -80,7 +80,9 @@ class _Clash:
 class _Marking(LineMerge):
     """A merge that goes on behind an overlap."""
 
-    def __init__(self, base: Lines, mine: Lines, theirs: Lines, markers: Markers) -> None:
+    def __init__(
+        self, base: NumberedLines, mine: NumberedLines, theirs: NumberedLines, markers: Markers
+    ) -> None:
         super().__init__(base, mine, theirs)
         self._markers = markers
         self._clashes: list[_Clash] = []
@@ -110,7 +112,7 @@ class _Marking(LineMerge):
         self._texts += side.texts[start:end]
         self._breaks += side.breaks[start:end]
 
-    def _take(self, side: Lines, bounds: Bounds) -> None:
+    def _take(self, side: NumberedLines, bounds: Bounds) -> None:
         self._changes.append(len(self._texts))
         super()._take(side, bounds)
 

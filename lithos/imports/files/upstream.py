@@ -20,7 +20,7 @@ from typing import Any, Final
 import apsw
 from attrs import evolve
 
-from lithos.events.model.carrying import ACCESSES, CarriedTable, Column, Database, TableRow, Value
+from lithos.events.model.carrying import ACCESSES, CarriedColumn, CarriedTable, Database, TableRow, Value
 from lithos.events.rows.store import CoordinationStore
 from lithos.imports.files.markdown import read_folder
 from lithos.imports.model.importing import TABLES, Degraded, ImportRefused, Item, Malformed, RowBatch
@@ -224,7 +224,7 @@ def _items(
         yield from _edges_of_metadata(connection, columns["tasks"])
 
 
-def _expression(column: Column, names: set[str]) -> str:
+def _expression(column: CarriedColumn, names: set[str]) -> str:
     """The SQL of a column: texts as bytes, since one that is no UTF-8 shall not end the reading."""
     name = column.name
     if name == "resolved_at" and "completed_at" in names:
@@ -254,7 +254,7 @@ def _row(table: CarriedTable, values: Iterable[Any], position: str) -> TableRow 
     return tuple(row)
 
 
-def _value(column: Column, value: Any) -> Value:
+def _value(column: CarriedColumn, value: Any) -> Value:
     if isinstance(value, bytes):
         try:
             value = value.decode()

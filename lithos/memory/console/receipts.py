@@ -19,7 +19,7 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.ranking.ranking import SCOUTS
 from lithos.server.console.console import Console, Refused, given
 from lithos.server.console.formats import told, told_ids, whole
-from lithos.tasks.service.board import Board
+from lithos.tasks.service.board import BoardReading
 
 PAGE: Final = 100
 #: Characters of a filter.
@@ -65,7 +65,7 @@ class ReceiptPages:
         private = {one.id for one in page.receipts if is_private(one, notes)}
         return await self._console.show(
             "receipts.html",
-            tasks=await self._console.parts.get(Board).titles(
+            tasks=await self._console.parts.get(BoardReading).titles(
                 [one.task_id for one in page.receipts if one.task_id]
             ),
             rows=page.receipts,

@@ -219,7 +219,7 @@ def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, 
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
-def _paths(lines: Sequence[Line], spots: Sequence[Spot]) -> dict[LineKind, str]:
+def _paths(lines: Sequence[GraphLine], spots: Sequence[Spot]) -> dict[LineKind, str]:
     """The lines of each kind as SVG path data."""
     found: dict[LineKind, list[str]] = {}
     for line in lines:
@@ -258,7 +258,7 @@ class Node:
 
 
 @frozen
-class Line:
+class GraphLine:
     """A relation between notes, by their places in `Neighbourhood.nodes`; `name` as people say it."""
 
     start: int
@@ -275,7 +275,7 @@ class Neighbourhood:
     """
 
     nodes: Sequence[Node]
-    lines: Sequence[Line]
+    lines: Sequence[GraphLine]
     left_out: int = 0
     lines_left_out: int = 0
 
@@ -388,7 +388,7 @@ class Neighbourhoods:
         )
 
 
-def _typed_lines(edges: Iterable[Edge], numbers: Mapping[str, int]) -> Iterator[Line]:
+def _typed_lines(edges: Iterable[Edge], numbers: Mapping[str, int]) -> Iterator[GraphLine]:
     """Typed edges between notes of a picture; those that only repeat the provenance are left out."""
     seen: set[tuple[int, int, str]] = set()
     for edge in edges:
@@ -397,7 +397,7 @@ def _typed_lines(edges: Iterable[Edge], numbers: Mapping[str, int]) -> Iterator[
             continue
         if (start, end, edge.type) not in seen:
             seen.add((start, end, edge.type))
-            yield Line(start, end, "contradicts" if edge.type == CONTRADICTS else "typed", edge.type)
+            yield GraphLine(start, end, "contradicts" if edge.type == CONTRADICTS else "typed", edge.type)
 
 
 def _lines_of(
@@ -406,11 +406,11 @@ def _lines_of(
     kind: LineKind,
     name: str,
     starts: Iterable[str] | None = None,
-) -> Iterator[Line]:
+) -> Iterator[GraphLine]:
     """The edges of a graph between notes of a picture, from some of them or all."""
     for start in numbers if starts is None else starts:
         ends = graph.neighbours(start)[0]
         few = numbers if len(ends) > len(numbers) else ends
         for end in few:
             if end in ends and isinstance(end, str) and end in numbers and end != start:
-                yield Line(numbers[start], numbers[end], kind, name)
+                yield GraphLine(numbers[start], numbers[end], kind, name)

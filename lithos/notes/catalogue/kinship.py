@@ -18,7 +18,7 @@ from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import OutsideKnowledge
 from lithos.notes.model.copies import (
     CopyName,
-    Lines,
+    LineCounts,
     all_copy_names,
     are_kin,
     is_named_after,
@@ -72,7 +72,7 @@ class Kinship:
 
         `own_id` is the id that it has as a note: one of which versions are kept was a note before.
         """
-        copy: Lines | None = None
+        copy: LineCounts | None = None
         for name, original in self._named(path, is_note=is_note):
             if name.is_weak and any(True for _ in self.versions(own_id)):
                 continue
@@ -92,14 +92,14 @@ class Kinship:
             if original is not None and not (is_note and name.is_weak):
                 yield name, original
 
-    def _read(self, path: str) -> Lines:
+    def _read(self, path: str) -> LineCounts:
         """The lines of a file; none of one that cannot be read, which is nobody's kin."""
         try:
             return lines_of(self.files.read(path).data)
         except (OSError, OutsideKnowledge):
-            return Lines()
+            return LineCounts()
 
-    def lines_in(self, path: str) -> Lines:
+    def lines_in(self, path: str) -> LineCounts:
         """The lines of another file, which may explain a line that two files have in common."""
         return self._read(path)
 

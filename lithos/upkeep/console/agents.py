@@ -17,7 +17,7 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.server.console.console import Console, Refused, given, given_offset
 from lithos.server.console.formats import as_json, query_with, told_ids
 from lithos.tasks.model.task import Claim
-from lithos.tasks.service.board import Board
+from lithos.tasks.service.board import BoardReading
 from lithos.upkeep.service.timeline import KINDS, TASKS, WRITES, TimelineEntry, Timelines
 
 #: Agents of a page, and entries of a timeline.
@@ -68,7 +68,7 @@ class AgentPages:
             rows=shown,
             held=held,
             recent=await parts.get(Timelines).activity(parts.clock() - RECENT),
-            titles=await parts.get(Board).titles(
+            titles=await parts.get(BoardReading).titles(
                 [claim.task_id for one in shown for claim in held.get(one.id, ())[:2]]
             ),
             total=len(found),
@@ -105,7 +105,7 @@ class AgentPages:
             id=agent,
             known=known,
             claims=claims,
-            task_titles=await parts.get(Board).titles(
+            task_titles=await parts.get(BoardReading).titles(
                 [*(one.task_id for one in claims), *_tasks_of(entries)]
             ),
             titles=cited | await self._console.parts.get(NoteHistory).titles(_notes_of(entries)),
@@ -130,7 +130,7 @@ class AgentPages:
     async def _claims(self) -> dict[str, list[Claim]]:
         """The running claims by agent."""
         found: dict[str, list[Claim]] = {}
-        for held in await self._console.parts.get(Board).claims():
+        for held in await self._console.parts.get(BoardReading).claims():
             found.setdefault(held.claim.agent, []).append(held.claim)
         return found
 
