@@ -14,7 +14,7 @@ from lithos.kernel.values.principals import Principal, check_agent
 from lithos.server.console.console import Console, Form, Refused
 from lithos.server.console.formats import readable
 from lithos.server.console.frame import PLACE
-from lithos.server.console.sessions import COOKIE, LONGEST_NAME, Session
+from lithos.server.console.sessions import COOKIE, LONGEST_NAME, BrowserSession
 from lithos.server.http.admissions import WrongTokens
 
 START: Final = "/console/"
@@ -150,7 +150,7 @@ def choose_agent(given: str, own_agent: str, otherwise: str = "") -> str:
     return name if name == own_agent else check_agent(name, "name") or otherwise
 
 
-def tell_if_bound(session: Session, chosen: str) -> None:
+def tell_if_bound(session: BrowserSession, chosen: str) -> None:
     """Say on the next page that a name was not taken, as the token is bound to an agent."""
     if session.agent != chosen:
         why = _why_bound(session.principal)

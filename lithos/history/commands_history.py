@@ -14,10 +14,10 @@ from lithos.kernel.values.times import format_time
 from lithos.server.command.asker import Asker
 from lithos.server.command.asking import accept, ask_tool, asking
 from lithos.server.command.output import print_line, tell
-from lithos.server.command.session import CommandFailed, Session, refusing
+from lithos.server.command.session import CommandFailed, CommandSession, refusing
 
 
-async def undo(session: Session, asker: Asker) -> int:
+async def undo(session: CommandSession, asker: Asker) -> int:
     """Take changes back and print what was done; 1 when something could not be. Raises `CommandFailed`."""
     typed = session.typed
     agents = list(dict.fromkeys(str(each).strip() for each in typed["agent"]))
@@ -67,7 +67,7 @@ SHOWN: Final = 20
 PAGE: Final = 200
 
 
-async def history(session: Session, asker: Asker) -> int:
+async def history(session: CommandSession, asker: Asker) -> int:
     """Print versions, deleted notes or a difference; 0. Raises `CommandFailed`."""
     typed = session.typed
     wanted, diff = typed.get("note"), typed.get("diff")
@@ -118,7 +118,7 @@ async def _versions(asker: Asker, wanted: str, limit: int) -> dict[str, Any]:
     return {"id": answer["id"], "versions": rows, "total": answer["total"]}
 
 
-async def _deleted(session: Session, asker: Asker) -> int:
+async def _deleted(session: CommandSession, asker: Asker) -> int:
     limit = session.typed.get("limit", SHOWN)
 
     async def ask(page: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -165,7 +165,7 @@ async def _ask_note(asker: Asker, wanted: str, arguments: Mapping[str, Any]) -> 
     return accept(answer)
 
 
-async def restore_note(session: Session, asker: Asker) -> int:
+async def restore_note(session: CommandSession, asker: Asker) -> int:
     """Bring a version back; 0. Raises `CommandFailed`."""
     typed = session.typed
     version, row = typed.get("note_version"), typed.get("note_row")

@@ -88,7 +88,7 @@ class Choice:
 
 
 @frozen(kw_only=True)
-class Session:
+class ChangeSession:
     """Changes of an agent without a longer pause, newest first."""
 
     began: datetime
@@ -201,10 +201,10 @@ class UndoPages:
             )
         return await self._console.show("undone.html", path=SECTION, done=done, most=MOST_LISTED)
 
-    async def _look(self, changes: Sequence[VersionRow], chosen: _Chosen) -> list[Session]:
+    async def _look(self, changes: Sequence[VersionRow], chosen: _Chosen) -> list[ChangeSession]:
         """The sessions of these changes, with what would become of the notes as far as there is time."""
         run = UndoRun(self._console.tools, dry_run=True, by=self._console.agent)
-        end, found = trio.current_time() + LOOK_SECONDS, list[Session]()
+        end, found = trio.current_time() + LOOK_SECONDS, list[ChangeSession]()
         for rows in _sessions_of(changes):
             choices: list[Choice] = []
             for step in await plan_changes(self._console.tools, rows):
@@ -218,10 +218,10 @@ class UndoPages:
                     )
                     for each in results
                 ]
-            found.append(Session(began=rows[-1].at, ended=rows[0].at, choices=choices))
+            found.append(ChangeSession(began=rows[-1].at, ended=rows[0].at, choices=choices))
         return found
 
-    async def _lines(self, sessions: Iterable[Session]) -> Mapping[Span, tuple[int, int]]:
+    async def _lines(self, sessions: Iterable[ChangeSession]) -> Mapping[Span, tuple[int, int]]:
         """What the changes did in lines; nothing while the history cannot be read."""
         spans = [choice.span for session in sessions for choice in session.choices]
         try:

@@ -31,7 +31,7 @@ from lithos.search.settings import SearchConfig
 from lithos.server.command.asking import find_owner, local_servers, owner_now
 from lithos.server.command.output import tell
 from lithos.server.command.progress import counted
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.mcp.client import OwnerClient
 from lithos.server.settings import ServerConfig
 
@@ -166,7 +166,7 @@ USAGE = 2
 SWITCH_INTERVAL = 0.005
 
 
-def run_import(session: Session) -> int:
+def run_import(session: CommandSession) -> int:
     """Import a source; 1 when something could not be written. Raises `CommandFailed`."""
     typed = session.typed
     path = Path(typed["source"])
@@ -230,7 +230,9 @@ def _is_within(inner: str, outer: str) -> bool:
     return (inner + os.sep).startswith(outer.rstrip(os.sep) + os.sep)
 
 
-async def _import(session: Session, source: Source, path: Path, options: Options, told: Told) -> ImportReport:
+async def _import(
+    session: CommandSession, source: Source, path: Path, options: Options, told: Told
+) -> ImportReport:
     try:
         async with _writer(session, options) as writer:
             return await ImportRun(source, path, writer, options, told).run()
@@ -241,7 +243,7 @@ async def _import(session: Session, source: Source, path: Path, options: Options
 
 
 @asynccontextmanager
-async def _writer(session: Session, options: Options) -> AsyncIterator[Writer]:
+async def _writer(session: CommandSession, options: Options) -> AsyncIterator[Writer]:
     """Who writes: the running server, or one in this process, which has all searchable before it ends."""
     if await find_owner(session) is not None:
         owner = owner_now(session, STEP_TIMEOUT)

@@ -14,9 +14,9 @@ from lithos.app.serving import hosting
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Parts, made_by
 from lithos.server.command.serving import Announced, Backlog
-from lithos.server.command.session import Session
+from lithos.server.command.session import CommandSession
 
-SESSION = Session(parse_arguments(["serve"]), Config())
+SESSION = CommandSession(parse_arguments(["serve"]), Config())
 
 
 @define

@@ -17,7 +17,7 @@ from lithos.app.serving.here import Here
 from lithos.kernel.configuration.catalogue import Config
 from lithos.proposals.commands_proposals import proposals
 from lithos.server.command.asking import PAGE
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from tests.server.console.proposing import bind, decide, propose, propose_note, propose_text, row_of
 from tests.servers import MISSING_ID, Lithos, serving
 
@@ -39,7 +39,7 @@ class Desk:
     async def type(self, *words: str, code: int = 0) -> str:
         """What the command prints on stdout; `told` is what it says beside."""
         self._capsys.readouterr()
-        session = Session(parse_arguments(("proposals", *words)), Config())
+        session = CommandSession(parse_arguments(("proposals", *words)), Config())
         done = await proposals(session, Here(self.lithos.server))
         printed = self._capsys.readouterr()
         self.told = printed.err

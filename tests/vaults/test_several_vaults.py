@@ -24,7 +24,7 @@ from lithos.kernel.configuration.load import state_of_vault
 from lithos.kernel.databases.lock import OwnerRecord, encode_owner
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.asking import how_to_serve
-from lithos.server.command.session import CommandFailed, Session, load_session
+from lithos.server.command.session import CommandFailed, CommandSession, load_session
 from lithos.server.command.silence import NothingToTell
 from lithos.server.mcp.client import OwnerClient
 from lithos.server.mcp.link import OwnerLink
@@ -44,7 +44,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def session_of(*words: str) -> Session:
+def session_of(*words: str) -> CommandSession:
     return load_session(parse_arguments(words))
 
 

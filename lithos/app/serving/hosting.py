@@ -27,7 +27,7 @@ from lithos.kernel.parts import Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.output import announce
 from lithos.server.command.serving import Announced, Backlog
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.http.ports import FrontSettings
 from lithos.server.mcp.resource_pages import Library
 from lithos.server.settings import ServerConfig
@@ -42,7 +42,9 @@ PROGRESS = 0.2
 MANY_FILES = 20
 
 
-async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, ready: trio.Event) -> None:
+async def host_server(
+    session: CommandSession, lock: OwnerLock, shutdown: trio.Event, ready: trio.Event
+) -> None:
     """Serve as the configuration says until `shutdown` is set; `lock` is given up at the end."""
     announce(session, "Initializing Lithos...")
     async with (
@@ -55,7 +57,7 @@ async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, r
         nursery.cancel_scope.cancel()
 
 
-async def _show_start(session: Session, server: Server) -> None:
+async def _show_start(session: CommandSession, server: Server) -> None:
     """Draw how far the first scan is, and the first reading of attachments, on a terminal."""
     opening = server.get(Opening)
     if session.as_json or not sys.stderr.isatty():
@@ -65,7 +67,7 @@ async def _show_start(session: Session, server: Server) -> None:
     await _show_backlog(session, server)
 
 
-async def _show_backlog(session: Session, server: Parts) -> None:
+async def _show_backlog(session: CommandSession, server: Parts) -> None:
     """Draw how many of the files beside the notes have been read, while there are many."""
     backlog = server.find(Backlog)
     if backlog is None or not await backlog.known():
@@ -82,7 +84,7 @@ async def _show_backlog(session: Session, server: Parts) -> None:
             await trio.sleep(PROGRESS)
 
 
-async def _show_opening(session: Session, server: Server) -> None:
+async def _show_opening(session: CommandSession, server: Server) -> None:
     opening = server.get(Opening)
     from lithos.server.command.progress import progress_bars  # loads what a server has no use for
 
@@ -96,7 +98,7 @@ async def _show_opening(session: Session, server: Server) -> None:
                 await opening.complete.wait()
 
 
-async def host_behind_bridge(session: Session, lock: OwnerLock, ended: trio.Event) -> None:
+async def host_behind_bridge(session: CommandSession, lock: OwnerLock, ended: trio.Event) -> None:
     """Serve on a loopback port of its own until `ended` is set; `lock` is given up at the end."""
     async with (
         running_server(session.config, lock=lock, gets_front=True) as server,
@@ -105,7 +107,7 @@ async def host_behind_bridge(session: Session, lock: OwnerLock, ended: trio.Even
         await _serve_loopback(session, server, ended, nursery)
 
 
-async def host_vaults(session: Session, shutdown: trio.Event, ready: trio.Event) -> None:
+async def host_vaults(session: CommandSession, shutdown: trio.Event, ready: trio.Event) -> None:
     """Serve the named vaults until `shutdown` is set. Raises `CommandFailed`."""
     from lithos.app.vaults import Vaults, serve_vaults  # which a server of one has no use for
 
@@ -156,7 +158,7 @@ def _own_sources(vault: NamedVault, every: Iterable[NamedVault]) -> Mapping[str,
     }
 
 
-async def _serve_all_on_stdio(session: Session, vaults: Vaults, shutdown: trio.Event) -> None:
+async def _serve_all_on_stdio(session: CommandSession, vaults: Vaults, shutdown: trio.Event) -> None:
     """Serve the client of stdio, who is the owner, over all vaults."""
     await Threads().run(partial(import_module, "lithos.server.mcp.session"))
     from lithos.server.mcp.session import serve_stdio
@@ -166,7 +168,7 @@ async def _serve_all_on_stdio(session: Session, vaults: Vaults, shutdown: trio.E
     shutdown.set()
 
 
-async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -> None:
+async def _serve_front(session: CommandSession, server: Server, shutdown: trio.Event) -> None:
     config = session.config
     if config.of(ServerConfig).transport == "stdio":
         await _serve_stdio(session, server, shutdown)
@@ -191,7 +193,7 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
             announce(session, said.announcement)
 
 
-async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -> None:
+async def _serve_stdio(session: CommandSession, server: Server, shutdown: trio.Event) -> None:
     """Serve the client, and beside it a loopback port for other commands of this machine."""
     # The MCP SDK, which a server on HTTP brings in later.
     await Threads().run(partial(import_module, "lithos.server.mcp.session"))
@@ -205,7 +207,7 @@ async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -
 
 
 async def _serve_loopback(
-    session: Session, server: Server, shutdown: trio.Event, nursery: trio.Nursery
+    session: CommandSession, server: Server, shutdown: trio.Event, nursery: trio.Nursery
 ) -> None:
     """Listen in `nursery` until `shutdown`, with a token that only readers of the lock know."""
     token = session.config.of(ServerConfig).auth_token

@@ -27,7 +27,7 @@ from lithos.clients.connect.writing import ClientEntry, ConnectResult, Refused, 
 from lithos.clients.hooks.payload import host_name
 from lithos.clients.plugin.writing import ForeignFolder, write_plugin
 from lithos.server.command.output import agrees, print_json, tell
-from lithos.server.command.session import CommandFailed, Session, refusing
+from lithos.server.command.session import CommandFailed, CommandSession, refusing
 from lithos.server.command.starting import find_options, find_program
 
 State = Literal["connected", "another server", "off", "not connected", "no file", "unreadable"]
@@ -84,7 +84,7 @@ def _is_installed(client: Client, around: Surroundings) -> bool:
     )
 
 
-def run_plugin(session: Session) -> int:
+def run_plugin(session: CommandSession) -> int:
     """Write the plugin of Claude Code and say how to try it. Raises `CommandFailed`."""
     typed = session.typed
     if typed.get("client") != "claude-code":
@@ -106,7 +106,7 @@ def run_plugin(session: Session) -> int:
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
-def run_connect(session: Session) -> int:
+def run_connect(session: CommandSession) -> int:
     """Print both ways for a client, edit its file, write a plugin, or list all. Raises `CommandFailed`."""
     typed = session.typed
     if "plugin" in typed:
@@ -135,7 +135,7 @@ def run_connect(session: Session) -> int:
     return _print(session, client, target, around)
 
 
-def _print_hosted(session: Session, name: str) -> int:
+def _print_hosted(session: CommandSession, name: str) -> int:
     """What to enter in a client that lives elsewhere. Raises `CommandFailed`."""
     options = ("write", "remove", "scope", "file", "name", "agent", "transport")
     if unused := [f"--{each}" for each in options if each in session.typed]:
@@ -154,7 +154,7 @@ def _print_hosted(session: Session, name: str) -> int:
     return 0
 
 
-def _print(session: Session, client: Client, target: Target, around: Surroundings) -> int:
+def _print(session: CommandSession, client: Client, target: Target, around: Surroundings) -> int:
     wanted = session.typed.get("transport")
     recipes = make_recipes(client, target, around)
     if wanted is not None and wanted not in recipes:
@@ -182,7 +182,7 @@ def _present(way: str, recipe: Recipe) -> str:
     return f"{heading}\n  {recipe.place}\n\n{indented}"
 
 
-def _edit(session: Session, client: Client, target: Target, around: Surroundings) -> int:
+def _edit(session: CommandSession, client: Client, target: Target, around: Surroundings) -> int:
     """Write the entry, or remove it. Raises `Refused`."""
     place = _place_of(session, client, around)
     transport = session.typed.get("transport") or client.default_transport(place.scope)
@@ -196,7 +196,9 @@ def _edit(session: Session, client: Client, target: Target, around: Surroundings
     )
 
 
-def _leave(session: Session, place: ClientEntry, entry: ConfigEntry | None, reason: HasComments) -> int:
+def _leave(
+    session: CommandSession, place: ClientEntry, entry: ConfigEntry | None, reason: HasComments
+) -> int:
     """Have the client's own command edit a file with comments, if a person agrees.
 
     Raises `Refused` with the entry and its place where there is none, or nobody agrees.
@@ -221,7 +223,7 @@ def _leave(session: Session, place: ClientEntry, entry: ConfigEntry | None, reas
     raise Refused(f"{place.path} stays as it is. {reason} {what}")
 
 
-def _place_of(session: Session, client: Client, around: Surroundings) -> ClientEntry:
+def _place_of(session: CommandSession, client: Client, around: Surroundings) -> ClientEntry:
     typed = session.typed
     files = client.files(around)
     scope: Scope = typed.get("scope", "user")
@@ -237,7 +239,7 @@ def _place_of(session: Session, client: Client, around: Surroundings) -> ClientE
     return ClientEntry(client, scope, path, typed.get("name", DEFAULT_NAME))
 
 
-def _advice(session: Session, place: ClientEntry, target: Target, transport: str) -> Iterable[str]:
+def _advice(session: CommandSession, place: ClientEntry, target: Target, transport: str) -> Iterable[str]:
     agent = session.typed.get("agent") or f"{place.client.name}@{host_name()}"
     if transport == "http":
         yield "Over HTTP it finds the server while that runs: lithos serve --transport http"
@@ -252,7 +254,9 @@ def _advice(session: Session, place: ClientEntry, target: Target, transport: str
     yield f'Tell its agents to use the agent id "{agent}" in every session.'
 
 
-def _report(session: Session, place: ClientEntry, outcome: ConnectResult, advice: Iterable[str]) -> int:
+def _report(
+    session: CommandSession, place: ClientEntry, outcome: ConnectResult, advice: Iterable[str]
+) -> int:
     lines = [*outcome.notes, *advice]
     document = {
         "client": place.client.name,

@@ -15,7 +15,7 @@ from attrs import frozen
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.lock import read_owner
 from lithos.kernel.settings import StorageConfig
-from lithos.server.command.session import Session
+from lithos.server.command.session import CommandSession
 from lithos.server.command.starting import find_options, find_program
 from lithos.server.files_tokens import asks_for_tokens
 from lithos.server.settings import ServerConfig
@@ -110,7 +110,7 @@ class Link:
         return _USER.sub("//", self.url.partition("?")[0])
 
 
-def find_target(session: Session) -> Target:
+def find_target(session: CommandSession) -> Target:
     """The server of this configuration."""
     config = session.config
     data = config.of(StorageConfig).data_dir.absolute()

@@ -17,7 +17,7 @@ from attrs import frozen
 from lithos.kernel.configuration.catalogue import DECLARED, SECTIONS, SETTINGS
 from lithos.kernel.configuration.load import refuse
 from lithos.kernel.configuration.retired import drop_retired
-from lithos.kernel.configuration.sources import MOST_UNKNOWN, ConfigError, Given, flatten, guess
+from lithos.kernel.configuration.sources import MOST_UNKNOWN, ConfigError, RawSetting, flatten, guess
 from lithos.kernel.configuration.yaml_file import shorten
 
 #: Settings that say which folders are served, which of a named vault nothing but its own entry says.
@@ -39,7 +39,7 @@ class DeclaredVault:
     path: Path
     data_dir: Path | None
     source: str
-    own: tuple[Given, ...] = ()
+    own: tuple[RawSetting, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -129,9 +129,9 @@ def _read_entry(name: str, entry: Any, path: Path) -> DeclaredVault:
 
 def _read_own(
     rest: Mapping[str, Any], where: str, path: Path, source: str
-) -> tuple[tuple[Given, ...], tuple[str, ...]]:
+) -> tuple[tuple[RawSetting, ...], tuple[str, ...]]:
     """The settings of an entry, and warnings about ignored ones. Raises `ConfigError`."""
-    given, warnings, problems = list[Given](), list[str](), list[str]()
+    given, warnings, problems = list[RawSetting](), list[str](), list[str]()
     for key, value in drop_retired(flatten(rest, "", path), source, warnings):
         if key in PLACES:
             own = "path" if key == "storage.vault" else "data_dir"
@@ -149,7 +149,7 @@ def _read_own(
         elif key.partition(".")[0] in SHARED:
             warnings.append(is_shared_warning(f"{where}.{key} in file {path}"))
         else:
-            given.append(Given(key, value, source, from_text=False))
+            given.append(RawSetting(key, value, source, from_text=False))
     refuse(problems)
     return tuple(given), tuple(warnings)
 

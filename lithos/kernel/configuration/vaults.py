@@ -26,8 +26,8 @@ from lithos.kernel.configuration.load import (
 )
 from lithos.kernel.configuration.sources import (
     ConfigError,
-    Given,
     Layer,
+    RawSetting,
     guess,
     read_environment,
     read_file,
@@ -271,7 +271,7 @@ def _load(
     if file.vaults is not None:
         warnings.append(f"vaults in file {own_path} has no effect: it is the file of one vault, {entry.name}")
     places = [(PLACES[0], entry.path), (PLACES[1], data)]
-    own = tuple(Given(key, value, entry.source, from_text=False) for key, value in places)
+    own = tuple(RawSetting(key, value, entry.source, from_text=False) for key, value in places)
     first, *outer = layers
     last = Layer((*entry.own, *own), tuple(warnings))
     loaded = merge_layers(

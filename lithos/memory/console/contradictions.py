@@ -50,7 +50,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 
 @frozen
-class Claim:
+class ContradictionEdge:
     """One edge that says so: its id, who made it, and why as pairs of name and text."""
 
     edge_id: str
@@ -121,7 +121,7 @@ class Contradictions:
             note_id=note_id, path=None, max_length=LONGEST, agent_id=self._console.agent
         )
 
-    async def _claims(self, one: str, other: str) -> list[Claim]:
+    async def _claims(self, one: str, other: str) -> list[ContradictionEdge]:
         """The open contradictions between two notes, in either direction, oldest first."""
         found: list[Mapping[str, Any]] = []
         for start, end in ((one, other), (other, one)):
@@ -134,8 +134,8 @@ def _address(one: str, other: str) -> str:
     return f"{ADDRESS}{query_with({}, one=one, other=other)}"
 
 
-def _claim_of(edge: Mapping[str, Any]) -> Claim:
-    return Claim(
+def _claim_of(edge: Mapping[str, Any]) -> ContradictionEdge:
+    return ContradictionEdge(
         edge["edge_id"],
         edge.get("provenance_actor"),
         edge["updated_at"],
@@ -158,6 +158,6 @@ def _reasons_of(evidence: object) -> list[tuple[str, str]]:
     ]
 
 
-def _seen(claims: Sequence[Claim]) -> str:
+def _seen(claims: Sequence[ContradictionEdge]) -> str:
     """What stands for these claims as they are."""
     return " ".join(f"{claim.edge_id}@{claim.at}" for claim in claims)

@@ -29,7 +29,7 @@ from lithos.kernel.values.times import format_time, parse_time
 from lithos.notes.files.values import FileState
 from lithos.notes.model.note import AssignedVersion, Note
 from lithos.notes.model.paths import namespace_of, slug_of
-from lithos.notes.model.plan import Claim
+from lithos.notes.model.plan import IdClaim
 
 #: Raise it when a row's meaning changes: older manifests are then dropped and rebuilt.
 FORMAT = 3
@@ -80,9 +80,9 @@ class Entry:
         return slug_of(self.note.title, self.note.id)
 
     @property
-    def claim(self) -> Claim:
+    def claim(self) -> IdClaim:
         """Its claim of its id."""
-        return Claim(self.path, self.digest, self.state.mtime_ns)
+        return IdClaim(self.path, self.digest, self.state.mtime_ns)
 
     @property
     def may_name_id(self) -> bool:

@@ -45,7 +45,7 @@ from lithos.notes.files.values import FileChanged, FoundFile, OutsideKnowledge, 
 from lithos.notes.format.document import amend_document, parse_identified
 from lithos.notes.model.copies import is_copy_of, is_weakly_named, says_own_note, strong_originals
 from lithos.notes.model.note import AssignedVersion
-from lithos.notes.model.plan import Claim, elect, plan_event
+from lithos.notes.model.plan import IdClaim, elect, plan_event
 from lithos.notes.model.versions import OUTSIDE, NewVersion
 from lithos.notes.writing.messages import Change, WriteOutcome
 from lithos.notes.writing.recording import outside_version
@@ -549,7 +549,7 @@ def _look(
     names_id = examined.identified and not (is_copy and not (is_weak and rival.identified))
     stand_in = rival.note.id if is_copy and not is_weak else rival.stand_in
     has_copy = style.knows_copies and examined.path in strong_originals(rival.path)
-    claim = Claim(examined.path, examined.digest, examined.state.mtime_ns)
+    claim = IdClaim(examined.path, examined.digest, examined.state.mtime_ns)
     is_elected = (examined.identified or has_copy) and (
         elect((rival.claim, claim), [(rival.path, rival.digest)]) == claim
     )

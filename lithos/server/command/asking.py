@@ -15,7 +15,7 @@ from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.principals import CLI_AGENT
 from lithos.server.command.asker import Asker, LocalServers
 from lithos.server.command.output import warn
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.starting import find_options
 from lithos.server.mcp.client import TIMEOUT, OwnerClient
 from lithos.server.settings import ServerConfig
@@ -27,12 +27,12 @@ PAGE = 200
 NO_NOTES = "or start a server there first."
 
 
-def asking(command: Callable[[Session, Asker], Awaitable[int]]) -> Callable[[Session], int]:
+def asking(command: Callable[[CommandSession, Asker], Awaitable[int]]) -> Callable[[CommandSession], int]:
     """Make what asks a command of its own, which raises what `explained_failures` explains."""
     return lambda session: trio.run(partial(_run, session, command))
 
 
-async def _run(session: Session, command: Callable[[Session, Asker], Awaitable[int]]) -> int:
+async def _run(session: CommandSession, command: Callable[[CommandSession, Asker], Awaitable[int]]) -> int:
     owner = await find_owner(session)
     if owner is not None:
         return await command(session, owner)
@@ -41,7 +41,7 @@ async def _run(session: Session, command: Callable[[Session, Asker], Awaitable[i
         return await command(session, here)
 
 
-def local_servers(session: Session) -> LocalServers:
+def local_servers(session: CommandSession) -> LocalServers:
     """Servers in this process, for a command that found none running."""
     local: LocalServers | None = session.invocation.local
     if local is None:
@@ -57,7 +57,7 @@ def person() -> str:
         return CLI_AGENT
 
 
-async def find_owner(session: Session) -> OwnerClient | None:
+async def find_owner(session: CommandSession) -> OwnerClient | None:
     """The server that owns the data directory, if any; one that is starting is waited for."""
     with trio.move_on_after(OWNER_WAIT):
         while is_owned(session.private / "lock"):
@@ -73,7 +73,7 @@ async def find_owner(session: Session) -> OwnerClient | None:
     )
 
 
-async def require_owner(session: Session, why: str) -> OwnerClient:
+async def require_owner(session: CommandSession, why: str) -> OwnerClient:
     """The running server; `why` says what it is needed for."""
     owner = await find_owner(session)
     if owner is None:
@@ -81,12 +81,12 @@ async def require_owner(session: Session, why: str) -> OwnerClient:
     return owner
 
 
-def _none_owns(session: Session, why: str) -> str:
+def _none_owns(session: CommandSession, why: str) -> str:
     data = session.config.of(StorageConfig).data_dir
     return f"No server owns {data} now, and {why}. Start it with: {how_to_serve(session)}"
 
 
-def how_to_serve(session: Session) -> str:
+def how_to_serve(session: CommandSession) -> str:
     """The command that starts a server here."""
     storage = session.config.of(StorageConfig)
     if session.vaults:
@@ -95,7 +95,7 @@ def how_to_serve(session: Session) -> str:
     return f"lithos -d {storage.data_dir} {vault}serve -t http"
 
 
-def owner_now(session: Session, timeout: float = TIMEOUT) -> OwnerClient | None:
+def owner_now(session: CommandSession, timeout: float = TIMEOUT) -> OwnerClient | None:
     """The server that owns the data directory and says its address; each answer has `timeout` seconds."""
     lock = session.private / "lock"
     owner = read_owner(lock) if is_owned(lock) else None

@@ -28,7 +28,7 @@ from lithos.kernel.values.limits import Newest
 from lithos.kernel.values.principals import ANYONE, RIGHTS, Principal, Rights
 from lithos.server.console.formats import make_environment, readable, whole
 from lithos.server.console.frame import STATIC, add_headers, digest_of, sent_address, set_cookie, static_file
-from lithos.server.console.sessions import COOKIE, Session, Sessions
+from lithos.server.console.sessions import COOKIE, BrowserSession, Sessions
 from lithos.server.http.admissions import WrongTokens
 from lithos.server.http.ports import FrontSettings, SharedToolBox, ToolBox, VaultLink
 from lithos.server.settings import ServerConfig
@@ -139,7 +139,7 @@ class Console:
 
     async def show(self, template: str, status: int = 200, **context: Any) -> Response:
         """A page, rendered in a worker thread."""
-        session: Session | None = g.get("session")
+        session: BrowserSession | None = g.get("session")
         shared = self.shared | {
             "now": self.parts.clock(),
             "version": self.settings.version,
@@ -182,7 +182,7 @@ class Console:
         async def view(**values: Any) -> Any:
             self.demand(needs)
             form: Form = await request.form
-            session: Session = g.session
+            session: BrowserSession = g.session
             key = form.get("once", "")
             if not session.owns(form.get("csrf", "")) or not key:
                 raise Refused(
@@ -209,7 +209,7 @@ class Console:
 
         return guarded
 
-    def _vaults(self, session: Session | None) -> Sequence[VaultLink]:
+    def _vaults(self, session: BrowserSession | None) -> Sequence[VaultLink]:
         """The vaults to switch between; nothing where there is only one, as for a server of one."""
         links = self.settings.vaults(session.principal) if session and self.settings.vaults else ()
         return links if len(links) > 1 else ()
@@ -317,14 +317,14 @@ class Console:
         why = self.sessions.why_ended(session_id) or "Your session has ended."
         raise Refused(f"{why} Nothing was changed. Log in again.", 401)
 
-    def begin_session(self, agent: str | None = None, principal: Principal = ANYONE) -> Session:
+    def begin_session(self, agent: str | None = None, principal: Principal = ANYONE) -> BrowserSession:
         """A new session of whoever asks; its cookie goes with the answer."""
-        session: Session = self.sessions.begin(agent, principal)
+        session: BrowserSession = self.sessions.begin(agent, principal)
         g.session = g.fresh_session = session
         return session
 
     async def _add_headers(self, response: Response) -> Response:
-        fresh: Session | None = g.get("fresh_session")
+        fresh: BrowserSession | None = g.get("fresh_session")
         if fresh is not None:
             set_cookie(response, fresh.id)
         return add_headers(response)

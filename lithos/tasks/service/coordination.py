@@ -22,9 +22,9 @@ from lithos.kernel.values.errors import InvalidInput, TaskNotFound
 from lithos.tasks.model.graph import Blocker, TaskGraph
 from lithos.tasks.model.task import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
 from lithos.tasks.model.task_commands import (
+    ClaimedTask,
     CompleteTask,
     CreateTask,
-    Given,
     Lesson,
     NextTask,
     PostFinding,
@@ -179,7 +179,7 @@ class Coordination:
         await lesson.apply()
         return unblocked
 
-    async def next(self, command: NextTask) -> Given | Waiting:
+    async def next(self, command: NextTask) -> ClaimedTask | Waiting:
         """Claim the next task; when there is none, how many there are that cannot be had now.
 
         They are counted after the coordinator found none: what became free in between counts as waiting, so

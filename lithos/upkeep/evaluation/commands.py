@@ -20,7 +20,7 @@ from lithos.kernel.values.times import format_time
 from lithos.server.command.asking import NO_NOTES, find_owner, local_servers
 from lithos.server.command.output import tell, warn
 from lithos.server.command.progress import counted
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.upkeep.checks.checks import look_aside
 from lithos.upkeep.evaluation import asking
 from lithos.upkeep.evaluation.asking import (
@@ -167,7 +167,7 @@ def _comparison_as_json(before: Baseline, comparison: Comparison) -> dict[str, A
 FAILED, USAGE = 1, 2
 
 
-def run_evaluate(session: Session) -> int:
+def run_evaluate(session: CommandSession) -> int:
     """Run the tests in a file; 1 when one fails or became worse. Raises `CommandFailed`."""
     typed = session.typed
     file = Path(typed["file"])
@@ -223,7 +223,7 @@ def _load_baseline(path: Path) -> Baseline:
         ) from error
 
 
-async def _ask(session: Session, questions: tuple[Question, ...], told: Progress) -> Evaluation:
+async def _ask(session: CommandSession, questions: tuple[Question, ...], told: Progress) -> Evaluation:
     typed = session.typed
 
     async def run(asker: ToolCalls) -> Evaluation:
@@ -267,7 +267,7 @@ def _save(found: Evaluation, path: Path) -> Path | None:
     return path
 
 
-def _write_file(session: Session, file: Path) -> int:
+def _write_file(session: CommandSession, file: Path) -> int:
     """Write the file of what was cited; one that is there stays."""
     if file.is_symlink() or file.exists():
         raise CommandFailed(f"{file} is there already and was not changed. Name a new file.", USAGE)

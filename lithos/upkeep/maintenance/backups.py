@@ -21,7 +21,7 @@ from lithos.server.command.asking import local_servers
 from lithos.server.command.failures import explained_failures
 from lithos.server.command.output import print_json, print_line, tell, warn
 from lithos.server.command.progress import counted, progress_bars
-from lithos.server.command.session import CommandFailed, Session, check_places, load_session, refusing
+from lithos.server.command.session import CommandFailed, CommandSession, check_places, load_session, refusing
 from lithos.upkeep.files.backup import BackupIndex, BackupRefused
 from lithos.upkeep.maintenance.backup import RestoredBackup, back_up, back_up_to_tar, restore
 from lithos.upkeep.maintenance.export import export_objects
@@ -31,7 +31,7 @@ from lithos.upkeep.maintenance.maintenance import ReindexResult, reindex
 STDOUT = "-"
 
 
-def run_backup(session: Session) -> int:
+def run_backup(session: CommandSession) -> int:
     """Back up to a directory; prints what it holds.
 
     Of several vaults each goes into a folder of its name; one that is named alone, into the directory itself.
@@ -66,7 +66,7 @@ def run_backup(session: Session) -> int:
     return 0
 
 
-def _about(session: Session, vault: NamedVault) -> Session:
+def _about(session: CommandSession, vault: NamedVault) -> CommandSession:
     """The session of one vault, whose folder must be there. Raises `CommandFailed`."""
     trouble = check_places(vault.loaded.config.of(StorageConfig))
     if trouble is not None:
@@ -74,13 +74,13 @@ def _about(session: Session, vault: NamedVault) -> Session:
     return session.about(vault)
 
 
-def _back_up_one(session: Session, target: Path, vault: str | None) -> None:
+def _back_up_one(session: CommandSession, target: Path, vault: str | None) -> None:
     with refusing(BackupRefused), counted(session, "files copied", "files") as told:
         index = back_up(session.config, target, told=told)
     _tell_backup(session, target, index, vault)
 
 
-def run_export(session: Session) -> int:
+def run_export(session: CommandSession) -> int:
     """Write all notes and coordination as JSON lines, or a backup as one archive."""
     typed = session.typed
     file: str | None = typed.get("file")
@@ -104,7 +104,7 @@ def run_export(session: Session) -> int:
     return code
 
 
-def _write_tar(session: Session) -> int:
+def _write_tar(session: CommandSession) -> int:
     """The archive on stdout; what is told of it goes to stderr. It is made first, and whole."""
     if sys.stdout.isatty():
         raise CommandFailed("An archive is not for a terminal: lithos export - --format tar > notes.tar", 2)
@@ -131,7 +131,7 @@ def _write_lines(objects: Iterator[dict[str, Any]], write: Callable[[str], objec
     return code
 
 
-def run_restore(session: Session) -> int:
+def run_restore(session: CommandSession) -> int:
     """Put a backup in place and build the indexes; prints what was restored."""
     typed = session.typed
     source, force = Path(typed["source"]), typed.get("force", False)
@@ -146,7 +146,7 @@ def run_restore(session: Session) -> int:
     return 1 if indexed.failures else 0
 
 
-def _tell_backup(session: Session, target: Path, index: BackupIndex, vault: str | None) -> None:
+def _tell_backup(session: CommandSession, target: Path, index: BackupIndex, vault: str | None) -> None:
     counts = index.counts
     told = f"{counts['notes']} notes, {counts['files']} files, {counts['bytes']} bytes"
     lines = [f"Backed up {told} to {target}"]
@@ -162,7 +162,7 @@ def _tell_backup(session: Session, target: Path, index: BackupIndex, vault: str 
     tell(session, {**name, "target": str(target), **described}, lines)
 
 
-def _tell_restored(session: Session, restored: RestoredBackup, indexed: ReindexResult) -> None:
+def _tell_restored(session: CommandSession, restored: RestoredBackup, indexed: ReindexResult) -> None:
     data, vault, index = (
         session.config.of(StorageConfig).data_dir,
         session.config.of(StorageConfig).vault,

@@ -27,7 +27,7 @@ from lithos.server.command.output import agrees, print_line, tell, warn
 from lithos.server.command.progress import progress_bars
 from lithos.server.command.session import (
     CommandFailed,
-    Session,
+    CommandSession,
     check_places,
     find_vaults,
     read_log_settings,
@@ -124,7 +124,7 @@ def _patient(loaded: LoadedConfig, problems: list[str], invocation: Invocation) 
 _LISTED = 10
 
 
-def run_validate(session: Session) -> int:
+def run_validate(session: CommandSession) -> int:
     """Validate, and fix if asked; 1 when errors remain, with `--strict` also for warnings.
 
     Also 1 when a file could not be written or nobody allowed what was planned. Raises what
@@ -142,7 +142,7 @@ def run_validate(session: Session) -> int:
     return _run_fix(session, files, ids=wanted == "ids")
 
 
-def _run_fix(session: Session, files: NoteFiles, *, ids: bool) -> int:
+def _run_fix(session: CommandSession, files: NoteFiles, *, ids: bool) -> int:
     """Show what would be written, ask, and write it. Raises `AlreadyOwned`."""
     typed, as_json = session.typed, session.as_json
     before = trio.run(_owning, session, partial(_look, session, files))
@@ -175,18 +175,18 @@ def _run_fix(session: Session, files: NoteFiles, *, ids: bool) -> int:
     return 1 if fixing.failures else _code(fixing.left, session)
 
 
-def _code(left: Validation, session: Session) -> int:
+def _code(left: Validation, session: CommandSession) -> int:
     is_strict = session.typed.get("strict", False)
     return 1 if left.count("error") or (is_strict and left.count("warning")) else 0
 
 
-def _look(session: Session, files: NoteFiles, progress: Progress | None) -> Validation:
+def _look(session: CommandSession, files: NoteFiles, progress: Progress | None) -> Validation:
     """Validate what a server's scan finds: ids of files that name none, and who has those of several."""
     style, survey = style_of(session.config.of(StorageConfig)), survey_of(session.config, utc_now())
     return validate_notes(files, progress, survey.nameless, style, survey.doubled, survey.copies)
 
 
-async def _owning(session: Session, work: Callable[[Progress | None], T]) -> T:
+async def _owning(session: CommandSession, work: Callable[[Progress | None], T]) -> T:
     """Do the work in a thread, as the owner of the data directory. Raises `AlreadyOwned`."""
     async with owned(session.config.of(StorageConfig)):
         with progress_bars(session, "files") as progress:

@@ -18,7 +18,7 @@ from lithos.memory.settings import LcmaConfig
 from lithos.server.command.asking import local_servers, owner_now
 from lithos.server.command.output import print_line, tell, warn
 from lithos.server.command.progress import progress_bars
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.upkeep.checks.reconcile_indices import SCOPES
 from lithos.upkeep.maintenance.maintenance import (
     accept_vanished,
@@ -29,7 +29,7 @@ from lithos.upkeep.maintenance.maintenance import (
 )
 
 
-def _accept_vanished(session: Session) -> int:
+def _accept_vanished(session: CommandSession) -> int:
     """List the files and give them up; 0. Raises `CommandFailed` when a server does not take it."""
     dry_run = session.typed.get("dry_run", False)
     result = trio.run(partial(accept_vanished, session.config, local_servers(session).run, dry_run=dry_run))
@@ -44,7 +44,7 @@ def _accept_vanished(session: Session) -> int:
     return 0
 
 
-def _forget_questions(session: Session) -> int:
+def _forget_questions(session: CommandSession) -> int:
     """Forget remembered questions; 0. Raises `CommandFailed` when a server does not do it."""
     typed = session.typed
     note, dry_run = typed.get("note"), typed.get("dry_run", False)
@@ -90,7 +90,7 @@ ALL = "all"
 _SELECTORS = frozenset(("note", "agent", "since", "until"))
 
 
-def run_reindex(session: Session) -> int:
+def run_reindex(session: CommandSession) -> int:
     """Bring the indexes in line with the notes; 1 when some could not be. Raises `CommandFailed`."""
     session.require_notes(_WAY_OUT)
     clear = session.typed.get("clear", False)
@@ -120,7 +120,7 @@ def run_reindex(session: Session) -> int:
     return 1 if result.failures else 0
 
 
-def run_reconcile(session: Session) -> int:
+def run_reconcile(session: CommandSession) -> int:
     """Repair, or what else was asked for instead; 1 when something failed. Raises `CommandFailed`."""
     typed = session.typed
     if typed.get("accept_vanished", False):
@@ -162,7 +162,7 @@ def _shown(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def run_extract(session: Session) -> int:
+def run_extract(session: CommandSession) -> int:
     """Find the entities of all notes; 1 when some could not be. Raises `CommandFailed`."""
     session.require_notes(_WAY_OUT)
     dry_run, force = session.typed.get("dry_run", False), session.typed.get("force", False)

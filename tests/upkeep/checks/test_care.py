@@ -19,7 +19,7 @@ from lithos.kernel.values.findings import CARE, checks_of
 from lithos.kernel.values.principals import COMMAND
 from lithos.search.commands_queries import care
 from lithos.search.indexing.indexer import VectorIndexer
-from lithos.server.command.session import Session
+from lithos.server.command.session import CommandSession
 from lithos.upkeep.settings import CareConfig
 from tests.servers import Clock, Lithos, put_note, serving
 from tests.text.words.test_likeness import ON_PUMPS, PUMP
@@ -200,7 +200,7 @@ async def test_the_command_tells_why_and_what_to_do(
 
         async def type_in(*words: str) -> str:
             capsys.readouterr()
-            session = Session(parse_arguments(("care", *words)), Config())
+            session = CommandSession(parse_arguments(("care", *words)), Config())
             assert await care(session, Here(lithos.server)) == 0
             return capsys.readouterr().out
 
