@@ -21,7 +21,7 @@ from lithos.imports.model.importing import ImportRefused, Record, RowBatch, Sour
 from lithos.imports.service import records, run
 from lithos.imports.service.dead_links import DeadLink
 from lithos.imports.service.importing import Importing
-from lithos.imports.service.records import Begun, ImportResult, Options, SourceEdge
+from lithos.imports.service.records import ImportResult, ImportSession, Options, SourceEdge
 from lithos.imports.service.run import ImportReport, ImportRun, Told, Writer
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
@@ -121,10 +121,10 @@ class RemoteWriter:
     #: Batches go one after another: which comes first decides of duplicates and paths.
     _turn: trio.Lock = field(factory=trio.Lock)
 
-    async def begin(self, options: Options) -> Begun:
+    async def begin(self, options: Options) -> ImportSession:
         told = attrs.asdict(options, filter=attrs.filters.exclude("is_bound"))  # the server knows that
         answer = await self._ask("begin", **told)
-        return Begun(answer["session"], Path(answer["notes_folder"]), int(answer["content_limit"]))
+        return ImportSession(answer["session"], Path(answer["notes_folder"]), int(answer["content_limit"]))
 
     async def take(self, session_id: str, some: Sequence[Record]) -> list[ImportResult]:
         sent = [records.record_to_json(record) for record in some]

@@ -22,7 +22,7 @@ from lithos.server.mcp.resource_pages import (
     UnknownResource,
     find_newest,
 )
-from lithos.server.tools.offers import NOTE_PREFIX, Address
+from lithos.server.tools.offers import NOTE_PREFIX, ResourceAddress
 
 _TAGS: Final = {
     "name": "tags",
@@ -51,7 +51,7 @@ class TagResources:
 
     async def newest(self, after: Place | None, count: int) -> list[ListedResource]:
         """The one resource."""
-        return [ListedResource(Address("tags"), _TAGS)]
+        return [ListedResource(ResourceAddress("tags"), _TAGS)]
 
 
 @define(eq=False)
@@ -111,4 +111,4 @@ def _place_of(entry: Entry) -> Place:
 def _listed(entry: Entry) -> ListedResource:
     title = entry.note.title
     told = {"name": title, "title": title, "mimeType": MARKDOWN, "size": entry.state.size}
-    return ListedResource(Address("note", entry.note.id), told, _place_of(entry))
+    return ListedResource(ResourceAddress("note", entry.note.id), told, _place_of(entry))

@@ -18,7 +18,7 @@ from lithos.server.mcp.resource_pages import (
     find_newest,
 )
 from lithos.server.tools.answers import row_of, sliced_rows
-from lithos.server.tools.offers import TASK_PREFIX, Address
+from lithos.server.tools.offers import TASK_PREFIX, ResourceAddress
 from lithos.tasks import tools_rows as _rows  # noqa: F401 - it registers rows
 from lithos.tasks.model.task import Task
 from lithos.tasks.service.coordination import Coordination, TaskFilter
@@ -76,4 +76,4 @@ def _place_of(task: Task) -> Place:
 
 def _listed(task: Task) -> ListedResource:
     told = {"name": task.title, "title": task.title, "mimeType": JSON}
-    return ListedResource(Address("task", task.id), told, _place_of(task))
+    return ListedResource(ResourceAddress("task", task.id), told, _place_of(task))

@@ -25,14 +25,14 @@ from attrs import define, field, frozen
 import lithos
 from lithos.attachments.files.lines import (
     OUT_OF_MEMORY,
-    Answer,
-    Answers,
+    AnswerDecoder,
     Digest,
     End,
     Garbage,
     PageBegun,
     Picture,
-    Request,
+    ReadingRequest,
+    WorkerAnswer,
 )
 from lithos.attachments.model.kinds import (
     FILE_SECONDS,
@@ -128,7 +128,7 @@ class _Exchange:
     #: What is done until the first page is told; "" for a file without pages: only its whole has a limit.
     _first: str
     _page: int = 0
-    _answers: Answers = field(factory=Answers)
+    _answers: AnswerDecoder = field(factory=AnswerDecoder)
     #: Its time and ours at the beginning, and at its last sign.
     _began: tuple[float, float] = field(init=False)
     _heard: tuple[float, float] = field(init=False)
@@ -139,7 +139,7 @@ class _Exchange:
     def _now(self) -> tuple[float, float]:
         return self._child.used(), self._child.waited
 
-    async def next(self) -> list[Answer]:
+    async def next(self) -> list[WorkerAnswer]:
         """What comes next. Raises `_Lost`."""
         while True:
             data = await self._receive(self._left())
@@ -212,7 +212,7 @@ class Extractor:
             taking = _Taking(take)
             try:
                 first = "opening it" if kind == "pdf" else ""
-                exchange = await self._ask(Request(kind, name, known or ""), file, first=first)
+                exchange = await self._ask(ReadingRequest(kind, name, known or ""), file, first=first)
                 while taking.end is None:
                     taking.note(await exchange.next())
                     await taking.pass_on()
@@ -234,7 +234,7 @@ class Extractor:
         async with self._one:
             picture, end = b"", None
             try:
-                asked = Request(page=max(page, 0), width=max(width, 1))
+                asked = ReadingRequest(page=max(page, 0), width=max(width, 1))
                 exchange = await self._ask(asked, file, first="drawing it")
                 while end is None:
                     for answer in await exchange.next():
@@ -260,7 +260,7 @@ class Extractor:
         """The most memory that a process has had, in bytes; None when that is not known."""
         return self._peak
 
-    async def _ask(self, request: Request, file: int, *, first: str) -> _Exchange:
+    async def _ask(self, request: ReadingRequest, file: int, *, first: str) -> _Exchange:
         self._idle.cancel()
         if self._child is not None and _has_ended(self._child):
             self._child.socket.close()  # it ended while nobody looked: not this file's fault
@@ -342,7 +342,7 @@ class _Taking:
     _held_text: int = 0
     _room: int = MOST_TEXT
 
-    def note(self, answers: Sequence[Answer]) -> None:
+    def note(self, answers: Sequence[WorkerAnswer]) -> None:
         """Take notice of answers. Raises `_Lost` for what may not come: the process is not believed."""
         for answer in answers:
             match answer:

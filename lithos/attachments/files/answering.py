@@ -10,7 +10,7 @@ from hashlib import sha256
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from lithos.attachments.files.lines import Answer, Digest, End, PageBegun, Picture, Request
+from lithos.attachments.files.lines import Digest, End, PageBegun, Picture, ReadingRequest, WorkerAnswer
 from lithos.attachments.model.kinds import LARGEST_PDF, MOST_PARTS, MOST_TEXT, largest
 from lithos.attachments.model.parts import NotExtractable, Part, clean
 from lithos.attachments.model.reading import read_parts
@@ -26,14 +26,14 @@ class Missing(Exception):
     """The library is not installed, or does not work here."""
 
 
-class Answering:
+class FileAnswering:
     """Answers requests, each about one open file, in `memory` bytes."""
 
     def __init__(self, memory: int) -> None:
         self._memory = memory
         self._library: ModuleType | None = None
 
-    def answer(self, request: Request, file: int) -> Iterator[Answer]:
+    def answer(self, request: ReadingRequest, file: int) -> Iterator[WorkerAnswer]:
         """All of an answer, its end as the last."""
         try:
             if request.page is None:
@@ -45,7 +45,7 @@ class Answering:
         except NotExtractable as failure:
             yield End("failed", str(failure))
 
-    def _extract(self, request: Request, file: int) -> Iterator[Answer]:
+    def _extract(self, request: ReadingRequest, file: int) -> Iterator[WorkerAnswer]:
         size, most = os.fstat(file).st_size, largest(request.kind)
         if size > most:
             raise NotExtractable(f"it has {size:,} bytes; files of up to {most >> 20} MB are read")
@@ -60,7 +60,7 @@ class Answering:
         else:
             yield from _bounded(read_parts(request.kind, request.name, data))
 
-    def _draw(self, page: int, width: int, file: int) -> Iterator[Answer]:
+    def _draw(self, page: int, width: int, file: int) -> Iterator[WorkerAnswer]:
         size = os.fstat(file).st_size
         if size > LARGEST_PDF:
             raise NotExtractable(f"the file has {size:,} bytes")
@@ -127,7 +127,7 @@ def _pages(pdf: Pdf) -> Iterator[Part | PageBegun]:
         )
 
 
-def _bounded(parts: Iterator[Part] | Iterator[Part | PageBegun]) -> Iterator[Answer]:
+def _bounded(parts: Iterator[Part] | Iterator[Part | PageBegun]) -> Iterator[WorkerAnswer]:
     """The parts as far as they come and there is room, and what there is not more for."""
     count, room = 0, MOST_TEXT
     try:

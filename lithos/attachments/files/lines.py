@@ -36,7 +36,7 @@ class Garbage(Exception):
 
 
 @frozen
-class Request:
+class ReadingRequest:
     """The text of a file, unless its bytes have the `known` digest; with a `page`, from 1, its picture."""
 
     kind: Kind = "pdf"
@@ -51,7 +51,7 @@ class Request:
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
-    def from_line(cls, line: bytes) -> Request:
+    def from_line(cls, line: bytes) -> ReadingRequest:
         """The request of a line."""
         return cls(**json.loads(line))
 
@@ -85,10 +85,10 @@ class End:
     reason: str = ""
 
 
-Answer: TypeAlias = Digest | PageBegun | Part | Picture | End
+WorkerAnswer: TypeAlias = Digest | PageBegun | Part | Picture | End
 
 
-def pack_answer(answer: Answer) -> bytes:
+def pack_answer(answer: WorkerAnswer) -> bytes:
     """An answer as its line and what is behind it."""
     body = b""
     fields: dict[str, Any] = {}
@@ -107,13 +107,13 @@ def pack_answer(answer: Answer) -> bytes:
     return json.dumps({**fields, "bytes": len(body)}).encode() + b"\n" + body
 
 
-class Answers:
+class AnswerDecoder:
     """Answers out of the bytes that come; at most one unfinished answer is held."""
 
     def __init__(self) -> None:
         self._held = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[Answer]:
+    def feed(self, data: bytes) -> Iterator[WorkerAnswer]:
         """The answers that are complete with these bytes. Raises `Garbage`."""
         self._held += data
         start = 0
@@ -147,7 +147,7 @@ def _is_page(page: Any) -> bool:
     return type(page) is int and 1 <= page <= MOST_PARTS
 
 
-def _answer(fields: dict[str, Any], body: bytes) -> Answer:
+def _answer(fields: dict[str, Any], body: bytes) -> WorkerAnswer:
     try:
         match fields:
             case {"place": str(place), "page": page} if page is None or _is_page(page):

@@ -59,8 +59,8 @@ _LONGEST_PROJECT: Final = 100
 _DIGEST: Final = 12
 _HEADING: Final = re.compile(rf"\([0-9a-f]{{{_DIGEST}}}\)\Z")
 
-Answer = Mapping[str, Any]
-Calls = Generator[tuple[str, dict[str, Any]], Answer, "Stored"]
+ToolAnswer = Mapping[str, Any]
+Calls = Generator[tuple[str, dict[str, Any]], ToolAnswer, "Stored"]
 
 
 class Stored(NamedTuple):
@@ -134,7 +134,7 @@ def storing(checkpoint: Checkpoint) -> Calls:
     Checkpoints of one session at the same moment do not meet: the version that was looked at is expected, and
     two new notes of one path collide; then it looks again.
     """
-    refusal: Answer = {}
+    refusal: ToolAnswer = {}
     for _ in range(_TRIES):
         known = yield "lithos_read", {"path": checkpoint.path, "outline": True, "agent_id": checkpoint.agent}
         if known.get("status") == "error":
@@ -183,7 +183,7 @@ def _new_note(checkpoint: Checkpoint) -> dict[str, Any]:
     }
 
 
-def _stored(status: str, answer: Answer) -> Stored:
+def _stored(status: str, answer: ToolAnswer) -> Stored:
     metadata = answer.get("metadata", {})
     return Stored(
         status, str(answer.get("id", metadata.get("id", ""))), str(answer["path"]), int(answer["version"])

@@ -11,7 +11,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from lithos.events.model.carrying import ACCESSES, AGENTS, Carried, CarryRows
-from lithos.events.model.requests import BeginCall, Begun, EndCall
+from lithos.events.model.requests import BeginCall, EndCall, RecordedCall
 from lithos.events.rows.carrying import merge_accesses, merge_agents
 from lithos.events.rows.requests import RequestRows
 from lithos.kernel.values.events import EventDraft
@@ -66,7 +66,7 @@ class JournalBoard(Board):
         self.handlers = {BeginCall: self._begin_call, EndCall: self._end_call}
         self.carriers = {AGENTS.name: self._carry_agents, ACCESSES.name: self._carry_accesses}
 
-    def _begin_call(self, command: BeginCall, now: datetime) -> Done[Begun]:
+    def _begin_call(self, command: BeginCall, now: datetime) -> Done[RecordedCall]:
         return Done(self._requests.begin(command.key, command.digest, now))
 
     def _end_call(self, command: EndCall, now: datetime) -> Done[None]:

@@ -35,8 +35,8 @@ from lithos.imports.service.records import (
     MALFORMED,
     UNCHANGED,
     UPDATED,
-    Begun,
     ImportResult,
+    ImportSession,
     Options,
     Remembered,
     SourceEdge,
@@ -157,7 +157,7 @@ class Importing:
         self._gather = fulltext_indexer.gather
         self._session: _Session | None = None
 
-    async def begin(self, options: Options) -> Begun:
+    async def begin(self, options: Options) -> ImportSession:
         """Begin an import; one that has not ended, as its command was killed, ends with it.
 
         Raises `InvalidInput` for a folder that notes cannot be in.
@@ -185,7 +185,7 @@ class Importing:
             lost = [key for key in session.notes if key not in self._ledger]
             await self._working.run(partial(self._ledger.add, lost))
         self._session = session
-        return Begun(session.id, self._notes_folder, self._content_limit)
+        return ImportSession(session.id, self._notes_folder, self._content_limit)
 
     async def take(self, session_id: str, records: Sequence[Record]) -> list[ImportResult]:
         """Write a batch of records, or tell what would be written. Raises `NoImport`."""

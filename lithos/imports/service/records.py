@@ -252,7 +252,7 @@ class Options:
 
 
 @frozen
-class Begun:
+class ImportSession:
     """An import that began: its number, the folder of the notes, for attachments, and bytes of a note."""
 
     session: str

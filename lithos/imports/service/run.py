@@ -35,8 +35,8 @@ from lithos.imports.service.records import (
     RESULTS,
     UNCHANGED,
     UPDATED,
-    Begun,
     ImportResult,
+    ImportSession,
     Options,
     SourceEdge,
     excess_of,
@@ -178,7 +178,7 @@ EDGES: Final = 100
 class Writer(Protocol):
     """Who decides and writes: `services.importing.importing`, here or in the server."""
 
-    async def begin(self, options: Options) -> Begun:
+    async def begin(self, options: Options) -> ImportSession:
         """Begin an import."""
 
     async def take(self, session_id: str, records: Sequence[Record]) -> list[ImportResult]:
@@ -246,7 +246,7 @@ class ImportRun:
 
     async def _take(
         self,
-        begun: Begun,
+        begun: ImportSession,
         items: Sequence[Item],
         spool: IO[str],
         before: trio.Event,
@@ -279,7 +279,7 @@ class ImportRun:
         after.set()
         ahead.release_on_behalf_of(after)
 
-    async def _take_other(self, begun: Begun, item: Item) -> None:
+    async def _take_other(self, begun: ImportSession, item: Item) -> None:
         """What is no record."""
         if isinstance(item, Malformed):
             self.report.add(ImportResult(item.position, MALFORMED, reason=item.reason))
@@ -292,7 +292,7 @@ class ImportRun:
         elif isinstance(item, Attachment):
             await self._copy(begun, item)
 
-    async def _copy(self, begun: Begun, item: Attachment) -> None:
+    async def _copy(self, begun: ImportSession, item: Attachment) -> None:
         self._files.add(item.path)
         path = f"{self.options.into}/{item.path}" if self.options.into else item.path
         copy = partial(copy_attachment, begun.notes_folder, path, item.file, dry_run=self.options.dry_run)
@@ -301,7 +301,7 @@ class ImportRun:
         if reason:
             self.report.tell(ATTACHMENT, item.path, reason)
 
-    async def _tell_dead_links(self, begun: Begun) -> None:
+    async def _tell_dead_links(self, begun: ImportSession) -> None:
         """List the links that lead to no note, and to no file that comes along or is there."""
         start, there = 0, FileNames()
         while found := await self.writer.dead_links(begun.session, start):
@@ -314,7 +314,7 @@ class ImportRun:
                 if each.target not in self._files and each.target not in there:
                     self.report.tell(DEAD_LINK, each.position, f"{each.written} leads to no note")
 
-    async def _connect(self, begun: Begun, spool: IO[str]) -> None:
+    async def _connect(self, begun: ImportSession, spool: IO[str]) -> None:
         spool.seek(0)
         while rows := [json.loads(line) for _, line in zip(range(EDGES), spool, strict=False)]:
             edges = [SourceEdge(*row[:3]) for row in rows]

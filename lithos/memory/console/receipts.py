@@ -37,7 +37,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 
 @frozen(kw_only=True)
-class Feedback:
+class ReceiptFeedback:
     """What the completion of the task said of a retrieval; `other` is the receipt it named instead."""
 
     agent: str
@@ -118,7 +118,7 @@ class ReceiptPages:
             return {"id": task_id}
         return dict(answer["task"])
 
-    async def _feedback(self, receipt: Receipt, task: Mapping[str, Any]) -> Feedback | None:
+    async def _feedback(self, receipt: Receipt, task: Mapping[str, Any]) -> ReceiptFeedback | None:
         """What the completion of the task said, while the journal holds it."""
         ended = task.get("resolved_at")
         if task.get("status") != "completed" or not ended:
@@ -132,15 +132,15 @@ class ReceiptPages:
         cited, misleading = told_ids(payload.get("cited_nodes")), told_ids(payload.get("misleading_nodes"))
         agent = str(payload.get("agent") or "")
         if cited is None and misleading is None:
-            return Feedback(agent=agent, is_given=False)
+            return ReceiptFeedback(agent=agent, is_given=False)
         meant = told(payload.get("receipt_id"))
         if not isinstance(meant, str):
             newest = await self._console.parts.get(Learning).newest_receipt(receipt.task_id or "", agent)
             meant = newest.id if newest is not None else ""
         if meant != receipt.id:
-            return Feedback(agent=agent, other=meant or None, is_given=bool(meant))
+            return ReceiptFeedback(agent=agent, other=meant or None, is_given=bool(meant))
         returned = {node.id for node in receipt.final_nodes}
-        return Feedback(
+        return ReceiptFeedback(
             agent=agent,
             cited=frozenset(cited or ()),
             misleading=frozenset(misleading or ()),
@@ -148,7 +148,7 @@ class ReceiptPages:
         )
 
 
-def _verdict(note_id: str, feedback: Feedback | None) -> str:
+def _verdict(note_id: str, feedback: ReceiptFeedback | None) -> str:
     if feedback is None or not feedback.is_given or feedback.other is not None:
         return ""
     if note_id in feedback.misleading:

@@ -33,7 +33,7 @@ _PAGE: Final = re.compile(rf"/console(?:{_SEGMENT})++")
 
 
 @frozen
-class Address:
+class RouteAccess:
     """What is asked of a request for one address.
 
     `needs` is the right, None where no token is needed. The console asks for its token itself, by its pages.
@@ -51,24 +51,24 @@ class Address:
     is_oauth: bool = False
 
 
-_ADMIN: Final = Address("admin")
-_STREAM: Final = Address(takes_query_token=True)
-_CONSOLE: Final = Address(None, is_console=True, most_bytes=FORM_BYTES, most_values=FORM_FIELDS)
+_ADMIN: Final = RouteAccess("admin")
+_STREAM: Final = RouteAccess(takes_query_token=True)
+_CONSOLE: Final = RouteAccess(None, is_console=True, most_bytes=FORM_BYTES, most_values=FORM_FIELDS)
 #: MCP answers every token with the tools that it may call; the console's pages ask for more themselves.
-ADDRESSES: Final[Mapping[str, Address]] = MappingProxyType(
+ADDRESSES: Final[Mapping[str, RouteAccess]] = MappingProxyType(
     {
-        "/health": Address(None),
-        "/mcp": Address(),
-        "/mcp/": Address(),
-        "/sse": Address(),
-        "/messages": Address(),
-        "/messages/": Address(),
+        "/health": RouteAccess(None),
+        "/mcp": RouteAccess(),
+        "/mcp/": RouteAccess(),
+        "/sse": RouteAccess(),
+        "/messages": RouteAccess(),
+        "/messages/": RouteAccess(),
         "/events": _STREAM,
         "/events/ws": _STREAM,
-        "/metrics": Address("metrics"),
+        "/metrics": RouteAccess("metrics"),
         "/audit": _ADMIN,
         "/reconcile": _ADMIN,
-        "/import": Address("admin", most_values=IMPORT_VALUES),
+        "/import": RouteAccess("admin", most_values=IMPORT_VALUES),
         "/": _CONSOLE,
         "/console": _CONSOLE,
         "/console/": _CONSOLE,
@@ -76,7 +76,7 @@ ADDRESSES: Final[Mapping[str, Address]] = MappingProxyType(
 )
 
 
-_OAUTH: Final = Address(None, most_bytes=OAUTH_BYTES, most_values=OAUTH_BYTES, is_oauth=True)
+_OAUTH: Final = RouteAccess(None, most_bytes=OAUTH_BYTES, most_values=OAUTH_BYTES, is_oauth=True)
 RESOURCE: Final = "/.well-known/oauth-protected-resource"
 ISSUER: Final = "/.well-known/oauth-authorization-server"
 #: With `server.public_url` alone: of the server as a resource, and as its own authorization server.
@@ -84,7 +84,7 @@ RESOURCE_ADDRESSES: Final = (RESOURCE, f"{RESOURCE}/mcp", f"{RESOURCE}/sse")
 OAUTH_ADDRESSES: Final = (ISSUER, "/oauth/authorize", "/oauth/token", "/oauth/register", "/oauth/revoke")
 
 
-def find_address(path: str, *, console: bool, oauth: Collection[str] = ()) -> Address | None:
+def find_address(path: str, *, console: bool, oauth: Collection[str] = ()) -> RouteAccess | None:
     """The address that a path is, as it was sent; None for what is no address, or no spelling of one.
 
     Which pages there are below `/console/` the console knows; without it there is none. `oauth` are those of
@@ -164,7 +164,7 @@ class AdmittedRequest:
     `principal` is None for whoever needs no token for this path, and gave none that is valid.
     """
 
-    address: Address
+    address: RouteAccess
     headers: tuple[Header, ...] = ()
     principal: Principal | None = None
 

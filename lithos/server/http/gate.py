@@ -15,10 +15,10 @@ from attrs import evolve
 from lithos.kernel.values.limits import ValueCount
 from lithos.server.http.access import (
     AccessPolicy,
-    Address,
     AdmittedRequest,
     Refusal,
     RequestHead,
+    RouteAccess,
     decide,
     is_host,
     presented_tokens,
@@ -60,7 +60,7 @@ def announced_length(scope: Scope) -> int:
     return int(lengths[0]) if lengths and lengths[0].isdigit() else 0
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int, address: Address) -> bytes:
+async def read_body(scope: Scope, receive: Receive, limit: int, address: RouteAccess) -> bytes:
     """Return the whole body of at most `limit` bytes, and of no more values than its address takes.
 
     A parser stands still for as long as it reads many values, so they are counted as the body arrives.

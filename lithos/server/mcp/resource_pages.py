@@ -24,7 +24,7 @@ from lithos.kernel.actors.threads import slices
 from lithos.kernel.values.events import Event
 from lithos.kernel.values.principals import UNKNOWN_AGENT
 from lithos.kernel.values.times import format_time, parse_time
-from lithos.server.tools.offers import TAGS_URI, Address, changed_by, changes_list, read_address
+from lithos.server.tools.offers import TAGS_URI, ResourceAddress, changed_by, changes_list, read_address
 
 #: Seconds between two notices about the same thing.
 QUIET: Final = 1.0
@@ -56,7 +56,7 @@ class Follower:
         self._woken = trio.Event()
         self._has_ended = False
 
-    def follow(self, uri: str, address: Address) -> None:
+    def follow(self, uri: str, address: ResourceAddress) -> None:
         """Subscribe to a resource, notified by the URI as the client gave it. Raises `TooMuchFollowed`."""
         spellings = self._followed.get(address.uri, {})
         if uri in spellings:
@@ -69,7 +69,7 @@ class Follower:
         self._followed.setdefault(address.uri, {})[uri] = None
         self._count += 1
 
-    def unfollow(self, uri: str, address: Address) -> None:
+    def unfollow(self, uri: str, address: ResourceAddress) -> None:
         """Unsubscribe from a resource; idempotent."""
         spellings = self._followed.get(address.uri, {})
         if uri in spellings:
@@ -202,7 +202,7 @@ class ListedResource:
     `place` is None for the only one of its kind.
     """
 
-    address: Address
+    address: ResourceAddress
     told: Mapping[str, Any]
     place: Place | None = None
 
@@ -243,7 +243,7 @@ class Resources:
         """`kinds` are in the order of the list."""
         self.kinds = {each.kind: each for each in kinds}
 
-    async def find(self, uri: str) -> Address:
+    async def find(self, uri: str) -> ResourceAddress:
         """Resolve a URI to an existing resource. Raises `UnknownResource`."""
         address, kind = self._meant(uri)
         await kind.find(address.id)
@@ -277,7 +277,7 @@ class Resources:
         shown = tuple(found[:PAGE])
         return ResourcePage(shown, _write_cursor(shown[-1]) if len(found) > PAGE else None)
 
-    def _meant(self, uri: str) -> tuple[Address, ResourceKind]:
+    def _meant(self, uri: str) -> tuple[ResourceAddress, ResourceKind]:
         address = read_address(uri)
         if address is None or address.kind not in self.kinds:
             raise UnknownResource(

@@ -38,7 +38,7 @@ Answer = Mapping[str, Any] | None
 C = TypeVar("C", bound=type[Any])
 
 
-class Answering(Protocol):
+class ToolCall(Protocol):
     """One call: the checked arguments, of a class declared by `@tool`."""
 
     async def answer(self, using: Parts) -> Answer: ...

@@ -181,7 +181,7 @@ _CHANGES_LIST: Final = frozenset(
 
 
 @frozen
-class Address:
+class ResourceAddress:
     """A parsed resource URI; `id` is empty for the tags."""
 
     kind: Literal["note", "task", "tags"]
@@ -195,31 +195,31 @@ class Address:
         return (NOTE_PREFIX if self.kind == "note" else TASK_PREFIX) + quote(self.id, safe="")
 
 
-def read_address(uri: str) -> Address | None:
+def read_address(uri: str) -> ResourceAddress | None:
     """Parse a resource URI, however its id is percent-encoded; None for URIs of others."""
     if uri == TAGS_URI:
-        return Address("tags")
+        return ResourceAddress("tags")
     try:
         uri.encode()  # what UTF-8 cannot hold is no id
         if uri.startswith(NOTE_PREFIX) and (note_id := unquote(uri[len(NOTE_PREFIX) :], errors="strict")):
-            return Address("note", note_id)
+            return ResourceAddress("note", note_id)
         if uri.startswith(TASK_PREFIX) and (task_id := unquote(uri[len(TASK_PREFIX) :], errors="strict")):
-            return Address("task", task_id)
+            return ResourceAddress("task", task_id)
     except UnicodeError:
         return None
     return None
 
 
-def changed_by(event: EventDraft) -> list[Address]:
+def changed_by(event: EventDraft) -> list[ResourceAddress]:
     """The resources whose content an event changes."""
-    changed: list[Address] = []
+    changed: list[ResourceAddress] = []
     if event.type in _CHANGES_NOTE and (note_id := event.payload.get("id")):
-        changed.append(Address("note", note_id))
+        changed.append(ResourceAddress("note", note_id))
     if event.type in _CHANGES_TAGS:
-        changed.append(Address("tags"))
+        changed.append(ResourceAddress("tags"))
     is_of_task = event.type.startswith("task.") or event.type == "finding.posted"
     if is_of_task and (task_id := event.payload.get("task_id")):
-        changed.append(Address("task", task_id))
+        changed.append(ResourceAddress("task", task_id))
     return changed
 
 

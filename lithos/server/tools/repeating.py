@@ -15,7 +15,7 @@ from lithos.server.tools.ports import KnownCalls
 
 if TYPE_CHECKING:
     from lithos.kernel.parts import Parts
-    from lithos.server.tools.declaring import Answer, Answering, Tool
+    from lithos.server.tools.declaring import Answer, Tool, ToolCall
 
 
 @runtime_checkable
@@ -30,7 +30,7 @@ class _Again:
     """A call that was entered by a process that ended before it was answered."""
 
     _tool: Tool
-    _given: Answering
+    _given: ToolCall
     _begun: datetime
 
     async def answer(self, using: Parts) -> Answer:
@@ -53,10 +53,10 @@ def unknown_outcome() -> OutcomeUnknown:
 async def serve_once(
     using: Parts,
     tool: Tool,
-    given: Answering,
+    given: ToolCall,
     caller: tuple[Principal, object],
     request_id: str,
-    serve: Callable[[Answering], Awaitable[Answer]],
+    serve: Callable[[ToolCall], Awaitable[Answer]],
 ) -> Answer:
     """Serve a call unless it was served before; `caller` is the token and the agent that it names."""
     principal, agent = caller

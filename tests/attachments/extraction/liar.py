@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from lithos.attachments.files.lines import LONGEST_LINE, Digest, End, Picture, Request, pack_answer
+from lithos.attachments.files.lines import LONGEST_LINE, Digest, End, Picture, ReadingRequest, pack_answer
 from lithos.attachments.model.kinds import MOST_TEXT
 from lithos.attachments.model.parts import Part
 
@@ -51,7 +51,7 @@ def main(descriptor: int) -> None:
         line, _, _, _ = socket.recv_fds(server, LONGEST_LINE, 1)
         if not line:
             return
-        request = Request.from_line(line)
+        request = ReadingRequest.from_line(line)
         name = "a picture of rubbish" if request.page is not None else request.name
         if name == "nothing":
             time.sleep(600)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from lithos.server.http.access import (
     ADDRESSES,
     AccessPolicy,
-    Address,
     AdmittedRequest,
     Refusal,
     RequestHead,
+    RouteAccess,
     decide,
     host_admitted,
     open_bind_warning,
@@ -148,7 +148,7 @@ def test_health_needs_nothing() -> None:
     """behaviour 201"""
     policy = AccessPolicy("127.0.0.1", auth_token="secret")
     assert decide(policy, RequestHead("/health", origins=("https://evil.example",))) == AdmittedRequest(
-        Address(None)
+        RouteAccess(None)
     )
 
 
