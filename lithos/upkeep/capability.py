@@ -19,7 +19,7 @@ from lithos.server.service_state import Gauges, GaugeThread, ServerState
 from lithos.upkeep.checks.care import Care, CareSubjects, CareTasks, Concerns
 from lithos.upkeep.checks.checks import Live, Patient
 from lithos.upkeep.checks.samples import Samples
-from lithos.upkeep.checks.validation import Survey
+from lithos.upkeep.checks.validation import CheckedVault
 from lithos.upkeep.checks.worth import WorthCounter
 from lithos.upkeep.service.timeline import Timelines
 from lithos.upkeep.state import look_at_ownership, measure_disk, measure_start
@@ -31,7 +31,7 @@ MOST_OF_OVERVIEW: Final = 10
 
 def make_patient(config: Config, clock: Clock, live: Live, files: NoteFiles, catalogue: Catalogue) -> Patient:
     """Make what checks look at."""
-    survey = Survey(config.of(StorageConfig).data_dir, files, catalogue, is_live=True)
+    survey = CheckedVault(config.of(StorageConfig).data_dir, files, catalogue, is_live=True)
     return Patient(config=config, clock=clock, live=live, survey=survey)
 
 

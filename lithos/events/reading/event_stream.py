@@ -28,7 +28,7 @@ LOOKED: Final = 5_000
 
 
 @frozen
-class Wanted:
+class EventSelection:
     """Any of `types` (all when empty), by `agent`, by none of `not_by`, with `tag`; None does not filter."""
 
     types: frozenset[str] = frozenset()
@@ -69,7 +69,7 @@ class Activity:
         """The seq of the newest event."""
         return self._broadcaster.head
 
-    async def page(self, wanted: Wanted, most: int, after: int = 0) -> JournalPage:
+    async def page(self, wanted: EventSelection, most: int, after: int = 0) -> JournalPage:
         """The newest `most` events later than `after` that are wanted."""
         head, found, looked, oldest = self._broadcaster.head, list[Event](), 0, self._broadcaster.head + 1
         for event in islice(reversed(self._broadcaster.recent), LOOKED):

@@ -36,7 +36,7 @@ from lithos.search.indexing.indexer import Visibility
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.search.ranking.match import WEAK
 from lithos.search.ranking.replies import wants_all
-from lithos.search.service.gate import Gate
+from lithos.search.service.gate import RetrievalFilter
 from lithos.search.service.hybrid import HybridRanking
 from lithos.search.service.others import BESIDE, OtherHit, OtherHits, OtherQuery
 from lithos.search.service.search import Search
@@ -502,10 +502,10 @@ def _withheld(entry: Entry, warning: NoteWarning) -> LeftOut:
     )
 
 
-def _gate_of(request: ContextRequest) -> Gate:
+def _gate_of(request: ContextRequest) -> RetrievalFilter:
     """What the asker may see."""
     spaces = None if request.namespaces is None else frozenset(request.namespaces)
-    return Gate(namespaces=spaces, task_id=request.task_id, agent_id=request.agent_id)
+    return RetrievalFilter(namespaces=spaces, task_id=request.task_id, agent_id=request.agent_id)
 
 
 def _has_news(material: Material) -> bool:

@@ -47,7 +47,7 @@ from lithos.memory.rows.stats import StatsStore, StatsTables
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.writing.messages import PatchNote
-from lithos.search.service.gate import Gate
+from lithos.search.service.gate import RetrievalFilter
 from lithos.tasks.model.task_commands import CompleteTask, DropLesson, Lesson
 from lithos.tasks.rows.tasks import TaskRows
 
@@ -337,7 +337,7 @@ class Feedback:
     def _elsewhere(self, command: CompleteTask, receipt: Receipt, judged: set[str]) -> tuple[str, ...]:
         """The first cited notes that are not in the receipt, of those that its asker may see."""
         spaces = receipt.namespace_filter
-        gate = Gate(
+        gate = RetrievalFilter(
             namespaces=None if spaces is None else frozenset(spaces),
             task_id=command.task_id,
             agent_id=command.agent,

@@ -40,7 +40,7 @@ from lithos.notes.service.texts import Snippets
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.indexer import Visibility
 from lithos.search.ranking.match import WEAK
-from lithos.search.service.gate import Gate
+from lithos.search.service.gate import RetrievalFilter
 from lithos.search.service.hybrid import HybridRanking
 from lithos.search.service.search import Hit
 from lithos.search.settings import SearchConfig
@@ -77,9 +77,9 @@ class RetrieveRequest:
     room: int = 0
 
     @property
-    def gate(self) -> Gate:
+    def gate(self) -> RetrievalFilter:
         """What the asker may see, and wants to."""
-        return Gate(
+        return RetrievalFilter(
             namespaces=None if self.namespaces is None else frozenset(self.namespaces),
             task_id=self.task_id,
             agent_id=self.agent_id,

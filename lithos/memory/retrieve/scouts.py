@@ -21,7 +21,7 @@ from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.index_links import Direction, LinkGraph
 from lithos.notes.model.edges import CONTRADICTS, Edge, other_end
 from lithos.search.ranking.ranking import SCOUTS, ScoutHit
-from lithos.search.service.gate import Gate
+from lithos.search.service.gate import RetrievalFilter
 from lithos.search.service.hybrid import HybridRanking
 from lithos.tasks.service.coordination import Coordination
 
@@ -144,7 +144,7 @@ class Ask:
 
     query: str
     limit: int
-    gate: Gate
+    gate: RetrievalFilter
     now: datetime
     admitted: Sequence[Entry] | None = None
     seeds: tuple[Entry, ...] = ()

@@ -23,7 +23,7 @@ from lithos.notes.model.edges import RESOLUTIONS, Edge, EdgeFilter, ResolveConfl
 from lithos.notes.service.kinds import ATTACHMENT, NOTE, read_kinds
 from lithos.notes.tools_rows import Veil, warn
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.service.gate import Gate
+from lithos.search.service.gate import RetrievalFilter
 from lithos.search.service.others import (
     BESIDE,
     OtherHit,
@@ -284,7 +284,7 @@ class RetrieveTool:
     def _veil(self, catalogue: Catalogue) -> Veil:
         """What this asker is told of the notes that warnings name."""
         spaces = self.namespace_filter
-        gate = as_command(Gate, self, namespaces=frozenset(spaces) if spaces else None)
+        gate = as_command(RetrievalFilter, self, namespaces=frozenset(spaces) if spaces else None)
         return lambda warning: gate.veil(warning, catalogue.get(warning.id))
 
 

@@ -4,7 +4,7 @@ The path is examined, whatever kind of event it had. The library reports neither
 kernel's queue nor files that were in a folder before it was watched, so a listener has to compare the tree as
 well, after each start and periodically. Linux watches each folder by itself, and each user may have so many
 watches (`fs.inotify.max_user_watches`, shared with editors and sync programs); beyond that limit the library
-silently leaves the rest of the tree unwatched. `Coverage` counts what the kernel holds for this process.
+silently leaves the rest of the tree unwatched. `WatchCoverage` counts what the kernel holds for this process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DESCRIPTORS = "/proc/self/fd"
 _DETAILS = "/proc/self/fdinfo"
 
 
-class Coverage:
+class WatchCoverage:
     """Compares the number of folders with that of watches, whenever folders may have been added."""
 
     def __init__(self, files: NoteFiles, blocking: Blocking) -> None:
@@ -113,7 +113,7 @@ _GATHER = 200
 _SILENCE = 1_000
 
 
-class Listening:
+class FolderWatch:
     """One watch on the folder, until `stop` or an error; paths are relative to it, with `/`."""
 
     def __init__(self, files: NoteFiles, blocking: Blocking) -> None:

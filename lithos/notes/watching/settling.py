@@ -16,7 +16,7 @@ from lithos.notes.files.lookup import compare_attachments, folder_identity
 from lithos.notes.files.values import FileState, FoundFile
 from lithos.notes.watching.guard import DeletionGuard
 from lithos.notes.watching.pending import Noticed, Pending
-from lithos.notes.watching.survey import Survey, find_moved, survey_paths, survey_tree
+from lithos.notes.watching.survey import TouchedFiles, find_moved, survey_paths, survey_tree
 from lithos.notes.writing.actor_writer import WriterMailbox
 from lithos.notes.writing.outside_changes import (
     OutsideFiles,
@@ -70,7 +70,7 @@ class Taking:
             self._pending.find(some)
             self._report(taken)
 
-    async def _survey(self, noticed: Noticed) -> Survey:
+    async def _survey(self, noticed: Noticed) -> TouchedFiles:
         paths = sorted(noticed.touched)
         survey = await self._blocking.run(lambda: survey_paths(self._files, paths))
         compares = noticed.compare or survey.is_unclear
@@ -96,7 +96,7 @@ class Taking:
                     known[entry.path] = entry.state
         return known | {path: skipped.state for path, skipped in self._catalogue.skipped.items()}
 
-    async def _take_survey(self, survey: Survey, noticed: Noticed) -> None:
+    async def _take_survey(self, survey: TouchedFiles, noticed: Noticed) -> None:
         now = trio.current_time()
         for path in survey.absent:
             self._doubtful.pop(path, None)

@@ -109,7 +109,7 @@ def find_moved(
 
 
 @frozen
-class Survey:
+class TouchedFiles:
     """Files that may have changed, paths without a file; `is_unclear`: a full comparison is needed.
 
     `others` are files that are no notes, each with whether it is there.
@@ -141,7 +141,7 @@ def look_again(files: NoteFiles, before: Sights | None) -> tuple[Sights, list[st
     return now, changed + [path for path in before if path not in now]
 
 
-def survey_tree(files: NoteFiles, known: Mapping[str, FileState], touched: Survey) -> Survey:
+def survey_tree(files: NoteFiles, known: Mapping[str, FileState], touched: TouchedFiles) -> TouchedFiles:
     """Compare size and time of every file with what is known: the incremental scan of a running server.
 
     What was found of `touched` paths is in the result too.
@@ -149,7 +149,7 @@ def survey_tree(files: NoteFiles, known: Mapping[str, FileState], touched: Surve
     listed = {file.path: file for file in files.list_notes()}
     plan = plan_files(known, {path: file.state for path, file in listed.items()})
     found = {file.path: file for file in touched.found} | {path: listed[path] for path in plan.examine}
-    return Survey(_in_order(found.values()), tuple({*touched.absent, *plan.missing} - found.keys()))
+    return TouchedFiles(_in_order(found.values()), tuple({*touched.absent, *plan.missing} - found.keys()))
 
 
 def _in_order(found: Iterable[FoundFile]) -> tuple[FoundFile, ...]:
@@ -157,7 +157,7 @@ def _in_order(found: Iterable[FoundFile]) -> tuple[FoundFile, ...]:
     return tuple(sorted(found, key=lambda file: claim_order(file.path, file.state.mtime_ns)))
 
 
-def survey_paths(files: NoteFiles, paths: Iterable[str]) -> Survey:
+def survey_paths(files: NoteFiles, paths: Iterable[str]) -> TouchedFiles:
     """Examine single touched paths."""
     found: list[FoundFile] = []
     absent: list[str] = []
@@ -183,7 +183,7 @@ def survey_paths(files: NoteFiles, paths: Iterable[str]) -> Survey:
             continue
         absent.append(path)
         is_unclear |= os.path.isdir(target)
-    return Survey(_in_order(found), tuple(absent), is_unclear, tuple(others))
+    return TouchedFiles(_in_order(found), tuple(absent), is_unclear, tuple(others))
 
 
 def is_watched(path: str) -> bool:

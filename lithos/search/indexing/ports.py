@@ -101,7 +101,7 @@ def digest_texts(texts: Sequence[str]) -> int:
 
 
 @frozen
-class Wanted:
+class NearestQuery:
     """A query: the `most` notes nearest to the text, of the notes `among` where they are given."""
 
     text: str
@@ -117,10 +117,10 @@ class Searched(Protocol):
     def is_accurate(self) -> bool:
         """Whether they are those of the accurate tier, whose similarities weigh more."""
 
-    def find(self, wanted: Sequence[Wanted]) -> list[list[VectorHit]]:
+    def find(self, wanted: Sequence[NearestQuery]) -> list[list[VectorHit]]:
         """The hits of each query, best first; raises `IndexFailed`."""
 
-    def is_quick(self, wanted: Wanted) -> bool:
+    def is_quick(self, wanted: NearestQuery) -> bool:
         """Whether the event loop may call `find` with a query: it takes some tenths of a millisecond."""
 
 
@@ -139,12 +139,12 @@ class EmbeddedNotes:
     vectors: VectorIndex
     is_accurate: bool = False
 
-    def find(self, wanted: Sequence[Wanted]) -> list[list[VectorHit]]:
+    def find(self, wanted: Sequence[NearestQuery]) -> list[list[VectorHit]]:
         """The hits of each query, best first; a text without a known word finds nothing."""
         vectors = self.embedder.encode([each.text for each in wanted])
         return search_all(self.vectors, vectors, wanted)
 
-    def is_quick(self, wanted: Wanted) -> bool:
+    def is_quick(self, wanted: NearestQuery) -> bool:
         """With few vectors, for a text of ordinary length."""
         return (
             self.vectors.chunk_total <= QUICK_CHUNKS
@@ -154,7 +154,7 @@ class EmbeddedNotes:
 
 
 def search_all(
-    index: VectorIndex, vectors: Sequence[Matrix] | Matrix, wanted: Sequence[Wanted], spare: int = 0
+    index: VectorIndex, vectors: Sequence[Matrix] | Matrix, wanted: Sequence[NearestQuery], spare: int = 0
 ) -> list[list[VectorHit]]:
     """The hits of each query with its vector, those without `among` in one pass; `spare` more of each."""
     everywhere = [i for i, each in enumerate(wanted) if each.among is None]
@@ -277,7 +277,7 @@ class PendingQuery:
 @frozen
 class _Waiting:
     notes: Searched
-    wanted: Wanted
+    wanted: NearestQuery
     asked: PendingQuery
 
 
@@ -294,7 +294,7 @@ class VectorQueries:
         self, notes: Searched, text: str, most: int, threshold: float, among: Sequence[int] | None = None
     ) -> PendingQuery:
         """Start a query for the `most` notes nearest to a text, of `among` where they are given."""
-        wanted = Wanted(spell_dates(text), most, threshold, among)
+        wanted = NearestQuery(spell_dates(text), most, threshold, among)
         if notes.is_quick(wanted):
             return PendingQuery(
                 is_accurate=notes.is_accurate, find_here=partial(self._find_here, notes, wanted)
@@ -305,7 +305,7 @@ class VectorQueries:
             self._start()
         return asked
 
-    async def _find_here(self, notes: Searched, wanted: Wanted, asked: PendingQuery) -> None:
+    async def _find_here(self, notes: Searched, wanted: NearestQuery, asked: PendingQuery) -> None:
         """Answer a query and some that wait beside it for the same vectors, unless one of them has."""
         self._quick[asked] = own = _Waiting(notes, wanted, asked)
         try:

@@ -20,7 +20,7 @@ _VEILED: Final = "because of a note that you may not see"
 
 
 @frozen(kw_only=True)
-class Gate:
+class RetrievalFilter:
     """Access control and filters of one retrieval; `namespaces` None means any."""
 
     namespaces: frozenset[str] | None = None

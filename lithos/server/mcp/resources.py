@@ -121,7 +121,7 @@ def add_subscriptions(server: Server[Any], resources: Resources) -> None:
 
 
 @define(eq=False)
-class Listening:
+class SubscriptionStream:
     """`subscriptions/listen`: one call is one stream of change notifications until either side ends it.
 
     `ended_of` a request is set once its token is valid no longer.

@@ -28,7 +28,7 @@ from lithos.search.indexing.ports import FulltextPort
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.settings import SearchConfig
 from lithos.text.chunk import ChunkSizes
-from lithos.upkeep.checks.validation import Survey
+from lithos.upkeep.checks.validation import CheckedVault
 
 log = get_logger("lithos.doctor")
 T = TypeVar("T")
@@ -78,13 +78,13 @@ class Patient:
     #: How a model is loaded; the embedder that was loaded serves all checks.
     load: Callable[[str], Embedder] = load_embedder
     #: Reads the notes, where nobody has yet; blocks.
-    take_survey: Callable[[], Survey] | None = None
+    take_survey: Callable[[], CheckedVault] | None = None
     live: Live | None = None
     #: Its name among several vaults.
     vault: str = ""
     #: By note id the vault and the path of the notes of the vaults that were looked at before.
     elsewhere: dict[str, tuple[str, str]] | None = None
-    _survey: Survey | None = None
+    _survey: CheckedVault | None = None
     owner: Ownership = field(default=Ownership(False, None), init=False)
     embedder: Embedder | None = field(default=None, init=False)
 
@@ -109,7 +109,7 @@ class Patient:
         return self.live is None
 
     @property
-    def survey(self) -> Survey:
+    def survey(self) -> CheckedVault:
         """The notes that were read. Raises `NotLookedAt`."""
         if self._survey is None:
             raise NotLookedAt("the notes could not be read")
@@ -125,7 +125,7 @@ class Patient:
         """The notes, none where they could not be read."""
         return () if self._survey is None else self._survey.catalogue
 
-    async def read_notes(self) -> Survey:
+    async def read_notes(self) -> CheckedVault:
         """Read the notes, unless they are known."""
         if self.take_survey is not None:
             self._survey = await look_aside(self.take_survey)

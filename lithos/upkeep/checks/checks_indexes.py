@@ -13,7 +13,7 @@ from lithos.search.settings import SearchConfig
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.reconcile import reconcile
 from lithos.upkeep.checks.reconcile_indices import GRAPH, INDICES, PROVENANCE, Action, find_index_faults
-from lithos.upkeep.checks.validation import Survey
+from lithos.upkeep.checks.validation import CheckedVault
 
 #: What is told of each fault of an index; only a damaged one stops searches.
 _FAULTS: Final = {
@@ -89,7 +89,7 @@ def check_indexes(patient: Patient) -> Iterator[CheckFinding]:
         yield ok("Formats are known." if survey.is_live else "They hold exactly the notes.")
 
 
-def _matters(survey: Survey, fault: Action) -> bool:
+def _matters(survey: CheckedVault, fault: Action) -> bool:
     if survey.is_live:
         return fault.reason in ("schema_mismatch", "check_failed")
     return (survey.data / _FOLDERS[fault.details["index"]]).exists()

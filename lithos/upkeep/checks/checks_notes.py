@@ -32,7 +32,7 @@ from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.protection import Protection, file_system_of, remote_file_system
 from lithos.notes.settings import IndexConfig
 from lithos.notes.watching.guard import WAY_OUT
-from lithos.notes.watching.listening import PROBE_BOUND, Listening, ListeningFailed, Probe
+from lithos.notes.watching.listening import PROBE_BOUND, FolderWatch, ListeningFailed, Probe
 from lithos.server.settings import ServerConfig
 from lithos.upkeep.checks.checks import NotLookedAt, Patient, look_aside
 
@@ -95,7 +95,7 @@ async def _is_noticed(folder: Path) -> bool:
     """Raises `ListeningFailed`, in groups."""
     files = NoteFiles(folder)
     # A watch that is left to itself cannot be closed; it ends within a second when told to.
-    listening, probe = Listening(files, Threads()), Probe(files, _Aside())
+    listening, probe = FolderWatch(files, Threads()), Probe(files, _Aside())
 
     async def listen() -> None:
         async with aclosing(listening.notices()) as notices:

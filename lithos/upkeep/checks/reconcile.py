@@ -41,7 +41,7 @@ from lithos.upkeep.checks.reconcile_indices import (
     index_differences,
     repair_indices,
 )
-from lithos.upkeep.checks.validation import Survey
+from lithos.upkeep.checks.validation import CheckedVault
 
 log = get_logger("lithos.reconcile")
 
@@ -194,7 +194,7 @@ def projection_actions(outcome: ProjectionOutcome) -> tuple[Action, ...]:
     return tuple(Action(reason, count=count) for reason, count in counts.items() if count)
 
 
-def _whole_corpus(survey: Survey, *, dry_run: bool) -> ProjectProvenance:
+def _whole_corpus(survey: CheckedVault, *, dry_run: bool) -> ProjectProvenance:
     """Raises `IncompleteScan`."""
     check_complete(survey.catalogue)
     derived = (entry for entry in survey.catalogue if entry.note.derived_from_ids)
@@ -202,7 +202,7 @@ def _whole_corpus(survey: Survey, *, dry_run: bool) -> ProjectProvenance:
     return ProjectProvenance(desired=desired, complete=True, dry_run=dry_run)
 
 
-def _project(survey: Survey, command: ProjectProvenance, now: datetime) -> ProjectionOutcome:
+def _project(survey: CheckedVault, command: ProjectProvenance, now: datetime) -> ProjectionOutcome:
     path = survey.private / "edges.db"
     if command.dry_run:
         with snapshot(path, is_live=survey.is_live) as connection:

@@ -55,7 +55,7 @@ from lithos.upkeep.model.note_issues import Amendment, CheckedFile, NoteFolder, 
 
 
 @frozen
-class Survey:
+class CheckedVault:
     """A data directory (`data`) whose notes are in `catalogue`; `is_live` while a server owns it."""
 
     data: Path
@@ -96,7 +96,7 @@ def read_note_rows(private: Path, *, is_live: bool) -> NoteRows:
         return NoteRows()
 
 
-def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle = PLAIN) -> Survey:
+def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle = PLAIN) -> CheckedVault:
     """Read the notes of a data directory, with the numbers they have in the indexes. Blocks.
 
     Raises `FileNotFoundError` when there is no such folder.
@@ -121,7 +121,7 @@ def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle 
         scanned = scan(files, Manifest.view(None), catalogue)
     lost = {*scanned.vanished, *(each.note.id for each in catalogue if each.path in catalogue.skipped)}
     unreadable = frozenset(each.serial for each in catalogue if each.note.id in lost)
-    return Survey(data, files, catalogue, is_live, unreadable)
+    return CheckedVault(data, files, catalogue, is_live, unreadable)
 
 
 def _recorded(private: Path, is_live: bool, ids: Collection[str]) -> Mapping[str, RecordedPath]:

@@ -12,7 +12,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 from quart import Blueprint, Response, redirect, request
 
-from lithos.events.reading.event_stream import Activity, JournalPage, Wanted
+from lithos.events.reading.event_stream import Activity, EventSelection, JournalPage
 from lithos.history.service.history import NoteHistory, Span
 from lithos.kernel.actors.shared import Shared
 from lithos.kernel.databases.sqlite import DatabaseFailed
@@ -81,13 +81,13 @@ class FeedFilter:
         )
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> EventSelection:
         """The same for the journal."""
         types = frozenset(kind for kind in TYPES if self.type in ("", kind, kind.partition(".")[0]))
         if self.machinery or self.type in MACHINERY:
-            return Wanted(types, self.agent or None, self.tag or None)
+            return EventSelection(types, self.agent or None, self.tag or None)
         not_by = MACHINES - {self.agent}
-        return Wanted(types - MACHINERY, self.agent or None, self.tag or None, not_by)
+        return EventSelection(types - MACHINERY, self.agent or None, self.tag or None, not_by)
 
     @property
     def is_set(self) -> bool:

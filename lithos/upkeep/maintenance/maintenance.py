@@ -51,7 +51,7 @@ from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.reconcile import reconcile as reconcile_scopes
 from lithos.upkeep.checks.reconcile_indices import Failure, Progress, ScopeResult
 from lithos.upkeep.checks.stored_questions import count_questions, forget_stored_questions
-from lithos.upkeep.checks.validation import Survey, read_note_rows
+from lithos.upkeep.checks.validation import CheckedVault, read_note_rows
 from lithos.upkeep.surveying import survey_of
 
 log = get_logger("lithos.maintenance")
@@ -188,7 +188,7 @@ async def reconcile(
         return await reconcile_scopes(patient, scopes, dry_run=dry_run, progress=progress)
 
 
-def _survey(config: Config) -> Survey:
+def _survey(config: Config) -> CheckedVault:
     survey = survey_of(config, utc_now())
     try:
         with snapshot(survey.private / "stats.db", is_live=survey.is_live) as connection:
