@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from lithos.history.model.undo import Step
+from lithos.history.model.undo import UndoStep
 from lithos.history.service.undo import LEFT, RESULTS, UNDONE, UndoFailed, UndoResult, UndoRun, plan_undo
 from lithos.kernel.values.principals import CLI_AGENT
 from lithos.kernel.values.times import format_time
@@ -51,7 +51,7 @@ def _print_result(result: UndoResult, dry_run: bool) -> None:
     print_line(f"{what}: {step.last.path} ({changed}, {step.last.op})" + (f" - {told}" if told else ""))
 
 
-def _summarise(agent: str, steps: Sequence[Step], counts: Mapping[str, int], dry_run: bool) -> str:
+def _summarise(agent: str, steps: Sequence[UndoStep], counts: Mapping[str, int], dry_run: bool) -> str:
     changes = sum(len(step.changes) for step in steps)
     if not changes:
         return f"{agent} has changed no note in that time."

@@ -11,7 +11,7 @@ import trio
 from attrs import define, field, frozen
 from quart import Blueprint, request
 
-from lithos.history.model.undo import Step
+from lithos.history.model.undo import UndoStep
 from lithos.history.service.history import NoteHistory, Span
 from lithos.history.service.undo import (
     LEFT,
@@ -66,7 +66,7 @@ class Choice:
     `ahead` tells what would become of the note if all that is newer went as well; None: not known in time.
     """
 
-    step: Step
+    step: UndoStep
     ahead: UndoResult | None
     is_chosen: bool
 
@@ -237,7 +237,7 @@ class _Chosen:
     takes_all: bool
     version: int | None
 
-    def has(self, step: Step, is_newest: bool) -> bool:
+    def has(self, step: UndoStep, is_newest: bool) -> bool:
         """Whether changes are chosen, of the newest session or an older one."""
         if self.version is not None:
             return any(row.version == self.version for row in step.changes)
@@ -286,7 +286,7 @@ def _of_boxes(boxes: Iterable[Box], changes: Iterable[VersionRow]) -> list[Versi
     return [row for row in changes if any(row.version in each for each in wanted.get(row.note_id, ()))]
 
 
-def _box_of(step: Step) -> str:
+def _box_of(step: UndoStep) -> str:
     versions = [row.version for row in step.changes]
     return f"{step.last.note_id}:{min(versions)}-{max(versions)}"
 

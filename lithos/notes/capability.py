@@ -67,7 +67,7 @@ from lithos.notes.writing.editing import Outlines
 from lithos.notes.writing.keeper import Keeper
 from lithos.notes.writing.ports import ChangeGate, NoteIndex, VersionRecorder, VersionStore
 from lithos.notes.writing.preparation import Preparation
-from lithos.server.mcp.resource_pages import Changes, Library
+from lithos.server.mcp.resource_pages import Library, ResourceChanges
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.ports import NotePorts
 
@@ -193,9 +193,9 @@ def make_ports(knowledge: Knowledge, catalogue: Catalogue, cut_reads: CutReads) 
     return NotePorts(knowledge.locate, knowledge.identify, catalogue.prefix_as_spelled, cut_reads.see)
 
 
-def make_changes(broadcaster: Broadcaster) -> Changes:
+def make_changes(broadcaster: Broadcaster) -> ResourceChanges:
     """Make what tells clients of changed resources."""
-    return Changes(broadcaster)
+    return ResourceChanges(broadcaster)
 
 
 async def has_note(server: Parts, thing: str) -> bool:

@@ -93,7 +93,7 @@ class DecisionNotice:
 
 
 @frozen(kw_only=True)
-class Draft:
+class EditedProposal:
     """A text that a person made of a proposed one, and what is said about it."""
 
     proposal_id: str
@@ -110,7 +110,7 @@ class ReviewPages:
     #: Where texts are compared before something with a warning is approved.
     _comparing: Threads = field(factory=Threads)
     _reports: Newest[str, Sequence[DecisionNotice]] = field(factory=lambda: Newest(MOST_REPORTS))
-    _drafts: Newest[str, Draft] = field(factory=lambda: Newest(MOST_DRAFTS))
+    _drafts: Newest[str, EditedProposal] = field(factory=lambda: Newest(MOST_DRAFTS))
 
     async def queue(self) -> Response:
         """What waits, by agent or by note, those that expire first before others."""
@@ -304,7 +304,7 @@ class ReviewPages:
         return f"/console/review{query}" + (f"#p-{after}" if _ANCHOR.fullmatch(after) else "")
 
     def _keep(self, proposal_id: str, text: str, message: str, ending: Ending) -> str:
-        draft = Draft(proposal_id=proposal_id, text=text, message=message, ending=ending)
+        draft = EditedProposal(proposal_id=proposal_id, text=text, message=message, ending=ending)
         return f"/console/review/{proposal_id}?draft={keep(self._drafts, draft)}#change"
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from attrs import frozen
 from markupsafe import Markup
 
-from lithos.text.outline.differences import Change, group_changes, split_lines
+from lithos.text.outline.differences import EditScriptStep, group_changes, split_lines
 from lithos.text.outline.words import Span, changed_words
 from lithos.text.words.signs import Sign, count_names, find_signs
 
@@ -47,7 +47,7 @@ class DiffLine:
 
 
 @frozen
-class Comparison:
+class TextComparison:
     """What becomes of a text: its first changed lines, of all the numbers, and the signs in what is added.
 
     `left` are lines that are not shown; `signs` tells how often each sign is in the added lines, shown or
@@ -70,7 +70,7 @@ class Comparison:
 
 def compare(
     old: str | None, new: str | None, most: int = MOST_LINES, room: int = MOST_CHARACTERS
-) -> Comparison:
+) -> TextComparison:
     """The difference of two texts, None for one that is not there; at most so many lines, and characters."""
     first, second = _lines_of(old, new), _lines_of(new, old)
     groups = list(group_changes(first, second))
@@ -87,7 +87,7 @@ def compare(
             break
         shown.append(DiffLine(kind, html))
         count += kind not in _BESIDE
-    return Comparison(
+    return TextComparison(
         lines=shown[:-1] if shown and shown[-1].kind == "place" else shown,
         added=sum(j_end - j for _, _, _, j, j_end in changes),
         removed=sum(i_end - i for _, i, i_end, _, _ in changes),
@@ -112,14 +112,14 @@ def _lines_of(text: str | None, other: str | None) -> list[str]:
     return split_lines(text or "")
 
 
-def _length(change: Change) -> int:
+def _length(change: EditScriptStep) -> int:
     """The lines that show a change; equal ones are shown once."""
     tag, i, i_end, j, j_end = change
     return i_end - i + (0 if tag == "equal" else j_end - j)
 
 
 def _pieces(
-    groups: Sequence[Sequence[Change]], first: Sequence[str], second: Sequence[str]
+    groups: Sequence[Sequence[EditScriptStep]], first: Sequence[str], second: Sequence[str]
 ) -> Iterator[tuple[str, str, Sequence[Span]]]:
     """The kind, the text and the changed words of each line of a difference, made as they are asked for."""
     for group in groups:

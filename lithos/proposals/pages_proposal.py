@@ -14,7 +14,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from lithos.proposals.model import Kind, Proposal
-from lithos.proposals.pages_difference import MOST_CHARACTERS, Comparison, compare
+from lithos.proposals.pages_difference import MOST_CHARACTERS, TextComparison, compare
 from lithos.proposals.service import ShownProposal
 from lithos.text.words.signs import find_signs
 
@@ -110,7 +110,7 @@ class ProposalView:
         written = write_signs(text)
         return None if _OPENING in text or len(written.encode()) > LARGEST_EDITED else written
 
-    def compare(self, most: int, text: str | None = None, *, is_brief: bool = False) -> Comparison | None:
+    def compare(self, most: int, text: str | None = None, *, is_brief: bool = False) -> TextComparison | None:
         """The difference that approving makes now; `text`: with what a person made of the proposed one.
 
         `is_brief`: of a new note without what every new note says, of one that goes without its frontmatter.

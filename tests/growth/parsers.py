@@ -353,7 +353,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
         Document(note=evolve(_NOTE, title=t[1:], extra={"x": pieces(t)}), content=t[1:]),
     ),
     "copy_merge.merge_copy": lambda t: copy_merge.merge_copy(
-        _bytes(t), _bytes(t[::2]), copy_merge.Ancestor(None)
+        _bytes(t), _bytes(t[::2]), copy_merge.MergeBase(None)
     ).marked("a", "b"),
     "copy_merge.find_ancestor": lambda t: copy_merge.find_ancestor(
         [copy_merge.PastVersion("updated", _bytes(each)) for each in (t, t[1:], t[:-1])],

@@ -18,7 +18,7 @@ from attrs import frozen
 from lithos.history.model.marking import Marked, Markers, mark_texts
 from lithos.kernel.values.times import parse_time
 from lithos.notes.format.merging import is_same, merge_items, token_of
-from lithos.text.yaml.edit import Changes, apply_changes
+from lithos.text.yaml.edit import KeyChanges, apply_changes
 from lithos.text.yaml.nodes import UnreadableNote, Values, YamlMapping, is_merge, read_mapping
 
 _UPDATED: Final = "updated_at"
@@ -283,7 +283,7 @@ def _rewritten(key: str, ours: _Entry, theirs: _Entry, items: list[Any]) -> _Ent
     def read_item(_: str, node: yaml.Node) -> Any:
         return mapping.values.text(node) if key in _LISTS else mapping.values.value(node)
 
-    changes = Changes(values={key: items}, removed=frozenset())
+    changes = KeyChanges(values={key: items}, removed=frozenset())
     for text in apply_changes(mapping, changes, "\n", read_item):
         try:
             said = _values_of(read_mapping(text))

@@ -18,8 +18,8 @@ from attrs import frozen
 
 from lithos.history.model.copy_merge import (
     SIDES,
-    Ancestor,
     CopyMerge,
+    MergeBase,
     PastVersion,
     Side,
     find_ancestor,
@@ -219,10 +219,10 @@ class ConflictCopies:
             merge=merge_copy(note, copy, ancestor),
         )
 
-    def _ancestor(self, note_id: str, note: bytes, copy: bytes) -> Ancestor:
+    def _ancestor(self, note_id: str, note: bytes, copy: bytes) -> MergeBase:
         """From what both began, as far as the history knows. Blocks."""
         if note == copy:
-            return Ancestor(note, is_merged=True)
+            return MergeBase(note, is_merged=True)
         rows, total = self._rows(note_id)
         versions = [PastVersion(row.op, data) for row in rows if (data := self._data(row)) is not None]
         is_whole = bool(rows) and total == len(rows) and rows[-1].op == CREATED

@@ -14,7 +14,7 @@ from typing import Final
 from attrs import define, frozen
 
 from lithos.history.model.undo import takes_back
-from lithos.history.service.history import HistoryRequest, KeptVersion, NoteHistory
+from lithos.history.service.history import HistoryRequest, NoteHistory, VersionContent
 from lithos.kernel.actors.threads import Blocking
 from lithos.kernel.values.errors import (
     DocNotFound,
@@ -109,7 +109,7 @@ class Restoring:
             current_version=self._version_of(request.id),
         )
 
-    async def _wanted(self, request: RestoreRequest) -> KeptVersion:
+    async def _wanted(self, request: RestoreRequest) -> VersionContent:
         """What is to be restored. Raises `InvalidInput` unless one of version and row is named."""
         if request.row is None and request.version is not None:
             return await self._history.at_version(request.id, request.version)
@@ -120,7 +120,7 @@ class Restoring:
             )
         return await self._history.at_row(request.id, request.row)
 
-    async def _restore_in_turn(self, request: RestoreRequest, kept: KeptVersion) -> RestoredNote:
+    async def _restore_in_turn(self, request: RestoreRequest, kept: VersionContent) -> RestoredNote:
         """Restore a version, again where the note was deleted meanwhile by somebody else."""
         for _ in range(RETRIES - 1):
             try:
@@ -134,7 +134,7 @@ class Restoring:
         entry = self._catalogue.get(note_id)
         return None if entry is None else entry.note.version
 
-    async def _restore_whole(self, request: RestoreRequest, kept: KeptVersion) -> RestoredNote:
+    async def _restore_whole(self, request: RestoreRequest, kept: VersionContent) -> RestoredNote:
         # All may be pruned by now, but `kept` is at hand.
         newest = await self._history.newest(request.id) or kept.row
         oldest = await self._history.oldest(request.id)
@@ -164,7 +164,7 @@ class Restoring:
         return _told(await self._knowledge.write(made))
 
     async def _restore_merged(
-        self, request: RestoreRequest, base: KeptVersion, kept: KeptVersion
+        self, request: RestoreRequest, base: VersionContent, kept: VersionContent
     ) -> RestoredNote:
         entry = self._catalogue.get(request.id)
         loaded = None if entry is None else await self._texts.load(entry)
@@ -236,7 +236,7 @@ class Restoring:
         return kept.data if is_right and kept.data != now.source.data else None
 
     async def _is_done(
-        self, request: RestoreRequest, base: KeptVersion, kept: KeptVersion, path: str
+        self, request: RestoreRequest, base: VersionContent, kept: VersionContent, path: str
     ) -> bool:
         """Whether an earlier version by the same agent, or by `lithos undo`, has the change taken back.
 
@@ -265,7 +265,7 @@ class Restoring:
     async def _make(
         self,
         request: RestoreRequest,
-        kept: KeptVersion,
+        kept: VersionContent,
         data: bytes,
         *,
         path: str,
@@ -317,7 +317,9 @@ def _told(outcome: WriteOutcome, merged_with: int | None = None) -> RestoredNote
     return RestoredNote(outcome, outcome.id, outcome.path, outcome.version, merged_with)
 
 
-def _has_done(base: KeptVersion, kept: KeptVersion, then: KeptVersion, path: str, style: VaultStyle) -> bool:
+def _has_done(
+    base: VersionContent, kept: VersionContent, then: VersionContent, path: str, style: VaultStyle
+) -> bool:
     """Whether `then` says what a merge would make of it. Blocks."""
     try:
         before, mine, theirs = (

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 import attrs
 from attrs import define, field, frozen
 
-from lithos.history.model.undo import Step, interleave, is_undone, plan_steps, since_by_others, split_step
+from lithos.history.model.undo import UndoStep, interleave, is_undone, plan_steps, since_by_others, split_step
 from lithos.kernel.values.principals import CLI_AGENT, UNDO_AGENT
 from lithos.kernel.values.times import format_time, parse_time
 from lithos.notes.model.versions import DELETED, VersionRow
@@ -53,7 +53,7 @@ class UndoFailed(Exception):
 class UndoResult:
     """What became of a step: the version that the note has by it, or the reason why it was left."""
 
-    step: Step
+    step: UndoStep
     result: str
     version: int | None = None
     reason: str = ""
@@ -76,7 +76,7 @@ class UndoResult:
 
 async def plan_undo(
     tools: ToolCalls, agents: Sequence[str], since: datetime | None, until: datetime
-) -> list[Step]:
+) -> list[UndoStep]:
     """All steps that take the changes of agents from `since` to before `until` back, newest first.
 
     Without `since` all changes that the history has. Changes of several agents go in one order, so that
@@ -108,11 +108,11 @@ async def changes_of(
     return [row for row in found if not (row.is_undo and agent == UNDO_AGENT)]
 
 
-async def plan_changes(tools: ToolCalls, changes: Sequence[VersionRow]) -> list[Step]:
+async def plan_changes(tools: ToolCalls, changes: Sequence[VersionRow]) -> list[UndoStep]:
     """The steps that take these changes back; both come newest first. Raises `UndoFailed`."""
     oldest = {row.note_id: row for row in changes}  # of each note, notes in the order of their newest
     wanted = set(changes)
-    steps: list[Step] = []
+    steps: list[UndoStep] = []
     for note_id, first in oldest.items():
         steps += plan_steps(await _versions_down_to(tools, note_id, first), wanted.__contains__)
     return interleave(steps, {row: place for place, row in enumerate(changes)})
@@ -186,25 +186,25 @@ class UndoRun:
     dry_run: bool = False
     by: str = UNDO_AGENT
     #: Notes that a dry run would have deleted, moved or changed by now, and their last steps.
-    _tried: dict[str, Step] = field(factory=dict)
+    _tried: dict[str, UndoStep] = field(factory=dict)
     #: Changes that this run has dealt with.
     _settled: set[VersionRow] = field(factory=set)
     #: Of each note its newest version when this run came to it first.
     _began: dict[str, VersionRow] = field(factory=dict)
 
-    async def carry_out(self, step: Step) -> list[UndoResult]:
+    async def carry_out(self, step: UndoStep) -> list[UndoResult]:
         """Do one step; change by change where it cannot be done at once."""
         result = await self._do(step)
         if result.result != LEFT or len(step.changes) == 1:
             return [result]
         return [await self._do(each) for each in split_step(step)]
 
-    async def _do(self, step: Step) -> UndoResult:
+    async def _do(self, step: UndoStep) -> UndoResult:
         """Do one step, again when its note is changed meanwhile."""
         wanted, newer = step, self._tried.get(step.last.note_id)
         if newer is not None and newer.before == step.last:
             # A dry run has not done the newer part; from what there is both are one step.
-            step = Step(changes=newer.changes + step.changes, before=step.before)
+            step = UndoStep(changes=newer.changes + step.changes, before=step.before)
         for _ in range(RETRIES):
             try:
                 result = await self._try(step)
@@ -217,7 +217,7 @@ class UndoRun:
             return attrs.evolve(result, step=wanted)
         return UndoResult(step, LEFT, reason="it is changed all the time; run undo again")
 
-    async def _try(self, step: Step) -> UndoResult:
+    async def _try(self, step: UndoStep) -> UndoResult:
         if step.is_nothing:
             return UndoResult(step, UNDONE, reason="created and deleted by the agent")
         if step.is_pruned:
@@ -244,7 +244,7 @@ class UndoRun:
         return await self._revert(step, newer)
 
     async def _return(
-        self, step: Step, newer: Sequence[VersionRow], newest: VersionRow, *, is_deleted: bool
+        self, step: UndoStep, newer: Sequence[VersionRow], newest: VersionRow, *, is_deleted: bool
     ) -> UndoResult:
         assert step.before is not None
         if not is_deleted or is_undone(newer, step, self.by):
@@ -269,7 +269,7 @@ class UndoRun:
             return self._left(step, answer)
         return UndoResult(step, RETURNED, answer["version"])
 
-    async def _delete(self, step: Step, newer: Sequence[VersionRow], newest: VersionRow) -> UndoResult:
+    async def _delete(self, step: UndoStep, newer: Sequence[VersionRow], newest: VersionRow) -> UndoResult:
         # What others changed and took back again is no change any more: the file has the bytes of the agent.
         other = None if newest.digest == step.last.digest else since_by_others(newer, self.by)
         if other is not None:
@@ -291,7 +291,7 @@ class UndoRun:
             return self._left(step, answer)
         return UndoResult(step, REMOVED)
 
-    async def _revert(self, step: Step, newer: Sequence[VersionRow]) -> UndoResult:
+    async def _revert(self, step: UndoStep, newer: Sequence[VersionRow]) -> UndoResult:
         assert step.before is not None
         done = UndoResult(step, UNDONE, reason="the note says what it said before")
         if step.writes:
@@ -323,7 +323,7 @@ class UndoRun:
             return UndoResult(step, REVERTED, known["version"])
         return done
 
-    async def _move_back(self, step: Step, path: str) -> UndoResult | None:
+    async def _move_back(self, step: UndoStep, path: str) -> UndoResult | None:
         """Move the note to where it was; None when it is there."""
         assert step.before is not None
         if self.dry_run or path == step.before.path:
@@ -341,7 +341,7 @@ class UndoRun:
             raise _Changed
         return answer
 
-    def _left(self, step: Step, answer: Mapping[str, Any]) -> UndoResult:
+    def _left(self, step: UndoStep, answer: Mapping[str, Any]) -> UndoResult:
         if answer.get("status") == _PROPOSED:
             return UndoResult(step, LEFT, reason=f"it waits for a person, as {answer['proposal_id']}")
         if "conflicts" in answer:

@@ -47,7 +47,7 @@ _NARROW: Final = (17.5, 38.0, 9)
 
 ColourBy = Literal["folder", "type", "namespace"]
 #: In which drawings the label of a note has room: in all, only in wide ones, in none.
-Shown = Literal["always", "wide", "never"]
+LineVisibility = Literal["always", "wide", "never"]
 
 
 @frozen
@@ -60,7 +60,7 @@ class Spot:
     radius: float
     colour: int
     label: str
-    shown: Shown
+    shown: LineVisibility
     is_left: bool
 
 

@@ -16,7 +16,7 @@ from lithos.kernel.actors.threads import Threads, slices
 from lithos.kernel.values.errors import DocNotFound
 from lithos.kernel.values.times import parse_time
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
-from lithos.notes.console.note_text import Draft, Shown, draft, finish, place_of
+from lithos.notes.console.note_text import ParsedPart, RenderedPart, draft, finish, place_of
 from lithos.notes.model.note import Note, NoteWarning, WarningKind
 from lithos.notes.model.paths import folder_of
 from lithos.notes.service.browsing import Browsing
@@ -145,13 +145,13 @@ class NotePages:
             note_id=note_id, path=None, max_length=None, agent_id=self._console.agent, version=version
         )
 
-    async def _shown(self, read: ReadNote) -> Shown:
+    async def _shown(self, read: ReadNote) -> RenderedPart:
         """The part of the text that the address names: `from` a character, or `section`."""
         text, path = read.content, read.entry.path
         start = _number(request.args.get("from")) or 0
         section = request.args.get("section", "")[:1_000]
 
-        def begin() -> Draft:
+        def begin() -> ParsedPart:
             place = place_of(text, section) if section else None
             return draft(text, path, start if place is None else place)
 

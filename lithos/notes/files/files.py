@@ -25,7 +25,6 @@ from lithos.notes.files.system_calls import KernelCalls, SystemCalls
 from lithos.notes.files.tree import is_inside, resolve_below, walk_notes
 from lithos.notes.files.values import (
     TEMPORARY_PREFIX,
-    Elsewhere,
     FileBusy,
     FileState,
     Fingerprint,
@@ -34,6 +33,7 @@ from lithos.notes.files.values import (
     LinkedFile,
     Move,
     OutsideKnowledge,
+    PathRedirected,
     PrivateFolder,
     Put,
     ReadFile,
@@ -210,7 +210,7 @@ class NoteFiles:
 
         Returns per change the new state of a file that was written or moved, `None` for a removed one, or the
         exception that stopped it (`OSError`, `FileChanged`, `FileBusy`, `FileOccupied`, `OutsideKnowledge`,
-        `Elsewhere`, `LinkedFile`).
+        `PathRedirected`, `LinkedFile`).
         A failed change leaves its old file as it was and no temporary file; only `NotSynced` stands for one
         that is applied. Fetch the displaced files with `take_kept`.
         """
@@ -259,7 +259,7 @@ class NoteFiles:
                     self._refuse_placeholder(change.new if isinstance(change, Move) else change.path, left)
                     for made in make_folders(self._calls, os.path.dirname(left)):
                         folders.setdefault(made, []).append(number)
-            except (OSError, OutsideKnowledge, Elsewhere, LinkedFile) as failure:
+            except (OSError, OutsideKnowledge, PathRedirected, LinkedFile) as failure:
                 results[number] = failure
         return targets, written, folders
 
@@ -375,11 +375,11 @@ class NoteFiles:
         return real
 
     def _locate_decided(self, path: str, decided: str | None, root: str) -> str:
-        """Resolve a path which links lead to the place that was decided on; raises `Elsewhere` otherwise."""
+        """Resolve a path which links lead where it was decided on; raises `PathRedirected` otherwise."""
         target = self._locate(path, root)
         real = _below(root, target)
         if real != (path if decided is None else decided):
-            raise Elsewhere(path, real)
+            raise PathRedirected(path, real)
         return target
 
     def refuse_link(self, path: str) -> None:

@@ -240,7 +240,7 @@ class OutsideKnowledge(Exception):
     """Path traversal: the path leads out of `knowledge/` through a symlink."""
 
 
-class Elsewhere(Exception):
+class PathRedirected(Exception):
     """Links lead from a path to another place than the one for which the change was decided."""
 
     def __init__(self, path: str, real: str) -> None:

@@ -49,7 +49,7 @@ class OutlineRow:
 
 
 @frozen
-class Shown:
+class OutlinedText:
     """What of a note is shown by its outline: a text, the rows, and the section that the text is."""
 
     text: str
@@ -66,7 +66,7 @@ class Sections:
         self._keeps_heading = keeps_heading
         self._limiter = trio.CapacityLimiter(1)
 
-    async def show(self, data: bytes, section: str | None, *, with_rows: bool) -> Shown:
+    async def show(self, data: bytes, section: str | None, *, with_rows: bool) -> OutlinedText:
         """A section of a note file, or no text, and the outline.
 
         Raises `SectionNotFound`, and `InvalidInput` for a body of too many lines.
@@ -80,15 +80,15 @@ class Sections:
     def _learn(self, data: bytes) -> Outline:
         return self._outlines.read(read_layout(data, keeps_heading=self._keeps_heading))
 
-    def _show(self, data: bytes, section: str | None, with_rows: bool) -> Shown:
+    def _show(self, data: bytes, section: str | None, with_rows: bool) -> OutlinedText:
         outline = self._learn(data)
         newline = read_layout(data, keeps_heading=self._keeps_heading).newline
         rows = [_row(outline, each, newline) for each in outline.listed()] if with_rows else None
         if section is None:
-            return Shown("", rows, None)
+            return OutlinedText("", rows, None)
         found = outline.find(section)
         text = unify_breaks(outline.text_of(found), newline)
-        return Shown(text, rows, _row(outline, found, newline))
+        return OutlinedText(text, rows, _row(outline, found, newline))
 
 
 def _row(outline: Outline, section: Section, newline: str) -> OutlineRow:

@@ -24,7 +24,6 @@ from lithos.notes.catalogue.note_graph import take_turns
 from lithos.notes.catalogue.note_reading import examine_renamed
 from lithos.notes.catalogue.spelling import NewPaths
 from lithos.notes.files.values import (
-    Elsewhere,
     FileBusy,
     FileChanged,
     FileState,
@@ -33,6 +32,7 @@ from lithos.notes.files.values import (
     Move,
     NotSynced,
     OutsideKnowledge,
+    PathRedirected,
     ReadFile,
     Remove,
 )
@@ -55,7 +55,7 @@ from lithos.notes.writing.gate import (
 )
 from lithos.notes.writing.messages import (
     Accepted,
-    Change,
+    CommittedChange,
     DeleteNote,
     EditNote,
     ImportNote,
@@ -243,9 +243,9 @@ class Writer:
         )
         self._keep(self._files.take_kept())
         for job, result in zip(ready, results, strict=True):
-            if isinstance(result, FileChanged | Elsewhere) and job.attempts < RETRIES:
+            if isinstance(result, FileChanged | PathRedirected) and job.attempts < RETRIES:
                 job.attempts += 1
-                if isinstance(result, Elsewhere):  # decided again, also on where the links lead
+                if isinstance(result, PathRedirected):  # decided again, also on where the links lead
                     job.reals[result.path] = result.real
             else:
                 job.reply = await self._settle(job, result)
@@ -280,8 +280,8 @@ class Writer:
     async def _place_of(self, job: _Job) -> PathAccess:
         """Where a prepared change lies, also by where links lead from its paths. Raises the refusal.
 
-        Those of a file that is changed at once are found when it is (`Elsewhere`). What waits for a person,
-        and what is changed after a move, has to be looked at before.
+        Those of a file that is changed at once are found when it is (`PathRedirected`). What waits for a
+        person, and what is changed after a move, has to be looked at before.
         """
         assert job.prepared is not None
         scopes, catalogue, request, prepared = self.scopes, self._catalogue, job.request, job.prepared
@@ -506,10 +506,10 @@ class Writer:
             former = prepared.operation.path
             vacated = None if former == entry.path or self._catalogue.at_path(former) else former
         return await self._pass_on(
-            Change(entry, prepared.document, prepared.event, prepared.outcome, vacated)
+            CommittedChange(entry, prepared.document, prepared.event, prepared.outcome, vacated)
         )
 
-    async def _pass_on(self, change: Change) -> Accepted:
+    async def _pass_on(self, change: CommittedChange) -> Accepted:
         message = (
             Removal(change.entry.serial) if change.document is None else Upsert(change.entry, change.document)
         )

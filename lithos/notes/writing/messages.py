@@ -70,7 +70,7 @@ def not_as_promised(outcome: WriteOutcome, message: str) -> StorageFailed:
 
 
 @frozen
-class Change:
+class CommittedChange:
     """A committed change: durable on disk and in the catalogue, still to be indexed and journalled.
 
     `document` is None for a removal; `vacated` is the path at which there is no note any more.
@@ -90,7 +90,7 @@ class Publication(Command[WriteOutcome]):
     `is_reminder` marks the publisher's own note to itself that an index is repaired.
     """
 
-    change: Change
+    change: CommittedChange
     receipts: Sequence[Envelope[IndexMessage, Indexed]]
     is_reminder: bool = False
 

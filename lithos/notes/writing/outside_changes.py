@@ -47,7 +47,7 @@ from lithos.notes.model.copies import is_copy_of, is_weakly_named, says_own_note
 from lithos.notes.model.note import AssignedVersion
 from lithos.notes.model.plan import IdClaim, elect, plan_event
 from lithos.notes.model.versions import OUTSIDE, NewVersion
-from lithos.notes.writing.messages import Change, WriteOutcome
+from lithos.notes.writing.messages import CommittedChange, WriteOutcome
 from lithos.notes.writing.recording import outside_version
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.style import PLAIN, VaultStyle
@@ -65,7 +65,7 @@ class Taken:
     copy was not removed, or a canvas not changed; `rewritten` are the paths of canvases that were.
     """
 
-    changes: list[Change] = field(factory=list)
+    changes: list[CommittedChange] = field(factory=list)
     versions: list[NewVersion] = field(factory=list)
     again: list[str] = field(factory=list)
     displaced: list[str] = field(factory=list)
@@ -380,13 +380,13 @@ class Outside:
             self._catalogue.put(raised)
             taken.versions.append(outside_version(raised, entry, None, WATCHER_AGENT, self._clock()))
 
-    def _change(self, kind: str, entry: Entry, examined: Examined, holder: Entry | None) -> Change:
+    def _change(self, kind: str, entry: Entry, examined: Examined, holder: Entry | None) -> CommittedChange:
         former = holder.path if holder else entry.path
         event = draft_change(kind, entry, former, WATCHER_AGENT, self._clock())
         status = "created" if kind == NOTE_CREATED else "updated"
         outcome = WriteOutcome(status, entry.note.id, entry.path, entry.note.version)  # type: ignore[arg-type]
         vacated = former if self._catalogue.at_path(former) is None else None
-        return Change(entry, examined.document, event, outcome, vacated)
+        return CommittedChange(entry, examined.document, event, outcome, vacated)
 
     def _skip(self, path: str, skipped: Skipped) -> None:
         known = self._catalogue.skipped.get(path)
@@ -496,14 +496,14 @@ class Outside:
         version = outside_version(entry, entry, None, WATCHER_AGENT, self._clock(), is_gone=True)
         taken.versions.append(version)
 
-    def _removal(self, entry: Entry) -> Change:
+    def _removal(self, entry: Entry) -> CommittedChange:
         note = entry.note
         payload = {"id": note.id, "path": entry.path}
         tags = note.all_tags
         event = draft_event(NOTE_DELETED, payload, entry.standing, tags, WATCHER_AGENT, self._clock())
         outcome = WriteOutcome("deleted", note.id, entry.path, note.version)
         vacated = None if self._catalogue.at_path(entry.path) else entry.path
-        return Change(entry, None, event, outcome, vacated)
+        return CommittedChange(entry, None, event, outcome, vacated)
 
 
 def _raised(entry: Entry, version: int) -> Entry:

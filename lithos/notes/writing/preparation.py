@@ -29,7 +29,6 @@ from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.displaced import MoveIntent
 from lithos.notes.files.placeholders import FileInCloud
 from lithos.notes.files.values import (
-    Elsewhere,
     FileBusy,
     FileChanged,
     FileOccupied,
@@ -37,6 +36,7 @@ from lithos.notes.files.values import (
     LinkedFile,
     Move,
     OutsideKnowledge,
+    PathRedirected,
     Put,
     ReadFile,
     Remove,
@@ -316,7 +316,7 @@ class Preparation:
             )
         if isinstance(failure, OSError) and failure.errno in _UNUSABLE_PATH:
             return InvalidInput(f"The path {path} cannot be used: {failure.strerror}. Choose another path.")
-        if isinstance(failure, FileChanged | FileBusy | Elsewhere):
+        if isinstance(failure, FileChanged | FileBusy | PathRedirected):
             return note_busy(path)
         reason = failure.strerror if isinstance(failure, OSError) else str(failure)
         log.error("note file not written", path=path, reason=str(failure))

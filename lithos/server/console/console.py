@@ -55,7 +55,7 @@ Form = MultiDict[str, str]
 #: Answers a request with what Quart takes for a response.
 View = Callable[..., Awaitable[Any]]
 #: Carries a submitted form out; gives the location that shows the outcome.
-Change = Callable[..., Awaitable[str]]
+FormHandler = Callable[..., Awaitable[str]]
 
 
 #: Adds values to a page of another capability: it is given what that page shows.
@@ -172,7 +172,7 @@ class Console:
                 break
         return response
 
-    def change(self, act: Change, needs: Rights = "write") -> View:
+    def change(self, act: FormHandler, needs: Rights = "write") -> View:
         """A view for a POST: checks rights and the session's token, carries `act(form, **values)` out once.
 
         What belongs to somebody `act` has to check by `demand_of`.
@@ -194,7 +194,7 @@ class Console:
 
         return view
 
-    def asking(self, app: Blueprint, path: str, ask: View, act: Change, needs: Rights = "write") -> None:
+    def asking(self, app: Blueprint, path: str, ask: View, act: FormHandler, needs: Rights = "write") -> None:
         """Add a form that asks before it changes something: `ask` shows it, `act` carries it out."""
         app.get(path, endpoint=f"ask {path}")(self.only(needs, ask))
         app.post(path, endpoint=f"do {path}")(self.change(act, needs))

@@ -125,10 +125,10 @@ class Follower:
 class Watched(Protocol):
     """Shows every event to whatever watches it."""
 
-    def watch(self, watcher: Changes, /) -> None: ...
+    def watch(self, watcher: ResourceChanges, /) -> None: ...
 
 
-class Changes:
+class ResourceChanges:
     """Fans events out to the followers of all clients, without back-pressure on the publisher."""
 
     def __init__(self, broadcaster: Watched) -> None:
@@ -319,4 +319,4 @@ class Library:
     """Resources and their change notifications."""
 
     resources: Resources
-    changes: Changes
+    changes: ResourceChanges

@@ -29,10 +29,10 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from lithos.server.http.ports import cancel_when, compact_json
 from lithos.server.mcp.resource_pages import (
     BadCursor,
-    Changes,
     ChangesEnded,
     Content,
     Follower,
+    ResourceChanges,
     Resources,
     TooMuchFollowed,
     UnknownResource,
@@ -73,7 +73,7 @@ class Notices:
             return
 
 
-def notices_of(changes: Changes | None) -> Lifespan:
+def notices_of(changes: ResourceChanges | None) -> Lifespan:
     """The lifespan of a session with change notifications; without changes it has none."""
 
     @asynccontextmanager
@@ -127,7 +127,7 @@ class SubscriptionStream:
     `ended_of` a request is set once its token is valid no longer.
     """
 
-    _changes: Changes
+    _changes: ResourceChanges
     _ended_of: Callable[[Context], trio.Event]
     _open: int = field(default=0, init=False)
 

@@ -35,13 +35,13 @@ from lithos.notes.files.orders import VanishedFiles
 from lithos.notes.files.tree import is_inside
 from lithos.notes.files.values import (
     GRACE,
-    Elsewhere,
     FileBusy,
     FileChanged,
     FileState,
     Kept,
     NotSynced,
     OutsideKnowledge,
+    PathRedirected,
     Put,
     ReadFile,
 )
@@ -360,7 +360,7 @@ def _keep_time(files: NoteFiles, put: Put, before: FileState) -> str | None:
 
 
 def _explain(failure: Exception) -> str:
-    if isinstance(failure, FileChanged | Elsewhere):
+    if isinstance(failure, FileChanged | PathRedirected):
         return "it was changed meanwhile; run the command again"
     if isinstance(failure, FileBusy):
         return "another program is writing it; close it there, then run the command again"

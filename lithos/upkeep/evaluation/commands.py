@@ -36,7 +36,7 @@ from lithos.upkeep.evaluation.check import cited_questions
 from lithos.upkeep.evaluation.model_baseline import (
     LARGEST_BASELINE,
     Baseline,
-    Comparison,
+    BaselineComparison,
     UnusableBaseline,
     compare,
     read_baseline,
@@ -55,7 +55,7 @@ class EvaluationReport:
     """What a run found; `against` is the older baseline with the differences, `saved` the new one."""
 
     found: Evaluation
-    against: tuple[Baseline, Comparison] | None
+    against: tuple[Baseline, BaselineComparison] | None
     saved: Path | None
 
     def lines(self) -> Iterator[str]:
@@ -103,7 +103,7 @@ class EvaluationReport:
         }
 
 
-def _list_changes(before: Baseline, comparison: Comparison) -> Iterator[str]:
+def _list_changes(before: Baseline, comparison: BaselineComparison) -> Iterator[str]:
     better, worse = comparison.of_kind("better"), comparison.of_kind("worse")
     yield (
         f"Against the baseline of {before.saved_at} (mode {before.mode}, lithos {before.version}): "
@@ -147,7 +147,7 @@ def _named_as_json(each: Named) -> dict[str, Any]:
     return {"asked": each.asked, **told, "rank": each.rank}
 
 
-def _comparison_as_json(before: Baseline, comparison: Comparison) -> dict[str, Any]:
+def _comparison_as_json(before: Baseline, comparison: BaselineComparison) -> dict[str, Any]:
     changes: dict[str, list[dict[str, Any]]] = {"worse": [], "better": []}
     for change in comparison.changes:
         changes[change.kind].append(

@@ -216,7 +216,7 @@ def _rank(value: Any) -> int:
 
 
 @frozen
-class Change:
+class RankChange:
     """A question whose ranks changed."""
 
     before: QuestionResult
@@ -227,22 +227,22 @@ class Change:
 
 
 @frozen(kw_only=True)
-class Comparison:
+class BaselineComparison:
     """An evaluation beside its baseline; questions that cannot be compared are named by their words."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[RankChange, ...] = ()
     #: Asked otherwise than in the baseline: other expected or forbidden notes, `within` or `tags`.
     changed: tuple[str, ...] = ()
     only_now: tuple[str, ...] = ()
     only_before: tuple[str, ...] = ()
     same: int = field(default=0)
 
-    def of_kind(self, kind: Literal["better", "worse"]) -> tuple[Change, ...]:
+    def of_kind(self, kind: Literal["better", "worse"]) -> tuple[RankChange, ...]:
         """The questions that became better, or worse."""
         return tuple(each for each in self.changes if each.kind == kind)
 
 
-def compare(before: Baseline, outcomes: Iterable[QuestionResult], depth: int) -> Comparison:
+def compare(before: Baseline, outcomes: Iterable[QuestionResult], depth: int) -> BaselineComparison:
     """What became better or worse; `depth` is how many rows were looked at now.
 
     A forbidden note that appeared makes a question worse whatever its rank did, one that went makes it
@@ -250,7 +250,7 @@ def compare(before: Baseline, outcomes: Iterable[QuestionResult], depth: int) ->
     """
     old = {each.key: each for each in before.outcomes}
     seen, deepest = set[tuple[str, str]](), min(depth, before.depth)
-    changes: list[Change] = []
+    changes: list[RankChange] = []
     changed: list[str] = []
     only_now: list[str] = []
     same = 0
@@ -265,7 +265,7 @@ def compare(before: Baseline, outcomes: Iterable[QuestionResult], depth: int) ->
             changes.append(change)
         else:
             same += 1
-    return Comparison(
+    return BaselineComparison(
         changes=tuple(changes),
         changed=tuple(changed),
         only_now=tuple(only_now),
@@ -274,14 +274,14 @@ def compare(before: Baseline, outcomes: Iterable[QuestionResult], depth: int) ->
     )
 
 
-def _judge(before: QuestionResult, now: QuestionResult, deepest: int) -> Change | None:
+def _judge(before: QuestionResult, now: QuestionResult, deepest: int) -> RankChange | None:
     ranks = [None if rank is None or rank > deepest else rank for rank in (before.rank, now.rank)]
     was, is_now = (deepest + 1 if rank is None else rank for rank in ranks)
     what = f"rank {ranks[0] or 'none'} -> {ranks[1] or 'none'}"
     if now.forbidden_rank is not None and before.forbidden_rank is None:
-        return Change(before, now, "worse", f"a forbidden note came to rank {now.forbidden_rank}")
+        return RankChange(before, now, "worse", f"a forbidden note came to rank {now.forbidden_rank}")
     if is_now > was:
-        return Change(before, now, "worse", what)
+        return RankChange(before, now, "worse", what)
     if before.forbidden_rank is not None and now.forbidden_rank is None:
-        return Change(before, now, "better", "no forbidden note is found any more")
-    return Change(before, now, "better", what) if is_now < was else None
+        return RankChange(before, now, "better", "no forbidden note is found any more")
+    return RankChange(before, now, "better", what) if is_now < was else None

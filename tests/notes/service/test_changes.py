@@ -10,7 +10,13 @@ import trio
 
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.kernel.values.events import Event, EventDraft
-from lithos.server.mcp.resource_pages import MOST_URIS, Changes, ChangesEnded, Follower, TooMuchFollowed
+from lithos.server.mcp.resource_pages import (
+    MOST_URIS,
+    ChangesEnded,
+    Follower,
+    ResourceChanges,
+    TooMuchFollowed,
+)
 from lithos.server.tools.offers import TAGS_URI, ResourceAddress
 from tests.fakes import START
 
@@ -20,7 +26,7 @@ NOTE = ResourceAddress("note", "n")
 @contextmanager
 def following(*addresses: ResourceAddress) -> Iterator[tuple[Broadcaster, Follower]]:
     broadcaster = Broadcaster(ring=5, queue=5)
-    with Changes(broadcaster).followed() as follower:
+    with ResourceChanges(broadcaster).followed() as follower:
         for address in addresses:
             follower.follow(address.uri, address)
         yield broadcaster, follower
@@ -122,7 +128,7 @@ async def test_what_one_client_can_follow_is_bounded() -> None:
 
 async def test_the_end_of_events_ends_followers_old_and_new() -> None:
     broadcaster = Broadcaster(ring=5, queue=5)
-    changes = Changes(broadcaster)
+    changes = ResourceChanges(broadcaster)
     with changes.followed() as early:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_await_end, early)
