@@ -25,7 +25,7 @@ from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.principals import OWNER, Rights, check_agent
 from lithos.notes.model.scopes import chosen_scope
-from lithos.server.console.console import Console, Form, Refused
+from lithos.server.console.console import Console, Form, PageRefused
 from lithos.server.console.frame import HEADERS
 from lithos.server.console.sessions import LONGEST_NAME
 
@@ -63,7 +63,7 @@ class ConsentPages:
         return await self._show(asked, query) if isinstance(asked, ConsentRequest) else asked
 
     async def _examine(self, given: Mapping[str, str]) -> Any:
-        """What is asked, or the answer to who may not ask it. Raises `Refused`."""
+        """What is asked, or the answer to who may not ask it. Raises `PageRefused`."""
         try:
             return await self._server.examine(given)
         except OAuthRefused as refusal:
@@ -123,7 +123,7 @@ class ConsentPages:
         try:
             return await self._server.allow(asked, allowed)
         except OAuthRefused as refusal:
-            raise Refused(refusal.description, refusal.status) from refusal
+            raise PageRefused(refusal.description, refusal.status) from refusal
 
     def _read_allowed(self, form: Form) -> Allowed:
         """What the person chose. Raises `InvalidInput`."""
@@ -146,10 +146,10 @@ class ConsentPages:
         log.warning("oauth refused", at="/oauth/authorize", error=refusal.error, reason=refusal.description)
         return _going_to(location)
 
-    def _unanswerable(self, trouble: Unanswerable) -> Refused:
+    def _unanswerable(self, trouble: Unanswerable) -> PageRefused:
         self._console.rejected("oauth")
         log.warning("oauth refused", at="/oauth/authorize", error="not_answered", reason=trouble.message)
-        return Refused(f"{trouble.message} Nothing was allowed, and nobody was answered.", 400)
+        return PageRefused(f"{trouble.message} Nothing was allowed, and nobody was answered.", 400)
 
     async def throw_out(self, form: Form) -> str:
         """End a grant."""
@@ -157,9 +157,9 @@ class ConsentPages:
         try:
             was_there = await self._server.throw_out(name)
         except OAuthRefused as refusal:
-            raise Refused(refusal.description, refusal.status) from refusal
+            raise PageRefused(refusal.description, refusal.status) from refusal
         if not was_there:
-            raise Refused("There is no such grant: it was revoked before, or has ended.", 404)
+            raise PageRefused("There is no such grant: it was revoked before, or has ended.", 404)
         self._console.tell(f"{name} is thrown out: its calls are refused from now on, and its streams end.")
         return "/console/agents#grants"
 
@@ -173,11 +173,11 @@ class ConsentPages:
         try:
             is_good = await self._server.take_link(form.get("key", ""))
         except OAuthRefused as refusal:
-            raise Refused(refusal.description, refusal.status) from refusal
+            raise PageRefused(refusal.description, refusal.status) from refusal
         if not is_good:
             address, *_ = request.scope.get("client") or ("",)
             self._console.wrong_tokens.note(str(address), trio.current_time())
-            raise Refused(
+            raise PageRefused(
                 "This link is not good: it was used, or is older than ten minutes. Run lithos login again.",
                 401,
             )
@@ -200,7 +200,7 @@ def _read(query: str) -> Mapping[str, str]:
     try:
         return read_parameters(query)
     except OAuthRefused as refusal:
-        raise Refused(
+        raise PageRefused(
             f"{refusal.description} Nothing was allowed, and nobody was answered.", 400
         ) from refusal
 
@@ -211,8 +211,8 @@ def _seal(asked: ConsentRequest, query: str) -> str:
     return hmac.new(g.session.csrf.encode(), repr((shown, query)).encode(), hashlib.sha256).hexdigest()
 
 
-def _not_yours() -> Refused:
-    return Refused(
+def _not_yours() -> PageRefused:
+    return PageRefused(
         "Nothing was allowed: this form is not from the page that you were shown. Begin anew in the client.",
         403,
     )

@@ -19,7 +19,7 @@ from lithos.clients.hooks.checkpoint import (
     LONGEST_TEXT,
     Checkpoint,
     NotStored,
-    Stored,
+    StoredCheckpoint,
     checkpoint_of,
     read_file,
     storing,
@@ -113,7 +113,7 @@ def _read_text(typed: dict[str, Any]) -> str:
     return text
 
 
-async def _store(session: CommandSession, checkpoint: Checkpoint) -> Stored:
+async def _store(session: CommandSession, checkpoint: Checkpoint) -> StoredCheckpoint:
     owner = await require_owner(session, "a running one keeps checkpoints")
     calls = storing(checkpoint)
     tool, arguments = next(calls)
@@ -122,7 +122,7 @@ async def _store(session: CommandSession, checkpoint: Checkpoint) -> Stored:
         try:
             tool, arguments = calls.send(answer)
         except StopIteration as end:
-            stored: Stored = end.value
+            stored: StoredCheckpoint = end.value
             return stored
         except NotStored as refusal:
             raise CommandFailed(str(refusal)) from refusal

@@ -27,7 +27,7 @@ from lithos.kernel.values.limits import Newest
 from lithos.kernel.values.times import format_time, parse_time
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import HistoryFailed, VersionRow
-from lithos.server.console.console import Console, Form, Refused, given, keep
+from lithos.server.console.console import Console, Form, PageRefused, given, keep
 from lithos.server.console.formats import plural, whole
 
 #: The entry of the navigation to which these pages belong.
@@ -127,7 +127,9 @@ class UndoPages:
         """
         agent, note_id = given("agent"), given("note") or None
         if not agent:
-            raise Refused("Choose the agent whose changes you want to take back, on the page Agents.", 404)
+            raise PageRefused(
+                "Choose the agent whose changes you want to take back, on the page Agents.", 404
+            )
         span, since = request.args.get("span", ""), request.args.get("since", "")[:60]
         span = span if span in SPANS else ""
         now = self._console.parts.clock()
@@ -136,7 +138,7 @@ class UndoPages:
             changes = await changes_of(self._console.tools, agent, start, note_id, MOST_CHANGES + 1)
             sessions = await self._look(changes[:MOST_CHANGES], _chosen_of(span, note_id))
         except UndoFailed as failure:
-            raise Refused(f"Nothing was changed. {failure}", 409) from failure
+            raise PageRefused(f"Nothing was changed. {failure}", 409) from failure
         return await self._console.show_within(
             "undo.html",
             "most",
@@ -161,11 +163,13 @@ class UndoPages:
         try:
             window = [parse_time(form.get(name, "")) for name in ("since", "until")]
         except ValueError as problem:
-            raise Refused("This form names no time. Begin at the page of the agent.") from problem
+            raise PageRefused("This form names no time. Begin at the page of the agent.") from problem
         if not agent:
-            raise Refused("This form names no agent whose changes can be undone. Begin at the page Agents.")
+            raise PageRefused(
+                "This form names no agent whose changes can be undone. Begin at the page Agents."
+            )
         if not boxes:
-            raise Refused("No change is chosen, and nothing was changed. Go back and tick what is to go.")
+            raise PageRefused("No change is chosen, and nothing was changed. Go back and tick what is to go.")
         try:
             changes = await changes_of(self._console.tools, agent, window[0])
             wanted = _of_boxes(
@@ -173,7 +177,7 @@ class UndoPages:
             )
             steps = await plan_changes(self._console.tools, wanted)
         except UndoFailed as failure:
-            raise Refused(f"Nothing was changed. {failure}", 409) from failure
+            raise PageRefused(f"Nothing was changed. {failure}", 409) from failure
         run, results, count = UndoRun(self._console.tools, by=self._console.agent), list[UndoResult](), 0
         end = trio.current_time() + RUN_SECONDS
         try:
@@ -183,7 +187,7 @@ class UndoPages:
                     break
         except UndoFailed as failure:
             done = plural(count - 1, "note")
-            raise Refused(
+            raise PageRefused(
                 f"The undo ended early, after {done}: {failure} Look again what is left.", 409
             ) from failure
         left = [_box_of(step) for step in steps[count:]]
@@ -194,7 +198,7 @@ class UndoPages:
         """What an undo did."""
         done = self._reports.get(report)
         if done is None:
-            raise Refused(
+            raise PageRefused(
                 "What this undo did is not kept any more. The histories of the notes tell it: look at your "
                 "own changes on the page Agents.",
                 404,
@@ -249,7 +253,7 @@ def _chosen_of(span: str, note_id: str | None) -> _Chosen:
 
 
 def _start_of(span: str, since: str, now: datetime) -> datetime | None:
-    """When the time that was asked for begins; None for all times. Raises `Refused`."""
+    """When the time that was asked for begins; None for all times. Raises `PageRefused`."""
     if span == "hour":
         return now - timedelta(hours=1)
     if span == "today":
@@ -257,7 +261,7 @@ def _start_of(span: str, since: str, now: datetime) -> datetime | None:
     try:
         return parse_time(since.strip()) if span == "custom" else None
     except ValueError as problem:
-        raise Refused(
+        raise PageRefused(
             "Give the time since when the changes go, in UTC, as 2026-01-31T12:00. Nothing was changed."
         ) from problem
 

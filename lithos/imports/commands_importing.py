@@ -22,7 +22,7 @@ from lithos.imports.service import records, run
 from lithos.imports.service.dead_links import DeadLink
 from lithos.imports.service.importing import Importing
 from lithos.imports.service.records import ImportResult, ImportSession, Options, SourceEdge
-from lithos.imports.service.run import ImportReport, ImportRun, Told, Writer
+from lithos.imports.service.run import ImportReport, ImportRun, ImportWriter, Told
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.errors import LithosError, first_of
@@ -243,7 +243,7 @@ async def _import(
 
 
 @asynccontextmanager
-async def _writer(session: CommandSession, options: Options) -> AsyncIterator[Writer]:
+async def _writer(session: CommandSession, options: Options) -> AsyncIterator[ImportWriter]:
     """Who writes: the running server, or one in this process, which has all searchable before it ends."""
     if await find_owner(session) is not None:
         owner = owner_now(session, STEP_TIMEOUT)

@@ -107,7 +107,7 @@ class Capability:
     * `holds`: whether the server has something with an id: among several, that one is meant.
     * `boards`: the classes of its boards, which carry out its commands in the coordinator's transaction;
     * `retention`: its old rows of `coordination.db`;
-    * `tables`: its tables of `coordination.db`, each a `lithos.events.rows.schema.Tables`.
+    * `tables`: its tables of `coordination.db`, each a `lithos.events.rows.schema.CapabilityTables`.
     * `stores`: what it has open on disk;
     * `checks`: the modules with its checks (`lithos.kernel.values.findings`), imported when they are run;
     * `health`: its components of `/health`;

@@ -18,7 +18,7 @@ from typing import Any
 import apsw
 from attrs import field, frozen
 
-from lithos.events.rows.schema import Tables
+from lithos.events.rows.schema import CapabilityTables
 from lithos.kernel.databases.database import read_time
 from lithos.kernel.databases.table import Rows
 from lithos.kernel.log import get_logger
@@ -112,4 +112,4 @@ class KeptNotes(Rows):
         return load_note_rows(self.connection)
 
 
-NOTE_TABLES = Tables(place=4, create=_CREATE)
+NOTE_TABLES = CapabilityTables(place=4, create=_CREATE)

@@ -23,7 +23,7 @@ from lithos.proposals.model import LONGEST_REASON, PendingProposals, Proposal
 from lithos.proposals.pages_difference import name_all
 from lithos.proposals.pages_proposal import ProposalView, grouped, in_order, read_signs, write_signs
 from lithos.proposals.service import Proposals
-from lithos.server.console.console import Console, Form, Refused, given, given_offset, keep
+from lithos.server.console.console import Console, Form, PageRefused, given, given_offset, keep
 from lithos.server.console.formats import plural, query_with, readable, whole
 from lithos.server.tools.arguments import ArgumentFault
 from lithos.text.words.signs import find_signs
@@ -183,11 +183,11 @@ class ReviewPages:
         return found
 
     async def _read(self, proposal_id: str) -> ProposalView:
-        """One proposal as it is now. Raises `Refused`."""
+        """One proposal as it is now. Raises `PageRefused`."""
         try:
             shown = await self._console.parts.get(Proposals).show(proposal_id)
         except ProposalNotFound as refusal:
-            raise Refused(
+            raise PageRefused(
                 "There is no such proposal, or it is not kept any more. Look for it on the page Review.", 404
             ) from refusal
         return ProposalView(shown.proposal, shown)
@@ -198,14 +198,14 @@ class ReviewPages:
         """Approve or reject what is chosen, each as it was shown; where the outcomes are told."""
         decision = form.get("act", "")
         if decision not in ("approve", "reject"):
-            raise Refused(
+            raise PageRefused(
                 "Nothing was decided: this form says neither approve nor reject. Load Review again."
             )
         picked = dict(each.partition(" ")[::2] for each in form.getlist("pick") if each.strip())
         if not picked:
-            raise Refused("Nothing was decided: no proposal is chosen. Go back and tick what you mean.")
+            raise PageRefused("Nothing was decided: no proposal is chosen. Go back and tick what you mean.")
         if len(picked) > MOST_PICKED:
-            raise Refused(f"Nothing was decided: choose at most {MOST_PICKED} proposals at once.")
+            raise PageRefused(f"Nothing was decided: choose at most {MOST_PICKED} proposals at once.")
         reason = _reason_of(form) if decision == "reject" else None
         seen = set(form.getlist("seen"))
         end, outcomes = trio.current_time() + DECIDE_SECONDS, list[DecisionNotice]()
@@ -226,7 +226,7 @@ class ReviewPages:
             return await self._left(proposal_id, "was not approved: you have not seen it yet")
         try:
             proposal = await self._read(proposal_id)
-        except Refused:
+        except PageRefused:
             return await self._carry_out(proposal_id, "approve", seal=seal)  # which says that it is gone
         if not is_seen and await self._is_warned(proposal):
             return DecisionNotice("warn", proposal_id, proposal.row.path, _UNCONFIRMED)
@@ -236,7 +236,9 @@ class ReviewPages:
         """Approve a proposal with the text that a person made of it, or show first what that would do."""
         act, text, seal = form.get("act", ""), form.get("text"), form.get("seal", "")
         if act not in ("approve", "look") or text is None or not seal:
-            raise Refused("Nothing was decided: this form has no text. Begin at the page of the proposal.")
+            raise PageRefused(
+                "Nothing was decided: this form has no text. Begin at the page of the proposal."
+            )
         proposal = await self._read(proposal_id)
         typed = text.replace("\r\n", "\n").replace("\r", "\n")
         text = read_signs(typed)
@@ -269,7 +271,7 @@ class ReviewPages:
                 {"id": proposal_id, "decision": decision, "by": self._console.agent, **arguments},
             )
         except ArgumentFault as fault:
-            raise Refused(f"Nothing was decided: {fault}") from fault
+            raise PageRefused(f"Nothing was decided: {fault}") from fault
         done = answer or {}
         if "code" in done:
             return await self._left(proposal_id, *_refusal_of(done))
@@ -292,7 +294,7 @@ class ReviewPages:
         """The outcome of a proposal that was not decided so; it is looked up for its name."""
         try:
             return DecisionNotice(ending, proposal_id, (await self._read(proposal_id)).row.path, text)
-        except Refused:
+        except PageRefused:
             return DecisionNotice(ending, proposal_id, proposal_id, text)
 
     def _tell(self, outcomes: Sequence[DecisionNotice], form: Form) -> str:
@@ -338,15 +340,15 @@ def _place_of(conflict: Mapping[str, Any]) -> str:
 
 
 def _reason_of(form: Form) -> str:
-    """Why something is rejected: one of the last reasons, or what was typed. Raises `Refused`."""
+    """Why something is rejected: one of the last reasons, or what was typed. Raises `PageRefused`."""
     reason = (form.get("again") or form.get("reason") or "").strip()
     if not reason:
-        raise Refused(
+        raise PageRefused(
             "Nothing was decided: say why you reject it, so that the agent does better next time. Go back "
             "and give a reason."
         )
     if len(reason) > LONGEST_REASON:
-        raise Refused(
+        raise PageRefused(
             f"Nothing was decided: the reason has {plural(len(reason), 'character')}, and at most "
             f"{LONGEST_REASON} are kept. Go back and shorten it."
         )

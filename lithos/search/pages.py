@@ -17,7 +17,7 @@ from lithos.kernel.values.errors import LithosError
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.explaining import Explained, Explanation
 from lithos.search.service.search import MODES, Search, SearchRequest
-from lithos.server.console.console import Console, Refused
+from lithos.server.console.console import Console, PageRefused
 from lithos.server.console.formats import plural, readable, whole
 from lithos.text.snippet import Terms, mark_matches
 
@@ -208,7 +208,7 @@ class SearchPage:
             tool = "lithos_retrieve" if mode == RETRIEVE else "lithos_search"
             told = asked.arguments(mode) | ({"prefix": True} if is_live else {})
             answer = await self._console.call(tool, agent_id=self._console.agent, **told)
-        except Refused as refused:
+        except PageRefused as refused:
             return ResultColumn(mode=mode, refusal=refused.message, status=refused.status)
         results = answer.get("results", [])
         explained = await self._explain(asked, mode, [row["id"] for row in results], is_live=is_live)

@@ -13,7 +13,7 @@ from lithos.server.tools.declaring import Answer, tool
 from lithos.server.tools.fitting import Paged
 from lithos.tasks.model.task import EDGE_TYPES
 from lithos.tasks.model.task_commands import ReopenTask, SpawnTask, UpsertTaskEdge
-from lithos.tasks.service.coordination import Coordination, Page, TaskFilter
+from lithos.tasks.service.coordination import Coordination, PageBounds, TaskFilter
 from lithos.tasks.tools import (
     HELP_AGENT,
     HELP_MATCH,
@@ -62,7 +62,7 @@ class TaskReadyTool:
     offset: int = argument(HELP_SKIP, 0, is_listed=False)
 
     async def answer(self, using: Parts) -> Answer:
-        wanted, page = as_command(TaskFilter, self), Page(self.limit, self.offset)
+        wanted, page = as_command(TaskFilter, self), PageBounds(self.limit, self.offset)
         views, total = await using.get(Coordination).ready(wanted, page, with_claims=self.with_claims)
         return {"tasks": await view_rows(views), "total": total}
 
@@ -79,7 +79,7 @@ class TaskBlockedTool:
 
     async def answer(self, using: Parts) -> Answer:
         wanted = as_command(TaskFilter, self)
-        views, total = await using.get(Coordination).blocked(wanted, Page(self.limit, self.offset))
+        views, total = await using.get(Coordination).blocked(wanted, PageBounds(self.limit, self.offset))
         return {"tasks": await view_rows(views), "total": total}
 
 

@@ -26,7 +26,7 @@ from lithos.server.settings import ServerConfig
 from lithos.server.tools.answers import row_of
 from lithos.server.tools.compacting import Sparing, compact
 from lithos.server.tools.declaring import Answer
-from lithos.tasks.service.coordination import Coordination, Page, TaskFilter
+from lithos.tasks.service.coordination import Coordination, PageBounds, TaskFilter
 from lithos.tasks.tools import TaskNextTool
 from lithos.text.words.matching import most_written, tag_key
 from lithos.vaults.service.briefing import JointContext, split_id
@@ -297,7 +297,7 @@ async def task_next(asked: Sequence[QueriedVault], arguments: Arguments) -> Answ
 async def _oldest(services: Parts, given: TaskNextTool) -> datetime:
     """Since when the oldest task waits that a vault may give; far from now where none does."""
     wanted = TaskFilter(tags=given.tags, metadata_match=given.metadata_match, project=given.project)
-    views, _ = await services.get(Coordination).ready(wanted, Page(limit=MOST_READY), with_claims=True)
+    views, _ = await services.get(Coordination).ready(wanted, PageBounds(limit=MOST_READY), with_claims=True)
     free = [view for view in views if all(claim.aspect != given.aspect for claim in view.claims or ())]
     return free[-1].task.created_at if free else datetime.max.replace(tzinfo=UTC)
 

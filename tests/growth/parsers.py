@@ -81,14 +81,14 @@ def refusing(parse: Parse) -> Parse:
 
 def _brief(given: str) -> object:
     split = passages.split_note("A title", given, 500, 1_000)
-    source = passages.Source(id=_ID, title="A title", path="a.md", version=1, score=1.0, split=split)
+    source = passages.SourceNote(id=_ID, title="A title", path="a.md", version=1, score=1.0, split=split)
     terms = snippet.Terms.of(given[:200], {})
     return briefing.compose(briefing.Material(sources=[source], terms=terms), 300, tokens.count_safely)
 
 
 def _brief_whole(given: str) -> object:
     split = passages.split_note("A title", given, 500, 1_000)
-    source = passages.Source(id=_ID, title="A title", path="a.md", version=1, score=1.0, split=split)
+    source = passages.SourceNote(id=_ID, title="A title", path="a.md", version=1, score=1.0, split=split)
     material = briefing.Material(sources=[source], terms=snippet.Terms.of(given[:200], {}))
     return compact.compose_whole(material, 300, tokens.count_safely, {}, wants_all=False, explains=True)
 

@@ -17,7 +17,7 @@ from trio_websocket import WebSocketRequest, serve_websocket
 from lithos.access.files.tokens import digest_of, read_tokens
 from lithos.app.main import main
 from lithos.app.options import parse_arguments
-from lithos.clients.connect.target import Link, find_target
+from lithos.clients.connect.target import ServerLink, find_target
 from lithos.clients.hooks.owner import HookOwner, find_hook_owner
 from lithos.events.commands_events import Feed
 from lithos.kernel.configuration.load import state_of_vault
@@ -228,7 +228,7 @@ def test_an_entry_of_a_client_leads_to_the_vault_that_it_names(place: Path) -> N
     )
     config = str(place / "c.yaml")
     assert home.command[-6:] == ("--config", config, "--vault", "home", "serve", "--transport", "stdio")[-6:]
-    link = Link.of(home.stdio)
+    link = ServerLink.of(home.stdio)
     assert link is not None
     assert link.points_to(home)
     assert not link.points_to(every)

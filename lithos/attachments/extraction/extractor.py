@@ -41,9 +41,9 @@ from lithos.attachments.model.kinds import (
     MOST_TEXT,
     OPENING_SECONDS,
     PAGE_SECONDS,
-    Kind,
+    FileKind,
 )
-from lithos.attachments.model.parts import Part
+from lithos.attachments.model.parts import FilePart
 from lithos.kernel.actors.threads import Blocking, Threads
 
 #: Seconds after its last file when a process ends, which gives its memory back.
@@ -60,11 +60,11 @@ _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 #: `left` is for callers that leave a file unread.
 State: TypeAlias = Literal["whole", "cut", "failed", "unchanged", "missing", "left"]
-Take: TypeAlias = Callable[[Sequence[Part]], Awaitable[None]]
+Take: TypeAlias = Callable[[Sequence[FilePart]], Awaitable[None]]
 
 
 @frozen
-class Extraction:
+class FileExtraction:
     """What reading a file came to.
 
     `whole`, or `cut` and `failed` for a `reason`, a part of a sentence; `unchanged` since the known digest;
@@ -202,7 +202,9 @@ class Extractor:
         self._idle = trio.CancelScope()
         self._waiting: Blocking = Threads()
 
-    async def extract(self, file: int, kind: Kind, name: str, known: str | None, take: Take) -> Extraction:
+    async def extract(
+        self, file: int, kind: FileKind, name: str, known: str | None, take: Take
+    ) -> FileExtraction:
         """Read an open file, whose owner the caller stays, and have its parts taken in batches.
 
         Nothing is taken of a file whose digest is `known`. Raises `OSError` when no process can be
@@ -224,7 +226,7 @@ class Extractor:
             except BaseException:
                 await self._end("")
                 raise
-            return Extraction(taking.end.state, taking.end.reason, taking.digest, taking.parts)
+            return FileExtraction(taking.end.state, taking.end.reason, taking.digest, taking.parts)
 
     async def draw(self, file: int, page: int, width: int) -> bytes:
         """A page of an open PDF file, from 1, as PNG so many pixels wide.
@@ -338,7 +340,7 @@ class _Taking:
     digest: str | None = None
     end: End | None = None
     parts: int = 0
-    _held: list[Part] = field(factory=list)
+    _held: list[FilePart] = field(factory=list)
     _held_text: int = 0
     _room: int = MOST_TEXT
 
@@ -346,7 +348,7 @@ class _Taking:
         """Take notice of answers. Raises `_Lost` for what may not come: the process is not believed."""
         for answer in answers:
             match answer:
-                case Part():
+                case FilePart():
                     self._held.append(answer)
                     self._held_text += len(answer.text)
                     self._room -= len(answer.text)

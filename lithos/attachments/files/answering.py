@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from lithos.attachments.files.lines import Digest, End, PageBegun, Picture, ReadingRequest, WorkerAnswer
 from lithos.attachments.model.kinds import LARGEST_PDF, MOST_PARTS, MOST_TEXT, largest
-from lithos.attachments.model.parts import NotExtractable, Part, clean
+from lithos.attachments.model.parts import FilePart, NotExtractable, clean
 from lithos.attachments.model.reading import read_parts
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def limit(what: int, soft: int, hard: int) -> None:
         return
 
 
-def _pages(pdf: Pdf) -> Iterator[Part | PageBegun]:
+def _pages(pdf: Pdf) -> Iterator[FilePart | PageBegun]:
     if not pdf.pages:
         raise NotExtractable("it has no pages")
     damaged = list[int]()
@@ -117,7 +117,7 @@ def _pages(pdf: Pdf) -> Iterator[Part | PageBegun]:
         if text is None:
             damaged.append(number)
         elif text := clean(text):
-            yield Part(str(number), text, number)
+            yield FilePart(str(number), text, number)
     if pdf.pages > MOST_PARTS:
         raise NotExtractable(f"only the first {MOST_PARTS:,} of {pdf.pages:,} pages")
     if damaged:
@@ -127,7 +127,7 @@ def _pages(pdf: Pdf) -> Iterator[Part | PageBegun]:
         )
 
 
-def _bounded(parts: Iterator[Part] | Iterator[Part | PageBegun]) -> Iterator[WorkerAnswer]:
+def _bounded(parts: Iterator[FilePart] | Iterator[FilePart | PageBegun]) -> Iterator[WorkerAnswer]:
     """The parts as far as they come and there is room, and what there is not more for."""
     count, room = 0, MOST_TEXT
     try:
@@ -140,7 +140,7 @@ def _bounded(parts: Iterator[Part] | Iterator[Part | PageBegun]) -> Iterator[Wor
             text = part.text.encode()
             count += 1
             if len(text) > room:
-                yield Part(part.place, text[:room].decode("utf-8", "ignore"), part.page)
+                yield FilePart(part.place, text[:room].decode("utf-8", "ignore"), part.page)
                 raise NotExtractable(f"more than {MOST_TEXT >> 20} MB of text")
             room -= len(text)
             yield part

@@ -14,8 +14,8 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 from attrs import asdict, frozen
 
-from lithos.attachments.model.kinds import MOST_PARTS, MOST_TEXT, Kind
-from lithos.attachments.model.parts import LONGEST_PLACE, Part
+from lithos.attachments.model.kinds import MOST_PARTS, MOST_TEXT, FileKind
+from lithos.attachments.model.parts import LONGEST_PLACE, FilePart
 
 #: Bytes of a line.
 LONGEST_LINE: Final = 8_192
@@ -39,7 +39,7 @@ class Garbage(Exception):
 class ReadingRequest:
     """The text of a file, unless its bytes have the `known` digest; with a `page`, from 1, its picture."""
 
-    kind: Kind = "pdf"
+    kind: FileKind = "pdf"
     name: str = ""
     known: str = ""
     page: int | None = None
@@ -85,7 +85,7 @@ class End:
     reason: str = ""
 
 
-WorkerAnswer: TypeAlias = Digest | PageBegun | Part | Picture | End
+WorkerAnswer: TypeAlias = Digest | PageBegun | FilePart | Picture | End
 
 
 def pack_answer(answer: WorkerAnswer) -> bytes:
@@ -93,7 +93,7 @@ def pack_answer(answer: WorkerAnswer) -> bytes:
     body = b""
     fields: dict[str, Any] = {}
     match answer:
-        case Part(place, text, page):
+        case FilePart(place, text, page):
             fields, body = {"place": place, "page": page}, text.encode()
         case PageBegun(page):
             fields = {"begun": page}
@@ -153,7 +153,7 @@ def _answer(fields: dict[str, Any], body: bytes) -> WorkerAnswer:
             case {"place": str(place), "page": page} if page is None or _is_page(page):
                 text = body.decode()
                 if len(place.encode()) <= 4 * LONGEST_PLACE and len(text) <= MOST_TEXT:
-                    return Part(place, text, page)
+                    return FilePart(place, text, page)
             case {"begun": page} if _is_page(page):
                 return PageBegun(page)
             case {"digest": str(value)} if _DIGEST.fullmatch(value):

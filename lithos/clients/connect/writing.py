@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from attrs import field, frozen
 
-from lithos.clients.connect.clients import Client, Scope
+from lithos.clients.connect.clients import Client, ConfigScope
 from lithos.clients.connect.files import (
     CannotUse,
     ChangedMeanwhile,
@@ -25,7 +25,7 @@ from lithos.clients.connect.files import (
     replace_config,
 )
 from lithos.clients.connect.formats import CannotEdit, ConfigEntry, HasComments, InvalidText, is_bare
-from lithos.clients.connect.target import Link, Target, Transport
+from lithos.clients.connect.target import ConnectTarget, ServerLink, Transport
 
 Action = Literal["connected", "updated", "already connected", "removed", "not connected"]
 #: How deep a backup is compared with what the file has become: the servers under `mcp.servers`.
@@ -38,7 +38,7 @@ _OUR_KEYS: Final = frozenset(
 ) | {"bearer_token_env_var"}
 
 
-class Refused(Exception):
+class ConfigRefused(Exception):
     """The file stays as it is; says why and what to do."""
 
 
@@ -47,7 +47,7 @@ class ClientEntry:
     """One entry of one client's file."""
 
     client: Client
-    scope: Scope
+    scope: ConfigScope
     path: Path
     name: str
 
@@ -57,25 +57,27 @@ class ConnectResult:
     """What was done; `backup` is the copy of what was there, `notes` are lines for the person."""
 
     action: Action
-    link: Link | None = None
+    link: ServerLink | None = None
     backup: str | None = None
     notes: tuple[str, ...] = field(default=())
 
 
-def wanted_entry(client: Client, target: Target, transport: Transport) -> dict[str, Any]:
-    """The entry for this server. Raises `Refused` where the client cannot have it."""
+def wanted_entry(client: Client, target: ConnectTarget, transport: Transport) -> dict[str, Any]:
+    """The entry for this server. Raises `ConfigRefused` where the client cannot have it."""
     try:
         "".join(target.command).encode()
     except UnicodeEncodeError as error:
-        raise Refused(
+        raise ConfigRefused(
             f"{target.data} has a name that is not UTF-8, which no configuration can hold. Rename the folder."
         ) from error
     if transport == "stdio":
         return client.stdio(target)
     if client.http is None:
-        raise Refused(f"{client.title} reaches servers on this machine over stdio only: --transport stdio.")
+        raise ConfigRefused(
+            f"{client.title} reaches servers on this machine over stdio only: --transport stdio."
+        )
     if target.needs_token and not client.knows_variables:
-        raise Refused(
+        raise ConfigRefused(
             f"The server wants a token, and the configuration of {client.title} cannot refer to a variable: "
             "the token would have to stand in the file. Use --transport stdio, which needs none, or paste "
             f"what `lithos connect {client.name}` prints and put the token into it."
@@ -83,10 +85,10 @@ def wanted_entry(client: Client, target: Target, transport: Transport) -> dict[s
     return client.http(target)
 
 
-def change_entry(place: ClientEntry, entry: ConfigEntry | None, target: Target) -> ConnectResult:
+def change_entry(place: ClientEntry, entry: ConfigEntry | None, target: ConnectTarget) -> ConnectResult:
     """Put the entry into the file, once; for None take it out, with what was made for it.
 
-    Raises `Refused`, and `HasComments` for a file that is only read.
+    Raises `ConfigRefused`, and `HasComments` for a file that is only read.
     """
     for _ in range(_TRIES):
         try:
@@ -96,20 +98,20 @@ def change_entry(place: ClientEntry, entry: ConfigEntry | None, target: Target) 
         except ChangedMeanwhile:
             continue
         except CannotUse as error:
-            raise Refused(str(error)) from error
+            raise ConfigRefused(str(error)) from error
         except InvalidText as error:
-            raise Refused(
+            raise ConfigRefused(
                 f"{place.path} is not valid, so it stays as it is: {error}. Correct it in an editor, "
                 f"{place.client.title} cannot read it either; then try again."
             ) from error
         except HasComments:
             raise
         except CannotEdit as error:
-            raise Refused(
+            raise ConfigRefused(
                 f"{place.path} stays as it is: {error} Edit it by hand: `lithos connect {place.client.name}` "
                 "prints what belongs there."
             ) from error
-    raise Refused(
+    raise ConfigRefused(
         f"{place.path} was changed {_TRIES} times while it was edited. Close {place.client.title}, try again."
     )
 
@@ -119,7 +121,7 @@ class _Edit:
     """One try: what is in the file now, and its backups from before an entry of this name."""
 
     place: ClientEntry
-    target: Target
+    target: ConnectTarget
     file: ConfigFile
     backups: Mapping[Path, bytes]
 
@@ -127,7 +129,7 @@ class _Edit:
         place, form, text = self.place, self.place.client.format, self.file.text
         found = form.entries(text).get(place.name)
         entry = form.written(text, entry)
-        link = Link.of(entry)
+        link = ServerLink.of(entry)
         assert link is not None
         base = self.file.data
         if found is not None:
@@ -229,13 +231,13 @@ class _Edit:
         makers = [make for make in (client.stdio, client.http) if make is not None]
         return found in [client.format.written(text, make(self.target)) for make in makers]
 
-    def _check_owned(self, found: Any) -> Link:
-        """The entry, if it is one for this server, or as it was written here. Raises `Refused`."""
-        link = Link.of(found)
+    def _check_owned(self, found: Any) -> ServerLink:
+        """The entry, if it is one for this server, or as it was written here. Raises `ConfigRefused`."""
+        link = ServerLink.of(found)
         if link is not None and (link.points_to(self.target) or self._unchanged(found) is not None):
             return link
         leads = f"to {link.place} over {link.transport}" if link else "nowhere that is understood here"
-        raise Refused(
+        raise ConfigRefused(
             f"The entry {self.place.name!r} in {self.place.path} leads {leads}, not to this server, so it "
             "stays as it is. Write this one under another name with --name, or take that one out first."
         )
@@ -243,7 +245,7 @@ class _Edit:
     def _check_plain(self, found: object) -> None:
         others = sorted(set(found) - _OUR_KEYS) if isinstance(found, dict) else []
         if others:
-            raise Refused(
+            raise ConfigRefused(
                 f"The entry {self.place.name!r} in {self.place.path} has settings of your own "
                 f"({', '.join(others)}), which would be lost. Change it by hand, or take it out with "
                 "--remove and write it again."
@@ -254,7 +256,7 @@ def _settings(tree: object, depth: int = _KEY_DEPTH) -> set[tuple[str, ...]]:
     """Return the paths of keys in a tree, but for entries that start Lithos."""
     if not depth or not isinstance(tree, dict):
         return {()}
-    links = {key: Link.of(value) for key, value in tree.items()}
+    links = {key: ServerLink.of(value) for key, value in tree.items()}
     others = [key for key, link in links.items() if link is None or not link.is_lithos]
     return {()} | {(key, *rest) for key in others for rest in _settings(tree[key], depth - 1)}
 

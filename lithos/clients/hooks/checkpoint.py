@@ -60,10 +60,10 @@ _DIGEST: Final = 12
 _HEADING: Final = re.compile(rf"\([0-9a-f]{{{_DIGEST}}}\)\Z")
 
 ToolAnswer = Mapping[str, Any]
-Calls = Generator[tuple[str, dict[str, Any]], ToolAnswer, "Stored"]
+Calls = Generator[tuple[str, dict[str, Any]], ToolAnswer, "StoredCheckpoint"]
 
 
-class Stored(NamedTuple):
+class StoredCheckpoint(NamedTuple):
     """What became of a checkpoint: `status` is `stored` or `unchanged`."""
 
     status: str
@@ -183,9 +183,9 @@ def _new_note(checkpoint: Checkpoint) -> dict[str, Any]:
     }
 
 
-def _stored(status: str, answer: ToolAnswer) -> Stored:
+def _stored(status: str, answer: ToolAnswer) -> StoredCheckpoint:
     metadata = answer.get("metadata", {})
-    return Stored(
+    return StoredCheckpoint(
         status, str(answer.get("id", metadata.get("id", ""))), str(answer["path"]), int(answer["version"])
     )
 

@@ -19,7 +19,7 @@ from lithos.events.model.agents import READ, Agent
 from lithos.events.model.carrying import ACCESSES, EPOCH_TEXT, Carried, CarriedTable, KeptRow, TableRow, Value
 from lithos.events.model.carrying import AGENTS as CARRIED_AGENTS
 from lithos.kernel.databases.sqlite import load_object
-from lithos.kernel.databases.table import TIME, Stored, Table
+from lithos.kernel.databases.table import TIME, ColumnCodec, Table
 
 # kept rows: imported_rows: one for each row that an import carried over
 LEDGER_TABLE: Final = """
@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS imported_rows(
 """
 AGENTS: Final = Table(
     "agents", Agent, "id", order=CARRIED_AGENTS.names, first_seen_at=TIME, last_seen_at=TIME,
-    metadata=Stored(lambda metadata: json.dumps(dict(metadata)), load_object),
+    metadata=ColumnCodec(lambda metadata: json.dumps(dict(metadata)), load_object),
 )  # fmt: skip
 _DIGEST: Final = 12
 _GONE: Final = "it was removed here after an earlier import"

@@ -21,7 +21,7 @@ from lithos.events.model.retention import DropEvents
 from lithos.events.rows.carrying import AGENTS, LEDGER_TABLE
 from lithos.events.rows.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
 from lithos.events.rows.requests import REQUEST_INDEXES, REQUEST_TABLE
-from lithos.events.rows.schema import Tables, upgrade
+from lithos.events.rows.schema import CapabilityTables, upgrade
 from lithos.kernel.databases.database import Database, Layout
 from lithos.kernel.databases.sqlite import open_reader
 from lithos.kernel.databases.table import TIME, Rows, Table, dump, matching
@@ -68,7 +68,7 @@ class CoordinationCounts:
     expired_claims: int
 
 
-JOURNAL_TABLES: Final = Tables(
+JOURNAL_TABLES: Final = CapabilityTables(
     place=3,
     create=REQUEST_TABLE + _TABLES + READ_COUNTS,
     indexes=REQUEST_INDEXES + _INDEXES + READ_INDEX,
@@ -80,7 +80,7 @@ JOURNAL_TABLES: Final = Tables(
     protected={"old_accesses": "access_log", "old_agents": "agents"},
     owners={"cursors": "subscriber"},
 )
-IMPORT_TABLES: Final = Tables(place=5, create=LEDGER_TABLE)
+IMPORT_TABLES: Final = CapabilityTables(place=5, create=LEDGER_TABLE)
 
 
 class CoordinationStore(Database):
@@ -90,7 +90,7 @@ class CoordinationStore(Database):
     owners: ClassVar[tuple[tuple[str, str], ...]]
 
     @classmethod
-    def lay_out(cls, tables: Iterable[Tables]) -> None:
+    def lay_out(cls, tables: Iterable[CapabilityTables]) -> None:
         """Say which tables the database has: those of all capabilities. To be called before it is opened."""
         ordered = sorted(tables, key=lambda each: each.place)
 

@@ -19,7 +19,14 @@ from attrs import evolve
 
 from lithos.imports.files.logseq import LogseqGraph
 from lithos.imports.files.reading import read_moment
-from lithos.imports.model.importing import Attachment, Degraded, ImportRefused, Item, Malformed, Record
+from lithos.imports.model.importing import (
+    Degraded,
+    ImportedAttachment,
+    ImportRefused,
+    Item,
+    Malformed,
+    Record,
+)
 from lithos.kernel.databases.own_notes import find_own_notes
 from lithos.kernel.databases.private_files import open_regular
 from lithos.kernel.values.times import from_nanoseconds
@@ -182,4 +189,4 @@ def _find_attachment(root: str, name: str, ignored: Ignored) -> Iterator[Item]:
     if not real.startswith(root + os.sep):
         yield Malformed(name, "it is a link that leads out of the folder")
     elif stat.S_ISREG(status.st_mode):
-        yield Attachment(name, file, status.st_size)
+        yield ImportedAttachment(name, file, status.st_size)

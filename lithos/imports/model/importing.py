@@ -90,7 +90,7 @@ class Record:
 
 
 @frozen
-class Attachment:
+class ImportedAttachment:
     """A file that is no note and is copied beside the notes; `path` is relative, `file` where it lies."""
 
     path: str
@@ -114,7 +114,7 @@ class Degraded:
     reason: str
 
 
-Item = Record | Attachment | Malformed | Degraded | RowBatch
+Item = Record | ImportedAttachment | Malformed | Degraded | RowBatch
 
 
 class Source(Protocol):

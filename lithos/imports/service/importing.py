@@ -39,12 +39,12 @@ from lithos.imports.service.records import (
     ImportSession,
     Options,
     Remembered,
+    RowImporter,
     SourceEdge,
-    Tables,
     excess_of,
     own_rows,
 )
-from lithos.imports.service.rendering import Rendered, Target, hash_of, read_mark, render
+from lithos.imports.service.rendering import NoteTarget, Rendered, hash_of, read_mark, render
 from lithos.kernel.actors.opening import Opening
 from lithos.kernel.actors.threads import Threads, slices
 from lithos.kernel.parts import Clock
@@ -117,7 +117,7 @@ class _Step:
     """A record that is written, and what it replaces."""
 
     record: Record
-    target: Target
+    target: NoteTarget
     key: int
     #: The digest of the file that is replaced; None for a new note.
     replaced: str | None
@@ -152,7 +152,7 @@ class Importing:
         self._notes_folder = files.root.absolute()
         self._ignored = files.ignored
         self._content_limit = storage.max_content_size_bytes
-        self._tables = Tables(coordinator.mailbox, memory.mailbox)
+        self._tables = RowImporter(coordinator.mailbox, memory.mailbox)
         #: Called before each batch that is written: more will follow.
         self._gather = fulltext_indexer.gather
         self._session: _Session | None = None
@@ -376,7 +376,7 @@ class Importing:
         if hash_of(loaded.document) != mark.said:
             reason = "it changed at the source, and its note was changed here: the note stays as it is"
             return ImportResult(record.position, CHANGED_HERE, entry.path, reason)
-        target = Target(
+        target = NoteTarget(
             note_id=entry.note.id,
             path=entry.path,
             mark_id=mark.id,
@@ -403,7 +403,7 @@ class Importing:
         elif own is not None:
             session.own_ids.add(hash(own))
             note_id = own
-        target = Target(note_id, path, mark_id, refuses_id=refused)
+        target = NoteTarget(note_id, path, mark_id, refuses_id=refused)
         return _Step(record, target, key, None, notices)
 
     def _choose_path(

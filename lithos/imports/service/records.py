@@ -53,7 +53,7 @@ class Remembered:
             self.renamed[said] = note_id
 
 
-class Tables:
+class RowImporter:
     """Carries batches of rows over; `agent` is who imports."""
 
     def __init__(self, coordinator: CoordinatorMailbox, memory: MemoryMailbox) -> None:

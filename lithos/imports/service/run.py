@@ -20,7 +20,15 @@ from attrs import asdict, define, field, frozen
 
 from lithos.events.model.carrying import Carried
 from lithos.imports.files.attachments import copy_attachment
-from lithos.imports.model.importing import Attachment, Degraded, Item, Malformed, Record, RowBatch, Source
+from lithos.imports.model.importing import (
+    Degraded,
+    ImportedAttachment,
+    Item,
+    Malformed,
+    Record,
+    RowBatch,
+    Source,
+)
 from lithos.imports.service.dead_links import DeadLink
 from lithos.imports.service.records import (
     CHANGED_HERE,
@@ -175,7 +183,7 @@ AHEAD: Final = 2
 EDGES: Final = 100
 
 
-class Writer(Protocol):
+class ImportWriter(Protocol):
     """Who decides and writes: `services.importing.importing`, here or in the server."""
 
     async def begin(self, options: Options) -> ImportSession:
@@ -207,7 +215,7 @@ class ImportRun:
 
     source: Source
     path: Path
-    writer: Writer
+    writer: ImportWriter
     options: Options
     told: Told
     report: ImportReport = field(init=False)
@@ -289,10 +297,10 @@ class ImportRun:
                 self.report.add_rows(item.table.name, carried)
         elif isinstance(item, Degraded):
             self.report.tell(NOTICE, item.position, item.reason)
-        elif isinstance(item, Attachment):
+        elif isinstance(item, ImportedAttachment):
             await self._copy(begun, item)
 
-    async def _copy(self, begun: ImportSession, item: Attachment) -> None:
+    async def _copy(self, begun: ImportSession, item: ImportedAttachment) -> None:
         self._files.add(item.path)
         path = f"{self.options.into}/{item.path}" if self.options.into else item.path
         copy = partial(copy_attachment, begun.notes_folder, path, item.file, dry_run=self.options.dry_run)

@@ -31,7 +31,7 @@ from lithos.memory.briefing.parts import (
     task_text,
     warnings_text,
 )
-from lithos.memory.briefing.passages import Passage, Source, Weighed, Weights, weigh_passages
+from lithos.memory.briefing.passages import Passage, SourceNote, Weighed, Weights, weigh_passages
 from lithos.text.edges import expects_more, first_block, tidy_edge
 from lithos.text.markdown import code_fences
 from lithos.text.snippet import Terms
@@ -74,7 +74,7 @@ class Material:
     """What a briefing is made of; `sources` best first, without what must not be shown."""
 
     task: TaskPart | None = None
-    sources: Sequence[Source] = ()
+    sources: Sequence[SourceNote] = ()
     terms: Terms = Terms()
     warnings: Sequence[AboutNote] = ()
     activity: Sequence[str] = ()
@@ -260,7 +260,7 @@ def _item(material: Material, excerpt: _Excerpt, best: float, count: Count) -> I
     )
 
 
-def _reason(source: Source, excerpt: _Excerpt) -> str:
+def _reason(source: SourceNote, excerpt: _Excerpt) -> str:
     parts = list(source.reasons[:2])
     if excerpt.terms:
         parts.append(f"has of the query: {', '.join(excerpt.terms[:6])}")

@@ -73,7 +73,7 @@ class Weights:
 
 
 @frozen(kw_only=True, eq=False)
-class Source:
+class SourceNote:
     """A note that may be shown, as it was read; sources come best first, ties by id.
 
     `score` is that of its ranking, `nearness` the similarity of each chunk to the query where it is known,
@@ -106,7 +106,7 @@ class Weighed:
 
 
 def weigh_passages(
-    sources: Sequence[Source], terms: Terms, weights: Weights, budget: int = 2_000
+    sources: Sequence[SourceNote], terms: Terms, weights: Weights, budget: int = 2_000
 ) -> list[Weighed]:
     """The passages of notes that have to do with the query, by source and place; other notes are left out."""
     scores = [source.score for source in sources]
@@ -129,7 +129,7 @@ def _shares(scores: Sequence[float], steepness: float, of: float) -> list[float]
 
 
 def _weigh(
-    number: int, source: Source, terms: Terms, weights: Weights, prior: tuple[float, float]
+    number: int, source: SourceNote, terms: Terms, weights: Weights, prior: tuple[float, float]
 ) -> list[Weighed]:
     """The passages of one source; `prior` is to be shared by what matches, and by all of them."""
     title = f"{source.title} {source.dated}" if source.dated else source.title

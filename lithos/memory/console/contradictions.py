@@ -16,7 +16,7 @@ from quart import Blueprint, Response
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.edges import CONTRADICTS, RESOLUTIONS, SUPERSEDED
 from lithos.notes.service.knowledge import Knowledge, ReadNote
-from lithos.server.console.console import Console, Form, Refused, given
+from lithos.server.console.console import Console, Form, PageRefused, given
 from lithos.server.console.formats import query_with, readable
 
 ADDRESS: Final = "/console/contradictions"
@@ -71,7 +71,7 @@ class Contradictions:
         notes = [await self._read(note_id) for note_id in ids]
         claims = await self._claims(*ids)
         if not claims:
-            raise Refused(
+            raise PageRefused(
                 "No open contradiction is known between these notes: somebody has settled it, or took it "
                 "back. Look at the notes.",
                 404,
@@ -91,7 +91,7 @@ class Contradictions:
         one, other, ending = form.get("one", ""), form.get("other", ""), form.get("ending", "")
         winner = {"one": one, "other": other}.get(ending)
         if winner is None and ending not in OTHER_ENDINGS:
-            raise Refused("Nothing was settled: choose what becomes of the contradiction.")
+            raise PageRefused("Nothing was settled: choose what becomes of the contradiction.")
         page = f"/console/notes/{quote(winner or one, safe='')}"
         claims = await self._claims(one, other)
         if _seen(claims) != form.get("seen"):

@@ -17,7 +17,7 @@ from lithos.memory.retrieve.scouts import CONTRADICTIONS, name_scouts
 from lithos.memory.rows.receipts import SCANNED, ReceiptFilter
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.ranking.ranking import SCOUTS
-from lithos.server.console.console import Console, Refused, given
+from lithos.server.console.console import Console, PageRefused, given
 from lithos.server.console.formats import told, told_ids, whole
 from lithos.tasks.service.board import BoardReading
 
@@ -84,13 +84,13 @@ class ReceiptPages:
         learning, catalogue = self._console.parts.get(Learning), self._console.parts.get(Catalogue)
         receipt = await learning.receipt(receipt_id)
         if receipt is None:
-            raise Refused(
+            raise PageRefused(
                 "There is no such receipt. The newest lcma.receipts_kept are kept: look for it in the list.",
                 404,
             )
         is_secret = is_private(receipt, catalogue)
         if is_secret and not self._console.sees_all_of(receipt.agent_id):
-            raise Refused(f"This retrieval returned private notes. {self._console.lacks('admin')}", 403)
+            raise PageRefused(f"This retrieval returned private notes. {self._console.lacks('admin')}", 403)
         task = await self._task(receipt.task_id) if receipt.task_id else None
         feedback = await self._feedback(receipt, task) if task else None
         taught = {each.note_id: each for each in await learning.taught(receipt)}
@@ -114,7 +114,7 @@ class ReceiptPages:
         """The task of a retrieval; of one that is not there only the id."""
         try:
             answer = await self._console.call("lithos_task_get", task_id=task_id)
-        except Refused:
+        except PageRefused:
             return {"id": task_id}
         return dict(answer["task"])
 

@@ -20,7 +20,7 @@ from lithos.kernel.values.errors import IndexFailed, InvalidInput
 from lithos.memory.briefing.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
 from lithos.memory.briefing.compact import compose_whole
 from lithos.memory.briefing.parts import AboutNote, LeftOut, TaskPart
-from lithos.memory.briefing.passages import LEAST_TEXT, Source, affordable
+from lithos.memory.briefing.passages import LEAST_TEXT, SourceNote, affordable
 from lithos.memory.context.candidates import Candidates, ContextCandidate, RankedCandidates
 from lithos.memory.context.changes import Changed, JournalChanges, tell_activity, tell_decisions
 from lithos.memory.context.splits import Splits
@@ -140,7 +140,7 @@ class Gathered:
 class _Read:
     """The sources of a briefing, and the candidates that were withheld, gone or not read."""
 
-    sources: Sequence[Source]
+    sources: Sequence[SourceNote]
     withheld: Sequence[LeftOut]
     warnings: Sequence[AboutNote]
     is_degraded: bool
@@ -397,13 +397,15 @@ class Context:
         warnings = [each for each in warnings if each.note_id in ids]
         return _Read(sources, withheld, warnings[:MOST_WARNINGS], is_degraded)
 
-    def _with_attachments(self, sources: Sequence[Source], hits: Sequence[OtherHit]) -> Sequence[Source]:
+    def _with_attachments(
+        self, sources: Sequence[SourceNote], hits: Sequence[OtherHit]
+    ) -> Sequence[SourceNote]:
         """Sources with places of attachments among them: one that answers counts as the best note does."""
         if not hits:
             return sources
         best = max((source.score for source in sources), default=1.0)
         beside = [
-            Source(
+            SourceNote(
                 id=hit.id,
                 title=hit.name if hit.page is None else f"{hit.name}, page {hit.page}",
                 path=hit.path,
@@ -430,9 +432,9 @@ class Context:
         nearness: dict[int, list[float]],
         asked: AskedTime | None,
         is_compact: bool,
-    ) -> list[Source]:
+    ) -> list[SourceNote]:
         """The sources; of very much text the first notes are looked through as a whole. Runs in a thread."""
-        left, sources = MOST_TEXT, list[Source]()
+        left, sources = MOST_TEXT, list[SourceNote]()
         for candidate, shown in read:
             if shown is None:  # gone while it was read
                 continue
@@ -443,7 +445,7 @@ class Context:
             left -= cost
             note = entry.note
             sources.append(
-                Source(
+                SourceNote(
                     id=note.id,
                     title=note.title,
                     path=entry.path,

@@ -20,7 +20,7 @@ import attrs
 from lithos.events.model.carrying import Carried
 from lithos.events.rows.carrying import LEDGER_TABLE, RowMerger
 from lithos.kernel.databases.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns
-from lithos.kernel.databases.table import OBJECT, TIME, Stored, Table, listed, matching
+from lithos.kernel.databases.table import OBJECT, TIME, ColumnCodec, Table, listed, matching
 from lithos.kernel.values.events import EventDraft
 from lithos.kernel.values.principals import ENRICH_AGENT
 from lithos.kernel.values.times import EPOCH, format_time, parse_time
@@ -172,7 +172,7 @@ _EDGES: Final = Table(
 )  # fmt: skip
 _OUTBOX: Final = Table(
     "outbox", EventDraft, order=("origin", "type", "agent", "payload", "timestamp"),
-    payload=Stored(OBJECT.write, json.loads), timestamp=Stored(format_time, parse_time),
+    payload=ColumnCodec(OBJECT.write, json.loads), timestamp=ColumnCodec(format_time, parse_time),
 )  # fmt: skip
 _TOUCHING: Final = (
     f"{_EDGES.select} WHERE rowid IN"  # noqa: S608 - constants

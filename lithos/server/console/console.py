@@ -62,7 +62,7 @@ FormHandler = Callable[..., Awaitable[str]]
 Panel = Callable[[Any], Awaitable[Mapping[str, Any]]]
 
 
-class Refused(Exception):
+class PageRefused(Exception):
     """A page or a change that cannot be: `message` says what, why and what to do next."""
 
     def __init__(self, message: str, status: int = 400, code: str = "") -> None:
@@ -124,17 +124,17 @@ class Console:
         return self._tools.acting_as(attrs.evolve(self.principal, is_own=True, is_person=True))
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
-        """The answer of a tool, as an agent gets it. Raises `Refused` for its refusals; None is left out."""
+        """A tool's answer, as an agent gets it. Raises `PageRefused` where it refuses; None is left out."""
         given = {name: value for name, value in arguments.items() if value is not None}
         try:
             answer = await self.tools.call(tool, given)
         except ArgumentFault as fault:
-            raise Refused(str(fault)) from fault
+            raise PageRefused(str(fault)) from fault
         if answer is None:
-            raise Refused("There is no such thing.", 404)
+            raise PageRefused("There is no such thing.", 404)
         code = answer.get("code")
         if isinstance(code, str) and "message" in answer:
-            raise Refused(str(answer["message"]), _STATUSES.get(code, 400), code)
+            raise PageRefused(str(answer["message"]), _STATUSES.get(code, 400), code)
         return dict(answer)
 
     async def show(self, template: str, status: int = 200, **context: Any) -> Response:
@@ -185,7 +185,7 @@ class Console:
             session: BrowserSession = g.session
             key = form.get("once", "")
             if not session.owns(form.get("csrf", "")) or not key:
-                raise Refused(
+                raise PageRefused(
                     "Nothing was changed: this form is not from a page of your session. Load the page again, "
                     "and submit its form.",
                     403,
@@ -222,16 +222,16 @@ class Console:
         return f"This needs the right {needed}; you have {mine.rights} (token {mine.name})."
 
     def demand(self, needed: Rights) -> None:
-        """Raise `Refused` unless the person has this right."""
+        """Raise `PageRefused` unless the person has this right."""
         if reason := self.lacks(needed):
-            raise Refused(reason, 403, "forbidden")
+            raise PageRefused(reason, 403, "forbidden")
 
     def demand_of(self, owner: str | None) -> None:
-        """Raise `Refused` unless the person may change what belongs to this agent: `admin` for another's."""
+        """Raise `PageRefused` unless the person may change what is this agent's: `admin` for another's."""
         self.demand("write")
         if owner != self.agent and (reason := self.lacks("admin")):
             whose = f"It belongs to {readable(owner, 60)}, and you are {readable(self.agent, 60)}."
-            raise Refused(f"{reason} {whose}", 403, "forbidden")
+            raise PageRefused(f"{reason} {whose}", 403, "forbidden")
 
     def sees_all_of(self, agent: str | None) -> bool:
         """Whether the person may see what only the audit log tells of an agent: their own, or as `admin`."""
@@ -281,7 +281,7 @@ class Console:
         blueprint = Blueprint("console", "lithos.server.console", url_prefix="/console", static_folder=None)
         blueprint.before_request(self._admit)
         blueprint.after_request(self._add_headers)
-        for kind in (Refused, LithosError, DatabaseFailed):
+        for kind in (PageRefused, LithosError, DatabaseFailed):
             blueprint.register_error_handler(kind, self._explain)
         for module in (LOGIN, *self.pages.modules):
             import_module(module).add_routes(self, blueprint)
@@ -306,7 +306,7 @@ class Console:
         session = self.sessions.find(session_id)
         if not _is_page():
             g.session = session
-            raise Refused("There is no such page. Look for it by the navigation or the search.", 404)
+            raise PageRefused("There is no such page. Look for it by the navigation or the search.", 404)
         if session is None and not self.sessions.needs_login:
             session = self.begin_session()
         g.session = session
@@ -315,7 +315,7 @@ class Console:
         if request.method == "GET" and "partial" not in request.args:
             return redirect(f"/console/login?next={quote(sent_address())}", 302)
         why = self.sessions.why_ended(session_id) or "Your session has ended."
-        raise Refused(f"{why} Nothing was changed. Log in again.", 401)
+        raise PageRefused(f"{why} Nothing was changed. Log in again.", 401)
 
     def begin_session(self, agent: str | None = None, principal: Principal = ANYONE) -> BrowserSession:
         """A new session of whoever asks; its cookie goes with the answer."""
@@ -331,7 +331,7 @@ class Console:
 
     async def _explain(self, failure: Exception) -> Response:
         """The page of a refusal."""
-        if isinstance(failure, Refused):
+        if isinstance(failure, PageRefused):
             status, message = failure.status, failure.message
             if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
                 self.rejected("unauthorized" if status == HTTPStatus.UNAUTHORIZED else "forbidden")

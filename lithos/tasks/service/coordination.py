@@ -110,7 +110,7 @@ class DirectedEdge:
 
 
 @frozen
-class Page:
+class PageBounds:
     """At most `limit` items, the first `offset` skipped."""
 
     limit: int
@@ -266,7 +266,9 @@ class Coordination:
         found = await self._read(lambda: self._rows.findings(task_id))
         return [finding for finding in found if since is None or finding.created_at > since]
 
-    async def ready(self, wanted: TaskFilter, page: Page, *, with_claims: bool) -> tuple[list[TaskView], int]:
+    async def ready(
+        self, wanted: TaskFilter, page: PageBounds, *, with_claims: bool
+    ) -> tuple[list[TaskView], int]:
         """A page of the ready tasks (open and without blockers), newest first, and how many there are."""
         now = self._clock()
 
@@ -276,7 +278,7 @@ class Coordination:
 
         return await self._page(wanted, page, lambda graph, task: graph.is_ready(task, now), show)
 
-    async def blocked(self, wanted: TaskFilter, page: Page) -> tuple[list[TaskView], int]:
+    async def blocked(self, wanted: TaskFilter, page: PageBounds) -> tuple[list[TaskView], int]:
         """A page of the blocked tasks with their blockers, newest first, and how many there are."""
         now = self._clock()
 
@@ -289,7 +291,7 @@ class Coordination:
     async def _page(
         self,
         wanted: TaskFilter,
-        page: Page,
+        page: PageBounds,
         passes: Callable[[TaskGraph, Task], bool],
         show: Callable[[Sequence[Task]], list[TaskView]],
     ) -> tuple[list[TaskView], int]:

@@ -18,7 +18,7 @@ from lithos.kernel.values.errors import LithosError
 from lithos.kernel.values.findings import IssueReport
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.edges import RESOLUTIONS
-from lithos.server.console.console import Console, Refused
+from lithos.server.console.console import Console, PageRefused
 from lithos.server.console.formats import plural
 from lithos.server.console.wording import OWN_AGENTS, in_words
 from lithos.server.service_state import ServerState
@@ -166,7 +166,7 @@ async def attempt(what: str, asked: Awaitable[T], untold: list[str]) -> T | None
     with trio.move_on_after(PATIENCE):
         try:
             return await asked
-        except (LithosError, Refused, DatabaseFailed) as failure:
+        except (LithosError, PageRefused, DatabaseFailed) as failure:
             reason = str(failure)
     untold.append(f"{what[0].upper()}{what[1:]} cannot be told now: {reason}")
     return None

@@ -25,7 +25,7 @@ from lithos.kernel.running import RunServer
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.errors import LithosError, StorageFailed
 from lithos.kernel.values.times import format_time
-from lithos.memory.enrich.entities import EntityExtraction, Extraction
+from lithos.memory.enrich.entities import EntityExtraction, NoteEntities
 from lithos.memory.model.questions import QuestionFilter
 from lithos.memory.rows.orders import ForgetOrders
 from lithos.memory.rows.queue import LedgerRows
@@ -157,7 +157,7 @@ class ExtractionResult:
     """New entities by note, and the notes that could not be written."""
 
     scanned: int
-    extractions: tuple[Extraction, ...]
+    extractions: tuple[NoteEntities, ...]
     failures: tuple[Failure, ...]
 
 
@@ -300,7 +300,7 @@ async def _refuse(_: PatchNote) -> WriteOutcome:
 async def _extract(
     entities: EntityExtraction, ids: Sequence[str], dry_run: bool, force: bool, progress: Progress | None
 ) -> ExtractionResult:
-    extractions: list[Extraction] = []
+    extractions: list[NoteEntities] = []
     failures: list[Failure] = []
     waiting, done = iter(ids), 0
 

@@ -22,7 +22,7 @@ from lithos.kernel.actors.shared import Shared
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.principals import PERSON_AGENT
-from lithos.server.console.console import Console, Form, Refused, WholePath
+from lithos.server.console.console import Console, Form, PageRefused, WholePath
 from lithos.server.console.formats import make_environment
 from lithos.server.console.frame import PLACE, STATIC, add_headers, digest_of, set_cookie, static_file
 from lithos.server.console.sessions import COOKIE
@@ -113,7 +113,7 @@ class SeveralConsole:
         blueprint = Blueprint("several", "lithos.server.console", url_prefix=PLACE, static_folder=None)
         blueprint.before_request(self._admit)
         blueprint.after_request(self._finish)
-        blueprint.register_error_handler(Refused, self._explain)
+        blueprint.register_error_handler(PageRefused, self._explain)
         blueprint.get("/")(self.overview)
         blueprint.get("/state")(self.state)
         blueprint.get("/login")(self.login)
@@ -175,7 +175,7 @@ class SeveralConsole:
         form: Form = await request.form
         visit: Visit = g.visit
         if not visit.owns(form.get("csrf", "")):
-            raise Refused("This form is not from a page of your session. Load the page again.", 403)
+            raise PageRefused("This form is not from a page of your session. Load the page again.", 403)
         self._visits.end(visit)
         response = redirect("/console/login" if self._visits.needs_login else START, 303)
         for place in (PLACE, *(base_of(name) + PLACE for name in visit.entered)):
@@ -183,7 +183,7 @@ class SeveralConsole:
         return response
 
     async def _miss(self, rest: str) -> Response:
-        raise Refused(_NO_PAGE, 404)
+        raise PageRefused(_NO_PAGE, 404)
 
     # -- serving --------------------------------------------------------------------------------
 
@@ -198,7 +198,7 @@ class SeveralConsole:
             return None
         if request.method == "GET" and "partial" not in request.args:
             return redirect("/console/login", 302)
-        raise Refused("Your session has ended. Nothing was changed. Log in again.", 401)
+        raise PageRefused("Your session has ended. Nothing was changed. Log in again.", 401)
 
     async def _finish(self, response: Response) -> Response:
         fresh: Visit | None = g.get("fresh_visit")
@@ -209,7 +209,7 @@ class SeveralConsole:
         return add_headers(response)
 
     async def _explain(self, refusal: Exception) -> Response:
-        assert isinstance(refusal, Refused)
+        assert isinstance(refusal, PageRefused)
         title = HTTPStatus(refusal.status).phrase
         told = {"message": refusal.message, "http_status": refusal.status, "title": title}
         return await self._show("error.html", refusal.status, **told)

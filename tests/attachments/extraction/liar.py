@@ -11,7 +11,7 @@ from typing import Any
 
 from lithos.attachments.files.lines import LONGEST_LINE, Digest, End, Picture, ReadingRequest, pack_answer
 from lithos.attachments.model.kinds import MOST_TEXT
-from lithos.attachments.model.parts import Part
+from lithos.attachments.model.parts import FilePart
 
 DIGEST = pack_answer(Digest("ab" * 32))
 
@@ -40,7 +40,7 @@ LIES = {
     "an unknown end": said(end="well", reason=""),
     "no reason at all": said(end="failed", reason=7),
     "too much text": part(b"x" * (MOST_TEXT // 2)) * 3,
-    "too many parts": pack_answer(Part("1", "x")) * 3_000,
+    "too many parts": pack_answer(FilePart("1", "x")) * 3_000,
     "a picture of rubbish": pack_answer(Picture(b"xyz")) + pack_answer(End("whole")),
 }
 
