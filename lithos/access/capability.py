@@ -10,7 +10,7 @@ from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Clock
 from lithos.kernel.running import OwnToken
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.state import Component, Health
+from lithos.kernel.state import Component, HealthCheck
 from lithos.notes.model.scopes import ScopeOfToken
 from lithos.server.command.serving import Announced
 from lithos.server.settings import ServerConfig
@@ -84,5 +84,5 @@ ACCESS = Capability(
     pages=Pages(modules=("lithos.access.pages",)),
     front="lithos.access.front",
     checks=("lithos.access.checks", "lithos.access.public_address"),
-    health=(Health("tokens", 13, look_at_tokens),),
+    health=(HealthCheck("tokens", 13, look_at_tokens),),
 )

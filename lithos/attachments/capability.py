@@ -15,7 +15,7 @@ from lithos.kernel.capability import Background, Capability, Link, Pages
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.state import Health
+from lithos.kernel.state import HealthCheck
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.service.ports import OtherFiles
 from lithos.notes.watching.watcher import Watcher
@@ -99,5 +99,5 @@ ATTACHMENTS = Capability(
     pages=Pages(modules=("lithos.attachments.pages",), tabs=(Link(2, "Files", "/console/attachments"),)),
     holds=has_file,
     checks=("lithos.attachments.checks",),
-    health=(Health("attachments", 12, look_at_attachments),),
+    health=(HealthCheck("attachments", 12, look_at_attachments),),
 )

@@ -24,7 +24,7 @@ from lithos.kernel.capability import Background, Capability, Store
 from lithos.kernel.databases.on_disk import Occasion
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock
-from lithos.kernel.state import Gauge, Health, Observed
+from lithos.kernel.state import Gauge, HealthCheck, Observed
 from lithos.kernel.values.events import Event
 from lithos.server.tools.ports import KnownCalls
 
@@ -130,7 +130,7 @@ EVENTS = Capability(
     boards=(JournalBoard,),
     tables=(JOURNAL_TABLES, IMPORT_TABLES),
     stores=(Store(10, open_journal),),
-    health=(Health("events", 7, look_at_journal),),
+    health=(HealthCheck("events", 7, look_at_journal),),
     statistics=(count_agents,),
     gauges=(Gauge(50, measure_journal), Gauge(72, measure_kept_events)),
     actors=(Observed(6, Coordinator),),

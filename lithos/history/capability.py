@@ -19,7 +19,7 @@ from lithos.history.state import look_at_history, measure_history
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Background, Capability, Pages, Store
 from lithos.kernel.databases.on_disk import Occasion
-from lithos.kernel.state import Gauge, Health
+from lithos.kernel.state import Gauge, HealthCheck
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import VersionLimits
 from lithos.notes.service.knowledge import Knowledge
@@ -108,6 +108,6 @@ HISTORY = Capability(
     pages=Pages(modules=("lithos.history.pages_undo",)),
     tools=("lithos.history.tools", "lithos.history.tools_copies"),
     stores=(Store(40, open_history),),
-    health=(Health("history", 10, look_at_history),),
+    health=(HealthCheck("history", 10, look_at_history),),
     gauges=(Gauge(90, measure_history),),
 )

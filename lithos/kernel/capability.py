@@ -9,7 +9,7 @@ from typing import Any
 from attrs import frozen
 
 from lithos.kernel.parts import Maker, Parts
-from lithos.kernel.state import Gauge, Health, Observed
+from lithos.kernel.state import Gauge, HealthCheck, Observed
 
 #: Whether a server has something with this id, of the kinds that a capability owns.
 Holds = Callable[[Parts, str], Awaitable[bool]]
@@ -130,7 +130,7 @@ class Capability:
     retention: tuple[Retention, ...] = ()
     tables: tuple[Any, ...] = ()
     checks: tuple[str, ...] = ()
-    health: tuple[Health, ...] = ()
+    health: tuple[HealthCheck, ...] = ()
     statistics: tuple[Maker, ...] = ()
     gauges: tuple[Gauge, ...] = ()
     actors: tuple[Observed, ...] = ()

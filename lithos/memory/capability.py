@@ -10,7 +10,7 @@ from lithos.kernel.actors.threads import NoteThreads, Threads
 from lithos.kernel.capability import Background, Capability, Link, Pages, Store
 from lithos.kernel.databases.on_disk import Occasion
 from lithos.kernel.parts import Clock, Parts
-from lithos.kernel.state import Gauge, Health, Observed
+from lithos.kernel.state import Gauge, HealthCheck, Observed
 from lithos.memory.context.context import Context
 from lithos.memory.enrich.drain import Drain
 from lithos.memory.enrich.entities import EntityExtraction
@@ -226,7 +226,7 @@ MEMORY = Capability(
     ),
     holds=has_memory,
     stores=(Store(20, open_edges), Store(30, open_stats)),
-    health=(Health("memory", 9, look_at_memory),),
+    health=(HealthCheck("memory", 9, look_at_memory),),
     gauges=(Gauge(110, measure_queue),),
     actors=(Observed(5, Memory),),
 )

@@ -22,7 +22,7 @@ from lithos.kernel.databases.database import Database
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.state import Gauge, Health, Observed
+from lithos.kernel.state import Gauge, HealthCheck, Observed
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.first_looks import FirstLooks
 from lithos.notes.catalogue.lineage import Lineage
@@ -259,9 +259,9 @@ NOTES = Capability(
     holds=has_note,
     stores=(Store(-20, open_notes), Store(-10, recover_files), Store(50, open_manifest)),
     health=(
-        Health("kb_directory", 1, look_at_folder),
-        Health("knowledge_base", 2, look_at_notes),
-        Health("watcher", 6, look_at_watcher),
+        HealthCheck("kb_directory", 1, look_at_folder),
+        HealthCheck("knowledge_base", 2, look_at_notes),
+        HealthCheck("watcher", 6, look_at_watcher),
     ),
     statistics=(count_notes,),
     gauges=(Gauge(20, measure_notes), Gauge(40, measure_links)),

@@ -12,7 +12,7 @@ from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.threads import NoteThreads
 from lithos.kernel.capability import Background, Capability, Link, Pages, Retention, Waiting
 from lithos.kernel.parts import Clock, Parts
-from lithos.kernel.state import Gauge, Health
+from lithos.kernel.state import Gauge, HealthCheck
 from lithos.memory.context.context import WaitingKeys
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.writing.ports import ChangeGate
@@ -93,7 +93,7 @@ PROPOSALS = Capability(
     boards=(ProposalBoard,),
     tables=(PROPOSAL_TABLES,),
     retention=(Retention("proposals", tidy),),
-    health=(Health("coordination", 8, look_at_proposals),),
+    health=(HealthCheck("coordination", 8, look_at_proposals),),
     statistics=(count_proposals,),
     gauges=(Gauge(71, measure_proposals),),
 )

@@ -129,7 +129,7 @@ class ProposalView:
 
 
 @frozen
-class Group:
+class ProposalGroup:
     """Proposals of one agent or for one note on a page; `total` are those on all pages."""
 
     key: str
@@ -146,14 +146,15 @@ def in_order(rows: Sequence[Proposal], by: str) -> list[Proposal]:
     return [row for group in groups.values() for row in group]
 
 
-def grouped(shown: Sequence[ProposalView], rows: Sequence[Proposal], by: str) -> list[Group]:
+def grouped(shown: Sequence[ProposalView], rows: Sequence[Proposal], by: str) -> list[ProposalGroup]:
     """The proposals of a page in their groups."""
     groups: dict[str, list[ProposalView]] = {}
     for each in shown:
         groups.setdefault(_key_of(each.row, by), []).append(each)
     totals = Counter(_key_of(row, by) for row in rows)
     return [
-        Group(key, key if by == "agent" else some[0].name, totals[key], some) for key, some in groups.items()
+        ProposalGroup(key, key if by == "agent" else some[0].name, totals[key], some)
+        for key, some in groups.items()
     ]
 
 

@@ -9,7 +9,7 @@ from lithos.kernel.actors.opening import Opening
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Capability, Link, Pages, Store
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.state import Gauge, Health, Observed
+from lithos.kernel.state import Gauge, HealthCheck, Observed
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.service.ports import SimilarNotes, TextMatches
@@ -167,9 +167,9 @@ SEARCH = Capability(
     tools=("lithos.search.tools",),
     stores=(Store(60, open_fulltext),),
     health=(
-        Health("search", 3, look_at_search),
-        Health("embedding_model", 4, look_at_model),
-        Health("index", 5, look_at_index),
+        HealthCheck("search", 3, look_at_search),
+        HealthCheck("embedding_model", 4, look_at_model),
+        HealthCheck("index", 5, look_at_index),
     ),
     statistics=(reach_index, count_index),
     gauges=(Gauge(30, measure_index), Gauge(60, measure_model)),

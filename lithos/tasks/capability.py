@@ -9,7 +9,7 @@ from lithos.events.journal.messages import make_id
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.capability import Capability, Link, Pages, Retention
 from lithos.kernel.parts import Parts
-from lithos.kernel.state import Gauge, Health
+from lithos.kernel.state import Gauge, HealthCheck
 from lithos.tasks.board.task_board import TaskBoard
 from lithos.tasks.model.task import ClaimTimes
 from lithos.tasks.model.task_commands import DropClaims
@@ -59,7 +59,7 @@ TASKS = Capability(
     boards=(TaskBoard,),
     tables=(TASK_TABLES,),
     retention=(Retention("claims", drop_claims, AT_ONCE),),
-    health=(Health("coordination", 8, look_at_coordination),),
+    health=(HealthCheck("coordination", 8, look_at_coordination),),
     statistics=(count_tasks,),
     gauges=(Gauge(70, measure_claims),),
 )

@@ -11,7 +11,7 @@ from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.state import Gauge, Health
+from lithos.kernel.state import Gauge, HealthCheck
 from lithos.kernel.values.findings import CARE, OVERVIEW
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
@@ -93,7 +93,7 @@ UPKEEP = Capability(
     ),
     front="lithos.upkeep.front",
     tools=("lithos.upkeep.tools",),
-    health=(Health("ownership", 11, look_at_ownership),),
+    health=(HealthCheck("ownership", 11, look_at_ownership),),
     gauges=(Gauge(10, measure_start), Gauge(100, measure_disk)),
     checks=(
         "lithos.upkeep.maintenance.doctor",

@@ -118,7 +118,7 @@ def _decompress(given: str) -> object:
 def _likely(given: str) -> object:
     """A link that is spelled like two names, as long as they are."""
     names = likely.LikelyNotes()
-    names.add(findings.Named("id", given, "a.md"), (given, given[::-1]))
+    names.add(findings.NamedNote("id", given, "a.md"), (given, given[::-1]))
     return names.find(given[1:])
 
 

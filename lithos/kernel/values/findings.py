@@ -119,7 +119,7 @@ def checks_of(view: str) -> list[Check]:
 
 
 @frozen
-class Named:
+class NamedNote:
     """A note that an issue names; `id` is None for a file that is not served."""
 
     id: str | None
@@ -136,13 +136,13 @@ class Issue:
 
     path: str
     detail: str
-    notes: tuple[Named, ...] = ()
+    notes: tuple[NamedNote, ...] = ()
     link: str | None = None
-    likely: Named | None = None
+    likely: NamedNote | None = None
 
 
 @frozen
-class Group:
+class IssueGroup:
     """The first issues of one check, and the number of all."""
 
     check: Check
@@ -159,7 +159,7 @@ class IssueReport:
 
     at: datetime
     notes: int
-    groups: Mapping[str, Group]
+    groups: Mapping[str, IssueGroup]
     troubles: Sequence[str] = ()
 
 

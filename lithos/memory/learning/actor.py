@@ -41,7 +41,7 @@ from lithos.memory.model.memory import ForgetNotes, LearningCommand, RecordEntit
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.rows.stats import StatsStore
 from lithos.notes.catalogue.note_records import KeptEntities
-from lithos.notes.catalogue.relations import Relations, TypedEdges
+from lithos.notes.catalogue.relations import CountedEdges, Relations
 from lithos.notes.model.edges import Edge, EdgeCommand, ResolveConflict
 from lithos.notes.model.entities import ExtractedEntities
 
@@ -180,7 +180,7 @@ class TryWriting(Command[None]):
 MemoryMessage = MemoryCommand | Deliver | TryWriting
 MemoryMailbox = Mailbox[MemoryMessage]
 #: Edges that were changed, or all that count; None where they could not be read.
-_Changed = Sequence[Edge] | TypedEdges | None
+_Changed = Sequence[Edge] | CountedEdges | None
 
 
 def make_edge_id() -> str:
@@ -272,7 +272,7 @@ class Memory:
             self._is_mirror_doubtful = True
         try:
             if self._is_mirror_doubtful:
-                return TypedEdges(self._store.trust_edges())
+                return CountedEdges(self._store.trust_edges())
             ids = [str(event.payload["edge_id"]) for each in done for event in each.events]
             return [edge for edge_id in ids if (edge := self._store.edge(edge_id)) is not None]
         except (DatabaseFailed, OSError) as failure:
@@ -282,7 +282,7 @@ class Memory:
     def _mirror(self, changed: _Changed) -> None:
         """Have the relations know; None: they are read again with the next batch."""
         self._is_mirror_doubtful = changed is None
-        if isinstance(changed, TypedEdges):
+        if isinstance(changed, CountedEdges):
             self._relations.load_edges(changed)
         else:
             for edge in changed or ():

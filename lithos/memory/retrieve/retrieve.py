@@ -90,7 +90,7 @@ class RetrieveRequest:
 
 
 @define
-class Drawing:
+class PendingRetrieval:
     """An accepted request under way: its receipt so far, and which scouts have reported."""
 
     request: RetrieveRequest
@@ -168,7 +168,7 @@ class Retrieve:
                 answer = await self.show(drawing, await self.select(drawing))
         return await self.complete(drawing, answer)
 
-    async def complete(self, drawing: Drawing, answer: RetrieveAnswer) -> RetrieveAnswer:
+    async def complete(self, drawing: PendingRetrieval, answer: RetrieveAnswer) -> RetrieveAnswer:
         """Keep the receipt of what was shown; the answer with the statistics of before."""
         known = await self._record(answer.receipt, [result.hit.entry for result in answer.results])
         self._count(answer.receipt, len(answer.results))
@@ -182,14 +182,14 @@ class Retrieve:
         return attrs.evolve(answer, results=results)
 
     @asynccontextmanager
-    async def accept(self, request: RetrieveRequest) -> AsyncIterator[Drawing]:
+    async def accept(self, request: RetrieveRequest) -> AsyncIterator[PendingRetrieval]:
         """Accept a request; a block that fails or is given up leaves a receipt that says so.
 
         Within it call `select`, and `keep` for what is shown; or `show`, and `complete` after it. Raises
         `LcmaDisabled`, `InvalidInput`.
         """
         request = self._check(request)
-        drawing = Drawing(request, self._draft_receipt(request, self._clock()), ScoutReport())
+        drawing = PendingRetrieval(request, self._draft_receipt(request, self._clock()), ScoutReport())
         try:
             yield drawing
         except BaseException:
@@ -199,7 +199,7 @@ class Retrieve:
                 await self._record(failed, ())
             raise
 
-    async def select(self, drawing: Drawing, hybrid: HybridRanking | None = None) -> Drawn:
+    async def select(self, drawing: PendingRetrieval, hybrid: HybridRanking | None = None) -> Drawn:
         """The notes of an accepted request, best first, all of which pass the gate now.
 
         `hybrid`: the search's ranking of these notes, where it is on one scale with those of other vaults.
@@ -215,7 +215,13 @@ class Retrieve:
         return Drawn(ask, selection, present)
 
     async def keep(
-        self, drawing: Drawing, drawn: Drawn, shown: Collection[str], tokens: int, *, is_followup: bool
+        self,
+        drawing: PendingRetrieval,
+        drawn: Drawn,
+        shown: Collection[str],
+        tokens: int,
+        *,
+        is_followup: bool,
     ) -> bool:
         """Keep the receipt of what a briefing shows of a selection, in so many tokens.
 
@@ -257,7 +263,7 @@ class Retrieve:
             task_id=request.task_id,
         )
 
-    async def show(self, drawing: Drawing, drawn: Drawn) -> RetrieveAnswer:
+    async def show(self, drawing: PendingRetrieval, drawn: Drawn) -> RetrieveAnswer:
         """The answer that shows the notes of a selection, without storing the receipt."""
         request, report = drawing.request, drawing.report
         ask, selection = drawn.ask, drawn.selection

@@ -74,7 +74,7 @@ class Colour:
 
 
 @frozen(kw_only=True)
-class Drawing:
+class GraphDrawing:
     """The spots in the order of the neighbourhood's nodes, SVG path data by kind of line, the legend."""
 
     spots: Sequence[Spot]
@@ -89,12 +89,12 @@ class Drawings:
         self._drawing = drawing
         self._kept: OrderedDict[bytes, Sequence[Point]] = OrderedDict()
 
-    async def draw(self, picture: Neighbourhood, by: ColourBy, name: Callable[[str], str]) -> Drawing:
+    async def draw(self, picture: Neighbourhood, by: ColourBy, name: Callable[[str], str]) -> GraphDrawing:
         """The drawing of a neighbourhood; `name` makes a title fit to be shown."""
         key = _key(picture)
         known = self._kept.get(key)
 
-        def work() -> tuple[Sequence[Point], Drawing]:
+        def work() -> tuple[Sequence[Point], GraphDrawing]:
             edges = [(line.start, line.end) for line in picture.lines]
             places = lay_out(len(picture.nodes), edges, WIDTH / HEIGHT) if known is None else known
             return places, _draw(picture, places, by, name)
@@ -119,7 +119,7 @@ def _key(picture: Neighbourhood) -> bytes:
 
 def _draw(
     picture: Neighbourhood, places: Sequence[Point], by: ColourBy, name: Callable[[str], str]
-) -> Drawing:
+) -> GraphDrawing:
     points = [(MARGIN + x * (WIDTH - 2 * MARGIN), MARGIN / 2 + y * (HEIGHT - MARGIN)) for x, y in places]
     highest = max((node.pagerank for node in picture.nodes), default=0.0) or 1.0
     radii = [SMALLEST + (LARGEST - SMALLEST) * math.sqrt(node.pagerank / highest) for node in picture.nodes]
@@ -145,7 +145,7 @@ def _draw(
         )
         for i, node in enumerate(picture.nodes)
     ]
-    return Drawing(spots=spots, paths=_paths(picture.lines, spots), legend=legend)
+    return GraphDrawing(spots=spots, paths=_paths(picture.lines, spots), legend=legend)
 
 
 def _label(title: str, folded: int) -> str:

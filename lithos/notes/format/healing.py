@@ -16,7 +16,7 @@ from lithos.kernel.values.limits import ID, ITEMS, SUMMARY, URL, cut_items, cut_
 from lithos.kernel.values.times import end_of_day, parse_end, parse_time
 from lithos.notes.model.note import ACCESS_SCOPES, NOTE_TYPES, OWNED_KEYS, STATUSES, Note
 from lithos.text.markdown import clean_title
-from lithos.text.yaml.nodes import MAX_DEPTH, UnreadableNote, Values, is_integer, is_null
+from lithos.text.yaml.nodes import MAX_DEPTH, UnreadableNote, ValueReader, is_integer, is_null
 
 _CONSTRUCTOR: Final = SafeConstructor()
 _LARGEST_INTEGER: Final = 2**63 - 1
@@ -38,7 +38,7 @@ def clean_confidence(number: float) -> float:
     return min(1.0, max(0.0, float(number))) if math.isfinite(number) else 1.0
 
 
-def heal_own(nodes: Mapping[str, yaml.Node], values: Values, *, is_prefixed_id: bool) -> dict[str, Any]:
+def heal_own(nodes: Mapping[str, yaml.Node], values: ValueReader, *, is_prefixed_id: bool) -> dict[str, Any]:
     """The usable owned values of a frontmatter by key; a key that is absent or beyond use is left out.
 
     `derived_from_ids` may still hold the note's own id. An id is a UUID; with `is_prefixed_id` it is
@@ -54,7 +54,7 @@ def heal_own(nodes: Mapping[str, yaml.Node], values: Values, *, is_prefixed_id: 
     return healed
 
 
-def heal_older(healed: dict[str, Any], nodes: Mapping[str, yaml.Node], values: Values) -> None:
+def heal_older(healed: dict[str, Any], nodes: Mapping[str, yaml.Node], values: ValueReader) -> None:
     """Add what older spellings say, where the current key gives nothing."""
     for key, older in (("created_at", "created"), ("updated_at", "updated")):
         if key not in healed and older in nodes and (moment := _time(nodes[older], values)) is not None:
@@ -70,12 +70,12 @@ def heal_older(healed: dict[str, Any], nodes: Mapping[str, yaml.Node], values: V
         healed["aliases"] = clean_items(dict.fromkeys((*healed.get("aliases", ()), *aliases)))
 
 
-def is_older_source(nodes: Mapping[str, yaml.Node], values: Values) -> bool:
+def is_older_source(nodes: Mapping[str, yaml.Node], values: ValueReader) -> bool:
     """Whether `source` is the older mapping."""
     return older_source(nodes, values) is not None
 
 
-def older_source(nodes: Mapping[str, yaml.Node], values: Values) -> dict[str, yaml.Node] | None:
+def older_source(nodes: Mapping[str, yaml.Node], values: ValueReader) -> dict[str, yaml.Node] | None:
     """The pairs of the older mapping `source: {task, derived_from}`, None for any other `source`."""
     node = nodes.get("source")
     if not isinstance(node, yaml.MappingNode):
@@ -84,7 +84,7 @@ def older_source(nodes: Mapping[str, yaml.Node], values: Values) -> dict[str, ya
     return pairs if "task" in pairs or "derived_from" in pairs else None
 
 
-def _text(node: yaml.Node, values: Values) -> str | None:
+def _text(node: yaml.Node, values: ValueReader) -> str | None:
     return (_scalar(node) or "").strip() or None
 
 
@@ -92,35 +92,35 @@ def _scalar(node: yaml.Node) -> str | None:
     return str(node.value) if isinstance(node, yaml.ScalarNode) and not is_null(node) else None
 
 
-def _name(node: yaml.Node, values: Values) -> str | None:
+def _name(node: yaml.Node, values: ValueReader) -> str | None:
     text = _text(node, values)
     return None if text is None else cut_name(text)
 
 
-def _whole(limit: int) -> Callable[[yaml.Node, Values], str | None]:
+def _whole(limit: int) -> Callable[[yaml.Node, ValueReader], str | None]:
     """A text that means nothing, or something else, when it is cut."""
 
-    def read(node: yaml.Node, values: Values) -> str | None:
+    def read(node: yaml.Node, values: ValueReader) -> str | None:
         text = _text(node, values)
         return text if text is None or len(text) <= limit else None
 
     return read
 
 
-def _uuid(node: yaml.Node, values: Values) -> str | None:
+def _uuid(node: yaml.Node, values: ValueReader) -> str | None:
     """An id as Lithos gives them, in any case; every other `id` is a person's own property."""
     text = _text(node, values)
     return text if text is not None and is_id(text) else None
 
 
-def _title(node: yaml.Node, values: Values) -> str | None:
+def _title(node: yaml.Node, values: ValueReader) -> str | None:
     # A collection on one line too: `title: [draft]` is what a person wrote as the title.
     if isinstance(node, yaml.CollectionNode) and not node.flow_style:
         return None
     return clean_title(values.text(node)) or None
 
 
-def _sources(node: yaml.Node, values: Values) -> tuple[str, ...] | None:
+def _sources(node: yaml.Node, values: ValueReader) -> tuple[str, ...] | None:
     """Ids of notes, among them what is none; a list without any id is a person's own."""
     items = _items(node, values)
     if items and not any(is_id(item.strip()) for item in items):
@@ -128,13 +128,13 @@ def _sources(node: yaml.Node, values: Values) -> tuple[str, ...] | None:
     return items
 
 
-def _address(node: yaml.Node, values: Values) -> str | None:
+def _address(node: yaml.Node, values: ValueReader) -> str | None:
     """A web address of whatever form."""
     text = _whole(URL)(node, values)
     return text if text is not None and text.lower().startswith(("http://", "https://")) else None
 
 
-def _items(node: yaml.Node, values: Values) -> tuple[str, ...] | None:
+def _items(node: yaml.Node, values: ValueReader) -> tuple[str, ...] | None:
     if isinstance(node, yaml.SequenceNode):
         return clean_items("" if is_null(item) else values.text(item) for item in node.value)
     if isinstance(node, yaml.ScalarNode):
@@ -142,7 +142,7 @@ def _items(node: yaml.Node, values: Values) -> tuple[str, ...] | None:
     return None
 
 
-def _time(node: yaml.Node, values: Values) -> datetime | None:
+def _time(node: yaml.Node, values: ValueReader) -> datetime | None:
     text = _text(node, values)
     if text is None:
         return None
@@ -152,7 +152,7 @@ def _time(node: yaml.Node, values: Values) -> datetime | None:
         return _loose_time(text)
 
 
-def _end(node: yaml.Node, values: Values) -> datetime | None:
+def _end(node: yaml.Node, values: ValueReader) -> datetime | None:
     """When something ends: a day without a time lasts until its end."""
     text = _text(node, values)
     if text is None:
@@ -175,7 +175,7 @@ def _loose_time(text: str) -> datetime | None:
         return None
 
 
-def _confidence(node: yaml.Node, values: Values) -> float | None:
+def _confidence(node: yaml.Node, values: ValueReader) -> float | None:
     text = _text(node, values)
     try:
         return None if text is None else clean_confidence(float(text))
@@ -183,7 +183,7 @@ def _confidence(node: yaml.Node, values: Values) -> float | None:
         return None
 
 
-def _integer(node: yaml.Node, values: Values) -> int | None:
+def _integer(node: yaml.Node, values: ValueReader) -> int | None:
     text = _text(node, values)
     try:
         number = None if text is None else int(text)
@@ -192,20 +192,20 @@ def _integer(node: yaml.Node, values: Values) -> int | None:
     return number if number is not None and abs(number) <= _LARGEST_INTEGER else None
 
 
-def _version(node: yaml.Node, values: Values) -> int | None:
+def _version(node: yaml.Node, values: ValueReader) -> int | None:
     number = _integer(node, values)
     return number if number is not None and number >= 1 else None
 
 
-def _choice(allowed: tuple[str, ...]) -> Callable[[yaml.Node, Values], str | None]:
-    def choose(node: yaml.Node, values: Values) -> str | None:
+def _choice(allowed: tuple[str, ...]) -> Callable[[yaml.Node, ValueReader], str | None]:
+    def choose(node: yaml.Node, values: ValueReader) -> str | None:
         text = (_text(node, values) or "").lower()
         return text if text in allowed else None
 
     return choose
 
 
-def _summaries(node: yaml.Node, values: Values) -> dict[str, str] | None:
+def _summaries(node: yaml.Node, values: ValueReader) -> dict[str, str] | None:
     if not isinstance(node, yaml.MappingNode):
         return None
     pairs = values.pairs(node)
@@ -213,7 +213,7 @@ def _summaries(node: yaml.Node, values: Values) -> dict[str, str] | None:
     return {key: text[:SUMMARY] for key, text in texts.items() if text is not None} or None
 
 
-_HEALERS: Final[dict[str, Callable[[yaml.Node, Values], Any]]] = {
+_HEALERS: Final[dict[str, Callable[[yaml.Node, ValueReader], Any]]] = {
     "id": _uuid,
     "title": _title,
     "author": _name,

@@ -22,7 +22,7 @@ from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.opening import Opening
 from lithos.kernel.actors.threads import BackgroundThread, Blocking
 from lithos.kernel.parts import Clock
-from lithos.kernel.values.findings import Group, Issue, IssueReport, Named, checks_of, load_checks
+from lithos.kernel.values.findings import Issue, IssueGroup, IssueReport, NamedNote, checks_of, load_checks
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.notes.files.files import NoteFiles
@@ -48,12 +48,12 @@ PATIENCE: Final = 0.05
 METADATA_KEY: Final = "care"
 
 
-def named_of(entry: Entry) -> Named:
+def named_of(entry: Entry) -> NamedNote:
     """A note as issues name it."""
-    return Named(entry.note.id, entry.note.title, entry.path)
+    return NamedNote(entry.note.id, entry.note.title, entry.path)
 
 
-def about(detail: str, *notes: Named, link: str | None = None, likely: Named | None = None) -> Issue:
+def about(detail: str, *notes: NamedNote, link: str | None = None, likely: NamedNote | None = None) -> Issue:
     """An issue of notes."""
     return Issue(notes[0].path if notes else "", detail, notes, link, likely)
 
@@ -204,7 +204,7 @@ class Rounds:
         while not parts.catalogue.graph.settle(1):
             await trio.lowlevel.checkpoint()
         subject = Round(parts, parts.clock(), self._thread)
-        groups: dict[str, Group] = {}
+        groups: dict[str, IssueGroup] = {}
         for each in checks_of(self._view):
             total, issues = 0, list[Issue]()
             async for issue in each.look(subject):
@@ -212,7 +212,7 @@ class Rounds:
                 if total <= self._most:
                     issues.append(issue)
             if total:
-                groups[each.name] = Group(each, total, issues)
+                groups[each.name] = IssueGroup(each, total, issues)
         return IssueReport(subject.now, len(parts.catalogue), groups, subject.troubles)
 
 
@@ -245,7 +245,7 @@ class CareTasks:
         async with self._turn:
             return [await self._open(group, agent) for group in report.groups.values()]
 
-    async def _open(self, group: Group, agent: str) -> OpenedTask:
+    async def _open(self, group: IssueGroup, agent: str) -> OpenedTask:
         check, digest = group.check, _digest(group.issues)
         mine = await self._coordination.list_tasks(
             TaskFilter(metadata_match={METADATA_KEY: check.name}), with_claims=False

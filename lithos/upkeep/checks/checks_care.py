@@ -22,7 +22,7 @@ from lithos.kernel.values.findings import (
     SYSTEM,
     Issue,
     Look,
-    Named,
+    NamedNote,
     Severity,
     check,
     has_data,
@@ -104,7 +104,7 @@ async def _broken(notes: Subject) -> AsyncIterator[Issue]:
         yield about(str(entry.note.frontmatter_problem), named_of(entry))
     async for path, skipped in in_slices(sorted(catalogue.skipped.items(), key=itemgetter(0))):
         if skipped.note_id is None:
-            named = Named(None, path.rpartition("/")[2].removesuffix(".md"), path)
+            named = NamedNote(None, path.rpartition("/")[2].removesuffix(".md"), path)
             yield about(skipped.reason, named)
 
 

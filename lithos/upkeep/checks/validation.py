@@ -20,7 +20,7 @@ from lithos.history.rows.schema import DamagedContent
 from lithos.history.rows.store import HISTORY
 from lithos.kernel.databases.lock import is_owned
 from lithos.kernel.databases.sqlite import CorruptDatabase, snapshot
-from lithos.kernel.values.findings import Group, Severity
+from lithos.kernel.values.findings import IssueGroup, Severity
 from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.kinship import MOST_VERSIONS
@@ -156,7 +156,7 @@ class Validation:
     """The note files of a folder, and their issues by group."""
 
     folder: NoteFolder = field(repr=False)
-    groups: Sequence[Group]
+    groups: Sequence[IssueGroup]
 
     @property
     def total(self) -> int:

@@ -24,7 +24,7 @@ from lithos.server.console.wording import OWN_AGENTS, in_words
 from lithos.server.service_state import ServerState
 from lithos.tasks.service.holdings import Claims, Holding, Holdings
 from lithos.upkeep.checks.care import Concerns
-from lithos.upkeep.checks.samples import Sample, Samples
+from lithos.upkeep.checks.samples import ActivitySample, Samples
 from lithos.upkeep.checks.worth import WorthCounter
 from lithos.upkeep.evaluation.model_worth import Worth
 
@@ -57,7 +57,7 @@ def counted(report: IssueReport) -> tuple[tuple[str, str], ...]:
 
 
 @frozen
-class Health:
+class HealthSummary:
     """Whether the server is well: `status` is the worst of the components, told as by `/health`."""
 
     status: str
@@ -86,13 +86,13 @@ class ActiveAgent:
 class Summary:
     """What the overview shows beside the feed; None for what could not be told, for which see `untold`."""
 
-    health: Health
+    health: HealthSummary
     numbers: Mapping[str, Any] | None
     agents: tuple[ActiveAgent, ...]
     held: Holdings | None
     conflicts: Sequence[Mapping[str, Any]] | None
     concerns: IssueReport | None
-    samples: Sequence[Sample]
+    samples: Sequence[ActivitySample]
     #: Notes whose frontmatter cannot be read, and files that cannot be served; not second files of a note.
     unreadable: int
     #: Changes that wait for a person: how many, their name, its plural, and where they are listed.
@@ -185,7 +185,7 @@ def _join(seen: Sequence[Agent], held: Holdings | None) -> tuple[ActiveAgent, ..
     return tuple(ActiveAgent(each, times.get(each), tuple(holds.get(each, ()))) for each in ids)
 
 
-def health_of(report: Mapping[str, Any]) -> Health:
+def health_of(report: Mapping[str, Any]) -> HealthSummary:
     """The body of `/health` in words."""
     components = report["components"]
     statuses = [part["status"] for part in components.values()]
@@ -197,4 +197,4 @@ def health_of(report: Mapping[str, Any]) -> Health:
         sentence = "The server is getting ready; everything can be used meanwhile."
     else:
         sentence = "1 component needs attention." if number == 1 else f"{number} components need attention."
-    return Health(worst, sentence, components)
+    return HealthSummary(worst, sentence, components)

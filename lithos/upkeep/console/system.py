@@ -22,7 +22,7 @@ from lithos.server.http.access import AccessPolicy, open_bind_warning
 from lithos.server.service_state import Gauges
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.inspection import InspectionReport, shared_inspection
-from lithos.upkeep.checks.samples import INTERVAL, Sample, Samples
+from lithos.upkeep.checks.samples import INTERVAL, ActivitySample, Samples
 from lithos.upkeep.console.summary import Summary, shared_summary
 
 #: Metrics whose gauges the page shows, by the name it uses.
@@ -103,7 +103,7 @@ class SystemPage:
         )
 
 
-def charts(samples: Sequence[Sample]) -> tuple[Chart, ...]:
+def charts(samples: Sequence[ActivitySample]) -> tuple[Chart, ...]:
     """The last hour: rates, durations in milliseconds, memory in megabytes."""
 
     def series(name: str, unit: str) -> list[float | None]:
@@ -118,12 +118,12 @@ def charts(samples: Sequence[Sample]) -> tuple[Chart, ...]:
     )
 
 
-def slots_of(samples: Sequence[Sample]) -> int:
+def slots_of(samples: Sequence[ActivitySample]) -> int:
     """How many places the charts have."""
     return max(len(samples), LEAST_SLOTS)
 
 
-def minutes(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
+def minutes(samples: Sequence[ActivitySample]) -> Iterator[Sequence[ActivitySample]]:
     """The samples of each minute, the newest minute first."""
     for end in range(len(samples), 0, -_ROW):
         yield samples[max(end - _ROW, 0) : end]

@@ -35,7 +35,7 @@ class AskingFailed(Exception):
 
 
 @frozen
-class Note:
+class NoteReference:
     """A note as rows name it."""
 
     id: str
@@ -44,11 +44,11 @@ class Note:
 
 
 @frozen
-class Named:
+class QuestionNote:
     """A note that a question names, and where it was found; `note` is None where there is none."""
 
     asked: str
-    note: Note | None
+    note: NoteReference | None
     rank: int | None
 
 
@@ -58,9 +58,9 @@ class JudgedQuestion:
 
     question: Question
     mode: str
-    expected: tuple[Named, ...]
+    expected: tuple[QuestionNote, ...]
     #: Forbidden notes among the first `within`.
-    forbidden: tuple[Named, ...]
+    forbidden: tuple[QuestionNote, ...]
     reasons: tuple[str, ...]
     #: What is odd, but no failure.
     remarks: tuple[str, ...] = ()
@@ -169,12 +169,12 @@ class _Asking:
     degraded: set[str] = field(factory=set)  # bounded: one for each vault
     #: Seconds left for waiting until nothing is degraded.
     _patience: float = PATIENCE
-    _known: dict[str, tuple[Note, ...]] = field(factory=dict)
+    _known: dict[str, tuple[NoteReference, ...]] = field(factory=dict)
 
     async def judge(self, question: Question, mode: str) -> JudgedQuestion:
         """Ask one question."""
         rows = await self._rows(question, mode)
-        expected: list[Named] = []
+        expected: list[QuestionNote] = []
         reasons: list[str] = []
         for asked in question.expect:
             notes = await self._find(asked, rows)
@@ -183,7 +183,7 @@ class _Asking:
                 reasons.append(f"no such note: {asked}")
             elif len(notes) > 1:
                 reasons.append(f"ambiguous title {asked!r}: {_list(notes)}; give the path")
-        forbidden: list[Named] = []
+        forbidden: list[QuestionNote] = []
         remarks: list[str] = []
         for asked in question.forbid:
             notes = await self._find(asked, rows)
@@ -206,7 +206,7 @@ class _Asking:
             remarks=tuple(remarks),
         )
 
-    async def _rows(self, question: Question, mode: str) -> list[Note]:
+    async def _rows(self, question: Question, mode: str) -> list[NoteReference]:
         """The notes in the order of the answer."""
         arguments: dict[str, Any] = {"query": question.question, "agent_id": EVALUATE_AGENT}
         if question.tags:
@@ -214,7 +214,7 @@ class _Asking:
         tool = "lithos_retrieve" if mode == RETRIEVE else "lithos_search"
         if mode != RETRIEVE:
             arguments["mode"] = mode
-        found: dict[str, Note] = {}
+        found: dict[str, NoteReference] = {}
         # A long answer is cut to what a client can take, and says where to go on.
         wanted, offset = self._depth, 0
         while True:
@@ -243,7 +243,7 @@ class _Asking:
         if answer.get("indexing"):
             self.degraded.add("notes not indexed yet")
 
-    async def _find(self, asked: str, rows: Sequence[Note]) -> tuple[Note, ...]:
+    async def _find(self, asked: str, rows: Sequence[NoteReference]) -> tuple[NoteReference, ...]:
         """The notes that are meant by an id, a path or a title; several only of one title."""
         for note in rows:
             if asked == note.id or _is_path(asked, note):
@@ -252,7 +252,7 @@ class _Asking:
             self._known[asked] = await self._look_up(asked)
         return self._known[asked]
 
-    async def _look_up(self, asked: str) -> tuple[Note, ...]:
+    async def _look_up(self, asked: str) -> tuple[NoteReference, ...]:
         title = asked.casefold()
         of_path = await self._list({"path_prefix": asked}, lambda note: _is_path(asked, note), most=1)
         if of_path:
@@ -263,19 +263,19 @@ class _Asking:
             await self._look_up_id(asked)
         )
 
-    async def _look_up_id(self, asked: str) -> tuple[Note, ...]:
+    async def _look_up_id(self, asked: str) -> tuple[NoteReference, ...]:
         answer = await self._asker.call("lithos_node_stats", {"node_id": asked}) or {}
         if answer.get("status") != "error":
-            return (Note(asked, "", ""),)
+            return (NoteReference(asked, "", ""),)
         if answer.get("code") == "doc_not_found":
             return ()
         raise AskingFailed(str(answer.get("message")))
 
     async def _list(
-        self, filters: Mapping[str, Any], wanted: Callable[[Note], bool], most: int | None = None
-    ) -> list[Note]:
+        self, filters: Mapping[str, Any], wanted: Callable[[NoteReference], bool], most: int | None = None
+    ) -> list[NoteReference]:
         """The notes that pass, page by page until there are `most`."""
-        found: list[Note] = []
+        found: list[NoteReference] = []
         offset = total = 0
         while offset <= total and (most is None or len(found) < most):
             answer = await self._ask("lithos_list", {**filters, "limit": _PAGE, "offset": offset})
@@ -296,21 +296,21 @@ class _Asking:
 _PAGE: Final = 200
 
 
-def _note(row: Mapping[str, Any]) -> Note:
-    return Note(str(row["id"]), str(row["path"]), str(row["title"]))
+def _note(row: Mapping[str, Any]) -> NoteReference:
+    return NoteReference(str(row["id"]), str(row["path"]), str(row["title"]))
 
 
-def _is_path(asked: str, note: Note) -> bool:
+def _is_path(asked: str, note: NoteReference) -> bool:
     return note.path in (asked, f"{asked}.md")
 
 
-def _place(asked: str, note: Note | None, rows: Iterable[Note]) -> Named:
+def _place(asked: str, note: NoteReference | None, rows: Iterable[NoteReference]) -> QuestionNote:
     for rank, row in enumerate(rows, 1):
         if note is not None and row.id == note.id:
-            return Named(asked, row, rank)
-    return Named(asked, note, None)
+            return QuestionNote(asked, row, rank)
+    return QuestionNote(asked, note, None)
 
 
-def _list(notes: Sequence[Note]) -> str:
+def _list(notes: Sequence[NoteReference]) -> str:
     more = [f"{len(notes) - _NAMED} more"] if len(notes) > _NAMED else []
     return ", ".join([*(note.path for note in notes[:_NAMED]), *more])

@@ -28,9 +28,9 @@ from lithos.upkeep.evaluation.asking import (
     AskingFailed,
     Evaluation,
     JudgedQuestion,
-    Named,
-    Note,
+    NoteReference,
     Progress,
+    QuestionNote,
 )
 from lithos.upkeep.evaluation.check import cited_questions
 from lithos.upkeep.evaluation.model_baseline import (
@@ -141,8 +141,8 @@ def _question_as_json(each: JudgedQuestion) -> dict[str, Any]:
     }
 
 
-def _named_as_json(each: Named) -> dict[str, Any]:
-    note = each.note or Note("", "", "")
+def _named_as_json(each: QuestionNote) -> dict[str, Any]:
+    note = each.note or NoteReference("", "", "")
     told = {"id": each.note and note.id, "path": note.path or None, "title": note.title or None}
     return {"asked": each.asked, **told, "rank": each.rank}
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from attrs import define, field
 
-from lithos.kernel.values.findings import Named
+from lithos.kernel.values.findings import NamedNote
 from lithos.text.words.analysis import fold
 
 #: How alike a link's target and a name must be (`difflib` ratio), and the number of names compared with it.
@@ -28,10 +28,10 @@ def words_of(name: str) -> list[str]:
 class LikelyNotes:
     """Finds the note that a link probably means, by names that are spelled much like its target."""
 
-    _names: list[tuple[str, Named]] = field(factory=list, init=False)
+    _names: list[tuple[str, NamedNote]] = field(factory=list, init=False)
     _places: dict[str, list[int]] = field(factory=lambda: defaultdict(list), init=False)
 
-    def add(self, note: Named, names: Iterable[str]) -> None:
+    def add(self, note: NamedNote, names: Iterable[str]) -> None:
         """Have a note known by its names."""
         for name in dict.fromkeys(_spelling(each) for each in names):
             if name:
@@ -39,7 +39,7 @@ class LikelyNotes:
                     self._places[key].append(len(self._names))
                 self._names.append((name, note))
 
-    def find(self, target: str) -> Named | None:
+    def find(self, target: str) -> NamedNote | None:
         """The note whose name is most like the target; None where none is like it."""
         wanted = _spelling(target.rpartition("/")[2].removesuffix(".md").partition("#")[0])
         if not wanted:

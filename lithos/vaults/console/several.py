@@ -30,7 +30,7 @@ from lithos.server.http.admissions import WrongTokens
 from lithos.server.http.ports import base_of
 from lithos.server.service_state import ServerState
 from lithos.upkeep.checks.care import Concerns
-from lithos.upkeep.console.summary import AGE, PATIENCE, Health, attempt, counted, health_of
+from lithos.upkeep.console.summary import AGE, PATIENCE, HealthSummary, attempt, counted, health_of
 from lithos.vaults.console.visits import Vaults, VaultView, Visit, Visits
 
 #: Reached without a login.
@@ -46,7 +46,7 @@ _NO_PAGE: Final = (
 class Numbers:
     """What a vault tells of itself; None for what it could not tell, for which see `untold`."""
 
-    health: Health | None
+    health: HealthSummary | None
     notes: int | None
     open_tasks: int | None
     proposals: int

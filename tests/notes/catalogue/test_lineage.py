@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import lithos.notes.catalogue.lineage as module
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.lineage import Kin, Lineage
-from lithos.notes.catalogue.relations import TypedEdges
+from lithos.notes.catalogue.relations import CountedEdges
 from lithos.notes.model.edges import LINEAGE, RESOLUTIONS, Edge
 from lithos.notes.model.note import Note
 from tests.fakes import START, make_entry
@@ -172,7 +172,7 @@ def random_step(vault: Vault, rng: random.Random) -> None:
     elif kind == "remove":
         vault.remove(note_id)
     else:
-        vault.catalogue.relations.load_edges(TypedEdges(vault.edges.values()))
+        vault.catalogue.relations.load_edges(CountedEdges(vault.edges.values()))
 
 
 def check(vault: Vault) -> Counter[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lithos.kernel.values.findings import Named
+from lithos.kernel.values.findings import NamedNote
 from lithos.upkeep.model.likely import LikelyNotes
 
 
@@ -28,6 +28,6 @@ def test_likely_note_is_spelled_much_like_the_link(target: str, meant: str | Non
         ("Ferry tickets",),
         ("Pump", "cellar pump"),
     ):
-        likely.add(Named(names[0], names[0], f"{names[0]}.md"), names)
+        likely.add(NamedNote(names[0], names[0], f"{names[0]}.md"), names)
     found = likely.find(target)
     assert (None if found is None else found.title) == meant
