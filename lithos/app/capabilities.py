@@ -13,7 +13,7 @@ from lithos.events.reading.retention import Retentions
 from lithos.events.rows.store import CoordinationStore
 from lithos.history.capability import HISTORY
 from lithos.imports.capability import IMPORTS
-from lithos.kernel.capability import Background, Capability, Holds, Link, Pages, Store
+from lithos.kernel.capability import Background, Capability, Holds, NavigationLink, Pages, Store
 from lithos.kernel.parts import Maker, Parts
 from lithos.kernel.values.findings import CHECK_MODULES
 from lithos.memory.capability import MEMORY
@@ -113,7 +113,7 @@ def pages() -> Pages:
     )
 
 
-def _sorted(links: Iterable[Link]) -> tuple[Link, ...]:
+def _sorted(links: Iterable[NavigationLink]) -> tuple[NavigationLink, ...]:
     return tuple(sorted(links, key=lambda link: link.place))
 
 

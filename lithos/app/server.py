@@ -23,7 +23,7 @@ import trio
 
 from lithos.app import capabilities
 from lithos.app.capabilities import makers
-from lithos.app.start import Start
+from lithos.app.start import Startup
 from lithos.app.stores import close_stores, open_stores
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.kernel.actors.allocator import keep_returning, limit_arenas, return_memory
@@ -76,7 +76,7 @@ class Server(Parts):
         }
         parts |= {Stores: stores, OwnerLock: stores.lock, **stores.opened}
         parts[Capabilities] = Capabilities(capabilities.CAPABILITIES)
-        super().__init__((Start, *makers()), {**parts, **given})
+        super().__init__((Startup, *makers()), {**parts, **given})
 
     @cached_property
     def tools(self) -> Tools:
@@ -174,7 +174,7 @@ async def running_vault(
     stores = await writing.run(lambda: open_stores(config, lock))
     try:
         server = Server(config, stores, clock, given=given, models=models)
-        start = server.get(Start)
+        start = server.get(Startup)
         if not gets_front:
             server.get(FrontSignals).loaded.set()
         async with trio.open_nursery() as nursery:
@@ -215,7 +215,7 @@ async def _open(
     began: float,
 ) -> None:
     """Read the notes, announce what changed, index them, and start what follows them."""
-    start, opening = server.get(Start), server.get(Opening)
+    start, opening = server.get(Startup), server.get(Opening)
     background.start_soon(_let_read, server)
     scanned = await _scan(server, announced, writing)
     await start.announce(scanned)
@@ -253,7 +253,7 @@ async def _catch_up(server: Server) -> None:
 
 async def _scan(server: Server, announced: Sequence[Event], writing: Threads) -> ScanResult:
     """Scan; a vault that cannot be read now, as on a disk that is gone, is tried again."""
-    start, opening = server.get(Start), server.get(Opening)
+    start, opening = server.get(Startup), server.get(Opening)
     while True:
         try:
             scanned = await start.scan(announced, writing)

@@ -45,7 +45,7 @@ FIRST_THINGS: Final = 2.0
 
 
 @define(eq=False)
-class Start:
+class Startup:
     """Starts the actors and fills the catalogue."""
 
     _clock: Clock

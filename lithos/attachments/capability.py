@@ -11,7 +11,7 @@ from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.attachments.state import look_at_attachments
 from lithos.attachments.tools import AttachmentFiles, AttachmentHits
 from lithos.kernel.actors.opening import Opening
-from lithos.kernel.capability import Background, Capability, Link, Pages
+from lithos.kernel.capability import Background, Capability, NavigationLink, Pages
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
@@ -96,7 +96,9 @@ ATTACHMENTS = Capability(
         make_other_hits,
     ),
     background=(Background(Attaching, Attaching.run),),
-    pages=Pages(modules=("lithos.attachments.pages",), tabs=(Link(2, "Files", "/console/attachments"),)),
+    pages=Pages(
+        modules=("lithos.attachments.pages",), tabs=(NavigationLink(2, "Files", "/console/attachments"),)
+    ),
     holds=has_file,
     checks=("lithos.attachments.checks",),
     health=(HealthCheck("attachments", 12, look_at_attachments),),

@@ -29,7 +29,7 @@ class Background:
 
 
 @frozen
-class Link:
+class NavigationLink:
     """An entry of a navigation of the console; the entries are sorted by `place`."""
 
     place: int
@@ -40,7 +40,7 @@ class Link:
 
 
 @frozen
-class Waiting:
+class PendingReview:
     """Changes that wait for a person: their number, its name and its plural, and the page that lists them.
 
     `kind` is the class of the part that counts them. Nothing waits where the server has no such part.
@@ -62,9 +62,9 @@ class Pages:
 
     modules: tuple[str, ...] = ()
     #: Entries of the navigation, and of the tabs above the lists of notes.
-    links: tuple[Link, ...] = ()
-    tabs: tuple[Link, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
+    links: tuple[NavigationLink, ...] = ()
+    tabs: tuple[NavigationLink, ...] = ()
+    waiting: tuple[PendingReview, ...] = ()
 
 
 @frozen

@@ -7,7 +7,7 @@ from lithos.events.journal.reading import JournalThread
 from lithos.events.journal.settled_clock import SettledClock
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.threads import NoteThreads, Threads
-from lithos.kernel.capability import Background, Capability, Link, Pages, Store
+from lithos.kernel.capability import Background, Capability, NavigationLink, Pages, Store
 from lithos.kernel.databases.on_disk import Occasion
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Gauge, HealthCheck, Observed
@@ -17,7 +17,7 @@ from lithos.memory.enrich.entities import EntityExtraction
 from lithos.memory.enrich.feed import JournalFeed
 from lithos.memory.enrich.projection import Projection
 from lithos.memory.enrich.questions import QuestionUpkeep
-from lithos.memory.enrich.worker import Enrichment, Retention, TaskStates
+from lithos.memory.enrich.worker import Enrichment, StatsRetention, TaskStates
 from lithos.memory.learning.actor import Memory
 from lithos.memory.retrieve.evidence import EvidencePipeline
 from lithos.memory.retrieve.feedback import Feedback, Learning, Lessons
@@ -154,7 +154,7 @@ def make_enrichment(
     """Make the worker that learns in the background; None where `lcma.enabled` is false."""
     if feedback is None:
         return None
-    retention = Retention(
+    retention = StatsRetention(
         learning,
         states.unsettled,
         settled,
@@ -214,7 +214,7 @@ MEMORY = Capability(
             "lithos.memory.console.contradictions",
             "lithos.memory.pages",
         ),
-        links=(Link(4, "Graph", "/console/graph", "g"),),
+        links=(NavigationLink(4, "Graph", "/console/graph", "g"),),
     ),
     tools=(
         "lithos.memory.tools_rows",

@@ -16,7 +16,7 @@ from lithos.events.reading.agents import NoteTitles
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.front_signals import FrontSignals
 from lithos.kernel.actors.threads import NoteThreads, Threads
-from lithos.kernel.capability import Background, Capability, Link, Pages, Store
+from lithos.kernel.capability import Background, Capability, NavigationLink, Pages, Store
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.database import Database
 from lithos.kernel.metrics import Metrics
@@ -251,8 +251,11 @@ NOTES = Capability(
             "lithos.notes.console.note",
             "lithos.attachments.pages_files",
         ),
-        links=(Link(3, "Notes", "/console/notes", "n"),),
-        tabs=(Link(1, "Notes", "/console/notes"), Link(3, "Deleted", "/console/notes?view=deleted")),
+        links=(NavigationLink(3, "Notes", "/console/notes", "n"),),
+        tabs=(
+            NavigationLink(1, "Notes", "/console/notes"),
+            NavigationLink(3, "Deleted", "/console/notes?view=deleted"),
+        ),
     ),
     resources=(TagResources, NoteResources),
     tools=("lithos.notes.tools_rows", "lithos.notes.tools"),

@@ -10,7 +10,7 @@ from lithos.events.journal.messages import make_id
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.threads import NoteThreads
-from lithos.kernel.capability import Background, Capability, Link, Pages, Retention, Waiting
+from lithos.kernel.capability import Background, Capability, NavigationLink, Pages, PendingReview, Retention
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Gauge, HealthCheck
 from lithos.memory.context.context import WaitingKeys
@@ -46,7 +46,7 @@ def tidy(now: datetime) -> TidyProposals:
     return TidyProposals(now=now)
 
 
-WAITING: Final = Waiting(
+WAITING: Final = PendingReview(
     Proposals,
     lambda proposals: proposals.counts()["pending"],
     "proposal to look at",
@@ -85,7 +85,7 @@ PROPOSALS = Capability(
     background=(Background(Proposals, Proposals.resume),),
     pages=Pages(
         modules=("lithos.proposals.pages",),
-        links=(Link(5, "Review", "/console/review", "r"),),
+        links=(NavigationLink(5, "Review", "/console/review", "r"),),
         waiting=(WAITING,),
     ),
     tools=("lithos.proposals.tools",),

@@ -7,7 +7,7 @@ from functools import partial
 
 from lithos.kernel.actors.opening import Opening
 from lithos.kernel.actors.threads import Threads
-from lithos.kernel.capability import Capability, Link, Pages, Store
+from lithos.kernel.capability import Capability, NavigationLink, Pages, Store
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Gauge, HealthCheck, Observed
 from lithos.notes.catalogue.catalogue import Catalogue
@@ -163,7 +163,9 @@ SEARCH = Capability(
         make_similar_notes,
         CacheLookup,
     ),
-    pages=Pages(modules=("lithos.search.pages",), links=(Link(2, "Search", "/console/search", "s"),)),
+    pages=Pages(
+        modules=("lithos.search.pages",), links=(NavigationLink(2, "Search", "/console/search", "s"),)
+    ),
     tools=("lithos.search.tools",),
     stores=(Store(60, open_fulltext),),
     health=(

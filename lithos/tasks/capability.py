@@ -7,7 +7,7 @@ from typing import Final
 
 from lithos.events.journal.messages import make_id
 from lithos.events.rows.store import CoordinationStore
-from lithos.kernel.capability import Capability, Link, Pages, Retention
+from lithos.kernel.capability import Capability, NavigationLink, Pages, Retention
 from lithos.kernel.parts import Parts
 from lithos.kernel.state import Gauge, HealthCheck
 from lithos.tasks.board.task_board import TaskBoard
@@ -52,7 +52,7 @@ async def has_task(server: Parts, thing: str) -> bool:
 TASKS = Capability(
     name="tasks",
     makers=(make_task_board, Coordination, Impact, BoardReading, Claims, TaskResources),
-    pages=Pages(modules=("lithos.tasks.pages",), links=(Link(6, "Tasks", "/console/tasks", "t"),)),
+    pages=Pages(modules=("lithos.tasks.pages",), links=(NavigationLink(6, "Tasks", "/console/tasks", "t"),)),
     resources=(TaskResources,),
     tools=("lithos.tasks.tools_rows", "lithos.tasks.tools", "lithos.tasks.tools_graph"),
     holds=has_task,

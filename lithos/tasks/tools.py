@@ -42,7 +42,7 @@ from lithos.tasks.model.task_commands import (
     RenewClaim,
     UpdateTask,
 )
-from lithos.tasks.service.coordination import Coordination, TaskFilter, Waiting
+from lithos.tasks.service.coordination import Coordination, TaskFilter, WaitingTasks
 from lithos.tasks.tools_rows import given_row, grant_row, view_rows
 
 #: Of answers with tasks.
@@ -294,7 +294,7 @@ class TaskNextTool:
 
     async def answer(self, using: Parts) -> Answer:
         found = await using.get(Coordination).next(as_command(NextTask, self))
-        if isinstance(found, Waiting):
+        if isinstance(found, WaitingTasks):
             return {"task": None, "waiting": found.waiting, "blocked": found.blocked}
         return given_row(found)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.kernel.actors.threads import Threads
-from lithos.kernel.capability import Background, Capability, Link, Pages
+from lithos.kernel.capability import Background, Capability, NavigationLink, Pages
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock
@@ -85,11 +85,11 @@ UPKEEP = Capability(
             "lithos.upkeep.console.system",
         ),
         links=(
-            Link(1, "Overview", "/console/", "o"),
-            Link(7, "Agents", "/console/agents", "a"),
-            Link(8, "System", "/console/system", "y"),
+            NavigationLink(1, "Overview", "/console/", "o"),
+            NavigationLink(7, "Agents", "/console/agents", "a"),
+            NavigationLink(8, "System", "/console/system", "y"),
         ),
-        tabs=(Link(4, "Care", "/console/care"),),
+        tabs=(NavigationLink(4, "Care", "/console/care"),),
     ),
     front="lithos.upkeep.front",
     tools=("lithos.upkeep.tools",),

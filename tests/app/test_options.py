@@ -12,7 +12,7 @@ from lithos.app import options
 from lithos.kernel.values.principals import TOKEN_RIGHTS
 from lithos.proposals import commands as proposals
 from lithos.proposals.model import STATUSES
-from lithos.server.command.declaring import Command
+from lithos.server.command.declaring import CliCommand
 from lithos.upkeep import commands as upkeep
 from lithos.upkeep.checks.reconcile_indices import SCOPES
 from lithos.upkeep.evaluation.model_questions import DEEPEST, MODES
@@ -32,7 +32,7 @@ def test_commands_have_places_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("command", options.COMMANDS.values(), ids=lambda command: command.name)
-def test_what_runs_a_command_exists(command: Command) -> None:
+def test_what_runs_a_command_exists(command: CliCommand) -> None:
     for place in filter(None, (command.runs, command.hook)):
         module, _, function = place.partition(":")
         assert callable(getattr(import_module(module), function))

@@ -16,7 +16,7 @@ from attrs import frozen
 
 from lithos.attachments.model.kinds import attachment_id
 from lithos.attachments.model.parts import FilePart
-from lithos.kernel.databases.database import Database, Layout
+from lithos.kernel.databases.database import Database, DatabaseLayout
 from lithos.kernel.databases.sqlite import Durability
 from lithos.kernel.log import get_logger
 from lithos.notes.files.values import FileState
@@ -104,7 +104,9 @@ def _upgrade(connection: apsw.Connection, _: datetime) -> None:
 class Shelf(Database):
     """`.lithos/attachments.db`. Methods block; one caller at a time writes, another may read."""
 
-    layout = Layout(_SCHEMA, _upgrade, Durability.OFF, set_aside="damaged texts of attachments set aside")
+    layout = DatabaseLayout(
+        _SCHEMA, _upgrade, Durability.OFF, set_aside="damaged texts of attachments set aside"
+    )
     log = get_logger("lithos.attachments")
 
     def load(self) -> list[AttachedFile]:

@@ -22,7 +22,7 @@ from lithos.events.rows.carrying import AGENTS, LEDGER_TABLE
 from lithos.events.rows.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
 from lithos.events.rows.requests import REQUEST_INDEXES, REQUEST_TABLE
 from lithos.events.rows.schema import CapabilityTables, upgrade
-from lithos.kernel.databases.database import Database, Layout
+from lithos.kernel.databases.database import Database, DatabaseLayout
 from lithos.kernel.databases.sqlite import open_reader
 from lithos.kernel.databases.table import TIME, Rows, Table, dump, matching
 from lithos.kernel.values.events import Event, EventDraft, event_size
@@ -99,7 +99,7 @@ class CoordinationStore(Database):
             _count_on(writer, int(now.timestamp() * 1000))
 
         cls.owners = tuple(pair for each in ordered for pair in each.owners.items())
-        cls.layout = Layout("".join(each.create for each in ordered), upgrade_all)
+        cls.layout = DatabaseLayout("".join(each.create for each in ordered), upgrade_all)
 
     @classmethod
     def open_read_only(cls, path: Path) -> CoordinationStore:

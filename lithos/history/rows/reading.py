@@ -28,7 +28,7 @@ from lithos.history.rows.schema import (
     read_row,
     upgrade,
 )
-from lithos.kernel.databases.database import SET_ASIDE, Layout, LearningDatabase
+from lithos.kernel.databases.database import SET_ASIDE, DatabaseLayout, LearningDatabase
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.databases.table import matching
 from lithos.kernel.log import get_logger
@@ -46,7 +46,7 @@ CONTENTS: Final = (
 class HistoryReading(LearningDatabase):
     """Reads version rows and the bytes they stand for. Every method blocks, and raises `HistoryFailed`."""
 
-    layout = Layout(TABLES, upgrade, set_aside=SET_ASIDE, has_references=True)
+    layout = DatabaseLayout(TABLES, upgrade, set_aside=SET_ASIDE, has_references=True)
     log = get_logger("lithos.history")
 
     def __init__(self, path: Path, now: datetime) -> None:

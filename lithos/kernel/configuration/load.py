@@ -16,7 +16,7 @@ from attrs import field, frozen
 
 from lithos.kernel.configuration.catalogue import DECLARED, SETTINGS, Config, Setting, hide_userinfo
 from lithos.kernel.configuration.rules import Disagreement
-from lithos.kernel.configuration.sections import Section
+from lithos.kernel.configuration.sections import SettingsSection
 from lithos.kernel.configuration.sources import (
     ConfigError,
     Layer,
@@ -258,7 +258,7 @@ def _build(chosen: Mapping[str, RawSetting]) -> Config:
         raise ConfigError(f"{error} ({sources})") from None
 
 
-def _branch(section: Section, tree: Mapping[str, Any]) -> Mapping[str, Any]:
+def _branch(section: SettingsSection, tree: Mapping[str, Any]) -> Mapping[str, Any]:
     """The part of a tree that is of a section; of one without a name, what else is at the top."""
     if section.name:
         part: Mapping[str, Any] = tree.get(section.name, {})

@@ -15,7 +15,7 @@ PACKAGE: Final = Path(lithos.__path__[0])
 
 
 @frozen
-class Section:
+class SettingsSection:
     """One section: `kind` is an attrs class whose fields are made by `setting`.
 
     All keys are given in full, such as `events.enabled`. The keys of a section without a name have no dot.
@@ -42,7 +42,7 @@ class Section:
         return f"{self.name}." if self.name else ""
 
 
-def find_sections() -> tuple[Section, ...]:
+def find_sections() -> tuple[SettingsSection, ...]:
     """Return the `SETTINGS` of every package that has a `settings.py`, in the order of their places.
 
     A package that is missing declares nothing. No `capability.py` is imported: all of them together take
@@ -51,7 +51,7 @@ def find_sections() -> tuple[Section, ...]:
     return tuple(sorted(_declared(), key=lambda section: section.place))
 
 
-def _declared() -> Iterator[Section]:
+def _declared() -> Iterator[SettingsSection]:
     for path in PACKAGE.glob("*/settings.py"):
         name = f"lithos.{path.parent.name}"
         try:

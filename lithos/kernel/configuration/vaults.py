@@ -70,7 +70,7 @@ class NamedVault:
 
 
 @frozen(kw_only=True)
-class Vaults:
+class ConfiguredVaults:
     """All vaults that have names, in their order; none where one without a name is served, as ever."""
 
     configured: tuple[NamedVault, ...] = ()
@@ -98,7 +98,7 @@ def load_vaults(
     environment: Mapping[str, str],
     overrides: Mapping[str, Any] | None = None,
     is_lenient: bool = False,
-) -> Vaults:
+) -> ConfiguredVaults:
     """The named vaults; an empty answer where one without a name is meant, which `load_config` loads.
 
     `typed` is what `--vault` was given, each as it stands; `overrides` are other options as of `load_config`,
@@ -111,7 +111,7 @@ def load_vaults(
     entries = list(named or read_entries(base.vaults, path))
     if not entries:
         _refuse_without_vaults(base, path, plain)
-        return Vaults()
+        return ConfiguredVaults()
     if data_dir is not None:
         raise ConfigError(
             f"--data-dir {data_dir} cannot be given with named vaults, since each has a data directory of "
@@ -119,7 +119,7 @@ def load_vaults(
         )
     chosen = _choose(plain, entries, is_file_named=config_path is not None)
     if chosen is None:
-        return Vaults()
+        return ConfiguredVaults()
     _refuse_unnamed(base, path, is_typed=bool(named))
     if named:  # those of the file are not served, and give settings to those of their name
         own = {entry.name: entry for entry in read_entries(base.vaults, path)}
@@ -130,7 +130,7 @@ def load_vaults(
     loaded = [_load(entry, layers, path, environment) for entry in entries]
     if not is_lenient:
         refuse([f"vault {each.name}: {problem}" for each in loaded for problem in each.problems])
-    return Vaults(
+    return ConfiguredVaults(
         configured=_share(loaded, default),
         default=default,
         chosen=chosen,

@@ -36,7 +36,7 @@ from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import LithosError, StorageFailed, UpdateFailed
 from lithos.kernel.values.events import EDGE_UPSERTED, EventDraft
 from lithos.kernel.values.messages import Command, Done
-from lithos.memory.learning.steps import MemoryCommand, Steps, Store
+from lithos.memory.learning.steps import MemoryCommand, MemoryDatabase, Steps
 from lithos.memory.model.memory import ForgetNotes, LearningCommand, RecordEntities
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.rows.stats import StatsStore
@@ -54,7 +54,7 @@ _UNFIT = (UnicodeError, OverflowError)
 class _StoreFailed(Exception):
     """A database could not be written: everything uncommitted is undone."""
 
-    def __init__(self, store: Store, reason: Exception) -> None:
+    def __init__(self, store: MemoryDatabase, reason: Exception) -> None:
         super().__init__(str(reason))
         self.store = store
 
@@ -64,7 +64,7 @@ class _Job:
     """One command of a batch; `settled` once its outcome can no longer change."""
 
     command: MemoryCommand
-    needs: frozenset[Store] = frozenset()
+    needs: frozenset[MemoryDatabase] = frozenset()
     done: Done[object] = Done(None)
     settled: bool = False
 
@@ -105,17 +105,17 @@ class Batches:
 
     def _run(self, jobs: Sequence[_Job], now: datetime) -> None:
         needed = {store for job in jobs for store in job.needs}
-        with self._transaction(Store.STATS, needed):
-            with self._transaction(Store.EDGES, needed):
+        with self._transaction(MemoryDatabase.STATS, needed):
+            with self._transaction(MemoryDatabase.EDGES, needed):
                 for job in jobs:
                     self._carry_out(job, now)
             for job in jobs:
-                job.settled = Store.STATS not in job.needs
+                job.settled = MemoryDatabase.STATS not in job.needs
         for job in jobs:
             job.settled = True
 
     @contextmanager
-    def _transaction(self, store: Store, needed: set[Store]) -> Iterator[None]:
+    def _transaction(self, store: MemoryDatabase, needed: set[MemoryDatabase]) -> Iterator[None]:
         if store not in needed:
             yield
             return
@@ -141,8 +141,8 @@ class Batches:
             log.error("command not stored", command=type(job.command).__name__, reason=repr(failure))
             job.done = Done(_refusal(job.command, failure))
 
-    def _store(self, store: Store) -> EdgeStore | StatsStore:
-        return self._edges if store is Store.EDGES else self._stats
+    def _store(self, store: MemoryDatabase) -> EdgeStore | StatsStore:
+        return self._edges if store is MemoryDatabase.EDGES else self._stats
 
 
 def _refusal(command: MemoryCommand, reason: Exception) -> LithosError:

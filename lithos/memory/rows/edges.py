@@ -19,7 +19,7 @@ import attrs
 
 from lithos.events.model.carrying import Carried
 from lithos.events.rows.carrying import LEDGER_TABLE, RowMerger
-from lithos.kernel.databases.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns
+from lithos.kernel.databases.database import SET_ASIDE, DatabaseLayout, LearningDatabase, add_missing_columns
 from lithos.kernel.databases.table import OBJECT, TIME, ColumnCodec, Table, listed, matching
 from lithos.kernel.values.events import EventDraft
 from lithos.kernel.values.principals import ENRICH_AGENT
@@ -203,7 +203,7 @@ def _upgrade(connection: apsw.Connection, _: datetime) -> None:
 class EdgeStore(LearningDatabase):
     """The edges; lists use the second connection."""
 
-    layout = Layout(_TABLES + LEDGER_TABLE, _upgrade, set_aside=SET_ASIDE)
+    layout = DatabaseLayout(_TABLES + LEDGER_TABLE, _upgrade, set_aside=SET_ASIDE)
 
     @property
     def learned(self) -> LearnedEdges:

@@ -21,7 +21,7 @@ from typing import Any, Final
 import apsw
 from attrs import fields, frozen
 
-from lithos.kernel.databases.database import Connections, Database, Layout
+from lithos.kernel.databases.database import Connections, Database, DatabaseLayout
 from lithos.kernel.databases.sqlite import Durability
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.ids import is_id
@@ -115,7 +115,7 @@ def _drop_other_format(connection: apsw.Connection, _: datetime) -> None:
 class Manifest(Database):
     """`.lithos/manifest.db`. Methods block; one caller at a time."""
 
-    layout = Layout(
+    layout = DatabaseLayout(
         _SCHEMA, _drop_other_format, Durability.OFF, has_reader=False, set_aside="damaged manifest set aside"
     )
     log = get_logger("lithos.manifest")

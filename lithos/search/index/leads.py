@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import apsw
 
-from lithos.kernel.databases.database import READ_WHOLE, Connections, Database, Layout
+from lithos.kernel.databases.database import READ_WHOLE, Connections, Database, DatabaseLayout
 from lithos.kernel.databases.sqlite import Durability
 from lithos.kernel.log import get_logger
 from lithos.search.ranking.lead import LeadText
@@ -45,7 +45,7 @@ def _drop_other_format(connection: apsw.Connection, _: datetime) -> None:
 class Leads(Database):
     """Stems by serial. The indexer writes; another thread may read meanwhile, one at a time."""
 
-    layout = Layout(_SCHEMA, _drop_other_format, Durability.OFF, set_aside="damaged stems set aside")
+    layout = DatabaseLayout(_SCHEMA, _drop_other_format, Durability.OFF, set_aside="damaged stems set aside")
     log = get_logger("lithos.leads")
 
     def __init__(self, path: Path, connections: Connections | None = None) -> None:

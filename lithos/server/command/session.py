@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.configuration.load import LoadedConfig, LogSettings, load_config, load_log_settings
 from lithos.kernel.configuration.sources import ConfigError
-from lithos.kernel.configuration.vaults import NamedVault, Vaults, load_vaults
+from lithos.kernel.configuration.vaults import ConfiguredVaults, NamedVault, load_vaults
 from lithos.kernel.databases.lock import is_owned, read_owner
 from lithos.kernel.databases.own_notes import find_own_notes
 from lithos.kernel.databases.vault_roots import VaultsOverlap, check_vault_roots
@@ -65,7 +65,7 @@ class CommandSession:
     sources: Mapping[str, str] = {}
     warnings: tuple[str, ...] = ()
     #: All vaults that have names; `config` is that of the one which is meant (`default_vault`).
-    named: Vaults = Vaults()
+    named: ConfiguredVaults = ConfiguredVaults()
     #: The name of the vault that `config` is of; None where it has none.
     default_vault: str | None = None
 
@@ -185,7 +185,7 @@ def overrides_of(invocation: Invocation) -> dict[str, Any]:
     return {_SETTINGS[name]: value for name, value in invocation.typed.items() if name in _SETTINGS}
 
 
-def find_vaults(invocation: Invocation, *, is_lenient: bool = False) -> Vaults:
+def find_vaults(invocation: Invocation, *, is_lenient: bool = False) -> ConfiguredVaults:
     """The vaults that have names, none where one without a name is meant. Raises as `load_vaults`."""
     overrides = overrides_of(invocation)
     overrides.pop("storage.vault", None)
@@ -215,7 +215,7 @@ def _one_vault(invocation: Invocation) -> CommandSession:
     return CommandSession(invocation, loaded.config, loaded.sources, loaded.warnings)
 
 
-def _several(invocation: Invocation, named: Vaults) -> CommandSession:
+def _several(invocation: Invocation, named: ConfiguredVaults) -> CommandSession:
     """The session of the vault that is meant, beside all others. Raises as `load_session`."""
     chosen = named.chosen
     if len(chosen) > 1 and not invocation.declared.takes_several:

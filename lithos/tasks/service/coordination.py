@@ -94,7 +94,7 @@ class TaskSheet:
 
 
 @frozen
-class Waiting:
+class WaitingTasks:
     """Tasks that are wanted but cannot be claimed now: ready ones that are held, and blocked ones."""
 
     waiting: int
@@ -179,7 +179,7 @@ class Coordination:
         await lesson.apply()
         return unblocked
 
-    async def next(self, command: NextTask) -> ClaimedTask | Waiting:
+    async def next(self, command: NextTask) -> ClaimedTask | WaitingTasks:
         """Claim the next task; when there is none, how many there are that cannot be had now.
 
         They are counted after the coordinator found none: what became free in between counts as waiting, so
@@ -189,7 +189,7 @@ class Coordination:
         given = await self.run(command)
         if given is not None:
             return given
-        return Waiting(*await self._read(lambda: self._rows.ready.counts(command)))
+        return WaitingTasks(*await self._read(lambda: self._rows.ready.counts(command)))
 
     async def namesakes(self, task_id: str) -> list[Task]:
         """Other open tasks with the title of a task that was just made."""

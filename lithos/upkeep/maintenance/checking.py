@@ -14,7 +14,7 @@ from attrs import evolve
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.configuration.load import LoadedConfig, LogSettings, load_config
 from lithos.kernel.configuration.sources import ConfigError
-from lithos.kernel.configuration.vaults import NamedVault, Vaults
+from lithos.kernel.configuration.vaults import ConfiguredVaults, NamedVault
 from lithos.kernel.databases.vault_roots import VaultsOverlap, check_vault_roots
 from lithos.kernel.parts import utc_now
 from lithos.kernel.running import RunServer
@@ -98,7 +98,7 @@ def _load_patient(invocation: Invocation, known: Sequence[str]) -> Patient:
 
 
 def _patient_of(
-    invocation: Invocation, vault: NamedVault, vaults: Vaults, elsewhere: dict[str, tuple[str, str]]
+    invocation: Invocation, vault: NamedVault, vaults: ConfiguredVaults, elsewhere: dict[str, tuple[str, str]]
 ) -> Patient:
     problems = list(vault.problems)
     try:
