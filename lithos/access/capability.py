@@ -8,7 +8,7 @@ from lithos.access.service.keyring import TokenRing
 from lithos.kernel.capability import Capability, Pages
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Clock
-from lithos.kernel.running import OwnToken
+from lithos.kernel.server_ports import OwnToken
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Component, HealthCheck
 from lithos.notes.model.scopes import ScopeOfToken

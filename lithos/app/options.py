@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from lithos import __version__
-from lithos.kernel.declared import declared_in
+from lithos.kernel.discovery import declared_in
 from lithos.server.command.declaring import CliCommand, Invocation, Taken, flag, take
 
 _DESCRIPTION = "A local knowledge server that many AI agents share: Markdown notes over MCP."

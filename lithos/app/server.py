@@ -28,16 +28,16 @@ from lithos.app.stores import close_stores, open_stores
 from lithos.history.recording.catching_up import CatchingUp
 from lithos.kernel.actors.allocator import keep_returning, limit_arenas, return_memory
 from lithos.kernel.actors.front_signals import FrontSignals
-from lithos.kernel.actors.opening import Opening, StartStopped
-from lithos.kernel.actors.owning import keep_owning
+from lithos.kernel.actors.ownership import keep_owning
+from lithos.kernel.actors.start_progress import Opening, StartStopped
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Capabilities
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.lock import OwnerLock, OwnerRecord
-from lithos.kernel.databases.on_disk import Stores
+from lithos.kernel.databases.open_stores import Stores
 from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Clock, Parts, utc_now
-from lithos.kernel.running import OwnToken
+from lithos.kernel.server_ports import OwnToken
 from lithos.kernel.values.events import Event
 from lithos.kernel.values.times import format_time
 from lithos.memory.learning.actor import Memory

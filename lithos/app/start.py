@@ -18,7 +18,7 @@ from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.store import HistoryStore
 from lithos.kernel.actors.front_signals import FrontSignals
 from lithos.kernel.actors.mailboxes import Mailbox, supervise
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.actors.threads import Blocking, NoteThreads
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.events import Event

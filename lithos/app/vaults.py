@@ -26,7 +26,7 @@ from lithos.events.journal.broadcaster import Broadcaster
 from lithos.kernel.actors.allocator import keep_returning
 from lithos.kernel.actors.front_signals import FrontSignals
 from lithos.kernel.actors.mailboxes import ActorGaveUp
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.configuration.load import LoadedConfig

@@ -10,7 +10,7 @@ from lithos.attachments.service.searching import AttachmentSearch
 from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.attachments.state import look_at_attachments
 from lithos.attachments.tools import AttachmentFiles, AttachmentHits
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.capability import Background, Capability, NavigationLink, Pages
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Clock, Parts

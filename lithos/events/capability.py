@@ -21,7 +21,7 @@ from lithos.events.settings import EventsConfig
 from lithos.events.state import count_agents, look_at_journal, measure_journal, measure_kept_events
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Background, Capability, Store
-from lithos.kernel.databases.on_disk import Occasion
+from lithos.kernel.databases.open_stores import Occasion
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock
 from lithos.kernel.state import Gauge, HealthCheck, Observed

@@ -18,7 +18,7 @@ from lithos.history.settings import HistoryConfig
 from lithos.history.state import look_at_history, measure_history
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Background, Capability, Pages, Store
-from lithos.kernel.databases.on_disk import Occasion
+from lithos.kernel.databases.open_stores import Occasion
 from lithos.kernel.state import Gauge, HealthCheck
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import VersionLimits

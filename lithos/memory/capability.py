@@ -8,7 +8,7 @@ from lithos.events.journal.settled_clock import SettledClock
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.threads import NoteThreads, Threads
 from lithos.kernel.capability import Background, Capability, NavigationLink, Pages, Store
-from lithos.kernel.databases.on_disk import Occasion
+from lithos.kernel.databases.open_stores import Occasion
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Gauge, HealthCheck, Observed
 from lithos.memory.context.context import Context

@@ -8,7 +8,7 @@ from pathlib import Path
 from attrs import evolve
 
 from lithos.kernel.databases.lock import OwnerLock, lock_of
-from lithos.kernel.databases.on_disk import Occasion, sync_names
+from lithos.kernel.databases.open_stores import Occasion, sync_names
 from lithos.kernel.log import get_logger
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.times import from_nanoseconds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Capability, NavigationLink, Pages, Store
 from lithos.kernel.settings import StorageConfig

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import asdict
 
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.metrics import GaugeSample
 from lithos.kernel.state import Component, Number
 from lithos.kernel.values.times import format_optional

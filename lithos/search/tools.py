@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.times import format_optional, format_time

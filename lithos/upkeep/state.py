@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from shutil import disk_usage
 
 from lithos import __version__
-from lithos.kernel.actors.opening import Opening
-from lithos.kernel.databases.on_disk import Stores
+from lithos.kernel.actors.start_progress import Opening
+from lithos.kernel.databases.open_stores import Stores
 from lithos.kernel.log import get_logger
 from lithos.kernel.metrics import GaugeSample
 from lithos.kernel.settings import StorageConfig

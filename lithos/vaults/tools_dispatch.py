@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Protocol
 
 from attrs import evolve, frozen
 
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.capability import Holds
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput, LithosError

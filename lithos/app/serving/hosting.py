@@ -18,7 +18,7 @@ from attrs import evolve
 from lithos import __version__
 from lithos.app.front import serve_front
 from lithos.app.server import Server, running_server
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.configuration.vaults import NamedVault

@@ -30,7 +30,7 @@ from lithos.events.model.retention import (
 from lithos.events.rows.old_rows import OldRows
 from lithos.events.rows.store import CoordinationStore
 from lithos.events.settings import EventsConfig
-from lithos.kernel.actors.surviving import survive
+from lithos.kernel.actors.failure_boundary import survive
 from lithos.kernel.actors.threads import slices
 from lithos.kernel.capability import Retention
 from lithos.kernel.log import get_logger

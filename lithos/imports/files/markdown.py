@@ -27,8 +27,8 @@ from lithos.imports.model.importing import (
     Malformed,
     Record,
 )
-from lithos.kernel.databases.own_notes import find_own_notes
 from lithos.kernel.databases.private_files import open_regular
+from lithos.kernel.databases.unserved_notes import find_own_notes
 from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.files.lookup import list_attachments
 from lithos.notes.files.tree import is_text, walk_notes

@@ -45,7 +45,7 @@ from lithos.imports.service.records import (
     own_rows,
 )
 from lithos.imports.service.rendering import NoteTarget, Rendered, hash_of, read_mark, render
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.actors.threads import Threads, slices
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig

@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from lithos.kernel.actors.surviving import survive
+from lithos.kernel.actors.failure_boundary import survive
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.log import get_logger
 from lithos.kernel.settings import StorageConfig

@@ -19,7 +19,7 @@ from attrs import define, field
 
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
-from lithos.kernel.actors.surviving import survive
+from lithos.kernel.actors.failure_boundary import survive
 from lithos.kernel.log import get_logger
 from lithos.memory.enrich.drain import Drain
 from lithos.memory.enrich.projection import IncompleteScan

@@ -15,7 +15,7 @@ from attrs import frozen
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.model.agents import READ, AuditRow
 from lithos.kernel.actors.mailboxes import honest_outcome
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.actors.threads import Threads, slices
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.errors import DocNotFound, InvalidInput, VersionNotFound

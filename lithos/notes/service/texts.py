@@ -11,7 +11,7 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.values.errors import StorageFailed
 from lithos.kernel.values.limits import Fitting
 from lithos.kernel.values.times import from_nanoseconds

@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.model.agents import SEARCH_RESULT, AuditRow
-from lithos.kernel.actors.opening import Opening, wait_telling
+from lithos.kernel.actors.start_progress import Opening, wait_telling
 from lithos.kernel.actors.threads import NoteThreads
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.errors import IndexFailed, InvalidInput, InvalidMode, SearchBackendFailed

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from attrs import frozen
 
 from lithos.kernel.configuration.catalogue import Config
-from lithos.kernel.running import RunServer
+from lithos.kernel.server_ports import RunServer
 
 
 class Asker(Protocol):

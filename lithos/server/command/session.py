@@ -16,7 +16,7 @@ from lithos.kernel.configuration.load import LoadedConfig, LogSettings, load_con
 from lithos.kernel.configuration.sources import ConfigError
 from lithos.kernel.configuration.vaults import ConfiguredVaults, NamedVault, load_vaults
 from lithos.kernel.databases.lock import is_owned, read_owner
-from lithos.kernel.databases.own_notes import find_own_notes
+from lithos.kernel.databases.unserved_notes import find_own_notes
 from lithos.kernel.databases.vault_roots import VaultsOverlap, check_vault_roots
 from lithos.kernel.log import configure_logging, get_logger
 from lithos.kernel.settings import StorageConfig

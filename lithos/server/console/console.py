@@ -16,7 +16,7 @@ from quart_trio import QuartTrio
 from werkzeug.datastructures import MultiDict
 from werkzeug.routing import PathConverter
 
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Pages
 from lithos.kernel.databases.sqlite import DatabaseFailed

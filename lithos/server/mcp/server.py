@@ -12,7 +12,7 @@ from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
-from lithos.kernel.actors.opening import progress_told
+from lithos.kernel.actors.start_progress import progress_told
 from lithos.kernel.values.principals import OWNER, Principal
 from lithos.server.http.ports import SharedToolBox
 from lithos.server.mcp.resource_pages import Library

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from attrs import evolve, field, fields, frozen
 
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import Forbidden, LithosError, SearchBackendFailed

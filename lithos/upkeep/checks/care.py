@@ -19,7 +19,7 @@ from attrs import define, field, frozen
 
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.actors.threads import BackgroundThread, Blocking
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.findings import Issue, IssueGroup, IssueReport, NamedNote, checks_of, load_checks

@@ -17,7 +17,7 @@ from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.lock import OwnerRecord
 from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed
 from lithos.kernel.log import get_logger
-from lithos.kernel.running import RunServer
+from lithos.kernel.server_ports import RunServer
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.findings import Check, CheckFinding, CheckResult, Issue, fail, ok, warn
 from lithos.memory.enrich.projection import Projection

@@ -14,7 +14,7 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from lithos.kernel.actors.shared import Shared
+from lithos.kernel.actors.shared_value import Shared
 from lithos.kernel.values.findings import CHECK_MODULES, SYSTEM, CheckResult, checks_of, load_checks
 from lithos.upkeep.checks.checks import Patient, look_aside, run_check
 

@@ -17,7 +17,7 @@ from lithos.events.journal.reading import JournalThread
 from lithos.events.reading.agents import FLUSH_PATIENCE
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown
-from lithos.kernel.actors.shared import Shared
+from lithos.kernel.actors.shared_value import Shared
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.principals import UNKNOWN_AGENT, is_reserved
 from lithos.memory.model.memory import RetrievalRecord

@@ -14,7 +14,7 @@ from quart import Blueprint, Response, redirect, request
 
 from lithos.events.reading.event_stream import Activity, EventSelection, JournalPage
 from lithos.history.service.history import NoteHistory, Span
-from lithos.kernel.actors.shared import Shared
+from lithos.kernel.actors.shared_value import Shared
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.values.events import NOTE_CREATED, NOTE_UPDATED, Event, origin_version
 from lithos.kernel.values.limits import Newest

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from lithos.events.model.agents import Agent
 from lithos.events.reading.agents import Agents
-from lithos.kernel.actors.shared import Shared
+from lithos.kernel.actors.shared_value import Shared
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.values.errors import LithosError
 from lithos.kernel.values.findings import IssueReport

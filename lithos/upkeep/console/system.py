@@ -13,7 +13,7 @@ from prometheus_client.core import Metric
 from quart import Blueprint, Response, request
 
 from lithos.events.reading.event_stream import Activity
-from lithos.kernel.actors.shared import Shared
+from lithos.kernel.actors.shared_value import Shared
 from lithos.kernel.configuration.catalogue import SETTINGS, Config, as_public_dict
 from lithos.server.console.console import Console
 from lithos.server.console.formats import Chart, ago, make_chart

@@ -22,7 +22,7 @@ import trio
 from lithos.history.settings import HistoryConfig
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Parts
-from lithos.kernel.running import RunServer
+from lithos.kernel.server_ports import RunServer
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.opening import open_notes
 from lithos.search.whole_index import WholeIndex

@@ -17,7 +17,7 @@ from lithos.kernel.configuration.sources import ConfigError
 from lithos.kernel.configuration.vaults import ConfiguredVaults, NamedVault
 from lithos.kernel.databases.vault_roots import VaultsOverlap, check_vault_roots
 from lithos.kernel.parts import utc_now
-from lithos.kernel.running import RunServer
+from lithos.kernel.server_ports import RunServer
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.findings import SEVERITIES, CheckResult, worst
 from lithos.notes.files.files import NoteFiles

@@ -15,7 +15,7 @@ import trio
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.lock import is_owned, read_owner
 from lithos.kernel.parts import utc_now
-from lithos.kernel.running import RunServer
+from lithos.kernel.server_ports import RunServer
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.findings import DOCTOR, CheckFinding, CheckResult, check, fail, has_data, ok, warn
 from lithos.search.index.embedder import load_embedder

@@ -14,14 +14,14 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.kernel.actors.owning import keep_owning
+from lithos.kernel.actors.ownership import keep_owning
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.lock import AlreadyOwned, VaultOwned, is_owned
 from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Parts, utc_now
-from lithos.kernel.running import RunServer
+from lithos.kernel.server_ports import RunServer
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.errors import LithosError, StorageFailed
 from lithos.kernel.values.times import format_time

@@ -18,7 +18,7 @@ from quart import Blueprint, Response, g, redirect, request
 from quart_trio import QuartTrio
 
 from lithos.access.pages_login import START, choose_agent, note_wrong_token, tell_if_bound
-from lithos.kernel.actors.shared import Shared
+from lithos.kernel.actors.shared_value import Shared
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.principals import PERSON_AGENT

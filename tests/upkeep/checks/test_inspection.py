@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from lithos.kernel.actors.shared import Shared
+from lithos.kernel.actors.shared_value import Shared
 from lithos.kernel.values.findings import Check, CheckResult, ok
 from lithos.upkeep.checks import inspection
 from lithos.upkeep.checks.checks import Patient
