@@ -18,7 +18,7 @@ from lithos.notes.files.manifest import Manifest
 from lithos.notes.files.values import Kept
 from lithos.notes.files.vault_settings import VaultSettings
 from lithos.notes.model.ignored import Ignored
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 log = get_logger("lithos.app")
 

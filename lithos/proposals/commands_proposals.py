@@ -12,7 +12,7 @@ from lithos.server.command.asking import ask_pages, ask_tool, asking, person
 from lithos.server.command.output import agrees, print_line, tell, warn
 from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.streams import make_printable
-from lithos.text.words.signs import count_names, spell_out
+from lithos.text.words.hidden_characters import count_names, spell_out
 
 LIST: Final = "list"
 _ACTIONS: Final = (LIST, "show", "approve", "reject")

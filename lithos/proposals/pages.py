@@ -26,7 +26,7 @@ from lithos.proposals.service import Proposals
 from lithos.server.console.console import Console, Form, PageRefused, given, given_offset, keep
 from lithos.server.console.formats import plural, query_with, readable, whole
 from lithos.server.tools.arguments import ArgumentFault
-from lithos.text.words.signs import find_signs
+from lithos.text.words.hidden_characters import find_signs
 
 #: Proposals of a page of the queue.
 SHOWN: Final = 20

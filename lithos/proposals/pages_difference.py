@@ -14,8 +14,8 @@ from attrs import frozen
 from markupsafe import Markup
 
 from lithos.text.outline.differences import EditScriptStep, group_changes, split_lines
-from lithos.text.outline.words import Span, changed_words
-from lithos.text.words.signs import Sign, count_names, find_signs
+from lithos.text.outline.word_differences import Span, changed_words
+from lithos.text.words.hidden_characters import Sign, count_names, find_signs
 
 #: Lines of a difference, and characters of one line and of all as HTML.
 MOST_LINES: Final = 2_000

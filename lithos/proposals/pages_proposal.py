@@ -16,7 +16,7 @@ from attrs import frozen
 from lithos.proposals.model import Kind, Proposal
 from lithos.proposals.pages_difference import MOST_CHARACTERS, TextComparison, compare
 from lithos.proposals.service import ShownProposal
-from lithos.text.words.signs import find_signs
+from lithos.text.words.hidden_characters import find_signs
 
 KINDS: Final[Mapping[Kind, str]] = {
     "create": "new note", "update": "change", "delete": "deletion", "move": "move",

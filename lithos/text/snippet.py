@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Self, TypeAlias
 from attrs import frozen
 
 from lithos.kernel.values.errors import InvalidInput
-from lithos.text.edges import expects_more, first_block
+from lithos.text.excerpt_bounds import expects_more, first_block
 from lithos.text.markdown import strip_passage, visible_text
 from lithos.text.pieces import pieces_of_lines
 from lithos.text.words.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, unfold_offsets, words

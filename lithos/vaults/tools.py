@@ -28,7 +28,7 @@ from lithos.server.tools.compacting import Sparing, compact
 from lithos.server.tools.declaring import Answer
 from lithos.tasks.service.coordination import Coordination, PageBounds, TaskFilter
 from lithos.tasks.tools import TaskNextTool
-from lithos.text.words.matching import most_written, tag_key
+from lithos.text.words.list_filters import most_written, tag_key
 from lithos.vaults.service.briefing import JointContext, split_id
 from lithos.vaults.service.retrieving import JointRetrieve
 from lithos.vaults.service.searching import JointSearch

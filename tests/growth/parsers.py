@@ -39,14 +39,14 @@ from lithos.search.ranking import arranging, compounds, lead, replies
 from lithos.server.tools import offers, shortening
 from lithos.tasks.model import task as task_model
 from lithos.tasks.model.task_commands import NextTask
-from lithos.text import chunk, edges, hidden, markdown, own_text, query, snippet
+from lithos.text import chunk, excerpt_bounds, hidden_text, markdown, own_text, query, snippet
 from lithos.text import snippet as truncation
 from lithos.text.outline import differences, outline, section_edit
-from lithos.text.outline import words as changes
-from lithos.text.words import analysis, likeness, matching, names, tokens
+from lithos.text.outline import word_differences as changes
+from lithos.text.words import analysis, list_filters, names, similarity, tokens
 from lithos.text.yaml import layout
 from lithos.text.yaml import nodes as yaml_text
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 from lithos.upkeep.evaluation import model_baseline as baseline
 from lithos.upkeep.evaluation import model_questions as knowledge_tests
 from lithos.upkeep.model import likely, note_issues
@@ -464,7 +464,9 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "drawing.read_drawing": lambda t: _all_parts(drawing.read_drawing("a.excalidraw.md", _bytes(t))),
     "foreign_json.read_object": lambda t: foreign_json.read_object(json.dumps({"a": t}), "a file"),
     "lz_string.decompress": _decompress,
-    "likeness.word_pairs": lambda t: likeness.likeness(likeness.word_pairs(t), likeness.word_pairs(t[::-1])),
+    "similarity.word_pairs": lambda t: similarity.likeness(
+        similarity.word_pairs(t), similarity.word_pairs(t[::-1])
+    ),
     "likely.LikelyNotes.find": _likely,
     "links.scan_targets of Markdown": lambda t: links.scan_targets(f"[x]({t}.md) {t}](a.md)", "a/b.md"),
     "markdown.has_conflict_markers of lines that begin one": lambda t: markdown.has_conflict_markers(
@@ -472,7 +474,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     ),
     "markdown.scan_tags behind a space": lambda t: markdown.scan_tags(t.replace("a", " #a")),
     "markdown.plain_title of a short one": lambda t: markdown.plain_title(t[:1_000]),
-    "matching.has_tags": lambda t: matching.has_tags(pieces(t), [t, t + "/"]),
+    "list_filters.has_tags": lambda t: list_filters.has_tags(pieces(t), [t, t + "/"]),
     "links.LinkTable.add": _add,
     "links.LinkTable.resolve": _resolve,
     "links.LinkTable.named_in": lambda t: links.LinkTable().named_in(*names.name_spans(t), 8),
@@ -527,10 +529,12 @@ PARSERS: Final[Mapping[str, Parse]] = {
         {"client_name": t, "redirect_uris": [f"https://a.example/{t}"]}, "c", _NOW
     ),
     "redirects.check_redirect": lambda t: redirects.check_redirect(f"https://a.example/{t}"),
-    "hidden.hide": lambda t: hidden.hide(t, hidden.Frame(frozenset({1}))),
-    "hidden.shared_blocks": lambda t: hidden.shared_blocks([("", t)] * hidden.LEAST_NOTES),
-    "hidden.without_hidden": lambda t: hidden.without_hidden(f"\x00{t}"),
-    "edges.tidy_edge": lambda t: [edges.tidy_edge(t, at, 0) for at in range(500, len(t), 500)],
+    "hidden_text.hide": lambda t: hidden_text.hide(t, hidden_text.Frame(frozenset({1}))),
+    "hidden_text.shared_blocks": lambda t: hidden_text.shared_blocks([("", t)] * hidden_text.LEAST_NOTES),
+    "hidden_text.without_hidden": lambda t: hidden_text.without_hidden(f"\x00{t}"),
+    "excerpt_bounds.tidy_edge": lambda t: [
+        excerpt_bounds.tidy_edge(t, at, 0) for at in range(500, len(t), 500)
+    ],
     "query.words_of": lambda t: query.words_of(query.plain_words(t)),
     "replies.is_greeting": lambda t: (replies.is_greeting(t), replies.is_greeting(t.replace("a", "hi "))),
     "blocks.cut_blocks": lambda t: blocks.cut_blocks(passages.split_note("A title", t, 500, 1_000)),

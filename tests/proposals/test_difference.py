@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lithos.proposals import pages_difference as difference
 from lithos.proposals.pages_difference import TextComparison, compare, name_all
-from lithos.text.words.signs import find_signs
+from lithos.text.words.hidden_characters import find_signs
 from tests.server.console.injections import PAYLOADS
 from tests.server.console.pages import dangers, parse
 

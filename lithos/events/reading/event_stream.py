@@ -21,7 +21,7 @@ from lithos.events.journal.broadcaster import Broadcaster, Subscription
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.threads import Blocking
 from lithos.kernel.values.events import Event
-from lithos.text.words.matching import has_tag
+from lithos.text.words.list_filters import has_tag
 
 #: Events that one look goes back at most.
 LOOKED: Final = 5_000

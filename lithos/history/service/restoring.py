@@ -35,7 +35,7 @@ from lithos.notes.service.merging import merge_files, says
 from lithos.notes.service.texts import LoadedNote, NoteTexts
 from lithos.notes.writing.messages import RestoreNote, WriteOutcome
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 #: Earlier versions by the same agent that are looked at.
 MOST_EARLIER: Final = 20

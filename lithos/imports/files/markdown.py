@@ -37,7 +37,7 @@ from lithos.notes.format.document import parse_identified
 from lithos.notes.links.links import scan_links
 from lithos.notes.model.ignored import Ignored
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 #: Bytes of a file that is read.
 LARGEST_FILE: Final = 8 * 1024 * 1024

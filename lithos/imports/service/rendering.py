@@ -23,10 +23,10 @@ from lithos.notes.format.healing import normalise_note, written_values
 from lithos.notes.model.note import NOTE_TYPES, OWNED_KEYS, Document, Note
 from lithos.notes.model.paths import normalise_url
 from lithos.text.markdown import clean_title
-from lithos.text.words.matching import tag_key, tag_keys
+from lithos.text.words.list_filters import tag_key, tag_keys
 from lithos.text.yaml.layout import leading_title, trim_content
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 MARK: Final = "imported_from"
 _OWNED: Final = frozenset(OWNED_KEYS)

@@ -32,7 +32,7 @@ from lithos.memory.briefing.parts import (
     warnings_text,
 )
 from lithos.memory.briefing.passages import Passage, SourceNote, Weighed, Weights, weigh_passages
-from lithos.text.edges import expects_more, first_block, tidy_edge
+from lithos.text.excerpt_bounds import expects_more, first_block, tidy_edge
 from lithos.text.markdown import code_fences
 from lithos.text.snippet import Terms
 from lithos.text.words.analysis import fold, words

@@ -33,8 +33,8 @@ from attrs import frozen
 
 from lithos.search.ranking.replies import is_greeting
 from lithos.text.chunk import chunk_spans
-from lithos.text.edges import tidy_edge
-from lithos.text.hidden import HIDDEN, NO_FRAME, Frame, hide, without_hidden
+from lithos.text.excerpt_bounds import tidy_edge
+from lithos.text.hidden_text import HIDDEN, NO_FRAME, Frame, hide, without_hidden
 from lithos.text.outline.outline import TOP, Outline, read_outline, scan_outline
 from lithos.text.pieces import PIECE, matches_in_lines
 from lithos.text.snippet import Terms, first_places, places_among

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from lithos.kernel.values.limits import Fitting
 from lithos.memory.briefing.passages import SplitNote, split_note
-from lithos.text.hidden import NO_FRAME, Frame
+from lithos.text.hidden_text import NO_FRAME, Frame
 
 #: Bytes of what is kept of notes, beside their contents: some 10,000 ordinary notes.
 SPLIT_BYTES: Final = 16 * 1024 * 1024

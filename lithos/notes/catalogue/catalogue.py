@@ -31,7 +31,7 @@ from lithos.notes.model.copies import strong_originals
 from lithos.notes.model.note import AssignedVersion, Note, not_ahead, with_creation
 from lithos.notes.model.paths import folder_of, host_of
 from lithos.text.words.analysis import name_key
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 _HEXADECIMAL: Final = re.compile(r"[0-9a-f-]*")
 

@@ -19,7 +19,7 @@ from lithos.notes.format.document import derive_id
 from lithos.text.markdown import visible_text
 from lithos.text.words.analysis import FUNCTION_WORDS, fold, words
 from lithos.text.words.frequencies import bm25_idf
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 #: Notes that are looked at, characters of a file, and of the lines that are kept.
 MOST_LOOKS: Final = 50_000

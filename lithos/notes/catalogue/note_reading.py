@@ -19,7 +19,7 @@ from lithos.notes.links.links import targets_in
 from lithos.notes.model.copies import is_copy_of, is_weakly_named
 from lithos.notes.model.note import AssignedVersion, Document, Note
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 #: Bytes of a file that is still read as a note: a larger one would exhaust the memory.
 LARGEST_FILE = 64 * 1024 * 1024

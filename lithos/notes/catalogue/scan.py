@@ -51,7 +51,7 @@ from lithos.notes.files.values import FoundFile, OutsideKnowledge
 from lithos.notes.model.copies import all_copy_names, is_copy_of, is_weakly_named, says_own_note
 from lithos.notes.model.note import AssignedVersion, effective_version, newest, with_creation
 from lithos.notes.model.plan import RecordedPath, VanishRule, elect, plan_event, plan_files, plan_vanished
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 
 def name_entries(

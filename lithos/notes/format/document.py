@@ -46,7 +46,7 @@ from lithos.text.yaml.layout import (
     unify_breaks,
 )
 from lithos.text.yaml.nodes import UnreadableNote, YamlMapping, write_entry
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 _PATH_NAMESPACE: Final = uuid.UUID("f4e237e9-7591-52a3-b80b-91916f8d138c")
 _OWNED: Final = frozenset(OWNED_KEYS)

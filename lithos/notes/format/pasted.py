@@ -19,7 +19,7 @@ from lithos.notes.format.owned_keys import PREFIX
 from lithos.notes.model.note import OWNED_KEYS, Note
 from lithos.text.yaml.layout import FRONTMATTER, frontmatter_at, tail_of
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 #: Keys that no argument of a write changes: they are compared with the note, not taken over.
 KEPT: Final = frozenset({

@@ -16,7 +16,7 @@ from attrs import evolve, field, frozen
 
 from lithos.kernel.values.principals import UNKNOWN_AGENT
 from lithos.kernel.values.times import EPOCH
-from lithos.text.words.matching import distinct_tags
+from lithos.text.words.list_filters import distinct_tags
 
 ACCESS_SCOPES: Final = ("shared", "task", "agent_private")
 NOTE_TYPES: Final = ("observation", "agent_finding", "summary", "concept", "task_record", "hypothesis")

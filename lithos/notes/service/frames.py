@@ -15,7 +15,7 @@ import trio
 
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.model.paths import folder_of
-from lithos.text.hidden import LEAST_NOTES, NO_FRAME, Frame, names_in, shared_blocks
+from lithos.text.hidden_text import LEAST_NOTES, NO_FRAME, Frame, names_in, shared_blocks
 
 #: Notes of a folder that are read, evenly spread over it, and characters of each that count.
 SAMPLE: Final = 16

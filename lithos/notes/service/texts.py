@@ -29,8 +29,8 @@ from lithos.notes.service.frames import Frames
 from lithos.notes.writing.editing import Outlines
 from lithos.server.tools.shortening import escaped_length, rooms, shorten
 from lithos.text.chunk import ChunkSizes
-from lithos.text.edges import expects_more, first_block, tidy_edge
-from lithos.text.hidden import hide, without_hidden
+from lithos.text.excerpt_bounds import expects_more, first_block, tidy_edge
+from lithos.text.hidden_text import hide, without_hidden
 from lithos.text.markdown import visible_text
 from lithos.text.outline.outline import Outline, Section
 from lithos.text.snippet import Snippet, Terms, find_passage, first_prose, plain_passage

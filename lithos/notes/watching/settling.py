@@ -25,7 +25,7 @@ from lithos.notes.writing.outside_changes import (
     Taken,
     held_notes,
 )
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 log = get_logger("lithos.watcher")
 

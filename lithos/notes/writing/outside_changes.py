@@ -50,7 +50,7 @@ from lithos.notes.model.versions import OUTSIDE, NewVersion
 from lithos.notes.writing.messages import CommittedChange, WriteOutcome
 from lithos.notes.writing.recording import outside_version
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 log = get_logger("lithos.outside")
 

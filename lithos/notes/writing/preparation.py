@@ -72,7 +72,7 @@ from lithos.notes.writing.write_rules import (
 )
 from lithos.text.yaml.layout import trim_content
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 log = get_logger("lithos.writer")
 

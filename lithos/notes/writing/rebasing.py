@@ -27,7 +27,7 @@ from lithos.notes.writing.write_rules import intended_changes
 from lithos.text.markdown import scan_tags
 from lithos.text.yaml.layout import trim_content
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 #: Fields of a note that a request may change, and what they are called there.
 _FIELDS = {name: name for name in (

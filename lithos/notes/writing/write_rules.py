@@ -53,7 +53,7 @@ from lithos.notes.writing.messages import (
 )
 from lithos.text.markdown import scan_tags
 from lithos.text.words.analysis import name_key
-from lithos.text.words.matching import tag_key, tag_keys
+from lithos.text.words.list_filters import tag_key, tag_keys
 
 _PLAIN_FIELDS = ("schema_version", "namespace", "access_scope", "note_type", "status", "summaries")
 _PATCHED_FIELDS = (

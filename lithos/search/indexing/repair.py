@@ -29,7 +29,7 @@ from lithos.notes.model.note import Document
 from lithos.notes.model.plan import plan_index
 from lithos.text.yaml.layout import read_layout
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 log = get_logger("lithos.indexer")
 

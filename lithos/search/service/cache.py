@@ -13,7 +13,7 @@ from lithos.notes.model.paths import normalise_url
 from lithos.notes.service.texts import NoteTexts
 from lithos.search.service.answers import AnswerFinder, CacheCandidate, LikelyAnswers
 from lithos.search.service.search import Search
-from lithos.text.words.matching import has_tags
+from lithos.text.words.list_filters import has_tags
 
 #: The ids of notes cited for a question much like this one, the nearest first.
 CitedBefore: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]

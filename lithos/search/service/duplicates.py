@@ -25,7 +25,7 @@ from lithos.notes.writing.messages import WriteOutcome
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.search.service.gate import RetrievalFilter
 from lithos.text.chunk import ChunkSizes
-from lithos.text.words.likeness import likeness, match_of, word_pairs
+from lithos.text.words.similarity import likeness, match_of, word_pairs
 
 log = get_logger("lithos.duplicates")
 

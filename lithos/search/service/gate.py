@@ -13,7 +13,7 @@ from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.facets import FacetFilter
 from lithos.notes.model.note import NoteWarning
 from lithos.search.index.fulltext_schema import Filters
-from lithos.text.words.matching import has_tags
+from lithos.text.words.list_filters import has_tags
 
 #: The reason of a warning whose cause is not named.
 _VEILED: Final = "because of a note that you may not see"

@@ -21,7 +21,7 @@ from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.ports import PendingQuery
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.search.ranking.ranking import FUSION_K, reciprocal_rank
-from lithos.text.words.matching import has_all, has_tags
+from lithos.text.words.list_filters import has_all, has_tags
 
 
 class Nearest:

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from lithos.kernel.values.messages import BoardCommand, R_co
 from lithos.tasks.model.task import WORK, Claim, ClaimGrant, Task
-from lithos.text.words.matching import has_tags, matches_metadata
+from lithos.text.words.list_filters import has_tags, matches_metadata
 
 
 @frozen(kw_only=True)

@@ -25,7 +25,7 @@ from lithos.kernel.values.principals import UNKNOWN_AGENT
 from lithos.kernel.values.times import format_time, parse_time
 from lithos.tasks.model.task import BLOCKING_TYPES, PARENT_CHILD, Citation, Claim
 from lithos.tasks.rows.ready_rows import CLAIMS, TAGS_LIKE, needle, tag_needle
-from lithos.text.words.matching import has_tag
+from lithos.text.words.list_filters import has_tag
 
 # kept rows: citations, completions: at most 1,000 for each completed task
 CITATION_TABLE: Final = """

@@ -18,7 +18,7 @@ from lithos.kernel.values.times import EPOCH, format_time, parse_time
 from lithos.tasks.model.graph import opens_at
 from lithos.tasks.model.task import Claim, Task, aspect_key
 from lithos.tasks.model.task_commands import NextTask
-from lithos.text.words.matching import tag_key
+from lithos.text.words.list_filters import tag_key
 
 #: Whether stored tags may pass a filter, of which `{0}` is what `tag_needle` says. `lower` knows only ASCII
 #: letters, and escapes may hide any letter: tags with others, or with escapes, are all read.

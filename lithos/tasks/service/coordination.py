@@ -33,7 +33,7 @@ from lithos.tasks.model.task_commands import (
 )
 from lithos.tasks.rows.board_rows import Reader, RestingTask
 from lithos.tasks.rows.tasks import TaskRows
-from lithos.text.words.matching import check_metadata_match, has_tags, matches_metadata
+from lithos.text.words.list_filters import check_metadata_match, has_tags, matches_metadata
 
 T = TypeVar("T")
 

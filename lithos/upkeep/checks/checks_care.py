@@ -35,9 +35,9 @@ from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.semantic import SemanticUnavailable
 from lithos.search.service.duplicates import read_bodies
 from lithos.tasks.rows.tasks import TaskRows
-from lithos.text.hidden import hide, without_hidden
+from lithos.text.hidden_text import hide, without_hidden
 from lithos.text.markdown import visible_text
-from lithos.text.words.likeness import LOOKED_AT, STRONG, Pairs, Templates, clusters, likeness, word_pairs
+from lithos.text.words.similarity import LOOKED_AT, STRONG, Pairs, Templates, clusters, likeness, word_pairs
 from lithos.upkeep.checks.care import AT_ONCE, Round, about, entries_of, in_slices, named_of
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.model.likely import LikelyNotes, words_of

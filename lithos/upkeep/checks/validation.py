@@ -50,7 +50,7 @@ from lithos.notes.links.links import FileNames, targets_in
 from lithos.notes.model.plan import MASS_LOSS, RecordedPath, VanishRule
 from lithos.notes.rows_coordination import NoteRows, load_note_rows
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 from lithos.upkeep.model.note_issues import Amendment, CheckedFile, NoteFolder, find_issues
 
 

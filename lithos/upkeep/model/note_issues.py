@@ -13,7 +13,7 @@ from lithos.kernel.values.findings import VALIDATE, Issue, IssueGroup, check, ch
 from lithos.notes.links.links import LinkTable, file_alias
 from lithos.notes.model.note import Note
 from lithos.notes.model.paths import folder_of, normalise_url, slug_of
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 #: What a file should name, and what `--fix` adds.
 _WANTED: Final = ("id", "title", "author")

@@ -7,7 +7,7 @@ from pathlib import Path
 from lithos.notes.catalogue.first_looks import LINES, FirstLooks
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.format.document import derive_id
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 from tests.servers import put_note
 
 

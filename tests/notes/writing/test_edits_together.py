@@ -16,7 +16,7 @@ from lithos.kernel.values.errors import DocNotFound, StorageFailed, VersionConfl
 from lithos.notes.writing import editing
 from lithos.notes.writing.messages import EditNote, WriteNote, WriteOutcome
 from lithos.text.outline.section_edit import SectionEdit
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 from tests.fakes import Inline, Turns, ask_together, fail_writes, put_file, slip_in
 from tests.kernel.actors.house import House
 

@@ -22,7 +22,7 @@ from lithos.notes.files.lookup import find_note
 from lithos.notes.files.manifest import Manifest
 from lithos.notes.rows_coordination import KeptNotes
 from lithos.notes.writing.outside_changes import OutsideFiles, OutsideRemovals, Taken
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 from tests.kernel.actors.watched import UUID, WatchedHouse, note
 
 

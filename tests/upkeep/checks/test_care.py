@@ -22,7 +22,7 @@ from lithos.search.indexing.indexer import VectorIndexer
 from lithos.server.command.session import CommandSession
 from lithos.upkeep.settings import CareConfig
 from tests.servers import Clock, Lithos, put_note, serving
-from tests.text.words.test_likeness import ON_PUMPS, PUMP
+from tests.text.words.test_similarity import ON_PUMPS, PUMP
 
 
 def long(thing: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.text.outline.words import MOST_CHARACTERS, changed_words
+from lithos.text.outline.word_differences import MOST_CHARACTERS, changed_words
 
 
 def marked(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lithos.kernel.values.errors import InvalidInput
-from lithos.text.words.matching import (
+from lithos.text.words.list_filters import (
     check_metadata_match,
     distinct_tags,
     has_all,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lithos.text.words.likeness import (
+from lithos.text.words.similarity import (
     FAIR,
     LEAST_COPY,
     LEAST_PAIRS,

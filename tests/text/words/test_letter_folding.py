@@ -8,7 +8,7 @@ import unicodedata
 import pytest
 
 from lithos.text.words.analysis import fold
-from lithos.text.words.letters import LETTERS
+from lithos.text.words.letter_folding import LETTERS
 
 #: What is written in a note, and what people type.
 MEET = [

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.text.words.signs import count_names, find_signs, name_of, pieces_of, spell_out
+from lithos.text.words.hidden_characters import count_names, find_signs, name_of, pieces_of, spell_out
 
 
 def names(text: str) -> list[str]:
