@@ -12,9 +12,9 @@ from lithos.kernel.server_ports import OwnToken
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Component, HealthCheck
 from lithos.notes.model.scopes import ScopeOfToken
-from lithos.server.command.serving import Announced
+from lithos.server.command.serve_ports import Announced
 from lithos.server.settings import ServerConfig
-from lithos.server.tools.admitting import Keyring
+from lithos.server.tools.token_ports import Keyring
 
 
 def make_keyring(config: Config, clock: Clock) -> TokenRing:

@@ -26,7 +26,7 @@ from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.principals import OWNER, Rights, check_agent
 from lithos.notes.model.scopes import chosen_scope
 from lithos.server.console.console import Console, Form, PageRefused
-from lithos.server.console.frame import HEADERS
+from lithos.server.console.page_layout import HEADERS
 from lithos.server.console.sessions import LONGEST_NAME
 
 log = get_logger("lithos.oauth")

@@ -13,7 +13,7 @@ from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.principals import Principal, check_agent
 from lithos.server.console.console import Console, Form, PageRefused
 from lithos.server.console.formats import readable
-from lithos.server.console.frame import PLACE
+from lithos.server.console.page_layout import PLACE
 from lithos.server.console.sessions import COOKIE, LONGEST_NAME, BrowserSession
 from lithos.server.http.admissions import WrongTokens
 

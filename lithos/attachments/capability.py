@@ -23,7 +23,7 @@ from lithos.notes.writing.actor_writer import Writer
 from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.service.others import OtherHits
-from lithos.server.command.serving import Backlog
+from lithos.server.command.serve_ports import Backlog
 from lithos.text.chunk import ChunkSizes
 
 

@@ -11,7 +11,7 @@ from lithos.history.model.undo import UndoStep
 from lithos.history.service.undo import LEFT, RESULTS, UNDONE, UndoFailed, UndoResult, UndoRun, plan_undo
 from lithos.kernel.values.principals import CLI_AGENT
 from lithos.kernel.values.times import format_time
-from lithos.server.command.asker import Asker
+from lithos.server.command.ask_ports import Asker
 from lithos.server.command.asking import accept, ask_tool, asking
 from lithos.server.command.output import print_line, tell
 from lithos.server.command.session import CommandFailed, CommandSession, refusing

@@ -10,7 +10,7 @@ from typing import Any, Final
 from lithos.history.model.file_merge import FileMerge, merge_files
 from lithos.history.model.marking import MARKER_SIZE, Markers
 from lithos.kernel.databases.private_files import open_regular, replace_file
-from lithos.server.command.asker import Asker
+from lithos.server.command.ask_ports import Asker
 from lithos.server.command.asking import ask_pages, ask_tool, asking, person
 from lithos.server.command.declaring import Invocation
 from lithos.server.command.output import print_json, print_line, tell, warn

@@ -7,12 +7,12 @@ from lithos.history.service.restoring import RestoreRequest, Restoring
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput
 from lithos.notes.tools_rows import WRITTEN
-from lithos.server.tools.answers import row_of, sliced_rows
 from lithos.server.tools.arguments import TAKES_BACK, argument, as_command, read_time, source_of
 from lithos.server.tools.bounds import LOOKUP, NAME, PATH
 from lithos.server.tools.compacting import Sparing
 from lithos.server.tools.declaring import Answer, tool
 from lithos.server.tools.fitting import Paged
+from lithos.server.tools.serialization import row_of, sliced_rows
 
 
 @tool(

@@ -22,7 +22,7 @@ from lithos.server.mcp.resource_pages import (
     UnknownResource,
     find_newest,
 )
-from lithos.server.tools.offers import NOTE_PREFIX, ResourceAddress
+from lithos.server.tools.resource_uris import NOTE_PREFIX, ResourceAddress
 
 _TAGS: Final = {
     "name": "tags",

@@ -45,7 +45,6 @@ from lithos.notes.writing.messages import (
     WriteNote,
 )
 from lithos.server.settings import ServerConfig
-from lithos.server.tools.answers import row_of
 from lithos.server.tools.arguments import (
     TAKES_BACK,
     argument,
@@ -75,7 +74,8 @@ from lithos.server.tools.bounds import (
 from lithos.server.tools.compacting import Sparing
 from lithos.server.tools.declaring import Answer, tool
 from lithos.server.tools.fitting import Paged, cut_lists
-from lithos.server.tools.repeating import unknown_outcome
+from lithos.server.tools.request_ids import unknown_outcome
+from lithos.server.tools.serialization import row_of
 from lithos.text.outline.section_edit import OPERATIONS, SectionEdit
 from lithos.text.outline.section_edit import REPLACE as REPLACE_SECTION
 from lithos.text.yaml.layout import frontmatter_at

@@ -19,9 +19,9 @@ from lithos.notes.model.paths import namespace_of
 from lithos.notes.model.versions import DELETED, VersionRow
 from lithos.notes.service.knowledge import LinkedFrom, ReadNote
 from lithos.notes.writing.messages import WriteOutcome
-from lithos.server.tools.answers import IF_SAID, LEFT_OUT, register_row, renamed, row_of
 from lithos.server.tools.compacting import Sparing, is_nothing, short_time
 from lithos.server.tools.fitting import cut_warning
+from lithos.server.tools.serialization import IF_SAID, LEFT_OUT, register_row, renamed, row_of
 
 #: Seconds of looking after which others may run.
 TURN: Final = 0.002

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from lithos.server.command.asker import Asker
+from lithos.server.command.ask_ports import Asker
 from lithos.server.command.asking import ask_pages, ask_tool, asking, person
 from lithos.server.command.output import agrees, print_line, tell, warn
 from lithos.server.command.session import CommandFailed, CommandSession

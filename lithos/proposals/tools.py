@@ -8,12 +8,12 @@ from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput
 from lithos.proposals.model import STATUSES, Proposal
 from lithos.proposals.service import Proposals, ShownProposal
-from lithos.server.tools.answers import IF_SAID, LEFT_OUT, register_row, row_of
 from lithos.server.tools.arguments import argument, check_choice
 from lithos.server.tools.bounds import CONTENT, DESCRIPTION, LOOKUP, NAME
 from lithos.server.tools.compacting import Sparing
 from lithos.server.tools.declaring import OWN, Answer, tool
 from lithos.server.tools.fitting import Paged
+from lithos.server.tools.serialization import IF_SAID, LEFT_OUT, register_row, row_of
 
 APPROVE, REJECT = "approve", "reject"
 _DECISIONS = (APPROVE, REJECT)

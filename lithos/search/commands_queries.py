@@ -10,7 +10,7 @@ import trio
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.principals import CLI_AGENT
 from lithos.kernel.values.times import parse_time
-from lithos.server.command.asker import Asker
+from lithos.server.command.ask_ports import Asker
 from lithos.server.command.asking import ask_rows, ask_tool, asking, person
 from lithos.server.command.output import list_pairs, tell
 from lithos.server.command.session import CommandFailed, CommandSession

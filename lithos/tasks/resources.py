@@ -17,8 +17,8 @@ from lithos.server.mcp.resource_pages import (
     UnknownResource,
     find_newest,
 )
-from lithos.server.tools.answers import row_of, sliced_rows
-from lithos.server.tools.offers import TASK_PREFIX, ResourceAddress
+from lithos.server.tools.resource_uris import TASK_PREFIX, ResourceAddress
+from lithos.server.tools.serialization import row_of, sliced_rows
 from lithos.tasks import tools_rows as _rows  # noqa: F401 - it registers rows
 from lithos.tasks.model.task import Task
 from lithos.tasks.service.coordination import Coordination, TaskFilter

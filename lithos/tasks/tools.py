@@ -12,7 +12,6 @@ from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.times import format_time
 from lithos.server.service_state import ServerState
 from lithos.server.settings import ServerConfig
-from lithos.server.tools.answers import row_of, sliced_rows
 from lithos.server.tools.arguments import argument, as_command, read_time, read_title, unique
 from lithos.server.tools.bounds import (
     DESCRIPTION,
@@ -29,6 +28,7 @@ from lithos.server.tools.bounds import (
 from lithos.server.tools.compacting import Sparing
 from lithos.server.tools.declaring import Answer, tool
 from lithos.server.tools.fitting import Paged
+from lithos.server.tools.serialization import row_of, sliced_rows
 from lithos.tasks.model.task import TASK_STATUSES, TASK_TYPES, WORK
 from lithos.tasks.model.task_commands import (
     CancelTask,

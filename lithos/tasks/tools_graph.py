@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from lithos.kernel.parts import Parts
-from lithos.server.tools.answers import row_of, sliced_rows
 from lithos.server.tools.arguments import argument, as_command, read_title
 from lithos.server.tools.bounds import DESCRIPTION, FILTER, FILTERS, LOOKUP, METADATA, NAME, TITLE
 from lithos.server.tools.compacting import Sparing
 from lithos.server.tools.declaring import Answer, tool
 from lithos.server.tools.fitting import Paged
+from lithos.server.tools.serialization import row_of, sliced_rows
 from lithos.tasks.model.task import EDGE_TYPES
 from lithos.tasks.model.task_commands import ReopenTask, SpawnTask, UpsertTaskEdge
 from lithos.tasks.service.coordination import Coordination, PageBounds, TaskFilter

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lithos.kernel.values.times import format_time
-from lithos.server.tools.answers import LEFT_OUT, register_row, row_of, sliced_rows
+from lithos.server.tools.serialization import LEFT_OUT, register_row, row_of, sliced_rows
 from lithos.tasks.model.task import Claim, ClaimGrant, Finding
 from lithos.tasks.model.task_commands import ClaimedTask
 from lithos.tasks.rows.board_rows import RestingTask

@@ -13,11 +13,11 @@ from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.findings import Check, Issue
 from lithos.kernel.values.times import format_time
-from lithos.server.tools.answers import row_of
 from lithos.server.tools.arguments import argument
 from lithos.server.tools.bounds import LOOKUP, NAME
 from lithos.server.tools.declaring import OWN, Answer, tool
 from lithos.server.tools.fitting import Paged
+from lithos.server.tools.serialization import row_of
 from lithos.upkeep.checks.care import Care, CareTasks
 from lithos.upkeep.checks.worth import DAYS, WorthCounter
 

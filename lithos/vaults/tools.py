@@ -23,9 +23,9 @@ from lithos.search.settings import SearchConfig, room_of_rows
 from lithos.search.tools import SearchTool
 from lithos.search.tools_rows import search_row
 from lithos.server.settings import ServerConfig
-from lithos.server.tools.answers import row_of
 from lithos.server.tools.compacting import Sparing, compact
 from lithos.server.tools.declaring import Answer
+from lithos.server.tools.serialization import row_of
 from lithos.tasks.service.coordination import Coordination, PageBounds, TaskFilter
 from lithos.tasks.tools import TaskNextTool
 from lithos.text.words.list_filters import most_written, tag_key

@@ -17,11 +17,11 @@ from lithos.kernel.capability import Holds
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput, LithosError
 from lithos.kernel.values.principals import COMMAND, OWNER, Principal
-from lithos.server.tools.answers import row_of
 from lithos.server.tools.arguments import ArgumentFault, ToolSpec
 from lithos.server.tools.declaring import Answer
 from lithos.server.tools.fitting import Pictured
 from lithos.server.tools.registry import ActingTools, Tools, envelope
+from lithos.server.tools.serialization import row_of
 from lithos.vaults.service.joint import ALL, Vault, VaultSet, find_named
 from lithos.vaults.service.moving import VaultMoving
 

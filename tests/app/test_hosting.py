@@ -13,7 +13,7 @@ from lithos.app.options import parse_arguments
 from lithos.app.serving import hosting
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Parts, made_by
-from lithos.server.command.serving import Announced, Backlog
+from lithos.server.command.serve_ports import Announced, Backlog
 from lithos.server.command.session import CommandSession
 
 SESSION = CommandSession(parse_arguments(["serve"]), Config())

@@ -36,7 +36,7 @@ from lithos.notes.model.note import Document, Note
 from lithos.search.index import fulltext_schema
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.ranking import arranging, compounds, lead, replies
-from lithos.server.tools import offers, shortening
+from lithos.server.tools import resource_uris, short_snippets
 from lithos.tasks.model import task as task_model
 from lithos.tasks.model.task_commands import NextTask
 from lithos.text import chunk, excerpt_bounds, hidden_text, markdown, own_text, query, snippet
@@ -512,15 +512,15 @@ PARSERS: Final[Mapping[str, Parse]] = {
         healing.normalise_note(evolve(_NOTE, title=t, tags=tuple(pieces(t)), entities=(t,), extra={t: t}))
     ),
     "offers.render_prompt": lambda t: [
-        offers.render_prompt(prompt.name, {argument.name: t for argument in prompt.arguments})
-        for prompt in offers.PROMPTS
+        resource_uris.render_prompt(prompt.name, {argument.name: t for argument in prompt.arguments})
+        for prompt in resource_uris.PROMPTS
     ],
     "query.parse_query translated": _search,
     "query.plain_words": _search_plain,
     "commands.NextTask.passes": lambda t: NextTask(
         agent="a", tags=tuple(t.split()), project=t, metadata_match={"k": [t]}
     ).passes(t.split(), {"project": t, "k": t}),
-    "offers.read_address": lambda t: offers.read_address(f"lithos://note/{t}"),
+    "offers.read_address": lambda t: resource_uris.read_address(f"lithos://note/{t}"),
     "snippet.find_passage": _snippets,
     "snippet.mark_matches": lambda t: snippet.mark_matches(t, snippet.Terms.of("zzz a 語 running", {})),
     "snippet.cut": lambda t: [snippet.cut(t, len(t) * share // 5) for share in (1, 3, 4)] if t else None,
@@ -539,7 +539,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "replies.is_greeting": lambda t: (replies.is_greeting(t), replies.is_greeting(t.replace("a", "hi "))),
     "blocks.cut_blocks": lambda t: blocks.cut_blocks(passages.split_note("A title", t, 500, 1_000)),
     "compact.compose_whole": _brief_whole,
-    "shortening.shorten": lambda t: shortening.shorten(t, snippet.Terms.of(t[:200], {}), 100),
+    "shortening.shorten": lambda t: short_snippets.shorten(t, snippet.Terms.of(t[:200], {}), 100),
     "layout.frontmatter_at": lambda t: layout.frontmatter_at(f"\n\n---\n{t}"),
     "layout.trim_content": lambda t: (layout.trim_content(t), layout.trim_content(f"\n{t}\n")),
     "pasted.read_pasted": lambda t: pasted.read_pasted(f"---\n{t}\n---\n{t}", VaultStyle()),

@@ -24,8 +24,8 @@ from lithos.kernel.configuration.load import state_of_vault
 from lithos.kernel.databases.lock import OwnerRecord, encode_owner
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.asking import how_to_serve
+from lithos.server.command.hook_failsafe import NothingToTell
 from lithos.server.command.session import CommandFailed, CommandSession, load_session
-from lithos.server.command.silence import NothingToTell
 from lithos.server.mcp.client import OwnerClient
 from lithos.server.mcp.link import OwnerLink
 from lithos.server.mcp.messages import Request

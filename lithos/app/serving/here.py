@@ -13,7 +13,7 @@ import attrs
 
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.values.times import parse_time
-from lithos.server.command.asker import LocalServers
+from lithos.server.command.ask_ports import LocalServers
 from lithos.server.settings import ServerConfig
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from lithos.kernel.databases.lock import OwnerLock
 from lithos.kernel.parts import Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.output import announce
-from lithos.server.command.serving import Announced, Backlog
+from lithos.server.command.serve_ports import Announced, Backlog
 from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.http.ports import FrontSettings
 from lithos.server.mcp.resource_pages import Library

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lithos.clients.hooks.owner import HookOwner, find_hook_owner
 from lithos.clients.hooks.payload import agent_of, folder_of, name_of, read_payload, repository_of
-from lithos.server.command.silence import (
+from lithos.server.command.hook_failsafe import (
     DEADLINE,
     FAILURES,
     HOOK_BUDGET,

@@ -1,6 +1,6 @@
 """`lithos checkpoint --hook`: keep the text that it is given, else remind the agent; or nothing at all.
 
-The promise of `lithos.server.command.silence` holds; what it stores it does not tell.
+The promise of `lithos.server.command.hook_failsafe` holds; what it stores it does not tell.
 
 Kept is one note for each session, a section for each text, no text twice. `storing` neither calls nor waits:
 it yields calls and is sent their answers, by the hook without a loop and by the command within one.
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lithos.clients.hooks.owner import HookOwner, find_hook_owner
 from lithos.clients.hooks.payload import Payload, agent_of, folder_of, name_of, read_payload, repository_of
-from lithos.server.command.silence import DEADLINE, FAILURES, print_text, printable
+from lithos.server.command.hook_failsafe import DEADLINE, FAILURES, print_text, printable
 
 if TYPE_CHECKING:
     from lithos.server.command.declaring import Invocation

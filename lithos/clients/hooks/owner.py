@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from lithos.kernel.settings import StorageConfig
-from lithos.server.command.silence import NothingToTell
+from lithos.server.command.hook_failsafe import NothingToTell
 from lithos.server.settings import ServerConfig
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from lithos.notes.service.kinds import ATTACHMENT, read_kinds
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.others import OtherHit
 from lithos.server.settings import ServerConfig
-from lithos.server.tools.answers import row_of
 from lithos.server.tools.arguments import argument, as_command
 from lithos.server.tools.bounds import FILTERS, LOOKUP, NAME, NAMESPACES, QUERY
 from lithos.server.tools.declaring import Answer, tool
+from lithos.server.tools.serialization import row_of
 
 #: Characters of a reason.
 REASON_SHOWN = 240

@@ -37,12 +37,12 @@ from lithos.search.service.search import Search
 from lithos.search.settings import room_of_rows
 from lithos.search.tools_rows import search_row
 from lithos.server.settings import ServerConfig
-from lithos.server.tools.answers import row_of, sliced_rows
 from lithos.server.tools.arguments import argument, as_command, check_choice
 from lithos.server.tools.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
 from lithos.server.tools.compacting import Sparing
 from lithos.server.tools.declaring import Answer, tool
 from lithos.server.tools.fitting import Paged
+from lithos.server.tools.serialization import row_of, sliced_rows
 
 #: Of a place of an attachment: retrieval does not learn of these.
 _UNLEARNED: Mapping[str, Any] = {

@@ -11,12 +11,12 @@ from lithos.memory.tools.memory import edge_row
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.service.relations import SECTIONS, Graph
 from lithos.notes.tools_rows import linked_row, warn
-from lithos.server.tools.answers import row_of, sliced_rows
 from lithos.server.tools.arguments import argument, check_choice
 from lithos.server.tools.bounds import FILTERS, LOOKUP, NAME, TITLE
 from lithos.server.tools.compacting import Sparing
 from lithos.server.tools.declaring import Answer, tool
 from lithos.server.tools.fitting import MOST_BESIDE, Paged
+from lithos.server.tools.serialization import row_of, sliced_rows
 from lithos.tasks.service.impact import Affected, Impact
 
 PREVIEW, QUARANTINE, CLEAR = "preview", "quarantine", "clear"

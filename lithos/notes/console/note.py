@@ -24,7 +24,7 @@ from lithos.notes.service.knowledge import Knowledge, ReadNote
 from lithos.notes.tools_rows import metadata_row
 from lithos.server.console.console import Console, Form, PageRefused
 from lithos.server.console.formats import Difference, folders_of, plural, read_diff, whole
-from lithos.server.console.wording import agent_name, worded
+from lithos.server.console.labels import agent_name, worded
 
 #: Rows of the lists around a text: fewer where names are so long that the page would be too large.
 BESIDE: Final = (25, 8, 2)

@@ -27,7 +27,7 @@ from lithos.notes.links.links import WikiLink
 from lithos.notes.model.note import AssignedVersion, Document, with_creation
 from lithos.notes.service.frames import Frames
 from lithos.notes.writing.editing import Outlines
-from lithos.server.tools.shortening import escaped_length, rooms, shorten
+from lithos.server.tools.short_snippets import escaped_length, rooms, shorten
 from lithos.text.chunk import ChunkSizes
 from lithos.text.excerpt_bounds import expects_more, first_block, tidy_edge
 from lithos.text.hidden_text import hide, without_hidden

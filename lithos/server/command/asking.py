@@ -13,7 +13,7 @@ import trio
 from lithos.kernel.databases.lock import is_owned, read_owner
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.principals import CLI_AGENT
-from lithos.server.command.asker import Asker, LocalServers
+from lithos.server.command.ask_ports import Asker, LocalServers
 from lithos.server.command.output import warn
 from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.starting import find_options

@@ -16,7 +16,7 @@ from attrs import frozen
 from lithos.kernel.values.times import parse_time
 
 if TYPE_CHECKING:
-    from lithos.server.command.asker import LocalServers
+    from lithos.server.command.ask_ports import LocalServers
 
 #: An option or argument for `add_argument`: its names, and the rest. This has `alone` beside, for those of a
 #: command that exclude each other, and `under`, the heading of those that belong together.

@@ -27,7 +27,14 @@ from lithos.kernel.values.errors import LithosError
 from lithos.kernel.values.limits import Newest
 from lithos.kernel.values.principals import ANYONE, RIGHTS, Principal, Rights
 from lithos.server.console.formats import make_environment, readable, whole
-from lithos.server.console.frame import STATIC, add_headers, digest_of, sent_address, set_cookie, static_file
+from lithos.server.console.page_layout import (
+    STATIC,
+    add_headers,
+    digest_of,
+    sent_address,
+    set_cookie,
+    static_file,
+)
 from lithos.server.console.sessions import COOKIE, BrowserSession, Sessions
 from lithos.server.http.admissions import WrongTokens
 from lithos.server.http.ports import FrontSettings, SharedToolBox, ToolBox, VaultLink

@@ -16,7 +16,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from lithos.kernel.values.times import parse_time
-from lithos.server.console.wording import FILTERS, OWN_AGENTS
+from lithos.server.console.labels import FILTERS, OWN_AGENTS
 
 #: Groups of lines that are shown.
 MOST_GROUPS: Final = 1_000

@@ -21,7 +21,7 @@ from attrs import define, field, frozen
 from lithos.kernel.values.limits import Newest
 from lithos.kernel.values.principals import ANYONE, Principal
 from lithos.server.http.ports import AsgiApp, Message, Receive, Scope, Send, answer, ignore_rejection
-from lithos.server.tools.admitting import Keyring
+from lithos.server.tools.token_ports import Keyring
 
 PATH: Final = "/console/events"
 #: Seconds between two sends to one page, which hears of the first event at once, and events that may wait.

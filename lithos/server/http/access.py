@@ -24,7 +24,7 @@ from lithos.kernel.values.limits import JSON_VALUES
 from lithos.kernel.values.principals import ANYONE, REMOTE_RIGHTS, Principal, Rights
 from lithos.server.http.limits import FORM_BYTES, FORM_FIELDS, IMPORT_VALUES, OAUTH_BYTES
 from lithos.server.http.ports import Header
-from lithos.server.tools.admitting import Keyring, OneToken
+from lithos.server.tools.token_ports import Keyring, OneToken
 
 #: A segment of a page's address: encoded is what may not stand as it is, in capitals, and no letter or digit.
 _ENCODED: Final = r"%(?!2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])[0-9A-F]{2}"

@@ -24,7 +24,13 @@ from lithos.kernel.actors.threads import slices
 from lithos.kernel.values.events import Event
 from lithos.kernel.values.principals import UNKNOWN_AGENT
 from lithos.kernel.values.times import format_time, parse_time
-from lithos.server.tools.offers import TAGS_URI, ResourceAddress, changed_by, changes_list, read_address
+from lithos.server.tools.resource_uris import (
+    TAGS_URI,
+    ResourceAddress,
+    changed_by,
+    changes_list,
+    read_address,
+)
 
 #: Seconds between two notices about the same thing.
 QUIET: Final = 1.0

@@ -38,7 +38,7 @@ from lithos.server.mcp.resource_pages import (
     UnknownResource,
 )
 from lithos.server.mcp.tool_calls import join_slices
-from lithos.server.tools.offers import PROMPTS, BadPrompt, read_address, render_prompt
+from lithos.server.tools.resource_uris import PROMPTS, BadPrompt, read_address, render_prompt
 
 #: Streams of `subscriptions/listen` over all clients of one endpoint.
 MOST_LISTENERS: Final = 256

@@ -26,7 +26,7 @@ from lithos.server.tools.compacting import compact, compact_refusal, drop_plain_
 from lithos.server.tools.declaring import CONNECTOR, OWN, PROFILES, Answer, Tool, ToolCall
 from lithos.server.tools.fitting import UNPAGED, Pictured, fit
 from lithos.server.tools.ports import NotePorts
-from lithos.server.tools.repeating import serve_once
+from lithos.server.tools.request_ids import serve_once
 
 #: The name under which clients that were written for upstream's Lithos give a filter by agent.
 _FILTER: Final = CALLERS[0]

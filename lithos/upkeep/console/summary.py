@@ -20,7 +20,7 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.edges import RESOLUTIONS
 from lithos.server.console.console import Console, PageRefused
 from lithos.server.console.formats import plural
-from lithos.server.console.wording import OWN_AGENTS, in_words
+from lithos.server.console.labels import OWN_AGENTS, in_words
 from lithos.server.service_state import ServerState
 from lithos.tasks.service.holdings import Claims, Holding, Holdings
 from lithos.upkeep.checks.care import Concerns

@@ -17,7 +17,7 @@ from lithos.kernel.actors.shared_value import Shared
 from lithos.kernel.configuration.catalogue import SETTINGS, Config, as_public_dict
 from lithos.server.console.console import Console
 from lithos.server.console.formats import Chart, ago, make_chart
-from lithos.server.console.wording import in_words
+from lithos.server.console.labels import in_words
 from lithos.server.http.access import AccessPolicy, open_bind_warning
 from lithos.server.service_state import Gauges
 from lithos.upkeep.checks.checks import Patient

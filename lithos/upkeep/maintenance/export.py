@@ -18,7 +18,7 @@ from lithos.notes.files.values import OutsideKnowledge
 from lithos.notes.format.document import parse_document
 from lithos.notes.model.edges import EdgeFilter
 from lithos.notes.tools_rows import metadata_row
-from lithos.server.tools.answers import row_of
+from lithos.server.tools.serialization import row_of
 from lithos.tasks.rows.tasks import TaskRows
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.upkeep.checks.validation import CheckedVault

@@ -24,7 +24,7 @@ from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.principals import PERSON_AGENT
 from lithos.server.console.console import Console, Form, PageRefused, WholePath
 from lithos.server.console.formats import make_environment
-from lithos.server.console.frame import PLACE, STATIC, add_headers, digest_of, set_cookie, static_file
+from lithos.server.console.page_layout import PLACE, STATIC, add_headers, digest_of, set_cookie, static_file
 from lithos.server.console.sessions import COOKIE
 from lithos.server.http.admissions import WrongTokens
 from lithos.server.http.ports import base_of

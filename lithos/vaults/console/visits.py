@@ -18,7 +18,7 @@ from lithos.kernel.values.limits import Newest
 from lithos.kernel.values.principals import ANYONE, Principal
 from lithos.server.console.console import Console
 from lithos.server.console.sessions import LIFE, MOST_SESSIONS, BrowserSession, Sessions
-from lithos.server.tools.admitting import Keyring
+from lithos.server.tools.token_ports import Keyring
 
 VaultState = Literal["serving", "indexing", "unavailable"]
 _ENDED: Final = (

@@ -20,7 +20,7 @@ from lithos.server.http.access import find_address, presented_tokens
 from lithos.server.http.application import Application
 from lithos.server.http.gate import Gate, read_head
 from lithos.server.http.ports import AsgiApp, Receive, Scope, Send, answer, base_of
-from lithos.server.tools.admitting import Keyring, OneToken
+from lithos.server.tools.token_ports import Keyring, OneToken
 from lithos.vaults.http.rebasing import CONSOLE, rebased
 from lithos.vaults.service.joint import JointPrincipal
 

@@ -17,7 +17,7 @@ from lithos.server.mcp.resource_pages import (
     ResourceChanges,
     TooMuchFollowed,
 )
-from lithos.server.tools.offers import TAGS_URI, ResourceAddress
+from lithos.server.tools.resource_uris import TAGS_URI, ResourceAddress
 from tests.fakes import START
 
 NOTE = ResourceAddress("note", "n")

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.kernel.values.events import EventDraft
-from lithos.server.tools.offers import TAGS_URI, ResourceAddress, changed_by, changes_list, read_address
+from lithos.server.tools.resource_uris import (
+    TAGS_URI,
+    ResourceAddress,
+    changed_by,
+    changes_list,
+    read_address,
+)
 from tests.fakes import START
 
 IDS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1)

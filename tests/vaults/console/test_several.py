@@ -12,7 +12,7 @@ import httpx2
 import pytest
 import trio
 
-from lithos.server.console.frame import HEADERS
+from lithos.server.console.page_layout import HEADERS
 from lithos.server.console.sessions import COOKIE, LIFE
 from lithos.server.service_state import ServerState
 from lithos.upkeep.console import summary

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from lithos.server.tools.shortening import LEAST, escaped_length, rooms, shorten
+from lithos.server.tools.short_snippets import LEAST, escaped_length, rooms, shorten
 from lithos.text.snippet import Terms
 
 TEXT = (

@@ -9,7 +9,7 @@ import pytest
 
 from lithos.kernel.values.principals import PERSON_AGENT, RESERVED
 from lithos.notes.settings import AgentsConfig
-from lithos.server.console.wording import OWN_AGENTS, agent_name, in_words, with_times, worded
+from lithos.server.console.labels import OWN_AGENTS, agent_name, in_words, with_times, worded
 from tests.server.console.visiting import form_of, visiting
 from tests.servers import take_up
 
