@@ -42,12 +42,12 @@ from lithos.kernel.values.events import Event
 from lithos.kernel.values.times import format_time
 from lithos.memory.learning.actor import Memory
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.catalogue.first_looks import FirstLooks
+from lithos.notes.catalogue.first_lines import FirstLooks
 from lithos.notes.catalogue.scan import ScanResult
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.manifest import Manifest
 from lithos.notes.settings import IndexConfig
-from lithos.notes.writing.keeper import Keeper
+from lithos.notes.writing.deferred_removal import Keeper
 from lithos.search.indexing.models import Models
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.whole_index import WholeIndex

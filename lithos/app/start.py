@@ -29,12 +29,12 @@ from lithos.notes.catalogue.scan import ScanResult, scan_folder
 from lithos.notes.files.displaced import Moves
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.manifest import Manifest
-from lithos.notes.scanning import ScannedRows, kept_versions, place_moved, recorded_places
+from lithos.notes.scan_ports import ScannedRows, kept_versions, place_moved, recorded_places
 from lithos.notes.watching.guard import DeletionGuard
 from lithos.notes.watching.watcher import Watcher
 from lithos.notes.writing.actor_publisher import Publisher
 from lithos.notes.writing.actor_writer import Writer
-from lithos.notes.writing.keeper import Keeper
+from lithos.notes.writing.deferred_removal import Keeper
 from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.search.indexing.semantic import SemanticBackend
 

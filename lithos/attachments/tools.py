@@ -14,7 +14,7 @@ from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.times import format_time, from_nanoseconds
-from lithos.notes.service.kinds import ATTACHMENT
+from lithos.notes.service.row_kinds import ATTACHMENT
 from lithos.search.service.others import OtherHit
 from lithos.server.tools.fitting import Pictured, cut_warning
 

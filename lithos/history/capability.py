@@ -26,7 +26,7 @@ from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.service.ports import EarlierVersions
 from lithos.notes.service.texts import NoteTexts
 from lithos.notes.writing.actor_writer import Writer
-from lithos.notes.writing.keeper import Keeper
+from lithos.notes.writing.deferred_removal import Keeper
 from lithos.notes.writing.ports import VersionRecorder, VersionStore
 
 

@@ -24,13 +24,13 @@ from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Gauge, HealthCheck, Observed
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.catalogue.first_looks import FirstLooks
+from lithos.notes.catalogue.first_lines import FirstLooks
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.files.displaced import Displaced, Moves
 from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.guard_orders import VanishedFiles
 from lithos.notes.files.manifest import Manifest
-from lithos.notes.files.orders import VanishedFiles
 from lithos.notes.model.scopes import ScopeOfToken, WriteScopes, check_globs, scopes_of_agents
 from lithos.notes.opening import (
     make_copy_merges,
@@ -42,7 +42,7 @@ from lithos.notes.opening import (
 )
 from lithos.notes.resources import NoteResources, TagResources
 from lithos.notes.rows_coordination import NOTE_TABLES
-from lithos.notes.scanning import ScannedRows, kept_versions
+from lithos.notes.scan_ports import ScannedRows, kept_versions
 from lithos.notes.service.browsing import Browsing, VaultFiles
 from lithos.notes.service.cut_reads import CutReads
 from lithos.notes.service.knowledge import Knowledge
@@ -63,8 +63,8 @@ from lithos.notes.watching.watcher import Watcher
 from lithos.notes.writing.actor_publisher import Publisher
 from lithos.notes.writing.actor_writer import Writer
 from lithos.notes.writing.applying import Applying
+from lithos.notes.writing.deferred_removal import Keeper
 from lithos.notes.writing.editing import Outlines
-from lithos.notes.writing.keeper import Keeper
 from lithos.notes.writing.ports import ChangeGate, NoteIndex, VersionRecorder, VersionStore
 from lithos.notes.writing.preparation import Preparation
 from lithos.server.mcp.resource_pages import Library, ResourceChanges

@@ -18,11 +18,11 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.format.owned_keys import check_keys
 from lithos.notes.model.note import ACCESS_SCOPES, NOTE_TYPES, STATUSES
 from lithos.notes.service.cut_reads import CutReads
-from lithos.notes.service.kinds import ATTACHMENT, ATTACHMENTS_OFF, NOTE, read_kinds
 from lithos.notes.service.knowledge import Knowledge, ListRequest
 from lithos.notes.service.moving import Moving
 from lithos.notes.service.pasting import Pasting
 from lithos.notes.service.ports import EarlierVersions, NewNote, OtherFiles, SimilarNotes
+from lithos.notes.service.row_kinds import ATTACHMENT, ATTACHMENTS_OFF, NOTE, read_kinds
 from lithos.notes.tools_rows import (
     NOTE_DEFAULTS,
     WRITTEN,

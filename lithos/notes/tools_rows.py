@@ -12,7 +12,7 @@ import trio
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.times import format_time, from_nanoseconds
 from lithos.notes.catalogue.catalogue import Entry
-from lithos.notes.catalogue.first_looks import FirstLook
+from lithos.notes.catalogue.first_lines import FirstLook
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.notes.model.note import OWNED_KEYS, Note, NoteWarning
 from lithos.notes.model.paths import namespace_of

@@ -17,7 +17,7 @@ from lithos.kernel.values.errors import LithosError, PathCollision
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.values import FileState, Move, Put, ReadFile, Remove
 from lithos.notes.format.document import parse_document
-from lithos.notes.writing.gate import agent_of
+from lithos.notes.writing.change_gate import agent_of
 from lithos.notes.writing.messages import Accepted, WriteRequest
 from lithos.notes.writing.ports import ProposedText
 from lithos.notes.writing.preparation import Prepared, ProposedFile

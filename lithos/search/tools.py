@@ -11,8 +11,8 @@ from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.times import format_optional, format_time
-from lithos.notes.catalogue.first_looks import FirstLooks
-from lithos.notes.service.kinds import ATTACHMENT, ATTACHMENTS_OFF, KINDS, KINDS_TOLD, NOTE, read_kinds
+from lithos.notes.catalogue.first_lines import FirstLooks
+from lithos.notes.service.row_kinds import ATTACHMENT, ATTACHMENTS_OFF, KINDS, KINDS_TOLD, NOTE, read_kinds
 from lithos.notes.tools_rows import look_row, warn
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.cache import CacheAnswer, CacheLookup, CacheRequest

@@ -15,7 +15,7 @@ from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput, LithosError
 from lithos.memory.tools.context import ContextTool, about_row, item_row, left_out_row, place_row, trouble_row
 from lithos.memory.tools.memory import RetrieveTool, retrieve_row
-from lithos.notes.service.kinds import ATTACHMENT, KINDS, NOTE, read_kinds
+from lithos.notes.service.row_kinds import ATTACHMENT, KINDS, NOTE, read_kinds
 from lithos.notes.tools_rows import warn
 from lithos.search.service.others import BESIDE, OtherHit, OtherHits, mix_rows, standings_of
 from lithos.search.service.search import SearchRequest

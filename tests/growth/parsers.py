@@ -27,7 +27,7 @@ from lithos.kernel.values import findings
 from lithos.kernel.values.errors import LithosError
 from lithos.memory.briefing import blocks, briefing, compact, parts, passages
 from lithos.notes.catalogue import index_links as linkgraph
-from lithos.notes.format import document, healing, merging, pasted
+from lithos.notes.format import document, merging, pasted_file, tolerant_reading
 from lithos.notes.links import canvas, forms, links, literal, properties
 from lithos.notes.links import edit as link_edit
 from lithos.notes.model import entities, ignored, scopes, versions
@@ -508,8 +508,10 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "layout.read_layout closed": lambda t: layout.read_layout(
         _bytes(f"---\n{t}\n---\n{t}")
     ).content,
-    "healing.normalise_note": lambda t: healing.written_values(
-        healing.normalise_note(evolve(_NOTE, title=t, tags=tuple(pieces(t)), entities=(t,), extra={t: t}))
+    "tolerant_reading.normalise_note": lambda t: tolerant_reading.written_values(
+        tolerant_reading.normalise_note(
+            evolve(_NOTE, title=t, tags=tuple(pieces(t)), entities=(t,), extra={t: t})
+        )
     ),
     "offers.render_prompt": lambda t: [
         resource_uris.render_prompt(prompt.name, {argument.name: t for argument in prompt.arguments})
@@ -542,8 +544,8 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "shortening.shorten": lambda t: short_snippets.shorten(t, snippet.Terms.of(t[:200], {}), 100),
     "layout.frontmatter_at": lambda t: layout.frontmatter_at(f"\n\n---\n{t}"),
     "layout.trim_content": lambda t: (layout.trim_content(t), layout.trim_content(f"\n{t}\n")),
-    "pasted.read_pasted": lambda t: pasted.read_pasted(f"---\n{t}\n---\n{t}", VaultStyle()),
-    "pasted.begins_with_note_keys": lambda t: pasted.begins_with_note_keys(f"---\n{t}\n---\n"),
+    "pasted_file.read_pasted": lambda t: pasted_file.read_pasted(f"---\n{t}\n---\n{t}", VaultStyle()),
+    "pasted_file.begins_with_note_keys": lambda t: pasted_file.begins_with_note_keys(f"---\n{t}\n---\n"),
     "compounds.Compounds.holding": _hold,
     "analysis.unfold_offset": _fold_back,
     "analysis.unfold_offsets": lambda t: analysis.unfold_offsets(t, range(0, len(analysis.fold(t)), 50)),

@@ -22,9 +22,9 @@ import attrs
 
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.protection import Protection
+from lithos.notes.files.read_lease import recover_folder, settle
 from lithos.notes.files.replacing import Replacing
 from lithos.notes.files.values import FileBusy, FileChanged, Kept, Move, PrivateFolder, Put, Remove, digest_of
-from lithos.notes.files.watch import recover_folder, settle
 from tests.people.fake_files import NEEDED, FakeCalls, Inode
 
 #: Rounds in which the writer decides again.

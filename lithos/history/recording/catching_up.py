@@ -29,8 +29,8 @@ from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import OutsideKnowledge
 from lithos.notes.model.versions import DELETED, OUTSIDE, RENAMED
 from lithos.notes.writing.actor_writer import WriterMailbox
-from lithos.notes.writing.keeper import Keeper
-from lithos.notes.writing.outside_changes import OutsideBytes
+from lithos.notes.writing.deferred_removal import Keeper
+from lithos.notes.writing.external_changes import OutsideBytes
 from lithos.notes.writing.recording import first_version, outside_version
 
 log = get_logger("lithos.history")

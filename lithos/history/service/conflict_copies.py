@@ -43,7 +43,7 @@ from lithos.kernel.values.errors import (
 )
 from lithos.kernel.values.principals import COMMAND, MERGE_AGENT, acting_as
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
-from lithos.notes.catalogue.kinship import MOST_VERSIONS
+from lithos.notes.catalogue.copy_origin import MOST_VERSIONS
 from lithos.notes.files.displaced import CopyIntent, CopyMerges
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import OutsideKnowledge, digest_of
@@ -52,8 +52,8 @@ from lithos.notes.model.versions import COPY, CREATED, DELETED, OUTSIDE, UPDATED
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.service.texts import LoadedNote, NoteTexts
 from lithos.notes.writing.actor_writer import Writer
+from lithos.notes.writing.external_changes import CopyKeeping, CopyRemoval, OutsideBytes
 from lithos.notes.writing.messages import RestoreNote
-from lithos.notes.writing.outside_changes import CopyKeeping, CopyRemoval, OutsideBytes
 from lithos.text.yaml.nodes import UnreadableNote
 
 log = get_logger("lithos.copies")

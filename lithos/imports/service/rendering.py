@@ -19,7 +19,7 @@ from attrs import frozen
 from lithos.imports.model.importing import Record
 from lithos.kernel.values.errors import InvalidInput
 from lithos.notes.format.document import adopt_document, parse_identified, render_document
-from lithos.notes.format.healing import normalise_note, written_values
+from lithos.notes.format.tolerant_reading import normalise_note, written_values
 from lithos.notes.model.note import NOTE_TYPES, OWNED_KEYS, Document, Note
 from lithos.notes.model.paths import normalise_url
 from lithos.text.markdown import clean_title

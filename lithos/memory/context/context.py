@@ -28,7 +28,7 @@ from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.notes.model.note import NoteWarning
-from lithos.notes.service.kinds import ATTACHMENT, KINDS
+from lithos.notes.service.row_kinds import ATTACHMENT, KINDS
 from lithos.notes.service.texts import NoteTexts
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.index.tokenizer import load_pieces

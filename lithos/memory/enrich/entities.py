@@ -17,7 +17,7 @@ from lithos.memory.model.memory import RecordEntities
 from lithos.memory.retrieve.feedback import Learning
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.values import digest_of
-from lithos.notes.messages_of_index import Upsert
+from lithos.notes.indexing_messages import Upsert
 from lithos.notes.model.entities import (
     MARKER,
     ExtractedEntities,

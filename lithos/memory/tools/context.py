@@ -8,7 +8,7 @@ from lithos.kernel.parts import Parts
 from lithos.memory.briefing.briefing import Item
 from lithos.memory.briefing.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, AboutNote, LeftOut, one_line
 from lithos.memory.context.context import SECTIONS, Context, ContextAnswer, ContextRequest, WaitingKeys
-from lithos.notes.service.kinds import ATTACHMENT, read_kinds
+from lithos.notes.service.row_kinds import ATTACHMENT, read_kinds
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.others import OtherHit
 from lithos.server.settings import ServerConfig

@@ -20,7 +20,7 @@ from lithos.memory.retrieve.retrieve import Retrieve, RetrievedNote, RetrieveReq
 from lithos.memory.service.edges import Edges
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.edges import RESOLUTIONS, Edge, EdgeFilter, ResolveConflict, UpsertEdge
-from lithos.notes.service.kinds import ATTACHMENT, NOTE, read_kinds
+from lithos.notes.service.row_kinds import ATTACHMENT, NOTE, read_kinds
 from lithos.notes.tools_rows import Veil, warn
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.gate import RetrievalFilter

@@ -16,13 +16,13 @@ import attrs
 from attrs import define, frozen
 
 from lithos.kernel.values.errors import DocNotFound, InvalidInput
+from lithos.notes.catalogue.conversation_turns import LONGEST, Turns
 from lithos.notes.catalogue.facets import FacetFilter, FacetPage, Facets
+from lithos.notes.catalogue.new_paths import path_to_make, prefix_as_spelled
 from lithos.notes.catalogue.note_graph import NoteGraph, exhaust
 from lithos.notes.catalogue.note_records import KeptEntities, NoteRecords
 from lithos.notes.catalogue.relations import Multimap, Relations
-from lithos.notes.catalogue.spelling import path_to_make, prefix_as_spelled
 from lithos.notes.catalogue.tag_counts import TagCounts
-from lithos.notes.catalogue.turns import LONGEST, Turns
 from lithos.notes.files.manifest import Entry as Entry  # noqa: PLC0414 - who asks for notes has it from here
 from lithos.notes.files.values import FileState
 from lithos.notes.format.document import derive_id

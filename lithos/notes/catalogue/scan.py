@@ -34,7 +34,7 @@ from lithos.kernel.values.events import (
 from lithos.kernel.values.principals import SCAN_AGENT
 from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry, Skipped
-from lithos.notes.catalogue.kinship import Kinship, VersionsOf
+from lithos.notes.catalogue.copy_origin import Kinship, VersionsOf
 from lithos.notes.catalogue.note_reading import (
     conflict_copy,
     draft_change,

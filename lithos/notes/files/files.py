@@ -20,6 +20,7 @@ from attrs import evolve
 
 from lithos.notes.files.placeholders import find_in_cloud
 from lithos.notes.files.protection import Protection, probe_protection
+from lithos.notes.files.read_lease import SaveBytes, Watch, check_regular, recover_folder, settle
 from lithos.notes.files.replacing import Replacing, check_writable, make_folders, sync_folder, try_writing
 from lithos.notes.files.system_calls import KernelCalls, SystemCalls
 from lithos.notes.files.tree import is_inside, resolve_below, walk_notes
@@ -40,7 +41,6 @@ from lithos.notes.files.values import (
     Remove,
     state_of,
 )
-from lithos.notes.files.watch import SaveBytes, Watch, check_regular, recover_folder, settle
 from lithos.notes.model.ignored import Ignored
 
 #: The name of the folder in `.lithos` for exchanged files.

@@ -26,6 +26,7 @@ from typing import TypeVar
 from attrs import evolve
 
 from lithos.notes.files.protection import Protection
+from lithos.notes.files.read_lease import Watch, is_same
 from lithos.notes.files.system_calls import UNNAMED, UNSUPPORTED, SystemCalls
 from lithos.notes.files.values import (
     TEMPORARY_PREFIX,
@@ -45,7 +46,6 @@ from lithos.notes.files.values import (
     state_of,
     temporary_name,
 )
-from lithos.notes.files.watch import Watch, is_same
 from lithos.text.words.analysis import name_key
 
 

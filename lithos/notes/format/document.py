@@ -24,14 +24,14 @@ from attrs import fields as fields_of
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.ids import is_id
 from lithos.kernel.values.limits import cut_extra
-from lithos.notes.format.healing import (
+from lithos.notes.format.owned_keys import NO_KEYS, PREFIX, PREFIXED, OwnedKeys, means_something, read_owned
+from lithos.notes.format.tolerant_reading import (
     clean_items,
     clean_sources,
     normalise_note,
     older_source,
     written_values,
 )
-from lithos.notes.format.owned_keys import NO_KEYS, PREFIX, PREFIXED, OwnedKeys, means_something, read_owned
 from lithos.notes.model.note import OWNED_KEYS, Document, Note
 from lithos.text.markdown import clean_title, has_conflict_markers, scan_tags
 from lithos.text.words.analysis import normalise

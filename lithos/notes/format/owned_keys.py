@@ -17,7 +17,7 @@ from attrs import frozen
 
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.ids import is_id
-from lithos.notes.format.healing import heal_older, heal_own, is_older_source
+from lithos.notes.format.tolerant_reading import heal_older, heal_own, is_older_source
 from lithos.notes.model.note import OWNED_KEYS
 from lithos.text.yaml.nodes import UnreadableNote, ValueReader, is_null, read_mapping, write_entry
 

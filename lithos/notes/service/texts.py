@@ -20,12 +20,12 @@ from lithos.notes.catalogue.note_reading import examine, make_entry
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import find_note
 from lithos.notes.files.placeholders import FileInCloud
-from lithos.notes.files.recall import Recall
+from lithos.notes.files.read_cache import Recall
 from lithos.notes.files.values import Fingerprint, OutsideKnowledge, ReadFile, digest_of
 from lithos.notes.format.document import parse_document
 from lithos.notes.links.links import WikiLink
 from lithos.notes.model.note import AssignedVersion, Document, with_creation
-from lithos.notes.service.frames import Frames
+from lithos.notes.service.boilerplate import Frames
 from lithos.notes.writing.editing import Outlines
 from lithos.server.tools.short_snippets import escaped_length, rooms, shorten
 from lithos.text.chunk import ChunkSizes

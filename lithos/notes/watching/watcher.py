@@ -20,13 +20,13 @@ from lithos.kernel.actors.threads import Threads
 from lithos.kernel.log import get_logger
 from lithos.notes.files.lookup import folder_identity
 from lithos.notes.files.protection import remote_file_system
+from lithos.notes.watching.debounce import Pending
+from lithos.notes.watching.folder_comparison import Sights, is_watched, look_again
 from lithos.notes.watching.guard import DeletionGuard
-from lithos.notes.watching.listening import FolderWatch, ListeningFailed, Probe, WatchCoverage
-from lithos.notes.watching.pending import Pending
-from lithos.notes.watching.settling import Taking
-from lithos.notes.watching.survey import Sights, is_watched, look_again
+from lithos.notes.watching.ingest import Taking
+from lithos.notes.watching.notifications import FolderWatch, ListeningFailed, Probe, WatchCoverage
 from lithos.notes.writing.actor_writer import WriterMailbox
-from lithos.notes.writing.outside_changes import held_notes
+from lithos.notes.writing.external_changes import held_notes
 from lithos.notes.writing.ports import NoteIndex
 
 log = get_logger("lithos.watcher")

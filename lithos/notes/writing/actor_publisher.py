@@ -22,7 +22,7 @@ from lithos.kernel.values.errors import IndexFailed, StorageFailed
 from lithos.kernel.values.events import EventDraft
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.files.manifest import Entry, Manifest
-from lithos.notes.messages_of_index import Indexed, IndexMessage
+from lithos.notes.indexing_messages import Indexed, IndexMessage
 from lithos.notes.writing.messages import CommittedChange, Publication, WriteOutcome, not_as_promised
 from lithos.notes.writing.ports import PATIENCE, NoteIndex
 

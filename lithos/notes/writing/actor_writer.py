@@ -19,10 +19,10 @@ import trio
 from lithos.kernel.actors.mailboxes import Inbox, Mailbox, run_batches
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import LithosError, StorageFailed
-from lithos.notes.catalogue.kinship import VersionsOf
+from lithos.notes.catalogue.copy_origin import VersionsOf
+from lithos.notes.catalogue.new_paths import NewPaths
 from lithos.notes.catalogue.note_graph import take_turns
 from lithos.notes.catalogue.note_reading import examine_renamed
-from lithos.notes.catalogue.spelling import NewPaths
 from lithos.notes.files.values import (
     FileBusy,
     FileChanged,
@@ -36,14 +36,13 @@ from lithos.notes.files.values import (
     ReadFile,
     Remove,
 )
-from lithos.notes.messages_of_index import Removal, Upsert
+from lithos.notes.indexing_messages import Removal, Upsert
 from lithos.notes.model.note import AssignedVersion
 from lithos.notes.model.scopes import PathAccess, WriteScopes
 from lithos.notes.model.versions import HistoryFailed, NewVersion
 from lithos.notes.writing.actor_publisher import Publisher
 from lithos.notes.writing.applying import Applying
-from lithos.notes.writing.editing import EditPreparation, Outlines, edit_source
-from lithos.notes.writing.gate import (
+from lithos.notes.writing.change_gate import (
     agent_of,
     approved,
     check_scope,
@@ -52,6 +51,15 @@ from lithos.notes.writing.gate import (
     only_proposed,
     paths_of,
     proposes_nothing,
+)
+from lithos.notes.writing.editing import EditPreparation, Outlines, edit_source
+from lithos.notes.writing.external_changes import (
+    CopyKeeping,
+    CopyRemoval,
+    Outside,
+    OutsideFiles,
+    OutsideRequest,
+    Taken,
 )
 from lithos.notes.writing.messages import (
     Accepted,
@@ -70,14 +78,6 @@ from lithos.notes.writing.messages import (
     not_as_promised,
 )
 from lithos.notes.writing.moving import MovePreparation, RelinkCanvas, relink_canvas, rewrite
-from lithos.notes.writing.outside_changes import (
-    CopyKeeping,
-    CopyRemoval,
-    Outside,
-    OutsideFiles,
-    OutsideRequest,
-    Taken,
-)
 from lithos.notes.writing.ports import ChangeGate, ProposedText
 from lithos.notes.writing.preparation import FILE_GONE, Preparation, Prepared
 from lithos.notes.writing.rebasing import Rebased, rebase

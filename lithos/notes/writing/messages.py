@@ -19,7 +19,7 @@ from lithos.kernel.values.messages import Command
 from lithos.kernel.values.principals import ACTING, Principal
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.displaced import MoveIntent
-from lithos.notes.messages_of_index import Indexed, IndexMessage
+from lithos.notes.indexing_messages import Indexed, IndexMessage
 from lithos.notes.model.note import Document
 from lithos.notes.model.versions import RESTORED, NewVersion
 from lithos.text.outline.section_edit import SectionEdit

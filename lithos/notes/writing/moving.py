@@ -33,8 +33,8 @@ from lithos.notes.links.links import targets_in
 from lithos.notes.model.note import Document
 from lithos.notes.model.paths import folder_of, names_file, resolve_new_path
 from lithos.notes.model.scopes import PathAccess, Scope, WriteScopes, refusal_of
+from lithos.notes.writing.external_changes import Taken
 from lithos.notes.writing.messages import MoveNote, NothingToRelink, RelinkNote, WriteOutcome
-from lithos.notes.writing.outside_changes import Taken
 from lithos.notes.writing.preparation import Preparation, Prepared, cannot_update, find_note
 from lithos.notes.writing.write_rules import (
     check_free,

@@ -10,7 +10,7 @@ from attrs import frozen
 from lithos.kernel.actors.mailboxes import Envelope
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.values import ReadFile
-from lithos.notes.messages_of_index import Indexed, IndexMessage, Removal, Upsert
+from lithos.notes.indexing_messages import Indexed, IndexMessage, Removal, Upsert
 from lithos.notes.model.plan import RecordedPath as RecordedPlace
 from lithos.notes.model.versions import NewVersion
 from lithos.notes.writing.messages import Accepted, WriteRequest

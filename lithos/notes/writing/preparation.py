@@ -43,8 +43,8 @@ from lithos.notes.files.values import (
     digest_of,
 )
 from lithos.notes.format.document import Rewritten, open_document, parse_document, render_document, told_by
-from lithos.notes.format.healing import normalise_note
-from lithos.notes.format.pasted import check_said
+from lithos.notes.format.pasted_file import check_said
+from lithos.notes.format.tolerant_reading import normalise_note
 from lithos.notes.links.links import targets_in
 from lithos.notes.model.ignored import Ignored
 from lithos.notes.model.note import Document, Note

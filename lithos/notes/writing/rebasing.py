@@ -19,8 +19,8 @@ from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.values import ReadFile
 from lithos.notes.format.document import parse_document
-from lithos.notes.format.healing import normalise_note
 from lithos.notes.format.merging import Merged, merge_documents, metadata_patch
+from lithos.notes.format.tolerant_reading import normalise_note
 from lithos.notes.model.note import Document, Note
 from lithos.notes.writing.messages import UpdateRequest, WriteNote
 from lithos.notes.writing.write_rules import intended_changes

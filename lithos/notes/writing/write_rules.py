@@ -29,7 +29,7 @@ from lithos.kernel.values.ids import is_id
 from lithos.kernel.values.limits import check_merged
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.format.owned_keys import check_keys
-from lithos.notes.format.pasted import warn_of_unused
+from lithos.notes.format.pasted_file import warn_of_unused
 from lithos.notes.links.links import normalise_sources
 from lithos.notes.model.note import Document, Note
 from lithos.notes.model.paths import (

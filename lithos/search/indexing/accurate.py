@@ -25,7 +25,7 @@ from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
-from lithos.notes.messages_of_index import Upsert
+from lithos.notes.indexing_messages import Upsert
 from lithos.search.index.chunk_rows import VectorEntry
 from lithos.search.index.embedder import EmbedderUnavailable, Matrix
 from lithos.search.index.transformer import is_installed

@@ -25,7 +25,7 @@ from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
-from lithos.notes.messages_of_index import (
+from lithos.notes.indexing_messages import (
     Hurry,
     Index,
     Indexed,

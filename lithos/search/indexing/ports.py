@@ -29,7 +29,7 @@ from lithos.kernel.actors.threads import start_call
 from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.catalogue.note_records import KeptEntities
-from lithos.notes.messages_of_index import Upsert
+from lithos.notes.indexing_messages import Upsert
 from lithos.search.index.chunk_rows import ABREAST, VectorEntry, VectorHit, VectorQuery
 from lithos.search.index.embedder import Embedder, Matrix
 from lithos.search.index.fulltext import FulltextIndex

@@ -15,7 +15,7 @@ from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import OutsideKnowledge, digest_of
 from lithos.notes.format.document import parse_document
-from lithos.notes.messages_of_index import (
+from lithos.notes.indexing_messages import (
     Hurry,
     Index,
     Indexed,

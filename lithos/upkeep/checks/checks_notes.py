@@ -32,7 +32,7 @@ from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.protection import Protection, file_system_of, remote_file_system
 from lithos.notes.settings import IndexConfig
 from lithos.notes.watching.guard import WAY_OUT
-from lithos.notes.watching.listening import PROBE_BOUND, FolderWatch, ListeningFailed, Probe
+from lithos.notes.watching.notifications import PROBE_BOUND, FolderWatch, ListeningFailed, Probe
 from lithos.server.settings import ServerConfig
 from lithos.upkeep.checks.checks import NotLookedAt, Patient, look_aside
 

@@ -23,15 +23,15 @@ from lithos.kernel.databases.sqlite import CorruptDatabase, snapshot
 from lithos.kernel.values.findings import IssueGroup, Severity
 from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.catalogue.kinship import MOST_VERSIONS
+from lithos.notes.catalogue.copy_origin import MOST_VERSIONS
 from lithos.notes.catalogue.note_reading import LARGEST_FILE
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.catalogue.scan import scan_folder
 from lithos.notes.files.displaced import DISPLACED, Displaced
 from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.guard_orders import VanishedFiles
 from lithos.notes.files.lookup import list_attachments
 from lithos.notes.files.manifest import Manifest
-from lithos.notes.files.orders import VanishedFiles
 from lithos.notes.files.tree import is_inside
 from lithos.notes.files.values import (
     GRACE,

@@ -33,9 +33,9 @@ from lithos.memory.settings import LcmaConfig
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.catalogue.scan import scan_folder
+from lithos.notes.files.guard_orders import VanishedFiles
 from lithos.notes.files.lookup import is_there
 from lithos.notes.files.manifest import Manifest
-from lithos.notes.files.orders import VanishedFiles
 from lithos.notes.model.plan import VanishRule
 from lithos.notes.opening import make_lock, open_notes, style_of
 from lithos.notes.service.texts import NoteTexts

@@ -17,7 +17,7 @@ from lithos.notes.files.values import digest_of
 from lithos.notes.model.note import AssignedVersion
 from lithos.notes.rows_coordination import KeptNotes, NoteRows
 from lithos.notes.service.texts import NoteTexts
-from lithos.notes.writing import outside_changes
+from lithos.notes.writing import external_changes
 from lithos.notes.writing.messages import WriteOutcome
 from tests.kernel.actors.watched import UUID, WatchedHouse, note
 
@@ -287,8 +287,8 @@ async def test_what_was_read_before_a_later_edit_was_seen_counts_no_version_for_
     """behaviour 269"""
     async with house.with_note() as made:
         edit(house, made.path, "first")
-        look = outside_changes.current_state
-        monkeypatch.setattr(outside_changes, "current_state", see_more_after(look, house, made))
+        look = external_changes.current_state
+        monkeypatch.setattr(external_changes, "current_state", see_more_after(look, house, made))
         await house.settle_paths(made.path)
         await house.settle_paths(made.path)
         assert (shown(house, made.id), await read(house, made.id)) == (2, 2)

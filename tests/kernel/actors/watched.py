@@ -10,10 +10,10 @@ from typing import Any
 import trio
 
 from lithos.kernel.actors.threads import Inline
-from lithos.notes.files.orders import VanishedFiles
+from lithos.notes.files.guard_orders import VanishedFiles
+from lithos.notes.watching.debounce import Noticed, Pending
 from lithos.notes.watching.guard import DeletionGuard
-from lithos.notes.watching.pending import Noticed, Pending
-from lithos.notes.watching.settling import Taking
+from lithos.notes.watching.ingest import Taking
 from lithos.notes.writing.messages import WriteOutcome
 from tests.fakes import put_file
 from tests.kernel.actors.house import House

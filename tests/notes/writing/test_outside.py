@@ -21,7 +21,7 @@ from lithos.notes.catalogue.scan import scan_folder
 from lithos.notes.files.lookup import find_note
 from lithos.notes.files.manifest import Manifest
 from lithos.notes.rows_coordination import KeptNotes
-from lithos.notes.writing.outside_changes import OutsideFiles, OutsideRemovals, Taken
+from lithos.notes.writing.external_changes import OutsideFiles, OutsideRemovals, Taken
 from lithos.text.yaml.vault_style import VaultStyle
 from tests.kernel.actors.watched import UUID, WatchedHouse, note
 

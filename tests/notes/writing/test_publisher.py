@@ -19,7 +19,7 @@ from lithos.kernel.values.events import NOTE_DELETED, NOTE_UPDATED, EventDraft
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.files.manifest import Manifest
-from lithos.notes.messages_of_index import Indexed
+from lithos.notes.indexing_messages import Indexed
 from lithos.notes.model.note import Document
 from lithos.notes.writing.actor_publisher import Publisher
 from lithos.notes.writing.messages import CommittedChange, Publication, WriteOutcome

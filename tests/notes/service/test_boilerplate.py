@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from lithos.notes.catalogue.catalogue import Entry
-from lithos.notes.service.frames import Frames
+from lithos.notes.service.boilerplate import Frames
 from tests.servers import put_note, serving
 
 FOOTER = "---\n\n[Edit in GitHub](https://example.org/{0}) | Copy this note | page {0}\n"

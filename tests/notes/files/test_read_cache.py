@@ -8,9 +8,9 @@ import time
 import attrs
 import pytest
 
-from lithos.notes.files import recall
+from lithos.notes.files import read_cache
 from lithos.notes.files.files import NoteFiles
-from lithos.notes.files.recall import (
+from lithos.notes.files.read_cache import (
     ENDLESS,
     LONGEST_RECALLED,
     RECALLED_BYTES,
@@ -104,7 +104,7 @@ def test_a_file_that_was_changed_just_now_may_change_again_with_the_same_times(f
 
 
 def test_no_more_is_kept_than_fits(files, monkeypatch):
-    monkeypatch.setattr(recall, "RECALLED_BYTES", 10_000)
+    monkeypatch.setattr(read_cache, "RECALLED_BYTES", 10_000)
     known = Recall(lambda path: Fingerprint(1, 1, 1, 1, 1))
     entries = [make_entry(number) for number in range(1, 21)]
     for entry in entries:

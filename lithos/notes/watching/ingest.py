@@ -14,11 +14,11 @@ from lithos.notes.catalogue.note_reading import Examined, examine
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import compare_attachments, folder_identity
 from lithos.notes.files.values import FileState, FoundFile
+from lithos.notes.watching.debounce import Noticed, Pending
+from lithos.notes.watching.folder_comparison import TouchedFiles, find_moved, survey_paths, survey_tree
 from lithos.notes.watching.guard import DeletionGuard
-from lithos.notes.watching.pending import Noticed, Pending
-from lithos.notes.watching.survey import TouchedFiles, find_moved, survey_paths, survey_tree
 from lithos.notes.writing.actor_writer import WriterMailbox
-from lithos.notes.writing.outside_changes import (
+from lithos.notes.writing.external_changes import (
     OutsideFiles,
     OutsideRemovals,
     OutsideRequest,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.notes.catalogue.first_looks import LINES, FirstLooks
+from lithos.notes.catalogue.first_lines import LINES, FirstLooks
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.format.document import derive_id
 from lithos.text.yaml.vault_style import PLAIN, VaultStyle

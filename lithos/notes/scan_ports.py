@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.log import get_logger
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.catalogue.kinship import MOST_VERSIONS
+from lithos.notes.catalogue.copy_origin import MOST_VERSIONS
 from lithos.notes.files.displaced import Moves
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.model.plan import RecordedPath

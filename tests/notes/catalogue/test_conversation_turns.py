@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.catalogue.turns import APART, LONGEST, Turns
+from lithos.notes.catalogue.conversation_turns import APART, LONGEST, Turns
 from lithos.notes.files.manifest import Entry
 from tests.fakes import make_entry
 

@@ -24,7 +24,7 @@ from lithos.kernel.values.messages import Command
 from lithos.kernel.values.principals import WATCHER_AGENT
 from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue, Entry, Skipped
-from lithos.notes.catalogue.kinship import Kinship, VersionsOf
+from lithos.notes.catalogue.copy_origin import Kinship, VersionsOf
 from lithos.notes.catalogue.note_graph import take_turns
 from lithos.notes.catalogue.note_reading import (
     Examined,
