@@ -22,7 +22,7 @@ from lithos.notes.watching.watcher import Watcher
 from lithos.notes.writing.actor_writer import Writer
 from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.search.indexing.semantic import SemanticBackend
-from lithos.search.service.others import OtherHits
+from lithos.search.service.other_files import OtherHits
 from lithos.server.command.serve_ports import Backlog
 from lithos.text.chunk import ChunkSizes
 

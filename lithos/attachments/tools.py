@@ -15,7 +15,7 @@ from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.times import format_time, from_nanoseconds
 from lithos.notes.service.row_kinds import ATTACHMENT
-from lithos.search.service.others import OtherHit
+from lithos.search.service.other_files import OtherHit
 from lithos.server.tools.fitting import Pictured, cut_warning
 
 

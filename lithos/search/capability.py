@@ -23,9 +23,9 @@ from lithos.search.indexing.models import Models
 from lithos.search.indexing.ports import FulltextPort, VectorPort
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.opening import open_fulltext
-from lithos.search.service.asked import RecentQueries
 from lithos.search.service.cache import CacheLookup
 from lithos.search.service.duplicates import Duplicates
+from lithos.search.service.recent_queries import RecentQueries
 from lithos.search.service.search import Search
 from lithos.search.settings import SearchConfig
 from lithos.search.state import (

@@ -16,7 +16,7 @@ from lithos.notes.service.row_kinds import ATTACHMENT, ATTACHMENTS_OFF, KINDS, K
 from lithos.notes.tools_rows import look_row, warn
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.cache import CacheAnswer, CacheLookup, CacheRequest
-from lithos.search.service.others import (
+from lithos.search.service.other_files import (
     BESIDE,
     OtherHit,
     OtherHits,

@@ -17,7 +17,7 @@ from lithos.memory.tools.context import ContextTool, about_row, item_row, left_o
 from lithos.memory.tools.memory import RetrieveTool, retrieve_row
 from lithos.notes.service.row_kinds import ATTACHMENT, KINDS, NOTE, read_kinds
 from lithos.notes.tools_rows import warn
-from lithos.search.service.others import BESIDE, OtherHit, OtherHits, mix_rows, standings_of
+from lithos.search.service.other_files import BESIDE, OtherHit, OtherHits, mix_rows, standings_of
 from lithos.search.service.search import SearchRequest
 from lithos.search.settings import SearchConfig, room_of_rows
 from lithos.search.tools import SearchTool

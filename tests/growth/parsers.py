@@ -35,7 +35,7 @@ from lithos.notes.model import paths as urls
 from lithos.notes.model.note import Document, Note
 from lithos.search.index import fulltext_schema
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.ranking import arranging, compounds, lead, replies
+from lithos.search.ranking import compounds, lead_coverage, reordering, replies
 from lithos.server.tools import resource_uris, short_snippets
 from lithos.tasks.model import task as task_model
 from lithos.tasks.model.task_commands import NextTask
@@ -388,12 +388,16 @@ PARSERS: Final[Mapping[str, Parse]] = {
         _bytes(t), "a.md", _NOW, lambda old, _: evolve(old.note, version=7), t
     ),
     "chunk.chunk_text as title": lambda t: chunk.chunk_text(t, t),
-    "lead.LeadText.unpack": lambda t: refusing(lambda _: lead.LeadText.unpack(_bytes(t)))(""),
-    "lead.hash_stem": lead.hash_stem,
-    "lead.lead_coverage": lambda t: lead.lead_coverage([lead.LeadText.of([t.split()])], {"a": 2.0}),
+    "lead_coverage.LeadText.unpack": lambda t: refusing(
+        lambda _: lead_coverage.LeadText.unpack(_bytes(t))
+    )(""),
+    "lead_coverage.hash_stem": lead_coverage.hash_stem,
+    "lead_coverage.lead_coverage": lambda t: lead_coverage.lead_coverage(
+        [lead_coverage.LeadText.of([t.split()])], {"a": 2.0}
+    ),
     "own_text.has_own_text of queries": lambda t: own_text.has_own_text(f"```query\n{t}"),
     "query.begin_last": lambda t: query.begin_last(query.plain_words(t)),
-    "arranging.keep_places": lambda t: arranging.keep_places(
+    "reordering.keep_places": lambda t: reordering.keep_places(
         [(place, -place) for place in range(len(t))], (range(len(t) - 1, -1, -1), range(len(t) - 1, -1, -1))
     ),
     "questions.read_questions of items": lambda t: knowledge_tests.read_questions(

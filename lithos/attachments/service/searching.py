@@ -26,10 +26,10 @@ from lithos.notes.rows_coordination import NoteRows
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.ports import PendingQuery, VectorQueries
 from lithos.search.indexing.semantic import SemanticUnavailable
-from lithos.search.ranking.match import TENTH, WEAK, MatchVerdict, judge
+from lithos.search.ranking.match_strength import TENTH, WEAK, MatchVerdict, judge
 from lithos.search.service.hybrid import LEG_NOTES, LONGEST_QUERY, Hybrid
-from lithos.search.service.least import judged_part
-from lithos.search.service.others import OtherHit, OtherQuery
+from lithos.search.service.other_files import OtherHit, OtherQuery
+from lithos.search.service.similarity_floors import judged_part
 from lithos.search.settings import SearchConfig
 from lithos.text.query import QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.text.snippet import WINDOW, Terms, find_passage

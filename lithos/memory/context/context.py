@@ -34,11 +34,11 @@ from lithos.search.index.fulltext_schema import Filters
 from lithos.search.index.tokenizer import load_pieces
 from lithos.search.indexing.indexer import Visibility
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.search.ranking.match import WEAK
+from lithos.search.ranking.match_strength import WEAK
 from lithos.search.ranking.replies import wants_all
-from lithos.search.service.gate import RetrievalFilter
 from lithos.search.service.hybrid import HybridRanking
-from lithos.search.service.others import BESIDE, OtherHit, OtherHits, OtherQuery
+from lithos.search.service.other_files import BESIDE, OtherHit, OtherHits, OtherQuery
+from lithos.search.service.retrieval_filter import RetrievalFilter
 from lithos.search.service.search import Search
 from lithos.tasks.service.coordination import Coordination, TaskSheet
 from lithos.text.chunk import ChunkSizes

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from lithos.notes.catalogue.catalogue import Entry
-from lithos.search.ranking.match import MatchVerdict
+from lithos.search.ranking.match_strength import MatchVerdict
 from lithos.text.snippet import Terms
 
 

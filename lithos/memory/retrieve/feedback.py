@@ -47,7 +47,7 @@ from lithos.memory.rows.stats import StatsStore, StatsTables
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.writing.messages import PatchNote
-from lithos.search.service.gate import RetrievalFilter
+from lithos.search.service.retrieval_filter import RetrievalFilter
 from lithos.tasks.model.task_commands import CompleteTask, DropLesson, Lesson
 from lithos.tasks.rows.tasks import TaskRows
 

@@ -39,9 +39,9 @@ from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.texts import Snippets
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.indexer import Visibility
-from lithos.search.ranking.match import WEAK
-from lithos.search.service.gate import RetrievalFilter
+from lithos.search.ranking.match_strength import WEAK
 from lithos.search.service.hybrid import HybridRanking
+from lithos.search.service.retrieval_filter import RetrievalFilter
 from lithos.search.service.search import Hit
 from lithos.search.settings import SearchConfig
 from lithos.text.snippet import Terms

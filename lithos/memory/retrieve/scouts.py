@@ -21,8 +21,8 @@ from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.index_links import Direction, LinkGraph
 from lithos.notes.model.edges import CONTRADICTS, Edge, other_end
 from lithos.search.ranking.ranking import SCOUTS, ScoutHit
-from lithos.search.service.gate import RetrievalFilter
 from lithos.search.service.hybrid import HybridRanking
+from lithos.search.service.retrieval_filter import RetrievalFilter
 from lithos.tasks.service.coordination import Coordination
 
 _LINK_SCORE: Final = 0.5

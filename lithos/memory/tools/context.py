@@ -10,7 +10,7 @@ from lithos.memory.briefing.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN,
 from lithos.memory.context.context import SECTIONS, Context, ContextAnswer, ContextRequest, WaitingKeys
 from lithos.notes.service.row_kinds import ATTACHMENT, read_kinds
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.service.others import OtherHit
+from lithos.search.service.other_files import OtherHit
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.arguments import argument, as_command
 from lithos.server.tools.bounds import FILTERS, LOOKUP, NAME, NAMESPACES, QUERY

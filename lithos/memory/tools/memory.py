@@ -23,8 +23,7 @@ from lithos.notes.model.edges import RESOLUTIONS, Edge, EdgeFilter, ResolveConfl
 from lithos.notes.service.row_kinds import ATTACHMENT, NOTE, read_kinds
 from lithos.notes.tools_rows import Veil, warn
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.service.gate import RetrievalFilter
-from lithos.search.service.others import (
+from lithos.search.service.other_files import (
     BESIDE,
     OtherHit,
     OtherHits,
@@ -33,6 +32,7 @@ from lithos.search.service.others import (
     skipped,
     standings_of,
 )
+from lithos.search.service.retrieval_filter import RetrievalFilter
 from lithos.search.service.search import Search
 from lithos.search.settings import room_of_rows
 from lithos.search.tools_rows import search_row

@@ -1,8 +1,8 @@
 """Mixing: where hits among other files of the vault stand between the notes of one answer.
 
 Scores of two indexes cannot be compared: each has its own frequencies of words. The probability that a hit
-answers (`lithos.search.ranking.match`) can. The numbers below were chosen on the development collections, and
-on questions about other files (`bench/attachments.py` of ee169747): of these 76 of 100 are
+answers (`lithos.search.ranking.match_strength`) can. The numbers below were chosen on the development
+collections, and on questions about other files (`bench/attachments.py` of ee169747): of these 76 of 100 are
 answered among ten rows and 50 by the first, where 85 are by the three places that may be shown at all; nDCG
 of questions about notes falls by 0.2 and 0.3 of 100.
 """
@@ -14,7 +14,7 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.search.ranking.match import CANDIDATES
+from lithos.search.ranking.match_strength import CANDIDATES
 
 #: Of ten rows so many at most are no notes.
 MOST_MIXED: Final = 3

@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.ranking.match import CANDIDATES
+from lithos.search.ranking.match_strength import CANDIDATES
 from lithos.search.service.hybrid import LONGEST_QUERY, NOTHING_RANKED, HybridRanking, backend_failure
 from lithos.search.service.search import RankedRows, Search, SearchRequest
 from lithos.text.markdown import one_line

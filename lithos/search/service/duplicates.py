@@ -23,7 +23,7 @@ from lithos.notes.model.versions import body_of
 from lithos.notes.service.ports import NewNote, Similar
 from lithos.notes.writing.messages import WriteOutcome
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.search.service.gate import RetrievalFilter
+from lithos.search.service.retrieval_filter import RetrievalFilter
 from lithos.text.chunk import ChunkSizes
 from lithos.text.words.similarity import likeness, match_of, word_pairs
 

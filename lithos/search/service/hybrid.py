@@ -16,9 +16,8 @@ from lithos.kernel.values.errors import IndexFailed, SearchBackendFailed
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.semantic import SemanticUnavailable
-from lithos.search.ranking.arranging import highest_named, keep_places, lift_named, sink_bare
-from lithos.search.ranking.lead import Covered
-from lithos.search.ranking.match import (
+from lithos.search.ranking.lead_coverage import Covered
+from lithos.search.ranking.match_strength import (
     CALIBRATIONS,
     CANDIDATES,
     MEANING_CALIBRATIONS,
@@ -48,6 +47,7 @@ from lithos.search.ranking.ranking import (
     reciprocal_parts,
     reciprocal_rank,
 )
+from lithos.search.ranking.reordering import highest_named, keep_places, lift_named, sink_bare
 from lithos.search.service.ports import MeaningPort, NearestPort, NotesPort, WordsPort
 from lithos.search.settings import SearchConfig
 from lithos.text.query import begin_last, plain_words

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.ranking.lead import Covered
+from lithos.search.ranking.lead_coverage import Covered
 from lithos.text.query import Node
 
 

@@ -23,8 +23,7 @@ from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.indexer import Visibility
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.search.ranking.match import CANDIDATES, TENTH, WEAK, MatchVerdict, Strength, judge
-from lithos.search.service.asked import RecentQueries
+from lithos.search.ranking.match_strength import CANDIDATES, TENTH, WEAK, MatchVerdict, Strength, judge
 from lithos.search.service.explaining import Explained, Explainer, Explanation, meaning_alone, words_alone
 from lithos.search.service.graph_search import Centrality, GraphSearch, Nearest
 from lithos.search.service.hybrid import (
@@ -36,7 +35,8 @@ from lithos.search.service.hybrid import (
     HybridRanking,
     backend_failure,
 )
-from lithos.search.service.least import LEAST_OF_MODEL, judged_part, least_similarity
+from lithos.search.service.recent_queries import RecentQueries
+from lithos.search.service.similarity_floors import LEAST_OF_MODEL, judged_part, least_similarity
 from lithos.search.settings import SearchConfig
 from lithos.text.chunk import ChunkSizes
 from lithos.text.query import Node, QuerySyntaxError, begin_last, parse_query, words_of

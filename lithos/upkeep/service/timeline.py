@@ -25,7 +25,7 @@ from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.rows.receipts import ReceiptSummary
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import VersionRow
-from lithos.search.service.asked import RecentQueries
+from lithos.search.service.recent_queries import RecentQueries
 from lithos.tasks.rows.board_rows import BoardRows, Told
 
 READS: Final = "read"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.search.ranking.arranging import NEAR_TOP, OWED, highest_named, keep_places, lift_named, sink_bare
+from lithos.search.ranking.reordering import NEAR_TOP, OWED, highest_named, keep_places, lift_named, sink_bare
 
 KEYS = st.permutations(range(30))
 

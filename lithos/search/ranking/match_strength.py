@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple
 
 from attrs import define, frozen
 
-from lithos.search.ranking.lead import Covered
+from lithos.search.ranking.lead_coverage import Covered
 
 #: Rows of a ranking whose probability is computed; all others are weak.
 CANDIDATES: Final = 3

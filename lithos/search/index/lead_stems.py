@@ -20,7 +20,7 @@ import apsw
 from lithos.kernel.databases.database import READ_WHOLE, Connections, Database, DatabaseLayout
 from lithos.kernel.databases.sqlite import Durability
 from lithos.kernel.log import get_logger
-from lithos.search.ranking.lead import LeadText
+from lithos.search.ranking.lead_coverage import LeadText
 
 LEADS: Final = "leads.db"
 #: Raise it when tokens or packing change: rows of another format are dropped, and made anew from the notes.

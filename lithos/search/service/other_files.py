@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, TypeVar
 from attrs import field, frozen
 
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.ranking.match import CANDIDATES, MatchVerdict
+from lithos.search.ranking.match_strength import CANDIDATES, MatchVerdict
 from lithos.search.ranking.mixing import MixCandidate, mix
 from lithos.search.service.search import Hit
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.search.ranking.lead import LEADING, MOST_STEMS, Covered, LeadText, lead_coverage
+from lithos.search.ranking.lead_coverage import LEADING, MOST_STEMS, Covered, LeadText, lead_coverage
 from lithos.search.ranking.ranking import LED, add_lead
 
 IDF = {"trio": 3.0, "actor": 1.0}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from lithos.search.service.asked import LONGEST_ASKED, MOST_ASKED, RecentQueries
+from lithos.search.service.recent_queries import LONGEST_ASKED, MOST_ASKED, RecentQueries
 
 NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 

@@ -7,8 +7,8 @@ import math
 import attrs
 import pytest
 
-from lithos.search.ranking.lead import Covered
-from lithos.search.ranking.match import (
+from lithos.search.ranking.lead_coverage import Covered
+from lithos.search.ranking.match_strength import (
     CALIBRATIONS,
     MEANING_CALIBRATIONS,
     Calibration,

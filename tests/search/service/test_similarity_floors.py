@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.search.service.least import LEAST_OF_LEG, LEAST_OF_MODEL, judged_part
+from lithos.search.service.similarity_floors import LEAST_OF_LEG, LEAST_OF_MODEL, judged_part
 from lithos.search.settings import SearchConfig
 from tests.servers import Lithos, put_note, serving
 
