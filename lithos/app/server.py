@@ -25,7 +25,7 @@ from lithos.app import capabilities
 from lithos.app.capabilities import makers
 from lithos.app.start import Startup
 from lithos.app.stores import close_stores, open_stores
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from lithos.kernel.actors.allocator import keep_returning, limit_arenas, return_memory
 from lithos.kernel.actors.front_signals import FrontSignals
 from lithos.kernel.actors.ownership import keep_owning

@@ -13,7 +13,7 @@ from attrs import define
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import AppendEvents, Journalled
 from lithos.events.rows.store import CoordinationStore
-from lithos.history.recording.catching_up import settle_pending
+from lithos.history.recording.backfill import settle_pending
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.store import HistoryStore
 from lithos.kernel.actors.front_signals import FrontSignals

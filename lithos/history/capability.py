@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from lithos.events.journal.settled_clock import SettledClock
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.reading import HistoryReading
 from lithos.history.rows.store import HISTORY as HISTORY_FILE

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from lithos.history.model.conflict_markers import MARKER_SIZE, Markers
 from lithos.history.model.file_merge import FileMerge, merge_files
-from lithos.history.model.marking import MARKER_SIZE, Markers
 from lithos.kernel.databases.private_files import open_regular, replace_file
 from lithos.server.command.ask_ports import Asker
 from lithos.server.command.asking import ask_pages, ask_tool, asking, person

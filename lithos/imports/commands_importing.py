@@ -15,7 +15,7 @@ import attrs
 import trio
 from attrs import field, frozen
 
-from lithos.events.model.carrying import Carried, KeptRow
+from lithos.events.model.imported_rows import Carried, KeptRow
 from lithos.imports.files.kinds import UnknownKind, known_kinds, make_source, recognise
 from lithos.imports.model.importing import ImportRefused, Record, RowBatch, Source
 from lithos.imports.service import records, run

@@ -18,8 +18,8 @@ from lithos.tasks.rows.task_tables import TASK_TABLES
 from lithos.tasks.rows.tasks import TaskRows
 from lithos.tasks.service.board import BoardReading
 from lithos.tasks.service.coordination import Coordination
-from lithos.tasks.service.holdings import Claims
 from lithos.tasks.service.impact import Impact
+from lithos.tasks.service.running_claims import Claims
 from lithos.tasks.settings import CoordinationConfig
 from lithos.tasks.state import count_tasks, look_at_coordination, measure_claims
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 
-from lithos.events.model.carrying import ACCESSES, AGENTS, Carried, CarryRows
+from lithos.events.model.imported_rows import ACCESSES, AGENTS, Carried, CarryRows
 from lithos.events.model.requests import BeginCall, EndCall, RecordedCall
-from lithos.events.rows.carrying import merge_accesses, merge_agents
+from lithos.events.rows.imported_rows import merge_accesses, merge_agents
 from lithos.events.rows.requests import RequestRows
 from lithos.kernel.values.events import EventDraft
 from lithos.kernel.values.messages import Done, Handlers

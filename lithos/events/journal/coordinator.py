@@ -29,7 +29,7 @@ from lithos.events.journal.messages import (
     RegisterAgent,
 )
 from lithos.events.model.agents import READ, Agent, AuditRow, size_of
-from lithos.events.model.carrying import Carried
+from lithos.events.model.imported_rows import Carried
 from lithos.events.model.ports import Along
 from lithos.events.model.retention import DropAgents, ForgetReads
 from lithos.events.rows.store import CoordinationStore

@@ -18,7 +18,7 @@ from attrs import frozen
 from lithos.events.model.agents import READ, SEARCH_RESULT, Agent, AuditRow
 from lithos.events.model.ports import RowsAlong
 from lithos.events.model.retention import DropEvents
-from lithos.events.rows.carrying import AGENTS, LEDGER_TABLE
+from lithos.events.rows.imported_rows import AGENTS, LEDGER_TABLE
 from lithos.events.rows.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
 from lithos.events.rows.requests import REQUEST_INDEXES, REQUEST_TABLE
 from lithos.events.rows.schema import CapabilityTables, upgrade

@@ -14,8 +14,8 @@ from typing import Final, Literal
 
 from attrs import frozen
 
+from lithos.history.model.conflict_markers import MARKER_SIZE, Markers
 from lithos.history.model.file_merge import merge_files
-from lithos.history.model.marking import MARKER_SIZE, Markers
 from lithos.notes.model.versions import COPY, OUTSIDE, head_of
 from lithos.text.outline.differences import match_lines
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import yaml
 from attrs import frozen
 
-from lithos.history.model.marking import Marked, Markers, mark_texts
+from lithos.history.model.conflict_markers import Marked, Markers, mark_texts
 from lithos.kernel.values.times import parse_time
 from lithos.notes.format.merging import is_same, merge_items, token_of
 from lithos.text.yaml.edit import KeyChanges, apply_changes

@@ -20,7 +20,7 @@ from typing import Any, Final
 import apsw
 from attrs import evolve
 
-from lithos.events.model.carrying import ACCESSES, CarriedColumn, CarriedTable, Database, TableRow, Value
+from lithos.events.model.imported_rows import ACCESSES, CarriedColumn, CarriedTable, Database, TableRow, Value
 from lithos.events.rows.store import CoordinationStore
 from lithos.imports.files.markdown import read_folder
 from lithos.imports.model.importing import TABLES, Degraded, ImportRefused, Item, Malformed, RowBatch
@@ -30,7 +30,7 @@ from lithos.kernel.values.times import format_time
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.rows.stats import StatsStore
 from lithos.notes.model.ignored import Ignored
-from lithos.tasks.model.carried import TASK_EDGES, TASKS
+from lithos.tasks.model.imported_tables import TASK_EDGES, TASKS
 from lithos.tasks.model.task import BLOCKS
 from lithos.tasks.rows.task_tables import dependencies_of
 

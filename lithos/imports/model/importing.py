@@ -2,7 +2,7 @@
 
 A source is read as a stream, so that a file of any size needs little memory (docs/spec/integration.md §1).
 
-Of another Lithos's databases rows are carried over (`lithos.events.model.carrying`).
+Of another Lithos's databases rows are carried over (`lithos.events.model.imported_rows`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, Final, Protocol
 
 from attrs import field, frozen
 
-from lithos.events.model.carrying import ACCESSES, AGENTS, CarriedTable, TableRow
+from lithos.events.model.imported_rows import ACCESSES, AGENTS, CarriedTable, TableRow
 from lithos.memory.model.carried import LEARNED
-from lithos.tasks.model.carried import CARRIED
+from lithos.tasks.model.imported_tables import CARRIED
 
 #: In the order in which they are carried.
 TABLES: Final[Mapping[str, CarriedTable]] = {

@@ -19,7 +19,7 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.events.journal.coordinator import Coordinator
-from lithos.events.model.carrying import Carried
+from lithos.events.model.imported_rows import Carried
 from lithos.imports.files.attachments import ImportLedger, key_of
 from lithos.imports.model.importing import Record, RowBatch
 from lithos.imports.service.dead_links import PAGE, DeadLink, LinksOfImport

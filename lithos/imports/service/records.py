@@ -17,15 +17,15 @@ import attrs
 from attrs import define, field, frozen
 
 from lithos.events.journal.messages import CoordinatorMailbox
-from lithos.events.model.carrying import Carried, CarriedTable, CarryRows, KeptRow, TableRow
-from lithos.events.rows.carrying import key_text
+from lithos.events.model.imported_rows import Carried, CarriedTable, CarryRows, KeptRow, TableRow
+from lithos.events.rows.imported_rows import key_text
 from lithos.imports.model.importing import TABLES, Record, RecordEdge, RowBatch
 from lithos.kernel.actors.threads import slices
 from lithos.kernel.values.limits import holds_more_values
 from lithos.kernel.values.times import format_optional, parse_time
 from lithos.memory.learning.actor import MemoryMailbox
 from lithos.memory.model.carried import CarryLearned
-from lithos.tasks.model.carried import TASKS, SettleTasks
+from lithos.tasks.model.imported_tables import TASKS, SettleTasks
 
 #: Seconds for one batch.
 DEADLINE: Final = 120.0

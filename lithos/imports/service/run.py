@@ -18,7 +18,7 @@ from typing import IO, Any, Final, Protocol
 import trio
 from attrs import asdict, define, field, frozen
 
-from lithos.events.model.carrying import Carried
+from lithos.events.model.imported_rows import Carried
 from lithos.imports.files.attachments import copy_attachment
 from lithos.imports.model.importing import (
     Degraded,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum
 
-from lithos.events.model.carrying import Carried
+from lithos.events.model.imported_rows import Carried
 from lithos.kernel.values.errors import LithosError
 from lithos.kernel.values.messages import Done, Handlers, carry_out
 from lithos.memory.model.carried import LEARNED, CarryLearned

@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import field, frozen
 
-from lithos.events.model.carrying import Carried, CarriedTable, TableRow, carried_table
+from lithos.events.model.imported_rows import Carried, CarriedTable, TableRow, carried_table
 from lithos.memory.model.memory import LearningCommand
 
 _EDGES: Final = carried_table(

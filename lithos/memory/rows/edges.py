@@ -17,8 +17,8 @@ from typing import Any, Final
 import apsw
 import attrs
 
-from lithos.events.model.carrying import Carried
-from lithos.events.rows.carrying import LEDGER_TABLE, RowMerger
+from lithos.events.model.imported_rows import Carried
+from lithos.events.rows.imported_rows import LEDGER_TABLE, RowMerger
 from lithos.kernel.databases.database import SET_ASIDE, DatabaseLayout, LearningDatabase, add_missing_columns
 from lithos.kernel.databases.table import OBJECT, TIME, ColumnCodec, Table, listed, matching
 from lithos.kernel.values.events import EventDraft

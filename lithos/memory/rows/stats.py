@@ -18,8 +18,8 @@ from typing import Final
 
 import apsw
 
-from lithos.events.model.carrying import Carried
-from lithos.events.rows.carrying import LEDGER_TABLE, RowMerger
+from lithos.events.model.imported_rows import Carried
+from lithos.events.rows.imported_rows import LEDGER_TABLE, RowMerger
 from lithos.kernel.databases.database import SET_ASIDE, DatabaseLayout, LearningDatabase, add_missing_columns
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.databases.table import COUNT, MOMENT, Rows, Table, listed

@@ -26,15 +26,15 @@ from lithos.kernel.values.errors import (
 )
 from lithos.kernel.values.events import EventDraft
 from lithos.kernel.values.messages import Done
-from lithos.tasks.board.carrying import Carrying
-from lithos.tasks.board.failing import Failing
+from lithos.tasks.board.failed_attempts import Failing
+from lithos.tasks.board.imported_tasks import Carrying
 from lithos.tasks.board.readiness import Looked, Readiness
-from lithos.tasks.board.reverifying import Reverifying
+from lithos.tasks.board.reverification import Reverifying
 from lithos.tasks.board.task_choice import TaskChoice
 from lithos.tasks.board.task_claims import ASPECTS, TaskClaims
 from lithos.tasks.board.task_events import as_json_text, created_event, make_event, task_event
-from lithos.tasks.model.carried import SettleTasks
 from lithos.tasks.model.graph import check_keys, find_path, merge_metadata
+from lithos.tasks.model.imported_tables import SettleTasks
 from lithos.tasks.model.task import (
     ATTEMPTS,
     BLOCKING_TYPES,

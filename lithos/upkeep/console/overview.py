@@ -23,7 +23,7 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import HistoryFailed
 from lithos.server.console.console import Console
 from lithos.server.console.formats import query_with, sparkline, whole
-from lithos.tasks.service.holdings import Claims
+from lithos.tasks.service.running_claims import Claims
 from lithos.upkeep.console.summary import Summary, shared_summary
 
 #: Every type of event, and what the filter calls it.

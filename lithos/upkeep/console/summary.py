@@ -22,7 +22,7 @@ from lithos.server.console.console import Console, PageRefused
 from lithos.server.console.formats import plural
 from lithos.server.console.labels import OWN_AGENTS, in_words
 from lithos.server.service_state import ServerState
-from lithos.tasks.service.holdings import Claims, Holding, Holdings
+from lithos.tasks.service.running_claims import Claims, Holding, Holdings
 from lithos.upkeep.checks.care import Concerns
 from lithos.upkeep.checks.samples import ActivitySample, Samples
 from lithos.upkeep.checks.worth import WorthCounter

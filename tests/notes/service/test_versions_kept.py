@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from lithos.history.recording import recorder
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from lithos.history.rows.store import HistoryFailed, HistoryStore
 from lithos.history.settings import HistoryConfig
 from lithos.kernel.parts import utc_now

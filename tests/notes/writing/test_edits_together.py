@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.history.recording.catching_up import settle_pending
+from lithos.history.recording.backfill import settle_pending
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.store import HistoryFailed
 from lithos.kernel.values.errors import DocNotFound, StorageFailed, VersionConflict

@@ -11,7 +11,7 @@ import lithos.events.reading.event_stream as activity_module
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.reading.event_stream import Activity, EventSelection
 from lithos.events.settings import EventsConfig
-from lithos.tasks.service.holdings import Claims
+from lithos.tasks.service.running_claims import Claims
 from tests.servers import Lithos, serving
 
 

@@ -13,7 +13,7 @@ import pytest
 from lithos.app.options import parse_arguments
 from lithos.app.serving.here import Here
 from lithos.events.journal.coordinator import Coordinator
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.values.findings import CARE, checks_of
 from lithos.kernel.values.principals import COMMAND

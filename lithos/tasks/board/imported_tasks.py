@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any
 
 from lithos.events.journal.boards import Carrier
-from lithos.events.model.carrying import Carried, CarriedTable, CarryRows
-from lithos.events.rows.carrying import RowMerger
+from lithos.events.model.imported_rows import Carried, CarriedTable, CarryRows
+from lithos.events.rows.imported_rows import RowMerger
 from lithos.kernel.values.messages import Done
 from lithos.kernel.values.times import parse_time
 from lithos.tasks.board.readiness import Readiness
 from lithos.tasks.board.task_events import created_event
-from lithos.tasks.model.carried import CARRIED, CLAIMS, TASKS, SettleTasks, is_running
+from lithos.tasks.model.imported_tables import CARRIED, CLAIMS, TASKS, SettleTasks, is_running
 from lithos.tasks.model.task import Claim, Task
 from lithos.tasks.rows.tasks import TaskRows
 

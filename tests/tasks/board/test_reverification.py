@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.kernel.values.limits import TITLE
-from lithos.tasks.board.reverifying import MOST
+from lithos.tasks.board.reverification import MOST
 from lithos.tasks.model.task import PARENT_CHILD
 from lithos.tasks.model.task_commands import (
     CancelTask,

@@ -16,8 +16,16 @@ from typing import Any, Final
 import apsw
 
 from lithos.events.model.agents import READ, Agent
-from lithos.events.model.carrying import ACCESSES, EPOCH_TEXT, Carried, CarriedTable, KeptRow, TableRow, Value
-from lithos.events.model.carrying import AGENTS as CARRIED_AGENTS
+from lithos.events.model.imported_rows import (
+    ACCESSES,
+    EPOCH_TEXT,
+    Carried,
+    CarriedTable,
+    KeptRow,
+    TableRow,
+    Value,
+)
+from lithos.events.model.imported_rows import AGENTS as CARRIED_AGENTS
 from lithos.kernel.databases.sqlite import load_object
 from lithos.kernel.databases.table import TIME, ColumnCodec, Table
 

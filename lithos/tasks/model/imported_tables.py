@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.events.model.carrying import Value, carried_table
+from lithos.events.model.imported_rows import Value, carried_table
 from lithos.kernel.values.principals import UNKNOWN_AGENT
 from lithos.tasks.model.task_commands import TaskCommand
 
