@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 from attrs import field, frozen
 
 from lithos.events.model.imported_rows import ACCESSES, AGENTS, CarriedTable, TableRow
-from lithos.memory.model.carried import LEARNED
+from lithos.memory.model.imported_tables import LEARNED
 from lithos.tasks.model.imported_tables import CARRIED
 
 #: In the order in which they are carried.

@@ -24,7 +24,7 @@ from lithos.kernel.actors.threads import slices
 from lithos.kernel.values.limits import holds_more_values
 from lithos.kernel.values.times import format_optional, parse_time
 from lithos.memory.learning.actor import MemoryMailbox
-from lithos.memory.model.carried import CarryLearned
+from lithos.memory.model.imported_tables import CarryLearned
 from lithos.tasks.model.imported_tables import TASKS, SettleTasks
 
 #: Seconds for one batch.

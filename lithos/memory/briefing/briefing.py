@@ -16,7 +16,6 @@ from typing import Final
 
 from attrs import evolve, field, frozen
 
-from lithos.memory.briefing.choice import Chooser, Limits, Option
 from lithos.memory.briefing.parts import (
     GAP,
     AboutNote,
@@ -31,6 +30,7 @@ from lithos.memory.briefing.parts import (
     task_text,
     warnings_text,
 )
+from lithos.memory.briefing.passage_choice import Chooser, Limits, Option
 from lithos.memory.briefing.passages import Passage, SourceNote, Weighed, Weights, weigh_passages
 from lithos.text.excerpt_bounds import expects_more, first_block, tidy_edge
 from lithos.text.markdown import code_fences

@@ -23,7 +23,7 @@ from lithos.memory.briefing.parts import AboutNote, LeftOut, TaskPart
 from lithos.memory.briefing.passages import LEAST_TEXT, SourceNote, affordable
 from lithos.memory.context.candidates import Candidates, ContextCandidate, RankedCandidates
 from lithos.memory.context.changes import Changed, JournalChanges, tell_activity, tell_decisions
-from lithos.memory.context.splits import Splits
+from lithos.memory.context.passage_cache import Splits
 from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage

@@ -10,7 +10,7 @@ from enum import Enum
 from lithos.events.model.imported_rows import Carried
 from lithos.kernel.values.errors import LithosError
 from lithos.kernel.values.messages import Done, Handlers, carry_out
-from lithos.memory.model.carried import LEARNED, CarryLearned
+from lithos.memory.model.imported_tables import LEARNED, CarryLearned
 from lithos.memory.model.memory import (
     ApplyFeedback,
     ClaimJobs,

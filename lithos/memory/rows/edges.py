@@ -24,7 +24,7 @@ from lithos.kernel.databases.table import OBJECT, TIME, ColumnCodec, Table, list
 from lithos.kernel.values.events import EventDraft
 from lithos.kernel.values.principals import ENRICH_AGENT
 from lithos.kernel.values.times import EPOCH, format_time, parse_time
-from lithos.memory.model.carried import LEARNED, CarryLearned
+from lithos.memory.model.imported_tables import LEARNED, CarryLearned
 from lithos.memory.model.memory import ProjectionOutcome, ProjectProvenance
 from lithos.memory.rows.queue import LessonLedger
 from lithos.notes.model.edges import (

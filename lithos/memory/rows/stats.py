@@ -23,7 +23,7 @@ from lithos.events.rows.imported_rows import LEDGER_TABLE, RowMerger
 from lithos.kernel.databases.database import SET_ASIDE, DatabaseLayout, LearningDatabase, add_missing_columns
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.databases.table import COUNT, MOMENT, Rows, Table, listed
-from lithos.memory.model.carried import LEARNED, CarryLearned
+from lithos.memory.model.imported_tables import LEARNED, CarryLearned
 from lithos.memory.model.memory import NodeStats
 from lithos.memory.rows.question_matrix import QuestionMatrix
 from lithos.memory.rows.questions import QuestionRows

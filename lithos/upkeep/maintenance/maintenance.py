@@ -27,7 +27,7 @@ from lithos.kernel.values.errors import LithosError, StorageFailed
 from lithos.kernel.values.times import format_time
 from lithos.memory.enrich.entities import EntityExtraction, NoteEntities
 from lithos.memory.model.questions import QuestionFilter
-from lithos.memory.rows.orders import ForgetOrders
+from lithos.memory.rows.forget_orders import ForgetOrders
 from lithos.memory.rows.queue import LedgerRows
 from lithos.memory.settings import LcmaConfig
 from lithos.notes.catalogue.catalogue import Catalogue
