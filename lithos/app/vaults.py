@@ -369,7 +369,7 @@ def _root(
 
 
 def _add_console(vaults: Vaults, wrong_tokens: WrongTokens, app: QuartTrio) -> None:
-    from lithos.vaults.console.several import SeveralConsole
+    from lithos.vaults.console.overview import SeveralConsole
 
     hosted = vaults.hosted
     SeveralConsole(lambda: list(hosted.values()), __version__, utc_now, wrong_tokens).add_routes(app)

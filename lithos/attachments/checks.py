@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from lithos.attachments.files.survey import survey_attachments
+from lithos.attachments.files.folder_scan import survey_attachments
 from lithos.attachments.model.kinds import kind_of
 from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.kernel.settings import StorageConfig

@@ -18,11 +18,11 @@ from attrs import field, frozen
 from lithos.events.model.imported_rows import Carried, KeptRow
 from lithos.imports.files.kinds import UnknownKind, known_kinds, make_source, recognise
 from lithos.imports.model.importing import ImportRefused, Record, RowBatch, Source
-from lithos.imports.service import records, run
+from lithos.imports.service import import_run, records
 from lithos.imports.service.dead_links import DeadLink
+from lithos.imports.service.import_run import ImportReport, ImportRun, ImportWriter, Told
 from lithos.imports.service.importing import Importing
 from lithos.imports.service.records import ImportResult, ImportSession, Options, SourceEdge
-from lithos.imports.service.run import ImportReport, ImportRun, ImportWriter, Told
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.errors import LithosError, first_of
@@ -46,11 +46,11 @@ _HEADINGS: Final[Mapping[str, str]] = {
     records.DUPLICATE: "Ids that the source has twice: skipped",
     records.MALFORMED: "Could not be read: skipped",
     records.FAILED: "Could not be written",
-    run.NOTICE: "Not kept quite as it was",
-    run.ATTACHMENT: "Attachments that were not copied",
-    run.ROW: "Rows that were left out",
-    run.EDGE: "Relations to what was not imported",
-    run.DEAD_LINK: "Links that lead nowhere",
+    import_run.NOTICE: "Not kept quite as it was",
+    import_run.ATTACHMENT: "Attachments that were not copied",
+    import_run.ROW: "Rows that were left out",
+    import_run.EDGE: "Relations to what was not imported",
+    import_run.DEAD_LINK: "Links that lead nowhere",
 }
 
 
@@ -72,8 +72,9 @@ def _describe_report(report: ImportReport) -> Iterator[str]:
     files = report.attachments
     if files:
         yield (
-            f"Attachments: {files[run.COPIED]:,} {would}copied, {files[run.EQUAL]:,} there already, "
-            f"{files[run.CONFLICT]:,} in conflict, {files[records.FAILED]:,} failed"
+            f"Attachments: {files[import_run.COPIED]:,} {would}copied, "
+            f"{files[import_run.EQUAL]:,} there already, "
+            f"{files[import_run.CONFLICT]:,} in conflict, {files[records.FAILED]:,} failed"
         )
     if report.edges:
         made, there, missing = records.EDGE_MADE, records.EDGE_THERE, records.EDGE_MISSING
@@ -81,8 +82,8 @@ def _describe_report(report: ImportReport) -> Iterator[str]:
             f"Relations: {report.edges[made]:,} {would}made, {report.edges[there]:,} there, "
             f"{report.edges[missing]:,} lead to what was not imported"
         )
-    if report.counted[run.DEAD_LINK]:
-        yield f"Links that lead nowhere: {report.counted[run.DEAD_LINK]:,}"
+    if report.counted[import_run.DEAD_LINK]:
+        yield f"Links that lead nowhere: {report.counted[import_run.DEAD_LINK]:,}"
     yield from _describe_rows(report)
     if options.dry_run:
         yield ""
@@ -94,7 +95,9 @@ def _describe_rows(report: ImportReport) -> Iterator[str]:
     if report.tables:
         yield "Rows of its databases:"
     for name, counts in report.tables.items():
-        told = ", ".join(f"{counts[result]:,} {result}" for result in run.TABLE_RESULTS if counts[result])
+        told = ", ".join(
+            f"{counts[result]:,} {result}" for result in import_run.TABLE_RESULTS if counts[result]
+        )
         yield f"  {name}: {told or 'none'}"
     for what, rows in report.listed.items():
         yield ""

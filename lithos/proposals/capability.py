@@ -17,8 +17,8 @@ from lithos.memory.context.context import WaitingKeys
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.writing.ports import ChangeGate
 from lithos.proposals.actor_board import ProposalBoard
-from lithos.proposals.keeping import Proposing
 from lithos.proposals.model import MOST_REASONS, PendingProposals, TidyProposals
+from lithos.proposals.proposing import Proposing
 from lithos.proposals.rows import PROPOSAL_TABLES, ProposalRows
 from lithos.proposals.service import Proposals
 from lithos.proposals.settings import ProposalsConfig

@@ -50,12 +50,12 @@ COMMANDS: Final = (
         take("--days N", "how many days, today with them (default: 7)", count),
     ), place=90),
     CliCommand("reindex", "bring the search indexes in line with the notes",
-        "lithos.upkeep.maintenance.maintaining:run_reindex", (
+        "lithos.upkeep.maintenance.maintenance_commands:run_reindex", (
         flag("--clear", "begin with empty indexes (default: no)", action=argparse.BooleanOptionalAction),
         flag("--force", "the same as --clear", dest="clear"),
     ), place=180),
     CliCommand("reconcile", "repair what is derived from the notes; the notes stay as they are",
-        "lithos.upkeep.maintenance.maintaining:run_reconcile", (
+        "lithos.upkeep.maintenance.maintenance_commands:run_reconcile", (
         take("-s --scope", "what to repair, each by itself (default: all)", choices=("all", *SCOPES)),
         flag("--accept-vanished",
             "drop the notes whose files have vanished, also from a running server; nothing else"),
@@ -69,12 +69,12 @@ COMMANDS: Final = (
         flag("--json-output", "the same as --json", dest="as_json"),
     ), place=190),
     CliCommand("extract-entities", "find the names in all notes, by which they are filtered and found",
-        "lithos.upkeep.maintenance.maintaining:run_extract", (
+        "lithos.upkeep.maintenance.maintenance_commands:run_extract", (
         DRY_RUN,
         flag("--force", "also replace entities that a person chose; needs lcma.write_entities"),
     ), place=200),
     CliCommand("validate", "look for mistakes in the note files; nothing is changed without --fix",
-        "lithos.upkeep.maintenance.checking:run_validate", (
+        "lithos.upkeep.maintenance.check_commands:run_validate", (
         take("--fix",
             "write missing titles and authors; with `ids` also missing ids, and new ones for duplicates",
             nargs="?", const=True, choices=("ids",)),
@@ -101,21 +101,22 @@ COMMANDS: Final = (
         place=220,
     ),
     CliCommand("doctor", "check the whole installation and say what to do; exit 1 when something is wrong",
-        "lithos.upkeep.maintenance.checking:run_doctor",
+        "lithos.upkeep.maintenance.check_commands:run_doctor",
         needs_session=False,  # it tells what is wrong in a configuration, too
         place=230, takes_several=True,
     ),
     CliCommand("backup", "copy everything that cannot be rebuilt, also while a server runs",
-        "lithos.upkeep.maintenance.backups:run_backup", (take("directory DIR", "where to; empty or absent"),),
+        "lithos.upkeep.maintenance.backup_commands:run_backup",
+        (take("directory DIR", "where to; empty or absent"),),
         place=240, takes_several=True, folder="spared",
     ),
     CliCommand("restore", "put a verified backup in the place of the data directory",
-        "lithos.upkeep.maintenance.backups:run_restore", (
+        "lithos.upkeep.maintenance.backup_commands:run_restore", (
         take("source DIR-or-TAR", "what `lithos backup` or `export` made"),
         flag("--force", "also where there is content; it is moved aside, not deleted"),
     ), place=250, folder="made"),
     CliCommand("export", "write notes, agents, tasks, claims, findings and edges as JSON lines",
-        "lithos.upkeep.maintenance.backups:run_export", (
+        "lithos.upkeep.maintenance.backup_commands:run_export", (
         take("file FILE", "a new file; - for stdout (default for jsonl)", nargs="?"),
         take("--format", "tar: a backup in one archive (default: jsonl)", choices=("jsonl", "tar")),
     ), place=260),

@@ -49,7 +49,7 @@ from lithos.text.yaml import nodes as yaml_text
 from lithos.text.yaml.vault_style import VaultStyle
 from lithos.upkeep.evaluation import model_baseline as baseline
 from lithos.upkeep.evaluation import model_questions as knowledge_tests
-from lithos.upkeep.model import likely, note_issues
+from lithos.upkeep.model import likely_targets, note_issues
 from tests.growth.making import Parse, made_calls, pieces
 
 _NOW: Final = datetime(2026, 1, 2, tzinfo=UTC)
@@ -117,7 +117,7 @@ def _decompress(given: str) -> object:
 
 def _likely(given: str) -> object:
     """A link that is spelled like two names, as long as they are."""
-    names = likely.LikelyNotes()
+    names = likely_targets.LikelyNotes()
     names.add(findings.NamedNote("id", given, "a.md"), (given, given[::-1]))
     return names.find(given[1:])
 

@@ -22,8 +22,8 @@ from attrs import define, field, frozen
 
 from lithos.attachments.extraction.captions import Captions
 from lithos.attachments.extraction.extractor import Extractor, FileExtraction
+from lithos.attachments.files.folder_scan import look_at, survey_attachments
 from lithos.attachments.files.shelf import AttachedFile, Shelf, StoredPart
-from lithos.attachments.files.survey import look_at, survey_attachments
 from lithos.attachments.model.kinds import MOST_PARTS, kind_of
 from lithos.attachments.model.parts import FilePart
 from lithos.kernel.actors.threads import BackgroundThread, Blocking, Threads

@@ -23,7 +23,7 @@ import trio
 from attrs import define, field, frozen
 
 import lithos
-from lithos.attachments.files.lines import (
+from lithos.attachments.files.worker_protocol import (
     OUT_OF_MEMORY,
     AnswerDecoder,
     Digest,

@@ -17,8 +17,8 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from lithos.attachments.files.answering import FileAnswering, limit, limit_memory
-from lithos.attachments.files.lines import LONGEST_LINE, OUT_OF_MEMORY, ReadingRequest, pack_answer
+from lithos.attachments.files.worker_answers import FileAnswering, limit, limit_memory
+from lithos.attachments.files.worker_protocol import LONGEST_LINE, OUT_OF_MEMORY, ReadingRequest, pack_answer
 
 #: Priority at first, which a file that somebody has just saved may need on a busy machine, and the lowest,
 #: from so many processor seconds on: by then it is a new vault that is read.

@@ -40,7 +40,7 @@ from lithos.text.markdown import visible_text
 from lithos.text.words.similarity import LOOKED_AT, STRONG, Pairs, Templates, clusters, likeness, word_pairs
 from lithos.upkeep.checks.care import AT_ONCE, Round, about, entries_of, in_slices, named_of
 from lithos.upkeep.checks.checks import Patient
-from lithos.upkeep.model.likely import LikelyNotes, words_of
+from lithos.upkeep.model.likely_targets import LikelyNotes, words_of
 
 #: What checks look at that need the catalogue alone; the doctor has no more.
 Subject: TypeAlias = Round | Patient

@@ -19,12 +19,12 @@ from lithos.memory.retrieve.questions import PRIVATE
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.server.mcp.client import OwnerClient, OwnerRefuses, OwnerUnreachable
 from lithos.server.settings import ServerConfig
+from lithos.upkeep.checked_vault import survey_of
 from lithos.upkeep.checks.checks import Patient, look_aside
 from lithos.upkeep.checks.stored_questions import list_questions
-from lithos.upkeep.evaluation.asking import AskingFailed, Evaluation, evaluate, load_questions
+from lithos.upkeep.evaluation.copied_server import rehearse
+from lithos.upkeep.evaluation.evaluating import AskingFailed, Evaluation, evaluate, load_questions
 from lithos.upkeep.evaluation.model_questions import LONGEST_QUESTION, MOST_NAMES, Question, UnusableTests
-from lithos.upkeep.evaluation.rehearsal import rehearse
-from lithos.upkeep.surveying import survey_of
 
 #: Questions written at most, the newest.
 MOST_WRITTEN: Final = 500

@@ -22,8 +22,10 @@ from lithos.server.command.output import tell, warn
 from lithos.server.command.progress import counted
 from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.upkeep.checks.checks import look_aside
-from lithos.upkeep.evaluation import asking
-from lithos.upkeep.evaluation.asking import (
+from lithos.upkeep.evaluation import evaluating
+from lithos.upkeep.evaluation.check import cited_questions
+from lithos.upkeep.evaluation.copied_server import rehearse
+from lithos.upkeep.evaluation.evaluating import (
     DEFAULT_K,
     AskingFailed,
     Evaluation,
@@ -32,7 +34,6 @@ from lithos.upkeep.evaluation.asking import (
     Progress,
     QuestionNote,
 )
-from lithos.upkeep.evaluation.check import cited_questions
 from lithos.upkeep.evaluation.model_baseline import (
     LARGEST_BASELINE,
     Baseline,
@@ -42,7 +43,6 @@ from lithos.upkeep.evaluation.model_baseline import (
     read_baseline,
 )
 from lithos.upkeep.evaluation.model_questions import Question, UnusableTests, write_questions
-from lithos.upkeep.evaluation.rehearsal import rehearse
 
 #: Characters of a question in the table.
 _QUESTION: Final = 60
@@ -200,7 +200,7 @@ def run_evaluate(session: CommandSession) -> int:
 
 def _load(file: Path) -> tuple[Question, ...]:
     try:
-        return asking.load_questions(file)
+        return evaluating.load_questions(file)
     except UnusableTests as error:
         raise CommandFailed(str(error), USAGE) from error
     except FileNotFoundError as error:
@@ -214,7 +214,7 @@ def _load(file: Path) -> tuple[Question, ...]:
 
 def _load_baseline(path: Path) -> Baseline:
     try:
-        return read_baseline(asking.read_start(path, LARGEST_BASELINE + 1))
+        return read_baseline(evaluating.read_start(path, LARGEST_BASELINE + 1))
     except UnusableBaseline as error:
         raise CommandFailed(f"{path} is no baseline: {error}. Save one with --save.", USAGE) from error
     except OSError as error:
@@ -228,7 +228,7 @@ async def _ask(session: CommandSession, questions: tuple[Question, ...], told: P
 
     async def run(asker: ToolCalls) -> Evaluation:
         mode, k = typed.get("mode"), typed.get("k", DEFAULT_K)
-        return await asking.evaluate(asker, questions, mode=mode, k=k, told=told)
+        return await evaluating.evaluate(asker, questions, mode=mode, k=k, told=told)
 
     owner = await find_owner(session)
     if owner is not None:

@@ -22,10 +22,10 @@ from lithos.search.index.embedder import load_embedder
 from lithos.server.http.sockets import CannotListen, PortInUse, open_listeners
 from lithos.server.mcp.client import OwnerClient, OwnerRefuses, OwnerUnreachable
 from lithos.server.settings import ServerConfig
+from lithos.upkeep.checked_vault import survey_of
 from lithos.upkeep.checks.checks import Ownership, Patient, look_aside
 from lithos.upkeep.checks.inspection import examine
 from lithos.upkeep.files.probes import name_listener
-from lithos.upkeep.surveying import survey_of
 
 #: Seconds for a server to say its address after it took the lock, and to answer.
 _ADDRESS_WAIT: Final = 3.0

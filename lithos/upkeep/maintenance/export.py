@@ -21,9 +21,9 @@ from lithos.notes.tools_rows import metadata_row
 from lithos.server.tools.serialization import row_of
 from lithos.tasks.rows.tasks import TaskRows
 from lithos.text.yaml.nodes import UnreadableNote
+from lithos.upkeep.checked_vault import survey_of
 from lithos.upkeep.checks.validation import CheckedVault
 from lithos.upkeep.files.backup import copy_database
-from lithos.upkeep.surveying import survey_of
 
 #: A time before every claim's end.
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)

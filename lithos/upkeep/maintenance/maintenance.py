@@ -47,12 +47,12 @@ from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.whole_index import WholeIndex
 from lithos.server.service_state import ServerState
 from lithos.server.settings import ServerConfig
+from lithos.upkeep.checked_vault import survey_of
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.reconcile import reconcile as reconcile_scopes
 from lithos.upkeep.checks.reconcile_indices import Failure, Progress, ScopeResult
 from lithos.upkeep.checks.stored_questions import count_questions, forget_stored_questions
 from lithos.upkeep.checks.validation import CheckedVault, read_note_rows
-from lithos.upkeep.surveying import survey_of
 
 log = get_logger("lithos.maintenance")
 

@@ -21,7 +21,7 @@ from lithos.server.http.application import Application
 from lithos.server.http.gate import Gate, read_head
 from lithos.server.http.ports import AsgiApp, Receive, Scope, Send, answer, base_of
 from lithos.server.tools.token_ports import Keyring, OneToken
-from lithos.vaults.http.rebasing import CONSOLE, rebased
+from lithos.vaults.http.prefixing import CONSOLE, rebased
 from lithos.vaults.service.joint import JointPrincipal
 
 _VAULT: Final = re.compile(r"/v/([a-z0-9-]{1,32})(/.*)", re.DOTALL)

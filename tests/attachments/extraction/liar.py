@@ -9,7 +9,14 @@ import sys
 import time
 from typing import Any
 
-from lithos.attachments.files.lines import LONGEST_LINE, Digest, End, Picture, ReadingRequest, pack_answer
+from lithos.attachments.files.worker_protocol import (
+    LONGEST_LINE,
+    Digest,
+    End,
+    Picture,
+    ReadingRequest,
+    pack_answer,
+)
 from lithos.attachments.model.kinds import MOST_TEXT
 from lithos.attachments.model.parts import FilePart
 

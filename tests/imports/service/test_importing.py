@@ -17,10 +17,10 @@ from lithos.imports.files.attachments import NAME
 from lithos.imports.files.kinds import recognise
 from lithos.imports.files.markdown import MarkdownSource
 from lithos.imports.model.importing import Item, Malformed, Record, RecordEdge
-from lithos.imports.service import run as run_module
+from lithos.imports.service import import_run as run_module
+from lithos.imports.service.import_run import ImportReport, ImportRun
 from lithos.imports.service.importing import Importing, NoImport
 from lithos.imports.service.records import ImportResult, Options, SourceEdge, record_from_json, record_to_json
-from lithos.imports.service.run import ImportReport, ImportRun
 from lithos.kernel.values.errors import InvalidInput
 from lithos.memory.service.edges import Edges
 from lithos.notes.catalogue.catalogue import Catalogue

@@ -17,9 +17,9 @@ import trio
 from lithos.events.journal.coordinator import Coordinator
 from lithos.imports.files.upstream import UpstreamSource, read_tables
 from lithos.imports.model.importing import TABLES, ImportRefused
+from lithos.imports.service.import_run import ImportReport, ImportRun
 from lithos.imports.service.importing import Importing
 from lithos.imports.service.records import Options, batch_from_json, batch_to_json
-from lithos.imports.service.run import ImportReport, ImportRun
 from tests import upstream
 from tests.servers import Lithos, serving
 

@@ -33,8 +33,8 @@ from lithos.notes.writing.deferred_removal import Keeper
 from lithos.notes.writing.editing import Outlines
 from lithos.notes.writing.messages import DeleteNote, WriteNote, WriteOutcome, WriteRequest
 from lithos.notes.writing.preparation import Preparation
-from lithos.proposals.keeping import Proposing
 from lithos.proposals.model import PendingProposals
+from lithos.proposals.proposing import Proposing
 from lithos.proposals.rows import ProposalRows
 from tests.fakes import Clock, FakeIndex, Gate, LateCalls, make_indexer
 from tests.kernel.actors.desks import all_boards

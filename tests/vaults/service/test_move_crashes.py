@@ -19,8 +19,8 @@ from lithos.kernel.values.errors import Duplicate
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.writing.actor_writer import Writer
 from lithos.notes.writing.applying import Applying
+from lithos.upkeep.checked_vault import survey_of
 from lithos.upkeep.checks.checks import Patient
-from lithos.upkeep.surveying import survey_of
 from lithos.vaults.checks import check_elsewhere
 from lithos.vaults.service.moving import VaultMoving
 from tests.fakes import Killed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lithos.kernel.values.findings import NamedNote
-from lithos.upkeep.model.likely import LikelyNotes
+from lithos.upkeep.model.likely_targets import LikelyNotes
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from lithos.search.whole_index import WholeIndex
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.registry import Tools
 from lithos.upkeep.checks.checks import look_aside
-from lithos.upkeep.evaluation.asking import AskingFailed, Evaluation
+from lithos.upkeep.evaluation.evaluating import AskingFailed, Evaluation
 from lithos.upkeep.files.backup import copy_database, find_links, make_links
 
 _PRIVATE: Final = ".lithos"

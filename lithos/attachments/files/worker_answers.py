@@ -10,7 +10,14 @@ from hashlib import sha256
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from lithos.attachments.files.lines import Digest, End, PageBegun, Picture, ReadingRequest, WorkerAnswer
+from lithos.attachments.files.worker_protocol import (
+    Digest,
+    End,
+    PageBegun,
+    Picture,
+    ReadingRequest,
+    WorkerAnswer,
+)
 from lithos.attachments.model.kinds import LARGEST_PDF, MOST_PARTS, MOST_TEXT, largest
 from lithos.attachments.model.parts import FilePart, NotExtractable, clean
 from lithos.attachments.model.reading import read_parts

@@ -33,12 +33,12 @@ from lithos.server.command.session import (
     read_log_settings,
     start_logging,
 )
+from lithos.upkeep.checked_vault import survey_of
 from lithos.upkeep.checks.checks import Patient
 from lithos.upkeep.checks.validation import Fixing, Progress, Validation, fix_notes, validate_notes
 from lithos.upkeep.maintenance.doctor import examine_all, make_patient
 from lithos.upkeep.maintenance.maintenance import owned
 from lithos.upkeep.model.note_issues import Amendment, plan_amendments
-from lithos.upkeep.surveying import survey_of
 
 T = TypeVar("T")
 
