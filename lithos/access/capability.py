@@ -12,7 +12,7 @@ from lithos.kernel.server_ports import OwnToken
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import Component, HealthCheck
 from lithos.notes.model.scopes import ScopeOfToken
-from lithos.server.command.serve_ports import Announced
+from lithos.server.command.serve_ports import StartupNotice
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.token_ports import Keyring
 
@@ -42,7 +42,7 @@ def make_own_token(keyring: TokenRing) -> OwnToken:
     return keyring
 
 
-def share_announcement(ring: TokenRing) -> Announced:
+def share_announcement(ring: TokenRing) -> StartupNotice:
     """Say at a start what is known of named tokens."""
     return ring
 

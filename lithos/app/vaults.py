@@ -53,7 +53,7 @@ from lithos.server.http.serve import listen
 from lithos.server.http.sockets import open_listeners
 from lithos.server.service_state import Gauges, ServerState
 from lithos.server.settings import ServerConfig
-from lithos.vaults.http.vault_routes import Door, NoKeyring, VaultRoutes
+from lithos.vaults.http.vault_routes import NoKeyring, VaultEndpoint, VaultRoutes
 from lithos.vaults.service.joint import JointRing, Vault, VaultSet
 from lithos.vaults.service.moving import VaultMoving
 from lithos.vaults.tools import JOINT
@@ -84,7 +84,7 @@ class HostedVault:
     #: Its configuration; where that is from, and what is wrong with it, its own console shows.
     loaded: LoadedConfig
     vault: Vault
-    door: Door
+    door: VaultEndpoint
     server: Server | None = None
     front: FrontParts | None = None
 
@@ -150,7 +150,7 @@ class Vaults:
             ring = TokenRing(
                 private, utc_now, loaded.config.of(ServerConfig).auth_token, asks_always=asks_always
             )
-            self.hosted[name] = HostedVault(loaded, Vault(name, ring), Door(ring))
+            self.hosted[name] = HostedVault(loaded, Vault(name, ring), VaultEndpoint(ring))
         self.set = VaultSet({name: each.vault for name, each in self.hosted.items()}, default)
         self.ring = JointRing(self.set)
         for hosted in self.hosted.values():
@@ -161,7 +161,7 @@ class Vaults:
         self.loss: ExceptionGroup[DatabaseLost] | None = None
 
     @cached_property
-    def doors(self) -> dict[str, Door]:
+    def doors(self) -> dict[str, VaultEndpoint]:
         """The doors by name; `VaultRoutes` looks them up at each request."""
         return {name: each.door for name, each in self.hosted.items()}
 
@@ -219,7 +219,7 @@ class Vaults:
             server.get(FrontSignals).listens.set()
             each.server, each.front = server, front
             each.vault.services, each.vault.state, each.vault.reason = server, "serving", ""
-            each.door = self.doors[each.name] = Door(each.ring, application, front.sessions)
+            each.door = self.doors[each.name] = VaultEndpoint(each.ring, application, front.sessions)
             server.publish_address(f"{port.url}{base_of(each.name)}")
             self.set.tell()
             try:
@@ -233,7 +233,7 @@ class Vaults:
     def _take_away(self, each: HostedVault, state: Any) -> None:
         each.server = each.front = None
         each.vault.services, each.vault.state = None, state
-        each.door = self.doors[each.name] = Door(each.ring, reason=each.vault.reason)
+        each.door = self.doors[each.name] = VaultEndpoint(each.ring, reason=each.vault.reason)
         self.set.tell()
 
     # Moves between vaults
@@ -327,7 +327,7 @@ async def serve_vaults(
             no_keyring = NoKeyring(lambda: vaults.ring.is_open)
             policy = evolve(root.policy, keyring=no_keyring)
             nobody = Gate(_nothing, policy, settings.max_body_bytes, wrong_tokens=wrong_tokens)
-            absent = Door(no_keyring, sessions=Sessions(utc_now, PERSON_AGENT, no_keyring))
+            absent = VaultEndpoint(no_keyring, sessions=Sessions(utc_now, PERSON_AGENT, no_keyring))
             routes = VaultRoutes(root, vaults.doors, nobody, absent)
             url = url_of(*bound)
             for each in vaults.hosted.values():

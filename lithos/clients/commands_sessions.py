@@ -12,7 +12,7 @@ from typing import Any
 
 import trio
 
-from lithos.clients.files_session_cursors import SessionBusy, ToldSession, sessions_folder, told_session
+from lithos.clients.files_session_cursors import SessionBusy, SessionCursor, sessions_folder, told_session
 from lithos.clients.hooks.briefing import TOOL, arguments_of, text_of
 from lithos.clients.hooks.checkpoint import (
     LARGEST_FILE,
@@ -51,7 +51,7 @@ def run_brief(session: CommandSession) -> int:
 
 
 @contextmanager
-def _told(session: CommandSession) -> Iterator[ToldSession | None]:
+def _told(session: CommandSession) -> Iterator[SessionCursor | None]:
     """What the session was told, if one is named."""
     name = session.typed.get("session")
     if name is None:

@@ -10,7 +10,7 @@ from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.reading import JournalThread
 from lithos.events.journal.settled_clock import SettledClock
-from lithos.events.model.ports import Along
+from lithos.events.model.ports import ExtraRows
 from lithos.events.reading.agents import AccessLog, Agents, Cursors
 from lithos.events.reading.event_stream import Activity, EventStreams
 from lithos.events.reading.requests import Requests
@@ -46,7 +46,7 @@ def make_coordinator(
     events: EventsConfig,
     boards: Boards,
     metrics: Metrics,
-    records: Along | None,
+    records: ExtraRows | None,
 ) -> Coordinator:
     """Make the owner of `coordination.db`."""
     return Coordinator(

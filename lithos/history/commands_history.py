@@ -11,13 +11,13 @@ from lithos.history.model.undo import UndoStep
 from lithos.history.service.undo import LEFT, RESULTS, UNDONE, UndoFailed, UndoResult, UndoRun, plan_undo
 from lithos.kernel.values.principals import CLI_AGENT
 from lithos.kernel.values.times import format_time
-from lithos.server.command.ask_ports import Asker
+from lithos.server.command.ask_ports import ToolClient
 from lithos.server.command.asking import accept, ask_tool, asking
 from lithos.server.command.output import print_line, tell
 from lithos.server.command.session import CommandFailed, CommandSession, refusing
 
 
-async def undo(session: CommandSession, asker: Asker) -> int:
+async def undo(session: CommandSession, asker: ToolClient) -> int:
     """Take changes back and print what was done; 1 when something could not be. Raises `CommandFailed`."""
     typed = session.typed
     agents = list(dict.fromkeys(str(each).strip() for each in typed["agent"]))
@@ -67,7 +67,7 @@ SHOWN: Final = 20
 PAGE: Final = 200
 
 
-async def history(session: CommandSession, asker: Asker) -> int:
+async def history(session: CommandSession, asker: ToolClient) -> int:
     """Print versions, deleted notes or a difference; 0. Raises `CommandFailed`."""
     typed = session.typed
     wanted, diff = typed.get("note"), typed.get("diff")
@@ -112,13 +112,13 @@ def _row_name(row: Mapping[str, Any]) -> str:
     return f"r{row['row']}"
 
 
-async def _versions(asker: Asker, wanted: str, limit: int) -> dict[str, Any]:
+async def _versions(asker: ToolClient, wanted: str, limit: int) -> dict[str, Any]:
     """The newest versions of a note, in one answer however many calls it takes."""
     rows, answer = await _ask_pages(partial(_ask_note, asker, wanted), limit)
     return {"id": answer["id"], "versions": rows, "total": answer["total"]}
 
 
-async def _deleted(session: CommandSession, asker: Asker) -> int:
+async def _deleted(session: CommandSession, asker: ToolClient) -> int:
     limit = session.typed.get("limit", SHOWN)
 
     async def ask(page: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -157,7 +157,7 @@ async def _ask_pages(
     return list(found.values()), answer
 
 
-async def _ask_note(asker: Asker, wanted: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+async def _ask_note(asker: ToolClient, wanted: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """`lithos_history` of a note by its id, else by its path. Raises `CommandFailed`."""
     answer = await asker.call("lithos_history", {**arguments, "id": wanted}) or {}
     if answer.get("code") == "doc_not_found":
@@ -165,7 +165,7 @@ async def _ask_note(asker: Asker, wanted: str, arguments: Mapping[str, Any]) -> 
     return accept(answer)
 
 
-async def restore_note(session: CommandSession, asker: Asker) -> int:
+async def restore_note(session: CommandSession, asker: ToolClient) -> int:
     """Bring a version back; 0. Raises `CommandFailed`."""
     typed = session.typed
     version, row = typed.get("note_version"), typed.get("note_row")

@@ -20,7 +20,7 @@ from lithos.imports.files.kinds import UnknownKind, known_kinds, make_source, re
 from lithos.imports.model.importing import ImportRefused, Record, RowBatch, Source
 from lithos.imports.service import import_run, records
 from lithos.imports.service.dead_links import DeadLink
-from lithos.imports.service.import_run import ImportReport, ImportRun, ImportWriter, Told
+from lithos.imports.service.import_run import ImportProgress, ImportReport, ImportRun, ImportWriter
 from lithos.imports.service.importing import Importing
 from lithos.imports.service.records import ImportResult, ImportSession, Options, SourceEdge
 from lithos.kernel.configuration.catalogue import Config
@@ -234,7 +234,7 @@ def _is_within(inner: str, outer: str) -> bool:
 
 
 async def _import(
-    session: CommandSession, source: Source, path: Path, options: Options, told: Told
+    session: CommandSession, source: Source, path: Path, options: Options, told: ImportProgress
 ) -> ImportReport:
     try:
         async with _writer(session, options) as writer:

@@ -39,7 +39,7 @@ from lithos.notes.service.texts import NoteTexts
 from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.search.service.cache import CitedBefore
 from lithos.search.service.search import Search
-from lithos.tasks.service.coordination import Coordination, Teaching
+from lithos.tasks.service.coordination import CompletionLearning, Coordination
 
 
 def open_edges(occasion: Occasion) -> EdgeStore:
@@ -106,7 +106,7 @@ def make_feedback(
     return Feedback(catalogue, learning, knowledge, lessons, questions.prepare)
 
 
-def make_teaching(feedback: Feedback | None) -> Teaching | None:
+def make_teaching(feedback: Feedback | None) -> CompletionLearning | None:
     """Make what learns from completions of tasks."""
     return feedback
 

@@ -11,7 +11,7 @@ from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import make_id
 from lithos.events.journal.settled_clock import SettledClock
-from lithos.events.model.ports import Along, KnownNotes
+from lithos.events.model.ports import ExtraRows, KnownNotes
 from lithos.events.reading.agents import NoteTitles
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.front_signals import FrontSignals
@@ -114,7 +114,7 @@ def make_applying(
     return Applying(records, files, moves, Threads(), recorder, needed)
 
 
-def rows_along(records: NoteRecords) -> Along:
+def rows_along(records: NoteRecords) -> ExtraRows:
     """Give the journal the rows that it commits with whatever else is."""
     return records
 

@@ -45,11 +45,11 @@ class Slice(Command[Indexed]):
 
 
 @frozen
-class Hurry(Command[Indexed]):
+class FlushIndex(Command[Indexed]):
     """Flush request: a caller waits for the changes queued before this, so the batch must not linger."""
 
 
-IndexMessage = Upsert | Removal | Slice | Hurry
+IndexMessage = Upsert | Removal | Slice | FlushIndex
 IndexMailbox = Mailbox[IndexMessage]
 
 
@@ -58,7 +58,7 @@ def spread(messages: Sequence[IndexMessage]) -> Iterator[Upsert | Removal]:
     for message in messages:
         if isinstance(message, Slice):
             yield from message.upserts
-        elif not isinstance(message, Hurry):
+        elif not isinstance(message, FlushIndex):
             yield message
 
 

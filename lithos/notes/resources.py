@@ -18,7 +18,7 @@ from lithos.server.mcp.resource_pages import (
     MARKDOWN,
     Content,
     ListedResource,
-    Place,
+    ListPosition,
     UnknownResource,
     find_newest,
 )
@@ -49,7 +49,7 @@ class TagResources:
         await self._opening.wait_known()
         return Content(JSON, {"tags": self._knowledge.tags(None)})
 
-    async def newest(self, after: Place | None, count: int) -> list[ListedResource]:
+    async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
         """The one resource."""
         return [ListedResource(ResourceAddress("tags"), _TAGS)]
 
@@ -90,7 +90,7 @@ class NoteResources:
         self._coordinator.record_access([AuditRow(agent, entry.note.id, READ, self._clock())])
         return Content(MARKDOWN, data)
 
-    async def newest(self, after: Place | None, count: int) -> list[ListedResource]:
+    async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
         """Notes older than `after`, newest first; none until all are known."""
         known = list(self._catalogue) if self._opening.known.is_set() else []
         return [_listed(entry) for entry in await find_newest(known, _place_of, after, count)]
@@ -104,7 +104,7 @@ class NoteResources:
         return entry
 
 
-def _place_of(entry: Entry) -> Place:
+def _place_of(entry: Entry) -> ListPosition:
     return entry.note.created_at, entry.note.id
 
 

@@ -31,12 +31,12 @@ from lithos.search.tools_rows import search_row
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.arguments import argument, as_command, check_choice
 from lithos.server.tools.bounds import FILTERS, IDS, LOOKUP, NAME, QUERY, URL
-from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.compacting import CompactForm
 from lithos.server.tools.declaring import Answer, tool
-from lithos.server.tools.fitting import Paged
+from lithos.server.tools.fitting import CuttableAnswer
 from lithos.text.snippet import cut, truncate
 
-_SEARCHED: Final = Sparing(
+_SEARCHED: Final = CompactForm(
     always=("results", "id", "title", "snippet", "path", "is_stale"),
     asked={"explain": ("score", "similarity", "derived_from_ids")},
 )
@@ -47,7 +47,7 @@ _SEARCHED: Final = Sparing(
     "core",
     "RI",
     place=4,
-    paged=Paged(rows=("results",), totals="none"),
+    paged=CuttableAnswer(rows=("results",), totals="none"),
     sparing=_SEARCHED,
     is_heavy=True,
 )
@@ -138,8 +138,8 @@ class SearchTool:
     "core",
     "RI",
     place=9,
-    paged=Paged(content="document.content"),
-    sparing=Sparing(always=("hit", "id", "title", "content"), defaults={"confidence": 1.0}),
+    paged=CuttableAnswer(content="document.content"),
+    sparing=CompactForm(always=("hit", "id", "title", "content"), defaults={"confidence": 1.0}),
     is_heavy=True,
 )
 class CacheLookupTool:

@@ -13,7 +13,7 @@ from lithos.server.mcp.resource_pages import (
     JSON,
     Content,
     ListedResource,
-    Place,
+    ListPosition,
     UnknownResource,
     find_newest,
 )
@@ -55,7 +55,7 @@ class TaskResources:
         }
         return Content(JSON, body)
 
-    async def newest(self, after: Place | None, count: int) -> list[ListedResource]:
+    async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
         """Open tasks older than `after`, newest first."""
         views = await self._coordination.list_tasks(TaskFilter(status="open"), with_claims=False)
         tasks = [view.task for view in views]
@@ -70,7 +70,7 @@ def _known_task() -> Iterator[None]:
         raise UnknownResource(f"{missing.message} Find it with lithos_task_list.") from missing
 
 
-def _place_of(task: Task) -> Place:
+def _place_of(task: Task) -> ListPosition:
     return task.created_at, task.id
 
 

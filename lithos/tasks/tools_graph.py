@@ -7,9 +7,9 @@ from typing import Any
 from lithos.kernel.parts import Parts
 from lithos.server.tools.arguments import argument, as_command, read_title
 from lithos.server.tools.bounds import DESCRIPTION, FILTER, FILTERS, LOOKUP, METADATA, NAME, TITLE
-from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.compacting import CompactForm
 from lithos.server.tools.declaring import Answer, tool
-from lithos.server.tools.fitting import Paged
+from lithos.server.tools.fitting import CuttableAnswer
 from lithos.server.tools.serialization import row_of, sliced_rows
 from lithos.tasks.model.task import EDGE_TYPES
 from lithos.tasks.model.task_commands import ReopenTask, SpawnTask, UpsertTaskEdge
@@ -38,7 +38,7 @@ class TaskGetTool:
         return {"task": row_of(await using.get(Coordination).get(self.task_id))}
 
 
-@tool("lithos_task_reopen", "full", "I", place=31, paged=Paged(beside=("reblocked",)), of="tasks")
+@tool("lithos_task_reopen", "full", "I", place=31, paged=CuttableAnswer(beside=("reblocked",)), of="tasks")
 class TaskReopenTool:
     """Reopen a completed, cancelled or failed task."""
 
@@ -121,8 +121,8 @@ class TaskEdgeUpsertTool:
     "full",
     "RI",
     place=36,
-    paged=Paged(rows=("edges",)),
-    sparing=Sparing(always=("edges",)),
+    paged=CuttableAnswer(rows=("edges",)),
+    sparing=CompactForm(always=("edges",)),
     of="tasks",
 )
 class TaskEdgeListTool:

@@ -16,8 +16,8 @@ from lithos.kernel.values.findings import CARE, OVERVIEW
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
 from lithos.server.service_state import Gauges, GaugeThread, ServerState
-from lithos.upkeep.checks.care import Care, CareSubjects, CareTasks, Concerns
-from lithos.upkeep.checks.checks import Live, Patient
+from lithos.upkeep.checks.care import Care, CareSubjects, CareTasks, OverviewWarnings
+from lithos.upkeep.checks.checks import Installed, RunningServer
 from lithos.upkeep.checks.samples import Samples
 from lithos.upkeep.checks.validation import CheckedVault
 from lithos.upkeep.checks.worth import WorthCounter
@@ -29,10 +29,12 @@ MOST_OF_CARE: Final = 200
 MOST_OF_OVERVIEW: Final = 10
 
 
-def make_patient(config: Config, clock: Clock, live: Live, files: NoteFiles, catalogue: Catalogue) -> Patient:
+def make_patient(
+    config: Config, clock: Clock, live: RunningServer, files: NoteFiles, catalogue: Catalogue
+) -> Installed:
     """Make what checks look at."""
     survey = CheckedVault(config.of(StorageConfig).data_dir, files, catalogue, is_live=True)
-    return Patient(config=config, clock=clock, live=live, survey=survey)
+    return Installed(config=config, clock=clock, live=live, survey=survey)
 
 
 def make_care(parts: CareSubjects) -> Care:
@@ -40,9 +42,9 @@ def make_care(parts: CareSubjects) -> Care:
     return Care(CARE, MOST_OF_CARE, parts)
 
 
-def make_concerns(parts: CareSubjects) -> Concerns:
+def make_concerns(parts: CareSubjects) -> OverviewWarnings:
     """Make what checks the notes for the overview."""
-    return Concerns(OVERVIEW, MOST_OF_OVERVIEW, parts)
+    return OverviewWarnings(OVERVIEW, MOST_OF_OVERVIEW, parts)
 
 
 def make_samples(metrics: Metrics, clock: Clock, broadcaster: Broadcaster, gauges: Gauges) -> Samples:
@@ -63,7 +65,7 @@ UPKEEP = Capability(
         GaugeThread,
         Gauges,
         make_samples,
-        Live,
+        RunningServer,
         make_patient,
         WorthCounter,
         CareSubjects,
@@ -74,7 +76,7 @@ UPKEEP = Capability(
     ),
     background=(
         Background(Care, Care.run),
-        Background(Concerns, Concerns.run, needs_front=True),
+        Background(OverviewWarnings, OverviewWarnings.run, needs_front=True),
         Background(Samples, Samples.run, needs_front=True),
     ),
     pages=Pages(

@@ -23,7 +23,7 @@ from lithos.search.settings import SearchConfig, room_of_rows
 from lithos.search.tools import SearchTool
 from lithos.search.tools_rows import search_row
 from lithos.server.settings import ServerConfig
-from lithos.server.tools.compacting import Sparing, compact
+from lithos.server.tools.compacting import CompactForm, compact
 from lithos.server.tools.declaring import Answer
 from lithos.server.tools.serialization import row_of
 from lithos.tasks.service.coordination import Coordination, PageBounds, TaskFilter
@@ -185,7 +185,7 @@ def _compact_briefing(result: dict[str, Any], given: ContextTool) -> dict[str, A
         unsaid.append("cursor")
     sources = dict.fromkeys(f"{row[VAULT]} {row['id']} {row['path']}" for row in result["items"])
     told = {"text": result["text"], "sources": list(sources), **result}
-    return compact(told, Sparing(always=("text",), unsaid=unsaid), given)
+    return compact(told, CompactForm(always=("text",), unsaid=unsaid), given)
 
 
 def _owned(key: str, qualified: str) -> dict[str, str]:

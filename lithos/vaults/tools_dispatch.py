@@ -19,7 +19,7 @@ from lithos.kernel.values.errors import InvalidInput, LithosError
 from lithos.kernel.values.principals import COMMAND, OWNER, Principal
 from lithos.server.tools.arguments import ArgumentFault, ToolSpec
 from lithos.server.tools.declaring import Answer
-from lithos.server.tools.fitting import Pictured
+from lithos.server.tools.fitting import AnswerWithImage
 from lithos.server.tools.registry import ActingTools, Tools, envelope
 from lithos.server.tools.serialization import row_of
 from lithos.vaults.service.joint import ALL, Vault, VaultSet, find_named
@@ -222,7 +222,7 @@ def with_vault(answer: Answer, name: str) -> Answer:
     if answer is None:
         return None
     told = {**answer, VAULT: name}
-    return Pictured(told, answer.media_type, answer.data) if type(answer) is Pictured else told
+    return AnswerWithImage(told, answer.media_type, answer.data) if type(answer) is AnswerWithImage else told
 
 
 def _with_parameter(spec: ToolSpec, vault: Mapping[str, str]) -> ToolSpec:

@@ -13,7 +13,7 @@ from lithos.app.options import parse_arguments
 from lithos.app.serving import hosting
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Parts, made_by
-from lithos.server.command.serve_ports import Announced, Backlog
+from lithos.server.command.serve_ports import Backlog, StartupNotice
 from lithos.server.command.session import CommandSession
 
 SESSION = CommandSession(parse_arguments(["serve"]), Config())
@@ -63,4 +63,4 @@ def test_serve_draws_the_backlog_while_it_is_long(
 
 def test_capabilities_fill_the_ports_of_serve() -> None:
     made = {made_by(maker) for maker in makers()}
-    assert {Announced, Backlog} <= made
+    assert {StartupNotice, Backlog} <= made

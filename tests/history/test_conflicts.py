@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lithos.app.options import parse_arguments
-from lithos.app.serving.here import Here
+from lithos.app.serving.here import LocalServer
 from lithos.history.commands_merge_driver import conflicts
 from lithos.kernel.configuration.catalogue import Config
 from lithos.server.command.session import CommandFailed, CommandSession
@@ -22,7 +22,7 @@ async def test_copies_are_listed_shown_and_merged(tmp_path: Path, capsys: pytest
         async def type_in(*words: str, code: int = 0) -> str:
             capsys.readouterr()
             session = CommandSession(parse_arguments(("conflicts", *words)), Config())
-            done = await conflicts(session, Here(lithos.server))
+            done = await conflicts(session, LocalServer(lithos.server))
             printed = capsys.readouterr()
             assert done == code, printed
             return printed.out + printed.err
@@ -62,7 +62,7 @@ async def test_copy_with_a_name_that_people_give_is_merged_or_kept_by_name(
         async def type_in(*words: str, code: int = 0) -> str:
             capsys.readouterr()
             session = CommandSession(parse_arguments(("conflicts", *words)), Config())
-            done = await conflicts(session, Here(lithos.server))
+            done = await conflicts(session, LocalServer(lithos.server))
             printed = capsys.readouterr()
             assert done == code, printed
             return printed.out + printed.err

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lithos.app.options import parse_arguments
-from lithos.app.serving.here import Here
+from lithos.app.serving.here import LocalServer
 from lithos.history.commands_history import history, restore_note, undo
 from lithos.history.service.undo import UndoRun
 from lithos.kernel.configuration.catalogue import Config
@@ -53,7 +53,7 @@ class Desk:
         self._capsys.readouterr()
         invocation = parse_arguments(words)
         done = await COMMANDS[invocation.command](
-            CommandSession(invocation, Config()), Here(self.lithos.server)
+            CommandSession(invocation, Config()), LocalServer(self.lithos.server)
         )
         printed = self._capsys.readouterr().out
         assert code in (None, done), printed

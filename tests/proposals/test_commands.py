@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lithos.app.options import parse_arguments
-from lithos.app.serving.here import Here
+from lithos.app.serving.here import LocalServer
 from lithos.kernel.configuration.catalogue import Config
 from lithos.proposals.commands_proposals import proposals
 from lithos.server.command.asking import PAGE
@@ -40,7 +40,7 @@ class Desk:
         """What the command prints on stdout; `told` is what it says beside."""
         self._capsys.readouterr()
         session = CommandSession(parse_arguments(("proposals", *words)), Config())
-        done = await proposals(session, Here(self.lithos.server))
+        done = await proposals(session, LocalServer(self.lithos.server))
         printed = self._capsys.readouterr()
         self.told = printed.err
         assert done == code, (done, printed)

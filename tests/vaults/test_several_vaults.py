@@ -24,7 +24,7 @@ from lithos.kernel.configuration.load import state_of_vault
 from lithos.kernel.databases.lock import OwnerRecord, encode_owner
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.asking import how_to_serve
-from lithos.server.command.hook_failsafe import NothingToTell
+from lithos.server.command.hook_failsafe import NoHookOutput
 from lithos.server.command.session import CommandFailed, CommandSession, load_session
 from lithos.server.mcp.client import OwnerClient
 from lithos.server.mcp.link import OwnerLink
@@ -255,7 +255,7 @@ def test_a_hook_finds_the_owner_of_its_vault(place: Path, monkeypatch: pytest.Mo
     find_hook_owner(parse_arguments(("brief", "--hook")), time.monotonic() + 1)
     work, home = place_of(place, "w").parent, place_of(place, "h").parent
     assert found == [work, home, home, home, Path("data"), work]
-    with pytest.raises(NothingToTell):
+    with pytest.raises(NoHookOutput):
         find_hook_owner(parse_arguments(("--vault", "other", "brief", "--hook")), time.monotonic() + 1)
 
 

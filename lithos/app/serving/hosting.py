@@ -26,7 +26,7 @@ from lithos.kernel.databases.lock import OwnerLock
 from lithos.kernel.parts import Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.output import announce
-from lithos.server.command.serve_ports import Announced, Backlog
+from lithos.server.command.serve_ports import Backlog, StartupNotice
 from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.http.ports import FrontSettings
 from lithos.server.mcp.resource_pages import Library
@@ -188,7 +188,7 @@ async def _serve_front(session: CommandSession, server: Server, shutdown: trio.E
         announce(session, text, url=url, bound=bound)
         if (public := config.of(ServerConfig).public_url) is not None:
             announce(session, f"Clients elsewhere are let in by OAuth at {public}/mcp", public_url=public)
-        said = server.find(Announced)
+        said = server.find(StartupNotice)
         if said is not None and said.announcement is not None:
             announce(session, said.announcement)
 

@@ -23,7 +23,7 @@ from lithos.server.command.hook_failsafe import (
     FAILURES,
     HOOK_BUDGET,
     TOKEN_BYTES,
-    NothingToTell,
+    NoHookOutput,
     print_text,
     printable,
 )
@@ -99,10 +99,10 @@ def _ask(owner: HookOwner, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The answer of the tool, which keeps to the budget."""
     answer = owner.call(TOOL, arguments)
     if not isinstance(answer["text"], str) or not isinstance(answer["tokens"], int):
-        raise NothingToTell("the answer is of another shape")
+        raise NoHookOutput("the answer is of another shape")
     size = max(answer["tokens"], len(answer["text"].encode("utf-8", "replace")) / TOKEN_BYTES)
     if size > HOOK_BUDGET:
-        raise NothingToTell("the answer is larger than was asked for")
+        raise NoHookOutput("the answer is larger than was asked for")
     return answer
 
 

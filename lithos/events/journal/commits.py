@@ -14,7 +14,7 @@ from attrs import define, evolve, frozen
 from lithos.events.journal.boards import Boards
 from lithos.events.journal.messages import AppendEvents, Flush, MoveCursor, PreparedMessage
 from lithos.events.model.agents import Agent, AuditRow
-from lithos.events.model.ports import RowsAlong
+from lithos.events.model.ports import ExtraRowsBatch
 from lithos.events.model.retention import UpkeepStep
 from lithos.events.rows.old_rows import OldRows
 from lithos.events.rows.store import CoordinationStore
@@ -35,7 +35,7 @@ class Batch:
     steps: Sequence[PreparedMessage]
     agents: Sequence[Agent]
     audit: Collection[AuditRow]
-    records: RowsAlong
+    records: ExtraRowsBatch
     #: Events of changes that are stored already; they come first.
     unwritten: Sequence[EventDraft]
     next_seq: int

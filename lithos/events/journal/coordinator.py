@@ -30,7 +30,7 @@ from lithos.events.journal.messages import (
 )
 from lithos.events.model.agents import READ, Agent, AuditRow, size_of
 from lithos.events.model.imported_rows import Carried
-from lithos.events.model.ports import Along
+from lithos.events.model.ports import ExtraRows
 from lithos.events.model.retention import DropAgents, ForgetReads
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.mailboxes import Inbox, Mailbox, run_batches
@@ -69,7 +69,7 @@ class Coordinator:
         *,
         journal_size: int,
         on_commit: Callable[[Sequence[Event], float], None] | None = None,
-        records: Along | None = None,
+        records: ExtraRows | None = None,
     ) -> None:
         self.mailbox: CoordinatorMailbox = Mailbox("coordinator", CAPACITY)
         self._store = store
@@ -93,7 +93,7 @@ class Coordinator:
         #: Events of changes that are stored, while the journal cannot be written.
         self._unwritten: list[EventDraft] = []
         #: Rows that are committed with whatever else is.
-        self._records = records if records is not None else Along()
+        self._records = records if records is not None else ExtraRows()
         self._records.commit = self._commit_records
         #: Why the last commit failed, until one succeeds.
         self.failure: str | None = None

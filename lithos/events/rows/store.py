@@ -16,7 +16,7 @@ import apsw
 from attrs import frozen
 
 from lithos.events.model.agents import READ, SEARCH_RESULT, Agent, AuditRow
-from lithos.events.model.ports import RowsAlong
+from lithos.events.model.ports import ExtraRowsBatch
 from lithos.events.model.retention import DropEvents
 from lithos.events.rows.imported_rows import AGENTS, LEDGER_TABLE
 from lithos.events.rows.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
@@ -124,7 +124,7 @@ class CoordinationStore(Database):
             self._writer.executemany("INSERT INTO events VALUES(?,?,?,?,?,?,?)", rows)
             self._writer.execute("UPDATE meta SET value=? WHERE name='next_seq'", (rows[-1][0] + 1,))
 
-    def put_along(self, rows: RowsAlong) -> None:
+    def put_along(self, rows: ExtraRowsBatch) -> None:
         """Store rows of another package."""
         rows.store(self._writer)
 

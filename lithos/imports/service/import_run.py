@@ -206,7 +206,7 @@ class ImportWriter(Protocol):
 
 
 #: How many items are done.
-Told = Callable[[int], None]
+ImportProgress = Callable[[int], None]
 
 
 @define(eq=False)
@@ -217,7 +217,7 @@ class ImportRun:
     path: Path
     writer: ImportWriter
     options: Options
-    told: Told
+    told: ImportProgress
     report: ImportReport = field(init=False)
     _done: int = 0
     #: Files that come along.

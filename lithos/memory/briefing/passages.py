@@ -94,7 +94,7 @@ class SourceNote:
 
 
 @frozen(eq=False)
-class Weighed:
+class WeightedPassage:
     """A passage of a source (by number, and its place there): its probability, and its share of each term."""
 
     source: int
@@ -107,14 +107,14 @@ class Weighed:
 
 def weigh_passages(
     sources: Sequence[SourceNote], terms: Terms, weights: Weights, budget: int = 2_000
-) -> list[Weighed]:
+) -> list[WeightedPassage]:
     """The passages of notes that have to do with the query, by source and place; other notes are left out."""
     scores = [source.score for source in sources]
     within = min(weights.within_most, weights.within * budget / 1_000)
     matched = _shares(scores, weights.steepness, 1 - within)
     steeper = min(weights.steeper_most, max(1.0, weights.steeper * budget / 1_000))
     whole = _shares(scores, weights.steepness * steeper, within)
-    weighed: list[Weighed] = []
+    weighed: list[WeightedPassage] = []
     for number, source in enumerate(sources):
         weighed += _weigh(number, source, terms, weights, (matched[number], whole[number]))
     return weighed
@@ -130,7 +130,7 @@ def _shares(scores: Sequence[float], steepness: float, of: float) -> list[float]
 
 def _weigh(
     number: int, source: SourceNote, terms: Terms, weights: Weights, prior: tuple[float, float]
-) -> list[Weighed]:
+) -> list[WeightedPassage]:
     """The passages of one source; `prior` is to be shared by what matches, and by all of them."""
     title = f"{source.title} {source.dated}" if source.dated else source.title
     titled = dict.fromkeys(first_places(fold(title), terms), IN_TITLE)
@@ -170,7 +170,7 @@ def _weigh(
         found = said or found
     parts = _probabilities([(energy, passage) for _, passage, energy, _, _ in found], *prior)
     return [
-        Weighed(number, place, passage, part, shares, near)
+        WeightedPassage(number, place, passage, part, shares, near)
         for part, (place, passage, _, shares, near) in zip(parts, found, strict=False)
     ]
 

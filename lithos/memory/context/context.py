@@ -109,7 +109,7 @@ class ContextAnswer:
 
 
 @frozen(kw_only=True)
-class Gathered:
+class BriefingMaterial:
     """What a briefing is made of, before it is composed; `is_silent`: there is nothing new to tell."""
 
     material: Material
@@ -236,7 +236,7 @@ class Context:
     @asynccontextmanager
     async def gather(
         self, request: ContextRequest, ranking: HybridRanking | None = None
-    ) -> AsyncIterator[Gathered]:
+    ) -> AsyncIterator[BriefingMaterial]:
         """What a briefing is made of; `ranking`: on one scale with other vaults. Raises as `brief`."""
         _check(request)
         troubles = list[tuple[str, str]]()
@@ -255,7 +255,7 @@ class Context:
         hits = await self._beside(request)
         async with self._candidates.find(asked, is_followup=is_followup, ranking=ranking) as found:
             material, is_degraded = await self._gather(request, found, sheet, changed, hits)
-            yield Gathered(
+            yield BriefingMaterial(
                 material=material,
                 count=count,
                 found=found,

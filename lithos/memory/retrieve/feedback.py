@@ -190,7 +190,7 @@ MOST_ELSEWHERE = 20
 
 
 @frozen
-class Taught:
+class FeedbackEffects:
     """The effects of one completion."""
 
     _feedback: Feedback
@@ -224,10 +224,10 @@ class Feedback:
         #: Adds the question that feedback is about; raises `LithosError` and `DatabaseFailed`.
         self._prepare = prepare
 
-    async def begin(self, command: CompleteTask) -> Taught | None:
+    async def begin(self, command: CompleteTask) -> FeedbackEffects | None:
         """What a completion teaches; raises as `check` does."""
         lesson = await self.check(command)
-        return None if lesson is None else Taught(self, lesson)
+        return None if lesson is None else FeedbackEffects(self, lesson)
 
     async def check(self, command: CompleteTask) -> ApplyFeedback | None:
         """Validate the feedback of a completion and return its lesson, if any; changes nothing.

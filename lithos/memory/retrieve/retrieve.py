@@ -33,7 +33,7 @@ from lithos.memory.retrieve.candidates import Chosen, Selection
 from lithos.memory.retrieve.evidence import EvidencePipeline
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.scout_team import Team
-from lithos.memory.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, ScoutReport, name_scouts
+from lithos.memory.retrieve.scouts import CONTRADICTIONS, Dispatcher, ScoutReport, ScoutRequest, name_scouts
 from lithos.memory.settings import LcmaConfig
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.texts import Snippets
@@ -100,10 +100,10 @@ class PendingRetrieval:
 
 
 @frozen
-class Drawn:
+class SelectedNotes:
     """What a pipeline selected: the notes that exist and pass the gate, best first, with their entries."""
 
-    ask: Ask
+    ask: ScoutRequest
     selection: Selection
     notes: Sequence[tuple[Chosen, Entry]]
 
@@ -199,7 +199,7 @@ class Retrieve:
                 await self._record(failed, ())
             raise
 
-    async def select(self, drawing: PendingRetrieval, hybrid: HybridRanking | None = None) -> Drawn:
+    async def select(self, drawing: PendingRetrieval, hybrid: HybridRanking | None = None) -> SelectedNotes:
         """The notes of an accepted request, best first, all of which pass the gate now.
 
         `hybrid`: the search's ranking of these notes, where it is on one scale with those of other vaults.
@@ -212,12 +212,12 @@ class Retrieve:
         get = self._catalogue.get
         pairs = [(note, get(note.id)) for note in selection.notes]
         present = [(note, entry) for note, entry in pairs if entry is not None and ask.gate.passes(entry)]
-        return Drawn(ask, selection, present)
+        return SelectedNotes(ask, selection, present)
 
     async def keep(
         self,
         drawing: PendingRetrieval,
-        drawn: Drawn,
+        drawn: SelectedNotes,
         shown: Collection[str],
         tokens: int,
         *,
@@ -263,7 +263,7 @@ class Retrieve:
             task_id=request.task_id,
         )
 
-    async def show(self, drawing: PendingRetrieval, drawn: Drawn) -> RetrieveAnswer:
+    async def show(self, drawing: PendingRetrieval, drawn: SelectedNotes) -> RetrieveAnswer:
         """The answer that shows the notes of a selection, without storing the receipt."""
         request, report = drawing.request, drawing.report
         ask, selection = drawn.ask, drawn.selection
@@ -284,19 +284,23 @@ class Retrieve:
             conflicts=conflicts,
         )
 
-    async def _ask(self, request: RetrieveRequest, now: datetime, hybrid: HybridRanking | None) -> Ask:
+    async def _ask(
+        self, request: RetrieveRequest, now: datetime, hybrid: HybridRanking | None
+    ) -> ScoutRequest:
         gate, limit = request.gate, request.limit
         admitted = await gate.admit(self._catalogue) if gate.is_narrow else None
-        return Ask(query=request.query, limit=limit, gate=gate, now=now, admitted=admitted, hybrid=hybrid)
+        return ScoutRequest(
+            query=request.query, limit=limit, gate=gate, now=now, admitted=admitted, hybrid=hybrid
+        )
 
-    async def _find_conflicts(self, ask: Ask, report: ScoutReport) -> tuple[SurfacedConflict, ...]:
+    async def _find_conflicts(self, ask: ScoutRequest, report: ScoutReport) -> tuple[SurfacedConflict, ...]:
         if not ask.seeds:
             return ()
         find = self._team.find_contradictions
         found = await self._dispatcher.attempt(CONTRADICTIONS, lambda: find(ask), report)
         return tuple(found or ())
 
-    async def _present(self, drawn: Drawn, room: int) -> tuple[RetrievedNote, ...]:
+    async def _present(self, drawn: SelectedNotes, room: int) -> tuple[RetrievedNote, ...]:
         """Read the texts; notes that are gone by now are left out."""
         ask, selection, present = drawn.ask, drawn.selection, drawn.notes
         entries, matches = [entry for _, entry in present], selection.matches

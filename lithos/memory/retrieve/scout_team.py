@@ -14,7 +14,7 @@ from attrs import define, frozen
 
 from lithos.kernel.actors.threads import slices
 from lithos.memory.model.memory import SurfacedConflict
-from lithos.memory.retrieve.scouts import CHEAP_SLICE, Ask, RelationScouts, Scout
+from lithos.memory.retrieve.scouts import CHEAP_SLICE, RelationScouts, Scout, ScoutRequest
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.paths import host_of, slug_of
 from lithos.search.ranking.ranking import ScoutHit
@@ -41,7 +41,7 @@ class NameScouts:
 
     _catalogue: Catalogue
 
-    async def find_by_name(self, ask: Ask) -> Sequence[ScoutHit]:
+    async def find_by_name(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
         """The note the query names as a wiki-link would, by its slug or the beginning of its id: 1.0."""
         name = ask.words.strip()
         if not name:
@@ -63,7 +63,7 @@ class NameScouts:
             found += [entry.note.id for entry in some if entry.note.id.lower().startswith(prefix)]
         return found
 
-    async def find_newest(self, ask: Ask) -> Sequence[ScoutHit]:
+    async def find_newest(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
         """The newest notes with the tags or path, at most 3 x `limit`: 1, 1/2, 1/3 …, among equals by id."""
         admitted = ask.admitted or ()
         newest = nsmallest(
@@ -76,7 +76,7 @@ class NameScouts:
             for place, entry in enumerate(newest)
         ]
 
-    async def find_expiring(self, ask: Ask) -> Sequence[ScoutHit]:
+    async def find_expiring(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
         """Notes that expire: 1.0 for stale ones, 0.5 for others."""
         found: list[ScoutHit] = []
         async for some in slices(self._catalogue.facets.expiring(), CHEAP_SLICE):
@@ -88,7 +88,7 @@ class NameScouts:
             ]
         return found
 
-    async def find_of_same_host(self, ask: Ask) -> Sequence[ScoutHit]:
+    async def find_of_same_host(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
         """1.0 for every note whose source is on the web site of a seed's source."""
         found: list[ScoutHit] = []
         for host in {host_of(seed.note.source_url) for seed in ask.seeds if seed.note.source_url}:
@@ -98,11 +98,11 @@ class NameScouts:
         return found
 
 
-def _has_tags_or_path(ask: Ask) -> bool:
+def _has_tags_or_path(ask: ScoutRequest) -> bool:
     return bool(ask.gate.filters.tags) or ask.gate.filters.path_prefix is not None
 
 
-def _asks_for_fresh(ask: Ask) -> bool:
+def _asks_for_fresh(ask: ScoutRequest) -> bool:
     return not FRESHNESS_WORDS.isdisjoint(_WORD.findall(ask.words.lower()))
 
 
@@ -112,7 +112,7 @@ class Team:
 
     first: tuple[Scout, ...]
     second: tuple[Scout, ...]
-    find_contradictions: Callable[[Ask], Awaitable[Sequence[SurfacedConflict]]]
+    find_contradictions: Callable[[ScoutRequest], Awaitable[Sequence[SurfacedConflict]]]
 
 
 def make_team(names: NameScouts, relations: RelationScouts) -> Team:

@@ -41,7 +41,7 @@ class RelationScouts:
     edges_touching: EdgesTouching
     findings: Coordination
 
-    async def find_of_task(self, ask: Ask) -> Sequence[ScoutHit]:
+    async def find_of_task(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
         """Notes that the findings of the task name, and notes made for it: 1.0 each."""
         task_id = ask.gate.task_id
         assert task_id is not None
@@ -59,7 +59,7 @@ class RelationScouts:
             ]
         return [*named, *made]
 
-    async def find_sources(self, ask: Ask) -> Sequence[ScoutHit]:
+    async def find_sources(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
         """What seeds were derived from, and what was derived from them: 1.0 each."""
         graph = self.catalogue.graph.provenance
         found: list[ScoutHit] = []
@@ -69,7 +69,7 @@ class RelationScouts:
                 found += _beside(graph, seed, "incoming", 1.0, f"was derived from {quote(seed)}")
         return _without_seeds(found, ask)
 
-    async def find_neighbours(self, ask: Ask) -> Sequence[ScoutHit]:
+    async def find_neighbours(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
         """What is linked with seeds, either way: 0.5 a link, a typed edge its weight, the best per note."""
         graph = self.catalogue.graph.links
         found: list[ScoutHit] = []
@@ -80,14 +80,14 @@ class RelationScouts:
             found += self._ends(edge, ask)
         return _best_per_note(_without_seeds(found, ask))
 
-    def _ends(self, edge: Edge, ask: Ask) -> Iterator[ScoutHit]:
+    def _ends(self, edge: Edge, ask: ScoutRequest) -> Iterator[ScoutHit]:
         for seed_id in {edge.from_id, edge.to_id} & ask.seed_ids:
             seed = self.catalogue.get(seed_id)
             if seed is not None:
                 reason = f"has an edge {edge.type!r} with {quote(seed)}"
                 yield ScoutHit(other_end(edge, seed_id), edge.weight, reason)
 
-    async def find_contradictions(self, ask: Ask) -> list[SurfacedConflict]:
+    async def find_contradictions(self, ask: ScoutRequest) -> list[SurfacedConflict]:
         """Unsettled contradictions of seeds with notes that exist and may be seen, oldest first."""
         return [
             SurfacedConflict(edge.id, edge.from_id, edge.to_id, edge.conflict_state)
@@ -98,7 +98,7 @@ class RelationScouts:
             and self._is_visible(edge.to_id, ask)
         ]
 
-    def _is_visible(self, note_id: str, ask: Ask) -> bool:
+    def _is_visible(self, note_id: str, ask: ScoutRequest) -> bool:
         entry = self.catalogue.get(note_id)
         return entry is not None and ask.gate.shows(entry)
 
@@ -111,7 +111,7 @@ def _beside(
     return (ScoutHit(note_id, score, reason) for note_id in near)
 
 
-def _without_seeds(found: Sequence[ScoutHit], ask: Ask) -> list[ScoutHit]:
+def _without_seeds(found: Sequence[ScoutHit], ask: ScoutRequest) -> list[ScoutHit]:
     return [candidate for candidate in found if candidate.id not in ask.seed_ids]
 
 
@@ -134,7 +134,7 @@ LONGEST_TITLE: Final = 80
 
 
 @frozen(kw_only=True)
-class Ask:
+class ScoutRequest:
     """The request to a scout.
 
     `admitted` are all notes that pass the gate, known only when it is narrow. `seeds` are the best notes
@@ -165,10 +165,10 @@ class Ask:
 
 
 #: Generates candidates; a note may come more than once, and hidden ones are dropped later.
-Find: TypeAlias = Callable[[Ask], Awaitable[Sequence[ScoutHit]]]
+Find: TypeAlias = Callable[[ScoutRequest], Awaitable[Sequence[ScoutHit]]]
 
 
-def always(ask: Ask) -> bool:
+def always(ask: ScoutRequest) -> bool:
     """The condition of a scout that takes part in every retrieval."""
     return True
 
@@ -179,7 +179,7 @@ class Scout:
 
     name: str
     find: Find
-    wants: Callable[[Ask], bool] = always
+    wants: Callable[[ScoutRequest], bool] = always
 
 
 def quote(entry: Entry) -> str:
@@ -221,14 +221,14 @@ class Dispatcher:
     _catalogue: Catalogue
     _metrics: Metrics = field(factory=Metrics)
 
-    async def send(self, scouts: Sequence[Scout], ask: Ask, report: ScoutReport) -> None:
+    async def send(self, scouts: Sequence[Scout], ask: ScoutRequest, report: ScoutReport) -> None:
         """Run all scouts whose condition holds; their candidates are added to the report."""
         async with trio.open_nursery() as nursery:
             for scout in scouts:
                 if scout.wants(ask):
                     nursery.start_soon(self._send_one, scout, ask, report)
 
-    async def _send_one(self, scout: Scout, ask: Ask, report: ScoutReport) -> None:
+    async def _send_one(self, scout: Scout, ask: ScoutRequest, report: ScoutReport) -> None:
         found = await self.attempt(scout.name, lambda: scout.find(ask), report)
         if found is None:
             return
@@ -264,6 +264,6 @@ class Dispatcher:
         report.fired.discard(name)
         report.failed.add(name)
 
-    def _pass(self, found: Iterable[ScoutHit], ask: Ask) -> list[ScoutHit]:
+    def _pass(self, found: Iterable[ScoutHit], ask: ScoutRequest) -> list[ScoutHit]:
         get, passes = self._catalogue.get, ask.gate.passes
         return [each for each in found if (entry := get(each.id)) is not None and passes(entry)]

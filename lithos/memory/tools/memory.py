@@ -39,9 +39,9 @@ from lithos.search.tools_rows import search_row
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.arguments import argument, as_command, check_choice
 from lithos.server.tools.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
-from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.compacting import CompactForm
 from lithos.server.tools.declaring import Answer, tool
-from lithos.server.tools.fitting import Paged
+from lithos.server.tools.fitting import CuttableAnswer
 from lithos.server.tools.serialization import row_of, sliced_rows
 
 #: Of a place of an attachment: retrieval does not learn of these.
@@ -97,8 +97,8 @@ class EdgeUpsertTool:
     "standard",
     "RI",
     place=7,
-    paged=Paged(rows=("edges", "results")),
-    sparing=Sparing(always=("edges",)),
+    paged=CuttableAnswer(rows=("edges", "results")),
+    sparing=CompactForm(always=("edges",)),
 )
 class EdgeListTool:
     """List typed edges between notes, for example all contradictions."""
@@ -139,7 +139,7 @@ def edge_row(edge: Edge) -> dict[str, Any]:
     return {"edge_id": edge.id, **row_of(edge)}
 
 
-@tool("lithos_node_stats", "standard", "RI", place=25, sparing=Sparing(defaults=_UNUSED))
+@tool("lithos_node_stats", "standard", "RI", place=25, sparing=CompactForm(defaults=_UNUSED))
 class NodeStatsTool:
     """Show how useful a note has been: salience, uses, feedback and the questions it was cited for."""
 
@@ -184,7 +184,7 @@ def question_row(question: RememberedQuestion, *, is_private: bool) -> dict[str,
     }
 
 
-_RETRIEVED: Final = Sparing(
+_RETRIEVED: Final = CompactForm(
     always=("results", "id", "title", "snippet", "path", "receipt_id"),
     asked={
         "explain": (
@@ -200,7 +200,7 @@ _RETRIEVED: Final = Sparing(
     "core",
     "R",
     place=5,
-    paged=Paged(rows=("results",), totals="none", beside=("conflicts",)),
+    paged=CuttableAnswer(rows=("results",), totals="none", beside=("conflicts",)),
     sparing=_RETRIEVED,
     is_heavy=True,
 )

@@ -37,7 +37,7 @@ _HEXADECIMAL: Final = re.compile(r"[0-9a-f-]*")
 
 
 @frozen
-class Skipped:
+class SkippedFile:
     """A file that is not indexed, with its state when examined.
 
     `note_id`: the note whose second file it is. `copy`: what it is to that note as a conflict copy.
@@ -132,7 +132,7 @@ class Catalogue:
         #: What extraction found in notes, outside their files.
         self.entities = KeptEntities()
         #: Files that are not indexed, and why: unreadable ones and second files of one id. See `skip`.
-        self.skipped: dict[str, Skipped] = {}
+        self.skipped: dict[str, SkippedFile] = {}
         #: The paths of the second files by the id that another file has.
         self.doubles: dict[str, set[str]] = {}
         #: Told the serial number of each note that is removed: what is kept of it elsewhere is of no use.
@@ -372,7 +372,7 @@ class Catalogue:
         if self.files.add(path) if is_there else self.files.discard(path):
             self.graph.see_file(path)
 
-    def skip(self, path: str, skipped: Skipped) -> None:
+    def skip(self, path: str, skipped: SkippedFile) -> None:
         """Note that a file is not indexed, and why."""
         self.unskip(path)
         self.skipped[path] = skipped

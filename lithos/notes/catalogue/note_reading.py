@@ -11,7 +11,7 @@ from attrs import field, frozen
 from lithos.kernel.values.events import NOTE_CONFLICT_COPY, NOTE_RENAMED, EventDraft, note_origin
 from lithos.kernel.values.limits import TITLE
 from lithos.kernel.values.times import from_nanoseconds
-from lithos.notes.catalogue.catalogue import ConflictCopy, Entry, Skipped
+from lithos.notes.catalogue.catalogue import ConflictCopy, Entry, SkippedFile
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import FileState, FoundFile, OutsideKnowledge, digest_of, state_of
 from lithos.notes.format.document import parse_identified
@@ -104,20 +104,20 @@ def unreadable(file: FoundFile, reason: str) -> Examined:
 
 def second_file(
     file: Entry | Examined, note_id: str, holder_path: str, style: VaultStyle, *, is_own: bool = False
-) -> Skipped:
+) -> SkippedFile:
     """Why a second file of one id is not indexed: it is a conflict copy, or has the id by mistake.
 
     `is_own`: a person said that it is a note of its own.
     """
     if style.knows_copies and not is_own and is_copy_of(file.path, holder_path, note_id):
         return conflict_copy(file, note_id, holder_path, names_id=True)
-    return Skipped(f"DUPLICATE_ID: {holder_path} has the same id {note_id}", file.state, note_id)
+    return SkippedFile(f"DUPLICATE_ID: {holder_path} has the same id {note_id}", file.state, note_id)
 
 
-def conflict_copy(file: Entry | Examined, note_id: str, original: str, *, names_id: bool) -> Skipped:
+def conflict_copy(file: Entry | Examined, note_id: str, original: str, *, names_id: bool) -> SkippedFile:
     """Why a conflict copy of a note is not indexed."""
     copy = ConflictCopy(file.digest, original, names_id, is_weakly_named(file.path, original))
-    return Skipped(f"CONFLICT_COPY: it is the other version of {original}", file.state, note_id, copy)
+    return SkippedFile(f"CONFLICT_COPY: it is the other version of {original}", file.state, note_id, copy)
 
 
 def with_id(examined: Examined, note_id: str) -> Examined:

@@ -24,7 +24,7 @@ from typing import Final
 import attrs
 import trio
 
-from lithos.events.model.ports import Along
+from lithos.events.model.ports import ExtraRows
 from lithos.notes.format.document import derive_id
 from lithos.notes.model.entities import ExtractedEntities
 from lithos.notes.model.note import AssignedVersion, Note, effective_version, newest
@@ -88,7 +88,7 @@ class KeptEntities:
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-class NoteRecords(Along):
+class NoteRecords(ExtraRows):
     """Write-behind cache, owned by the catalogue, committed by the coordinator. At most three rows a note."""
 
     def __init__(self, rows: NoteRows | None = None) -> None:

@@ -33,7 +33,7 @@ from lithos.kernel.values.events import (
 )
 from lithos.kernel.values.principals import SCAN_AGENT
 from lithos.kernel.values.times import from_nanoseconds
-from lithos.notes.catalogue.catalogue import Catalogue, Entry, Skipped
+from lithos.notes.catalogue.catalogue import Catalogue, Entry, SkippedFile
 from lithos.notes.catalogue.copy_origin import Kinship, VersionsOf
 from lithos.notes.catalogue.note_reading import (
     conflict_copy,
@@ -215,10 +215,10 @@ class _Told:
 
 
 def _drop_vanished(
-    files: NoteFiles, found: dict[str, FoundFile], examined: dict[str, Entry | Skipped]
+    files: NoteFiles, found: dict[str, FoundFile], examined: dict[str, Entry | SkippedFile]
 ) -> set[str]:
     """Take the files that vanished between the listing and the look out of both; return their paths."""
-    unreadable = [path for path, seen in examined.items() if isinstance(seen, Skipped)]
+    unreadable = [path for path, seen in examined.items() if isinstance(seen, SkippedFile)]
     lost = {path for path in unreadable if current_state(files, path) is None}
     for path in lost:
         del found[path], examined[path]
@@ -273,7 +273,7 @@ def scan_folder(
         shown = _show((row for path, row in rows.items() if path not in gone), catalogue.style, show)
     for path in list_attachments(str(files.root)):
         catalogue.files.add(path)
-    examined: dict[str, Entry | Skipped] = {}
+    examined: dict[str, Entry | SkippedFile] = {}
     known = len(found) - len(plan.examine)
     tell(known, len(found))
     reads_links = manifest.has_old_links
@@ -287,7 +287,7 @@ def scan_folder(
     hidden = {path: seen for path in absent if (seen := _examine_hidden(files, path))}
     read = {path: rows[path] for path in found if path not in examined}
     read |= {path: seen for path, seen in examined.items() if isinstance(seen, Entry)}
-    unread = [*hidden, *(path for path, seen in examined.items() if isinstance(seen, Skipped))]
+    unread = [*hidden, *(path for path, seen in examined.items() if isinstance(seen, SkippedFile))]
     named = name_entries(read, rows, (path for path in absent if path not in hidden), unread, records)
     _follow_own(named, rows, records)
     copies = _find_copies(files, named, rows, catalogue, versions)
@@ -346,9 +346,9 @@ def _find_copies(
     rows: Mapping[str, Entry],
     catalogue: Catalogue,
     versions: VersionsOf,
-) -> dict[str, Skipped]:
+) -> dict[str, SkippedFile]:
     """The conflict copies among the files that name no id."""
-    found: dict[str, Skipped] = {}
+    found: dict[str, SkippedFile] = {}
     if not catalogue.style.knows_copies:
         return found
 
@@ -410,7 +410,7 @@ def _choose_kept(
 
 def _look(
     files: NoteFiles, file: FoundFile, row: Entry | None, catalogue: Catalogue, *, reads_links: bool = False
-) -> Entry | Skipped:
+) -> Entry | SkippedFile:
     """Read a file that is new or was touched, without its text; its serial is assigned by `_elect`.
 
     `reads_links`: those that are known were found by older rules.
@@ -419,7 +419,7 @@ def _look(
     stand_in = catalogue.records.id_at(file.path)
     seen = examine(files, file, row if is_whole else None, stand_in, catalogue.style)
     if seen.document is None:
-        return Skipped(seen.reason, seen.state)
+        return SkippedFile(seen.reason, seen.state)
     if row is not None and row.digest == seen.digest:
         note = attrs.evolve(seen.document.note, id=row.note.id, version=row.note.version)
         links = row.links if seen.is_known else seen.links
@@ -427,21 +427,21 @@ def _look(
     return make_entry(seen, serial=0)
 
 
-def _examine_hidden(files: NoteFiles, path: str) -> Skipped | None:
+def _examine_hidden(files: NoteFiles, path: str) -> SkippedFile | None:
     """Why a known file is not listed although it has not vanished: its folder may be unreadable."""
     try:
         files.read(path)
     except (FileNotFoundError, NotADirectoryError, OutsideKnowledge):
         return None
     except OSError as failure:
-        return Skipped(f"it cannot be read: {failure}", UNKNOWN_STATE)
+        return SkippedFile(f"it cannot be read: {failure}", UNKNOWN_STATE)
     return None
 
 
 def _elect(
     paths: Iterable[str],
     rows: Mapping[str, Entry],
-    examined: Mapping[str, Entry | Skipped],
+    examined: Mapping[str, Entry | SkippedFile],
     catalogue: Catalogue,
     told: Mapping[str, _Told],
     recorded: PlacesOf,
@@ -455,7 +455,7 @@ def _elect(
     claimants: dict[str, list[Entry]] = {}
     for path in sorted(paths):
         row, seen = rows.get(path), examined.get(path)
-        if isinstance(seen, Skipped):
+        if isinstance(seen, SkippedFile):
             catalogue.skip(path, seen)
             if row is None or seen.copy is not None:
                 continue

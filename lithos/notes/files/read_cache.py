@@ -41,7 +41,7 @@ _BESIDE: Final = 600
 _LINK: Final = 250
 
 
-class Entered(Protocol):
+class CataloguedNote(Protocol):
     """A note as the catalogue has it; `stamp` changes with its path and its bytes."""
 
     @property
@@ -58,7 +58,7 @@ class Entered(Protocol):
 
 
 @frozen
-class Recalled:
+class CachedNote:
     """A note as its file says: the content of `note`, of which the catalogue has the very same object."""
 
     note: Note
@@ -74,7 +74,7 @@ class Recalled:
         return sys.getsizeof(self.content) + _BESIDE + _LINK * len(self.links) + 4 * texts
 
 
-class Recall(Fitting[int, Recalled]):
+class Recall(Fitting[int, CachedNote]):
     """LRU cache of notes, bounded in bytes; each is valid for one state of its entry and of its file."""
 
     def __init__(self, look: Callable[[str], Fingerprint | None], timer: Callable[[], float] = perf_counter):
@@ -85,7 +85,7 @@ class Recall(Fitting[int, Recalled]):
         self._slow_looks = 0
         self._rests_until = float("-inf")
 
-    def get(self, entry: Entered) -> Recalled | None:
+    def get(self, entry: CataloguedNote) -> CachedNote | None:
         """The note of an entry, if its file is now what it was when it was read."""
         known = self._kept.get(entry.serial)
         if known is None:
@@ -108,8 +108,8 @@ class Recall(Fitting[int, Recalled]):
         return known
 
     def put(
-        self, entry: Entered, fingerprint: Fingerprint, content: str, links: tuple[WikiLink, ...]
+        self, entry: CataloguedNote, fingerprint: Fingerprint, content: str, links: tuple[WikiLink, ...]
     ) -> None:
         """Remember what was read of an entry from a file that had this fingerprint before and after."""
         if len(content) <= LONGEST_RECALLED:
-            self._keep(entry.serial, Recalled(entry.note, entry.stamp, fingerprint, content, links))
+            self._keep(entry.serial, CachedNote(entry.note, entry.stamp, fingerprint, content, links))

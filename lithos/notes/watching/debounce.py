@@ -12,7 +12,7 @@ STORM = 3
 
 
 @frozen
-class Noticed:
+class TouchedBatch:
     """One batch of the queue: touched paths with the time of their first touch; `compare`: the whole tree."""
 
     touched: dict[str, float]
@@ -81,9 +81,9 @@ class Pending:
         notices = min(self._first + 2 * self.debounce, max(self._first, self._last) + self.debounce)
         return min(notices, min(map(self._ripens, self._missing.values()), default=math.inf))
 
-    def take(self) -> Noticed:
+    def take(self) -> TouchedBatch:
         """Drain the queue of touched paths; missing notes stay."""
-        noticed = Noticed(self._touched, self._compare)
+        noticed = TouchedBatch(self._touched, self._compare)
         self._touched, self._compare = {}, False
         self._first, self._last = math.inf, -math.inf
         return noticed

@@ -14,15 +14,15 @@ from lithos.notes.catalogue.note_reading import Examined, examine
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import compare_attachments, folder_identity
 from lithos.notes.files.values import FileState, FoundFile
-from lithos.notes.watching.debounce import Noticed, Pending
+from lithos.notes.watching.debounce import Pending, TouchedBatch
 from lithos.notes.watching.folder_comparison import TouchedFiles, find_moved, survey_paths, survey_tree
 from lithos.notes.watching.guard import DeletionGuard
 from lithos.notes.writing.actor_writer import WriterMailbox
 from lithos.notes.writing.external_changes import (
+    ExternalReply,
     OutsideFiles,
     OutsideRemovals,
     OutsideRequest,
-    Taken,
     held_notes,
 )
 from lithos.text.yaml.vault_style import VaultStyle
@@ -38,7 +38,7 @@ LOOK_SLICE = 1_000
 WRITER_DEADLINE = 120.0
 
 
-class Taking:
+class Ingest:
     """The ingest pipeline of one batch of touched paths; what is not settled yet is requeued in `pending`."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Taking:
         #: New files that were empty when they were met.
         self._empty: set[str] = set()
 
-    async def settle(self, noticed: Noticed) -> None:
+    async def settle(self, noticed: TouchedBatch) -> None:
         """Ingest one batch, then drop the missing notes whose wait is over."""
         survey = await self._survey(noticed)
         await self._take_survey(survey, noticed)
@@ -70,7 +70,7 @@ class Taking:
             self._pending.find(some)
             self._report(taken)
 
-    async def _survey(self, noticed: Noticed) -> TouchedFiles:
+    async def _survey(self, noticed: TouchedBatch) -> TouchedFiles:
         paths = sorted(noticed.touched)
         survey = await self._blocking.run(lambda: survey_paths(self._files, paths))
         compares = noticed.compare or survey.is_unclear
@@ -96,7 +96,7 @@ class Taking:
                     known[entry.path] = entry.state
         return known | {path: skipped.state for path, skipped in self._catalogue.skipped.items()}
 
-    async def _take_survey(self, survey: TouchedFiles, noticed: Noticed) -> None:
+    async def _take_survey(self, survey: TouchedFiles, noticed: TouchedBatch) -> None:
         now = trio.current_time()
         for path in survey.absent:
             self._doubtful.pop(path, None)
@@ -161,7 +161,7 @@ class Taking:
             believed.append(each)
         return believed
 
-    async def _take_waiting(self, noticed: Noticed) -> None:
+    async def _take_waiting(self, noticed: TouchedBatch) -> None:
         """Ingest skipped duplicates of an id that the file which held it has given up."""
         ripe = frozenset(self._pending.ripe(trio.current_time()))
         catalogue = self._catalogue
@@ -227,10 +227,10 @@ class Taking:
             self._pending.find([note_id])
         return entry
 
-    async def _ask(self, request: OutsideRequest) -> Taken:
+    async def _ask(self, request: OutsideRequest) -> ExternalReply:
         return await self._writer.ask(request, within=WRITER_DEADLINE)
 
-    def _report(self, taken: Taken) -> None:
+    def _report(self, taken: ExternalReply) -> None:
         for change in taken.changes:
             self._count(change.event.type.removeprefix("note."))
         if taken.changes:
@@ -241,7 +241,7 @@ def _slices(items: Sequence[T]) -> Iterator[Sequence[T]]:
     return (items[begin : begin + SLICE] for begin in range(0, len(items), SLICE))
 
 
-def _kinds(taken: Taken) -> dict[str, int]:
+def _kinds(taken: ExternalReply) -> dict[str, int]:
     kinds = [change.event.type.removeprefix("note.") for change in taken.changes]
     return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
 

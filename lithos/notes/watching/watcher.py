@@ -23,7 +23,7 @@ from lithos.notes.files.protection import remote_file_system
 from lithos.notes.watching.debounce import Pending
 from lithos.notes.watching.folder_comparison import Sights, is_watched, look_again
 from lithos.notes.watching.guard import DeletionGuard
-from lithos.notes.watching.ingest import Taking
+from lithos.notes.watching.ingest import Ingest
 from lithos.notes.watching.notifications import FolderWatch, ListeningFailed, Probe, WatchCoverage
 from lithos.notes.writing.actor_writer import WriterMailbox
 from lithos.notes.writing.external_changes import held_notes
@@ -75,7 +75,7 @@ class Watcher:
         #: The tree at the last comparison; None before the first.
         self._seen: Sights | None = None
         self._coverage = WatchCoverage(guard.files, guard.blocking)
-        self._taking = Taking(guard, writer, self._pending, count)
+        self._taking = Ingest(guard, writer, self._pending, count)
         self._listening: FolderWatch | None = None
         self._probe: Probe | None = None
         self._is_armed = False

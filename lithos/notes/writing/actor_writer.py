@@ -56,10 +56,10 @@ from lithos.notes.writing.editing import EditPreparation, Outlines, edit_source
 from lithos.notes.writing.external_changes import (
     CopyKeeping,
     CopyRemoval,
+    ExternalReply,
     Outside,
     OutsideFiles,
     OutsideRequest,
-    Taken,
 )
 from lithos.notes.writing.messages import (
     Accepted,
@@ -97,7 +97,7 @@ LIMIT = 1_000.0
 #: Retries of a request whose file another program changed meanwhile (compare-and-swap failed).
 RETRIES = 5
 
-#: Tools send write requests and get `Accepted`; external changes, and canvases, get `Taken`.
+#: Tools send write requests and get `Accepted`; external changes, and canvases, get `ExternalReply`.
 WriterMessage = WriteRequest | OutsideRequest | RelinkCanvas
 WriterMailbox = Mailbox[WriterMessage]
 
@@ -191,8 +191,8 @@ class Writer:
             nursery.cancel_scope.cancel()
         await self._recorder.finish()
 
-    async def _flush(self, messages: Sequence[WriterMessage]) -> list[Accepted | Taken | Exception]:
-        taken: dict[int, Taken] = {}
+    async def _flush(self, messages: Sequence[WriterMessage]) -> list[Accepted | ExternalReply | Exception]:
+        taken: dict[int, ExternalReply] = {}
         jobs: dict[int, _Job] = {}
         for number, message in enumerate(messages):
             if isinstance(message, OutsideRequest):
@@ -208,7 +208,7 @@ class Writer:
         replies = {number: job.reply for number, job in jobs.items()} | taken
         return [reply for number in range(len(messages)) if (reply := replies[number]) is not None]
 
-    async def _take(self, request: OutsideRequest) -> Taken:
+    async def _take(self, request: OutsideRequest) -> ExternalReply:
         """Ingest external changes, and pass them on like any other change."""
         taken = await self._outside.take(request)
         if isinstance(request, CopyRemoval | CopyKeeping):

@@ -23,7 +23,7 @@ from lithos.kernel.values.events import NOTE_CREATED, NOTE_DELETED, EventDraft
 from lithos.kernel.values.messages import Command
 from lithos.kernel.values.principals import WATCHER_AGENT
 from lithos.kernel.values.times import from_nanoseconds
-from lithos.notes.catalogue.catalogue import Catalogue, Entry, Skipped
+from lithos.notes.catalogue.catalogue import Catalogue, Entry, SkippedFile
 from lithos.notes.catalogue.copy_origin import Kinship, VersionsOf
 from lithos.notes.catalogue.note_graph import take_turns
 from lithos.notes.catalogue.note_reading import (
@@ -56,7 +56,7 @@ log = get_logger("lithos.outside")
 
 
 @define  # bounded: ends with its call
-class Taken:
+class ExternalReply:
     """The reply to an outside request.
 
     `changes` were applied, in order, with `versions` for the history; `again` are files to be read again, as
@@ -76,7 +76,7 @@ class Taken:
 
 
 @frozen
-class OutsideFiles(Command[Taken]):
+class OutsideFiles(Command[ExternalReply]):
     """Files as the watcher read them, in the order in which they claim ids, and names without a file."""
 
     files: tuple[Examined, ...]
@@ -86,14 +86,14 @@ class OutsideFiles(Command[Taken]):
 
 
 @frozen
-class OutsideRemovals(Command[Taken]):
+class OutsideRemovals(Command[ExternalReply]):
     """Notes whose files have vanished for good."""
 
     ids: tuple[str, ...]
 
 
 @frozen
-class OutsideBytes(Command[Taken]):
+class OutsideBytes(Command[ExternalReply]):
     """Bytes that another program saved into the file at `path`, and that no longer are anywhere but aside.
 
     `current` are those of the file as the history has them, None where it has them not.
@@ -108,7 +108,7 @@ class OutsideBytes(Command[Taken]):
 
 
 @frozen
-class CopyRemoval(Command[Taken]):
+class CopyRemoval(Command[ExternalReply]):
     """Remove the conflict copy at `path`, if its bytes still have this hash: the note has what it says."""
 
     path: str
@@ -116,7 +116,7 @@ class CopyRemoval(Command[Taken]):
 
 
 @frozen
-class CopyKeeping(Command[Taken]):
+class CopyKeeping(Command[ExternalReply]):
     """Have the file at `path` be a note of its own for good: a person says that it is no conflict copy."""
 
     path: str
@@ -153,7 +153,7 @@ class Outside:
     #: The kept versions of a note, of which a file without id may be the conflict copy. Blocks.
     _versions: VersionsOf = lambda note_id: ()
 
-    async def take(self, request: OutsideRequest) -> Taken:
+    async def take(self, request: OutsideRequest) -> ExternalReply:
         """Ingest what is still true; the caller passes the changes on to indexers and publisher, in order."""
         if isinstance(request, OutsideBytes):
             return await self._take_bytes(request)
@@ -165,8 +165,8 @@ class Outside:
             return await self._take_removals(request.ids)
         return await self._take_files(request)
 
-    async def _take_files(self, request: OutsideFiles) -> Taken:
-        taken = Taken()
+    async def _take_files(self, request: OutsideFiles) -> ExternalReply:
+        taken = ExternalReply()
         for path in request.absent:
             self._catalogue.unskip(path)
         for path, exists in request.others:
@@ -192,7 +192,7 @@ class Outside:
             elif examined.document is None:
                 # What could not be read says nothing of the file: the next comparison reads it again.
                 state = examined.state if examined.digest else UNKNOWN_STATE
-                self._skip(examined.path, Skipped(examined.reason, state))
+                self._skip(examined.path, SkippedFile(examined.reason, state))
             else:
                 await self._enter(examined, examined.document.note.id, look, taken)
         return taken
@@ -231,7 +231,7 @@ class Outside:
         """Whether a file was a note before, here or where it was moved from."""
         return look.heir_of is not None or self._catalogue.at_path(examined.path) is not None
 
-    async def _set_apart(self, examined: Examined, original: Entry, taken: Taken) -> None:
+    async def _set_apart(self, examined: Examined, original: Entry, taken: ExternalReply) -> None:
         """Have a file be a conflict copy of a note, and no note of its own any more."""
         before = self._catalogue.at_path(examined.path)
         if before is not None and before is not original:
@@ -239,14 +239,14 @@ class Outside:
         copy = conflict_copy(examined, original.note.id, original.path, names_id=False)
         self._skip_copy(examined.path, copy, original, taken)
 
-    def _look_for_copies(self, path: str, taken: Taken) -> None:
+    def _look_for_copies(self, path: str, taken: ExternalReply) -> None:
         """A note has come: files that are named as its conflict copies may have come before it."""
         if self._catalogue.style.knows_copies:
             for each in self._catalogue.named_copies(path):
                 if not each.identified and self._catalogue.at_path(each.path) is each:
                     taken.again.append(each.path)
 
-    def _skip_copy(self, path: str, copy: Skipped, original: Entry, taken: Taken) -> None:
+    def _skip_copy(self, path: str, copy: SkippedFile, original: Entry, taken: ExternalReply) -> None:
         """Note that a file is a conflict copy; tell it when it was none before, or has other bytes."""
         known = self._catalogue.skipped.get(path)
         self._skip(path, copy)
@@ -312,7 +312,7 @@ class Outside:
             return []
         return [entry for entry in self._catalogue.nameless(examined.digest) if entry.path != examined.path]
 
-    async def _enter(self, examined: Examined, note_id: str, look: _Look, taken: Taken) -> None:
+    async def _enter(self, examined: Examined, note_id: str, look: _Look, taken: ExternalReply) -> None:
         path, before = examined.path, self._catalogue.at_path(examined.path)
         holder = self._catalogue.get(note_id)
         told = (holder.path, holder.digest) if holder else None
@@ -363,12 +363,14 @@ class Outside:
         modified_at = from_nanoseconds(examined.state.mtime_ns)
         return with_note(examined, self._catalogue.with_creation(examined.document.note, modified_at))
 
-    def _keep_version(self, taken: Taken, entry: Entry, former: Entry | None, data: bytes | None) -> None:
+    def _keep_version(
+        self, taken: ExternalReply, entry: Entry, former: Entry | None, data: bytes | None
+    ) -> None:
         if data is not None or (former is not None and former.digest == entry.digest):
             version = outside_version(entry, former, data, WATCHER_AGENT, self._clock())
             taken.versions.append(version)
 
-    def _touch(self, note_id: str, examined: Examined, version: int, taken: Taken) -> None:
+    def _touch(self, note_id: str, examined: Examined, version: int, taken: ExternalReply) -> None:
         """Content as indexed: update the file state, and the version if other bytes have used it up."""
         entry = self._catalogue.get(note_id)
         assert entry is not None
@@ -388,19 +390,19 @@ class Outside:
         vacated = former if self._catalogue.at_path(former) is None else None
         return CommittedChange(entry, examined.document, event, outcome, vacated)
 
-    def _skip(self, path: str, skipped: Skipped) -> None:
+    def _skip(self, path: str, skipped: SkippedFile) -> None:
         known = self._catalogue.skipped.get(path)
         self._catalogue.skip(path, skipped)
         if known is None or known.reason != skipped.reason:
             log.warning("file not indexed", path=path, reason=skipped.reason)
 
-    async def _take_bytes(self, request: OutsideBytes) -> Taken:
+    async def _take_bytes(self, request: OutsideBytes) -> ExternalReply:
         """Give displaced bytes a version of their own; what took their place counts as made after them.
 
         An agent that has read either is told of the conflict, and nobody is told of an event: the note is
         what it was.
         """
-        taken = Taken()
+        taken = ExternalReply()
         entry = self._catalogue.at_path(request.path)
         if entry is None:
             return taken
@@ -416,17 +418,17 @@ class Outside:
             taken.versions.append(outside_version(raised, raised, request.current, WATCHER_AGENT, now))
         return taken
 
-    async def _remove_copy(self, request: CopyRemoval) -> Taken:
+    async def _remove_copy(self, request: CopyRemoval) -> ExternalReply:
         (result,) = await self._blocking.run(
             lambda: self._files.apply([Remove(request.path, request.digest)])
         )
         if isinstance(result, Exception) and not isinstance(result, FileNotFoundError):
-            return Taken(failure=result)
+            return ExternalReply(failure=result)
         if self._catalogue.at_path(request.path) is None:
             self._catalogue.unskip(request.path)
-        return Taken()
+        return ExternalReply()
 
-    async def _keep_apart(self, path: str) -> Taken:
+    async def _keep_apart(self, path: str) -> ExternalReply:
         """Have a file be a note of its own: recorded first, then with an id of its own, then read as one."""
         records = self._catalogue.records
         was_own = records.is_own(path)
@@ -440,8 +442,8 @@ class Outside:
         if failure is not None:
             if not was_own:
                 records.drop_own(path)
-            return Taken(failure=failure)
-        taken = Taken()
+            return ExternalReply(failure=failure)
+        taken = ExternalReply()
         for _ in range(_TRIES):
             if self._catalogue.at_path(path) is not None:
                 break
@@ -477,8 +479,8 @@ class Outside:
                 break  # else another program saved it meanwhile: what it says now counts
         return result if isinstance(result, Exception) else None
 
-    async def _take_removals(self, ids: Sequence[str]) -> Taken:
-        taken = Taken()
+    async def _take_removals(self, ids: Sequence[str]) -> ExternalReply:
+        taken = ExternalReply()
         entries = [entry for note_id in ids if (entry := self._catalogue.get(note_id)) is not None]
         owned = [entry for entry in entries if self._catalogue.at_path(entry.path) is entry]
         there = await self._blocking.run(lambda: held_notes(self._files, owned, self._catalogue.style))
@@ -489,7 +491,7 @@ class Outside:
                 await self._drop(entry, taken)
         return taken
 
-    async def _drop(self, entry: Entry, taken: Taken) -> None:
+    async def _drop(self, entry: Entry, taken: ExternalReply) -> None:
         """Remove a note whose file is none any more."""
         await take_turns(self._catalogue.remove_in_steps(entry.note.id))
         taken.changes.append(self._removal(entry))

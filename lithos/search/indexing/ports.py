@@ -110,7 +110,7 @@ class NearestQuery:
     among: Sequence[int] | None = None
 
 
-class Searched(Protocol):
+class SearchableVectors(Protocol):
     """Vectors that answer queries; `find` blocks."""
 
     @property
@@ -276,7 +276,7 @@ class PendingQuery:
 
 @frozen
 class _Waiting:
-    notes: Searched
+    notes: SearchableVectors
     wanted: NearestQuery
     asked: PendingQuery
 
@@ -291,7 +291,12 @@ class VectorQueries:
         self._quick: dict[PendingQuery, _Waiting] = {}
 
     def ask(
-        self, notes: Searched, text: str, most: int, threshold: float, among: Sequence[int] | None = None
+        self,
+        notes: SearchableVectors,
+        text: str,
+        most: int,
+        threshold: float,
+        among: Sequence[int] | None = None,
     ) -> PendingQuery:
         """Start a query for the `most` notes nearest to a text, of `among` where they are given."""
         wanted = NearestQuery(spell_dates(text), most, threshold, among)
@@ -305,7 +310,7 @@ class VectorQueries:
             self._start()
         return asked
 
-    async def _find_here(self, notes: Searched, wanted: NearestQuery, asked: PendingQuery) -> None:
+    async def _find_here(self, notes: SearchableVectors, wanted: NearestQuery, asked: PendingQuery) -> None:
         """Answer a query and some that wait beside it for the same vectors, unless one of them has."""
         self._quick[asked] = own = _Waiting(notes, wanted, asked)
         try:

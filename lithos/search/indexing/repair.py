@@ -16,7 +16,7 @@ from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import OutsideKnowledge, digest_of
 from lithos.notes.format.document import parse_document
 from lithos.notes.indexing_messages import (
-    Hurry,
+    FlushIndex,
     Index,
     Indexed,
     IndexMailbox,
@@ -90,7 +90,7 @@ class Repair:
 
     async def _post(self, message: IndexMessage) -> Envelope[IndexMessage, Indexed]:
         envelope = await self._mailbox.post(message)
-        self._mailbox.nudge(Hurry())
+        self._mailbox.nudge(FlushIndex())
         return envelope
 
     async def _settle(self, envelope: Envelope[IndexMessage, Indexed] | None) -> bool:

@@ -31,7 +31,13 @@ from lithos.search.index.vectors import VectorIndex, stored_identity
 from lithos.search.indexing.accurate import AccurateTier
 from lithos.search.indexing.coverage import Progress
 from lithos.search.indexing.indexer import Indexer
-from lithos.search.indexing.ports import EmbeddedNotes, PendingQuery, Searched, VectorPort, VectorQueries
+from lithos.search.indexing.ports import (
+    EmbeddedNotes,
+    PendingQuery,
+    SearchableVectors,
+    VectorPort,
+    VectorQueries,
+)
 from lithos.search.indexing.tiers import STATIC
 from lithos.text.chunk import spell_dates
 
@@ -305,5 +311,5 @@ class SemanticBackend:
         """
         static = self._answering()
         accurate = self.accurate.answering if self.accurate is not None else None
-        searched: Searched = static if accurate is None else accurate
+        searched: SearchableVectors = static if accurate is None else accurate
         return self._queries.ask(searched, query, notes, threshold, among)

@@ -12,7 +12,7 @@ from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.server_ports import RunServer
 
 
-class Asker(Protocol):
+class ToolClient(Protocol):
     """A server as a command asks it."""
 
     async def call(self, tool: str, arguments: Mapping[str, Any], /) -> Mapping[str, Any] | None:
@@ -25,10 +25,10 @@ class Asker(Protocol):
         """The audit trail: who read what."""
 
 
-class AskHere(Protocol):
+class StartLocalServer(Protocol):
     """Starts a server to be asked, and stops it at the end of the block."""
 
-    def __call__(self, config: Config, /) -> AbstractAsyncContextManager[Asker]:
+    def __call__(self, config: Config, /) -> AbstractAsyncContextManager[ToolClient]:
         """The server once its notes are searchable. Raises as `RunServer`."""
 
 
@@ -37,6 +37,6 @@ class LocalServers:
     """Servers in the process of a command."""
 
     run: RunServer
-    ask: AskHere
+    ask: StartLocalServer
     #: Loads what the capabilities declare, as the tables of databases that a command reads.
     declare: Callable[[], None]

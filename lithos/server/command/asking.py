@@ -13,7 +13,7 @@ import trio
 from lithos.kernel.databases.lock import is_owned, read_owner
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.principals import CLI_AGENT
-from lithos.server.command.ask_ports import Asker, LocalServers
+from lithos.server.command.ask_ports import LocalServers, ToolClient
 from lithos.server.command.output import warn
 from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.starting import find_options
@@ -27,12 +27,16 @@ PAGE = 200
 NO_NOTES = "or start a server there first."
 
 
-def asking(command: Callable[[CommandSession, Asker], Awaitable[int]]) -> Callable[[CommandSession], int]:
+def asking(
+    command: Callable[[CommandSession, ToolClient], Awaitable[int]],
+) -> Callable[[CommandSession], int]:
     """Make what asks a command of its own, which raises what `explained_failures` explains."""
     return lambda session: trio.run(partial(_run, session, command))
 
 
-async def _run(session: CommandSession, command: Callable[[CommandSession, Asker], Awaitable[int]]) -> int:
+async def _run(
+    session: CommandSession, command: Callable[[CommandSession, ToolClient], Awaitable[int]]
+) -> int:
     owner = await find_owner(session)
     if owner is not None:
         return await command(session, owner)
@@ -111,7 +115,7 @@ def accept(answer: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return answer or {}
 
 
-async def ask_tool(asker: Asker, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+async def ask_tool(asker: ToolClient, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """A tool's answer; an envelope ends the command with its message.
 
     What is missing from it while notes are indexed is said on stderr, once for all its pages.
@@ -122,7 +126,9 @@ async def ask_tool(asker: Asker, tool: str, arguments: Mapping[str, Any]) -> Map
     return answer
 
 
-async def ask_pages(asker: Asker, tool: str, arguments: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+async def ask_pages(
+    asker: ToolClient, tool: str, arguments: Mapping[str, Any], key: str
+) -> list[dict[str, Any]]:
     """All rows of a list that tells its `total`, `PAGE` at a time."""
     rows: list[dict[str, Any]] = []
     total = 1
@@ -133,7 +139,9 @@ async def ask_pages(asker: Asker, tool: str, arguments: Mapping[str, Any], key: 
     return rows
 
 
-async def ask_rows(asker: Asker, tool: str, arguments: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+async def ask_rows(
+    asker: ToolClient, tool: str, arguments: Mapping[str, Any], key: str
+) -> list[dict[str, Any]]:
     """All rows of a list, asked again from `next_offset` on where an answer was cut."""
     answer = await ask_tool(asker, tool, arguments)
     rows = list(answer[key])

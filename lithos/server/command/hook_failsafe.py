@@ -20,13 +20,13 @@ HOOK_BUDGET: Final = 800
 TOKEN_BYTES: Final = 4
 
 
-class NothingToTell(Exception):
+class NoHookOutput(Exception):
     """There is no server that answers as it should, or nothing to say."""
 
 
 #: What a server, a file or a configuration can do wrong: not there, not readable, of another shape.
 FAILURES: Final = (
-    *(NothingToTell, OSError, RecursionError),
+    *(NoHookOutput, OSError, RecursionError),
     *(ValueError, TypeError, LookupError, AttributeError),
 )
 

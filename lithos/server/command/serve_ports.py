@@ -16,7 +16,7 @@ class Backlog(Protocol):
         """Wait until it is known how many there are; False where none are read."""
 
 
-class Announced(Protocol):
+class StartupNotice(Protocol):
     """What a server says of itself once it serves."""
 
     @property

@@ -182,7 +182,7 @@ MARKDOWN: Final = "text/markdown"
 JSON: Final = "application/json"
 
 #: Where something stands among those of its kind: by creation, the id decides between equals.
-Place: TypeAlias = tuple[datetime, str]
+ListPosition: TypeAlias = tuple[datetime, str]
 
 
 class UnknownResource(Exception):
@@ -210,7 +210,7 @@ class ListedResource:
 
     address: ResourceAddress
     told: Mapping[str, Any]
-    place: Place | None = None
+    place: ListPosition | None = None
 
 
 @frozen
@@ -238,7 +238,7 @@ class ResourceKind(Protocol):
     async def read(self, id: str, agent: str) -> Content:
         """The content of a resource, which `agent` reads. Raises `UnknownResource`."""
 
-    async def newest(self, after: Place | None, count: int) -> list[ListedResource]:
+    async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
         """At most `count` resources older than `after`, the newest first."""
 
 
@@ -292,7 +292,7 @@ class Resources:
             )
         return address, self.kinds[address.kind]
 
-    def _read_cursor(self, cursor: str) -> tuple[str, Place]:
+    def _read_cursor(self, cursor: str) -> tuple[str, ListPosition]:
         try:
             kind, created_at, last_id = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
             if kind in self.kinds and self.kinds[kind].template is not None and isinstance(last_id, str):
@@ -303,7 +303,7 @@ class Resources:
 
 
 async def find_newest(
-    items: Sequence[T], place: Callable[[T], Place], after: Place | None, count: int
+    items: Sequence[T], place: Callable[[T], ListPosition], after: ListPosition | None, count: int
 ) -> list[T]:
     """The newest items with a sort key before `after`; yields to the event loop in between."""
     newest: list[T] = []

@@ -24,7 +24,7 @@ from lithos.server.tools.admission import Admission
 from lithos.server.tools.arguments import CALLERS, ArgumentFault, ToolSpec, UnknownTool, one_form
 from lithos.server.tools.compacting import compact, compact_refusal, drop_plain_totals
 from lithos.server.tools.declaring import CONNECTOR, OWN, PROFILES, Answer, Tool, ToolCall
-from lithos.server.tools.fitting import UNPAGED, Pictured, fit
+from lithos.server.tools.fitting import UNPAGED, AnswerWithImage, fit
 from lithos.server.tools.ports import NotePorts
 from lithos.server.tools.request_ids import serve_once
 
@@ -386,7 +386,11 @@ class Tools:
             fitted = fit(said, paged, limit, offset, is_skipped=skips)
             if paged.totals == "each":
                 drop_plain_totals(fitted, paged.rows)
-        return Pictured(fitted, answer.media_type, answer.data) if type(answer) is Pictured else fitted
+        return (
+            AnswerWithImage(fitted, answer.media_type, answer.data)
+            if type(answer) is AnswerWithImage
+            else fitted
+        )
 
     def _remember(
         self, given: ToolCall, answer: Mapping[str, Any], offset: int, principal: Principal

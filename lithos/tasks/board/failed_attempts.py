@@ -13,7 +13,7 @@ import attrs
 
 from lithos.kernel.values.events import EventDraft
 from lithos.kernel.values.messages import Done
-from lithos.tasks.board.readiness import Looked
+from lithos.tasks.board.readiness import ReadinessChange
 from lithos.tasks.board.task_events import make_event, task_event
 from lithos.tasks.model.task import (
     ATTEMPTS,
@@ -29,7 +29,7 @@ from lithos.tasks.model.task_commands import FailAttempt, Failed
 from lithos.tasks.rows.tasks import TaskRows
 
 #: Closes a task: status, agent, time and outcome; returns the events before and after that of the closing.
-Close = Callable[[Task, str, str, datetime, str | None], tuple[Sequence[EventDraft], Looked]]
+Close = Callable[[Task, str, str, datetime, str | None], tuple[Sequence[EventDraft], ReadinessChange]]
 #: Posts a finding on a task: its id, agent, time and text.
 Post = Callable[[str, str, datetime, str], Finding]
 

@@ -27,7 +27,7 @@ from lithos.tasks.model.task import (
     Finding,
     Task,
 )
-from lithos.tasks.rows.board_rows import BoardRows, HeldClaim, LightTask, Told
+from lithos.tasks.rows.board_rows import BoardRows, HeldClaim, JournalledEvent, LightTask
 from lithos.tasks.rows.tasks import TaskRows
 
 T = TypeVar("T")
@@ -128,7 +128,7 @@ class Dossier:
     discovered_from: Sequence[Task]
     discovered: Sequence[Task]
     findings: Sequence[Finding]
-    events: Sequence[Told]
+    events: Sequence[JournalledEvent]
 
 
 @frozen(kw_only=True)

@@ -121,7 +121,7 @@ class PageBounds:
         return items[self.offset : self.offset + self.limit]
 
 
-class Learned(Protocol):
+class CompletionEffects(Protocol):
     """The effects of a completion on the notes that it cites."""
 
     @property
@@ -132,10 +132,10 @@ class Learned(Protocol):
         """Apply the effects. A failure is logged: the task is done."""
 
 
-class Teaching(Protocol):
+class CompletionLearning(Protocol):
     """Learns from completions."""
 
-    async def begin(self, command: CompleteTask) -> Learned | None:
+    async def begin(self, command: CompleteTask) -> CompletionEffects | None:
         """Validate the feedback of a completion; changes nothing. None where there is nothing to learn."""
 
 
@@ -148,7 +148,7 @@ class Coordination:
         reading: JournalThread,
         coordinator: Coordinator,
         clock: Clock,
-        teaching: Teaching | None,
+        teaching: CompletionLearning | None,
     ) -> None:
         rows = journal.rows(TaskRows)
         self._coordinator = coordinator

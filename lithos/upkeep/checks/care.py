@@ -75,7 +75,7 @@ class CareSubjects:
 
 
 @define(eq=False)
-class Round:
+class CareRun:
     """What the checks of one run look at."""
 
     parts: CareSubjects
@@ -150,7 +150,7 @@ async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
 
 
 @define(eq=False)
-class Rounds:
+class CareRuns:
     """Runs the checks of a view; a run that was asked for goes on when its caller leaves.
 
     A report has at most `most` issues of each check.
@@ -203,7 +203,7 @@ class Rounds:
         await parts.lineage.settle()
         while not parts.catalogue.graph.settle(1):
             await trio.lowlevel.checkpoint()
-        subject = Round(parts, parts.clock(), self._thread)
+        subject = CareRun(parts, parts.clock(), self._thread)
         groups: dict[str, IssueGroup] = {}
         for each in checks_of(self._view):
             total, issues = 0, list[Issue]()
@@ -216,11 +216,11 @@ class Rounds:
         return IssueReport(subject.now, len(parts.catalogue), groups, subject.troubles)
 
 
-class Care(Rounds):
+class Care(CareRuns):
     """What people look through now and then."""
 
 
-class Concerns(Rounds):
+class OverviewWarnings(CareRuns):
     """What the overview warns of."""
 
 

@@ -1,4 +1,4 @@
-"""What the checks look at (`Patient`), and how one is run: isolated, with a deadline.
+"""What the checks look at (`Installed`), and how one is run: isolated, with a deadline.
 
 Checks change nothing but for dot-named probe files, which they remove.
 """
@@ -36,7 +36,7 @@ T = TypeVar("T")
 _EXPECTED = (CorruptDatabase, DatabaseFailed, OSError)
 
 
-class NotLookedAt(Exception):
+class CheckSkipped(Exception):
     """What a check needs is not there; another check says why."""
 
 
@@ -49,7 +49,7 @@ class Ownership:
 
 
 @frozen
-class Live:
+class RunningServer:
     """What a check asks inside of a running server."""
 
     catalogue: Catalogue
@@ -60,7 +60,7 @@ class Live:
 
 
 @define(eq=False, kw_only=True)
-class Patient:
+class Installed:
     """An installation that is looked at, from outside or, where `live` is given, inside of its server.
 
     Its configuration as far as it can be used, what cannot be (`problems`), and what was ignored in it
@@ -79,7 +79,7 @@ class Patient:
     load: Callable[[str], Embedder] = load_embedder
     #: Reads the notes, where nobody has yet; blocks.
     take_survey: Callable[[], CheckedVault] | None = None
-    live: Live | None = None
+    live: RunningServer | None = None
     #: Its name among several vaults.
     vault: str = ""
     #: By note id the vault and the path of the notes of the vaults that were looked at before.
@@ -110,14 +110,14 @@ class Patient:
 
     @property
     def survey(self) -> CheckedVault:
-        """The notes that were read. Raises `NotLookedAt`."""
+        """The notes that were read. Raises `CheckSkipped`."""
         if self._survey is None:
-            raise NotLookedAt("the notes could not be read")
+            raise CheckSkipped("the notes could not be read")
         return self._survey
 
     @property
     def catalogue(self) -> Catalogue:
-        """The notes that were read. Raises `NotLookedAt`."""
+        """The notes that were read. Raises `CheckSkipped`."""
         return self.survey.catalogue
 
     @property
@@ -143,7 +143,7 @@ class Patient:
         return self.embedder
 
 
-async def run_check(check: Check, patient: Patient, bound: float) -> CheckResult:
+async def run_check(check: Check, patient: Installed, bound: float) -> CheckResult:
     """Run a check with a deadline of `bound` seconds; a crash or timeout becomes its result."""
     name = check.name.replace("_", " ") if check.title else check.name
     try:
@@ -154,7 +154,7 @@ async def run_check(check: Check, patient: Patient, bound: float) -> CheckResult
             f"This check was not done after {bound:g} seconds.",
             "The disk or the network may hang: look at the log of the system, then run doctor again.",
         )
-    except NotLookedAt as reason:
+    except CheckSkipped as reason:
         finding = warn(f"This was not looked at: {reason}.", "See the check of the notes.")
     except _EXPECTED as failure:
         finding = fail(
@@ -170,7 +170,7 @@ async def run_check(check: Check, patient: Patient, bound: float) -> CheckResult
     return CheckResult(name, (finding,))
 
 
-async def _look(check: Check, patient: Patient) -> list[CheckFinding]:
+async def _look(check: Check, patient: Installed) -> list[CheckFinding]:
     """An asynchronous look on the event loop, any other in a thread; issues of notes as one finding."""
     looked = check.look(patient)
     if isinstance(looked, AsyncIterable):

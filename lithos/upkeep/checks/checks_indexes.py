@@ -10,7 +10,7 @@ from lithos.kernel.values.findings import DOCTOR, SYSTEM, CheckFinding, check, f
 from lithos.search.index.embedder import EmbedderUnavailable, is_at_hand
 from lithos.search.index.transformer import INSTALL, find_trouble, is_installed
 from lithos.search.settings import SearchConfig
-from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.checks.reconcile import reconcile
 from lithos.upkeep.checks.reconcile_indices import GRAPH, INDICES, PROVENANCE, Action, find_index_faults
 from lithos.upkeep.checks.validation import CheckedVault
@@ -31,13 +31,13 @@ _FOLDERS: Final = {"fulltext": ".tantivy", "vectors": ".usearch"}
 
 
 @check("embedder", DOCTOR, place=180)
-def check_embedder(patient: Patient) -> Iterator[CheckFinding]:
+def check_embedder(patient: Installed) -> Iterator[CheckFinding]:
     """Whether the models load. Nothing is downloaded."""
     yield _try_embedder(patient, patient.config.of(SearchConfig).embedding_model)
     yield _try_accurate(patient.config.of(SearchConfig).tier)
 
 
-def _try_embedder(patient: Patient, model: str) -> CheckFinding:
+def _try_embedder(patient: Installed, model: str) -> CheckFinding:
     if not is_at_hand(model):
         return warn(
             f"The embedding model {model!r} is not on this machine yet.",
@@ -71,7 +71,7 @@ def _try_accurate(tier: str) -> CheckFinding:
 
 
 @check("indexes", DOCTOR, place=190, when=has_data)
-def check_indexes(patient: Patient) -> Iterator[CheckFinding]:
+def check_indexes(patient: Installed) -> Iterator[CheckFinding]:
     """Whether the indexes can be used and hold exactly the notes.
 
     A running server answers for their content: what it holds in memory is not on disk yet.
@@ -103,7 +103,7 @@ _COMPARED: Final = (
 )
 
 
-async def _compare(scope: str, well: str, way_out: str, patient: Patient) -> AsyncIterator[CheckFinding]:
+async def _compare(scope: str, well: str, way_out: str, patient: Installed) -> AsyncIterator[CheckFinding]:
     (result,) = await reconcile(patient, [scope], dry_run=True)
     for failure in result.failures:
         yield warn(f"This could not be compared ({failure.code}): {failure.detail}", _RUN)

@@ -34,7 +34,7 @@ from lithos.notes.settings import IndexConfig
 from lithos.notes.watching.guard import WAY_OUT
 from lithos.notes.watching.notifications import PROBE_BOUND, FolderWatch, ListeningFailed, Probe
 from lithos.server.settings import ServerConfig
-from lithos.upkeep.checks.checks import NotLookedAt, Patient, look_aside
+from lithos.upkeep.checks.checks import CheckSkipped, Installed, look_aside
 
 T = TypeVar("T")
 
@@ -47,12 +47,12 @@ class _Aside:
 
 
 @check("watcher", DOCTOR, place=210, when=has_data)
-async def check_watching(patient: Patient) -> AsyncIterator[CheckFinding]:
+async def check_watching(patient: Installed) -> AsyncIterator[CheckFinding]:
     """Whether a dot-named file is noticed; in a vault, where nothing is made, its file system says it."""
     config = patient.config
     folder, mode = config.of(StorageConfig).notes_folder, config.of(IndexConfig).watch_mode
     if not folder.is_dir():
-        raise NotLookedAt("there is no folder of notes")
+        raise CheckSkipped("there is no folder of notes")
     if not config.of(ServerConfig).watch_files:
         yield ok("Switched off (server.watch_files); outside edits are seen at the next start.")
     elif config.of(StorageConfig).vault is not None:
@@ -116,7 +116,7 @@ _LOCAL: Final = (
 
 
 @check("protection", DOCTOR, SYSTEM, place=120, when=lambda each: has_data(each) and not is_vault(each))
-def check_protection(patient: Patient) -> Iterator[CheckFinding]:
+def check_protection(patient: Installed) -> Iterator[CheckFinding]:
     """Try out, with dot-named files that are removed, what keeps an agent and an editor from overwriting."""
     notes = patient.config.of(StorageConfig).notes_folder
     if not notes.is_dir():
@@ -143,13 +143,13 @@ def check_protection(patient: Patient) -> Iterator[CheckFinding]:
     )
 
 
-def is_vault(patient: Patient) -> bool:
+def is_vault(patient: Installed) -> bool:
     """Whether the notes are a folder of somebody else."""
     return patient.config.of(StorageConfig).vault is not None
 
 
 @check("vault files", DOCTOR, SYSTEM, place=120, when=lambda each: has_data(each) and is_vault(each))
-def check_vault_files(patient: Patient) -> Iterator[CheckFinding]:
+def check_vault_files(patient: Installed) -> Iterator[CheckFinding]:
     """What writes of agents do to the files of people, told without trying anything out there."""
     try:
         is_near = patient.config.of(StorageConfig).notes_folder.stat().st_dev == patient.private.stat().st_dev
@@ -187,7 +187,7 @@ def _lacks(found: Protection, kind: str) -> Iterator[CheckFinding]:
 
 
 @check("displaced texts", DOCTOR, SYSTEM, place=140, when=has_data)
-def check_displaced(patient: Patient) -> Iterator[CheckFinding]:
+def check_displaced(patient: Installed) -> Iterator[CheckFinding]:
     """Whether there are texts that another program saved and that are in no note."""
     folder = patient.private / DISPLACED
     files = Displaced(folder).list()
@@ -204,7 +204,7 @@ def check_displaced(patient: Patient) -> Iterator[CheckFinding]:
 
 
 @check("notes", DOCTOR, SYSTEM, place=110, when=has_data)
-async def check_notes(patient: Patient) -> AsyncIterator[CheckFinding]:
+async def check_notes(patient: Installed) -> AsyncIterator[CheckFinding]:
     """Whether the folder is there; reads the notes for the other checks."""
     storage = patient.config.of(StorageConfig)
     if not await look_aside(storage.notes_folder.is_dir):
@@ -230,7 +230,7 @@ def _missing_notes(data: Path, folder: Path, vault: Path | None) -> CheckFinding
 
 
 @check("vanished files", DOCTOR, place=170, when=has_data)
-def check_vanished(patient: Patient) -> Iterator[CheckFinding]:
+def check_vanished(patient: Installed) -> Iterator[CheckFinding]:
     """Whether the guard holds notes whose files have vanished."""
     survey = patient.survey
     catalogue = survey.catalogue

@@ -133,7 +133,7 @@ def fold(rows: Iterable[ActivityRow]) -> list[ActivityRow]:
     return found
 
 
-class Happenings:
+class EventFeed:
     """Renders events; the last `MOST_KEPT` sentences are kept. For one thread at a time."""
 
     def __init__(self, environment: Environment, catalogue: Catalogue) -> None:
@@ -223,7 +223,7 @@ MINUTE: Final = 4
 def add_routes(console: Console, app: Blueprint) -> None:
     """Add the page and its pieces."""
     page = OverviewPage(
-        console, Happenings(console.environment, console.parts.get(Catalogue)), shared_summary(console)
+        console, EventFeed(console.environment, console.parts.get(Catalogue)), shared_summary(console)
     )
     app.get("/")(page.overview)
     app.get("/feed")(page.feed)
@@ -235,7 +235,7 @@ class OverviewPage:
     """The overview of one console."""
 
     _console: Console
-    _happenings: Happenings
+    _happenings: EventFeed
     _summaries: Shared[Summary]
 
     async def overview(self) -> Response:

@@ -23,7 +23,7 @@ from lithos.server.console.formats import plural
 from lithos.server.console.labels import OWN_AGENTS, in_words
 from lithos.server.service_state import ServerState
 from lithos.tasks.service.running_claims import Claims, Holding, Holdings
-from lithos.upkeep.checks.care import Concerns
+from lithos.upkeep.checks.care import OverviewWarnings
 from lithos.upkeep.checks.samples import ActivitySample, Samples
 from lithos.upkeep.checks.worth import WorthCounter
 from lithos.upkeep.evaluation.model_worth import Worth
@@ -134,7 +134,7 @@ async def _sum_up(console: Console) -> Summary:
         agents=_join(seen, held),
         held=held,
         conflicts=None if edges is None else _open_conflicts(parts.get(Catalogue), edges["edges"]),
-        concerns=await parts.get(Concerns).lately(),
+        concerns=await parts.get(OverviewWarnings).lately(),
         samples=parts.get(Samples).taken,
         unreadable=_unreadable_in(parts.get(Catalogue)),
         waiting=tuple(

@@ -20,7 +20,7 @@ from lithos.server.console.formats import Chart, ago, make_chart
 from lithos.server.console.labels import in_words
 from lithos.server.http.access import AccessPolicy, open_bind_warning
 from lithos.server.service_state import Gauges
-from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.checks.inspection import InspectionReport, shared_inspection
 from lithos.upkeep.checks.samples import INTERVAL, ActivitySample, Samples
 from lithos.upkeep.console.summary import Summary, shared_summary
@@ -136,7 +136,7 @@ def _make_inspection(console: Console) -> Shared[InspectionReport]:
     def remarks() -> list[str]:
         return [each for each in (open_bind_warning(policy), ring.trouble) if each is not None]
 
-    return shared_inspection(evolve(services.get(Patient), warnings=settings.warnings, remarks=remarks))
+    return shared_inspection(evolve(services.get(Installed), warnings=settings.warnings, remarks=remarks))
 
 
 @frozen(kw_only=True)

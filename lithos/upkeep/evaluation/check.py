@@ -20,7 +20,7 @@ from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.server.mcp.client import OwnerClient, OwnerRefuses, OwnerUnreachable
 from lithos.server.settings import ServerConfig
 from lithos.upkeep.checked_vault import survey_of
-from lithos.upkeep.checks.checks import Patient, look_aside
+from lithos.upkeep.checks.checks import Installed, look_aside
 from lithos.upkeep.checks.stored_questions import list_questions
 from lithos.upkeep.evaluation.copied_server import rehearse
 from lithos.upkeep.evaluation.evaluating import AskingFailed, Evaluation, evaluate, load_questions
@@ -89,7 +89,7 @@ def find_tests(data: Path) -> bool:
     return (data / TESTS).is_file()
 
 
-async def _check_knowledge(patient: Patient) -> list[CheckFinding]:
+async def _check_knowledge(patient: Installed) -> list[CheckFinding]:
     """How many of the tests pass: asked of the running server, or of a copy of the files."""
     config, owner, is_live = patient.config, patient.owner.record, patient.is_live
     path = config.of(StorageConfig).data_dir / TESTS
@@ -115,7 +115,7 @@ async def _check_knowledge(patient: Patient) -> list[CheckFinding]:
     ]
 
 
-async def _ask(patient: Patient, owner: OwnerRecord | None, questions: tuple[Question, ...]) -> Evaluation:
+async def _ask(patient: Installed, owner: OwnerRecord | None, questions: tuple[Question, ...]) -> Evaluation:
     if owner is not None and owner.url is not None:
         client = OwnerClient(
             owner.url, owner.token or patient.config.of(ServerConfig).auth_token, _ANSWER_WAIT
@@ -141,7 +141,7 @@ def _judge(found: Evaluation, path: Path) -> list[CheckFinding]:
 
 
 @check("knowledge_tests", DOCTOR, place=200, when=lambda patient: find_tests(patient.data))
-async def check_knowledge_tests(patient: Patient) -> AsyncIterator[CheckFinding]:
+async def check_knowledge_tests(patient: Installed) -> AsyncIterator[CheckFinding]:
     """Whether the tests of the data directory pass."""
     for each in await _check_knowledge(patient):
         yield each

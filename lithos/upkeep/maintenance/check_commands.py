@@ -34,7 +34,7 @@ from lithos.server.command.session import (
     start_logging,
 )
 from lithos.upkeep.checked_vault import survey_of
-from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.checks.validation import Fixing, Progress, Validation, fix_notes, validate_notes
 from lithos.upkeep.maintenance.doctor import examine_all, make_patient
 from lithos.upkeep.maintenance.maintenance import owned
@@ -63,7 +63,7 @@ def run_doctor(invocation: Invocation) -> int:
     return code
 
 
-def _examine(invocation: Invocation, patient: Patient, vault: str | None) -> int:
+def _examine(invocation: Invocation, patient: Installed, vault: str | None) -> int:
     def show(result: CheckResult) -> None:
         if not invocation.as_json:
             print_line(f"{result.status:<4}  {result.name + ':':<15} {result.message}")
@@ -84,7 +84,7 @@ def _run_server(invocation: Invocation) -> RunServer:
     return invocation.local.run
 
 
-def _load_patient(invocation: Invocation, known: Sequence[str]) -> Patient:
+def _load_patient(invocation: Invocation, known: Sequence[str]) -> Installed:
     """`known` is what is wrong with how vaults are named."""
     problems = list[str]()
     loaded = load_config(
@@ -99,7 +99,7 @@ def _load_patient(invocation: Invocation, known: Sequence[str]) -> Patient:
 
 def _patient_of(
     invocation: Invocation, vault: NamedVault, vaults: ConfiguredVaults, elsewhere: dict[str, tuple[str, str]]
-) -> Patient:
+) -> Installed:
     problems = list(vault.problems)
     try:
         check_vault_roots([(each.name, each.root, each.data_dir) for each in vaults.configured])
@@ -108,7 +108,7 @@ def _patient_of(
     return evolve(_patient(vault.loaded, problems, invocation), vault=vault.name, elsewhere=elsewhere)
 
 
-def _patient(loaded: LoadedConfig, problems: list[str], invocation: Invocation) -> Patient:
+def _patient(loaded: LoadedConfig, problems: list[str], invocation: Invocation) -> Installed:
     places = check_places(loaded.config.of(StorageConfig))
     problems += [places.removesuffix(".")] if places else []
     logs = LogSettings(level="error")

@@ -48,7 +48,7 @@ from lithos.search.whole_index import WholeIndex
 from lithos.server.service_state import ServerState
 from lithos.server.settings import ServerConfig
 from lithos.upkeep.checked_vault import survey_of
-from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.checks.reconcile import reconcile as reconcile_scopes
 from lithos.upkeep.checks.reconcile_indices import Failure, Progress, ScopeResult
 from lithos.upkeep.checks.stored_questions import count_questions, forget_stored_questions
@@ -184,7 +184,7 @@ async def reconcile(
     """
     async with nullcontext() if dry_run else owned(config.of(StorageConfig)):
         survey = await Threads().run(partial(_survey, config))
-        patient = Patient(config=config, clock=utc_now, load=load_embedder, survey=survey)
+        patient = Installed(config=config, clock=utc_now, load=load_embedder, survey=survey)
         return await reconcile_scopes(patient, scopes, dry_run=dry_run, progress=progress)
 
 

@@ -26,7 +26,7 @@ from lithos.memory.rows.receipts import ReceiptSummary
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import VersionRow
 from lithos.search.service.recent_queries import RecentQueries
-from lithos.tasks.rows.board_rows import BoardRows, Told
+from lithos.tasks.rows.board_rows import BoardRows, JournalledEvent
 
 READS: Final = "read"
 SEARCHES: Final = "search"
@@ -64,7 +64,7 @@ class TimelineEntry:
     query: str = ""
     version: VersionRow | None = None
     receipt: ReceiptSummary | None = None
-    event: Told | None = None
+    event: JournalledEvent | None = None
     before: tuple[str, ...] = ()
     asked: tuple[ReceiptSummary, ...] = ()
 

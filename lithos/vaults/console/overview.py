@@ -29,7 +29,7 @@ from lithos.server.console.sessions import COOKIE
 from lithos.server.http.admissions import WrongTokens
 from lithos.server.http.ports import base_of
 from lithos.server.service_state import ServerState
-from lithos.upkeep.checks.care import Concerns
+from lithos.upkeep.checks.care import OverviewWarnings
 from lithos.upkeep.console.summary import AGE, PATIENCE, HealthSummary, attempt, counted, health_of
 from lithos.vaults.console.visits import Vaults, VaultView, Visit, Visits
 
@@ -77,7 +77,7 @@ async def _look_up(console: Console) -> Numbers:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ask, "the numbers", parts.get(ServerState).stats())
         nursery.start_soon(ask, "the state", parts.get(ServerState).report())
-        nursery.start_soon(ask, "warnings", parts.get(Concerns).lately())
+        nursery.start_soon(ask, "warnings", parts.get(OverviewWarnings).lately())
     numbers, report, concerns = found["the numbers"] or {}, found["the state"], found["warnings"]
     return Numbers(
         None if report is None else health_of(report[1]),

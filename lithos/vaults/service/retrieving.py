@@ -16,7 +16,13 @@ from lithos.kernel.actors.threads import slices
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput, LithosError, SearchBackendFailed
-from lithos.memory.retrieve.retrieve import Drawn, Retrieve, RetrieveAnswer, RetrievedNote, RetrieveRequest
+from lithos.memory.retrieve.retrieve import (
+    Retrieve,
+    RetrieveAnswer,
+    RetrievedNote,
+    RetrieveRequest,
+    SelectedNotes,
+)
 from lithos.memory.retrieve.scouts import DEADLINE, PASSED
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.indexing.indexer import Visibility
@@ -51,7 +57,7 @@ class _Meeting:
     #: All vaults, in the order in which rows that are as good come.
     expected: Sequence[str]
     limit: int
-    drawn: dict[str, Drawn] = field(factory=dict)  # bounded: ends with its call
+    drawn: dict[str, SelectedNotes] = field(factory=dict)  # bounded: ends with its call
     chosen: Sequence[tuple[str, int]] = ()
     are_here: trio.Event = field(factory=trio.Event)
     _arrived: set[str] = field(factory=set)
@@ -68,7 +74,7 @@ class _Meeting:
             self.chosen = interleave(scores, self.limit)
             self.are_here.set()
 
-    def own(self, name: str) -> Drawn:
+    def own(self, name: str) -> SelectedNotes:
         """The selection of a vault, as far as it is in the answer."""
         drawn = self.drawn[name]
         return evolve(drawn, notes=[drawn.notes[row] for vault, row in self.chosen if vault == name])

@@ -24,7 +24,7 @@ from lithos.notes.settings import IndexConfig
 from lithos.notes.state import look_at_watcher
 from lithos.notes.watching import notifications, watcher
 from lithos.notes.watching.guard import DeletionGuard
-from lithos.notes.watching.ingest import Taking
+from lithos.notes.watching.ingest import Ingest
 from lithos.notes.watching.watcher import Watcher
 from lithos.notes.writing.actor_writer import Writer
 from lithos.search.indexing.indexer import FulltextIndexer
@@ -188,7 +188,7 @@ async def test_where_listening_keeps_failing_the_watcher_polls(tmp_path):
 
 
 async def test_a_bug_in_the_watcher_is_survived(tmp_path, monkeypatch):
-    settle, bugs = Taking.settle, [RuntimeError("a bug")]
+    settle, bugs = Ingest.settle, [RuntimeError("a bug")]
 
     async def settle_with_a_bug(self, noticed):
         if bugs:
@@ -196,7 +196,7 @@ async def test_a_bug_in_the_watcher_is_survived(tmp_path, monkeypatch):
         await settle(self, noticed)
 
     async with watching(tmp_path) as lithos:
-        monkeypatch.setattr(Taking, "settle", settle_with_a_bug)
+        monkeypatch.setattr(Ingest, "settle", settle_with_a_bug)
         events = lithos.server.get(Broadcaster).listen()
         put_note(tmp_path, "a.md", note(1))
         assert await told(events) == ("note.created", "a.md")

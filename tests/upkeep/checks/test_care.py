@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lithos.app.options import parse_arguments
-from lithos.app.serving.here import Here
+from lithos.app.serving.here import LocalServer
 from lithos.events.journal.coordinator import Coordinator
 from lithos.history.recording.backfill import CatchingUp
 from lithos.kernel.configuration.catalogue import Config
@@ -201,7 +201,7 @@ async def test_the_command_tells_why_and_what_to_do(
         async def type_in(*words: str) -> str:
             capsys.readouterr()
             session = CommandSession(parse_arguments(("care", *words)), Config())
-            assert await care(session, Here(lithos.server)) == 0
+            assert await care(session, LocalServer(lithos.server)) == 0
             return capsys.readouterr().out
 
         lines = (await type_in()).splitlines()

@@ -12,7 +12,7 @@ import pytest
 from attrs import frozen
 
 from lithos.app.options import parse_arguments
-from lithos.app.serving.here import Here
+from lithos.app.serving.here import LocalServer
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.values.principals import COMMAND, PERSON_AGENT
 from lithos.search.commands_queries import worth
@@ -126,7 +126,8 @@ async def test_a_scripted_day_counts_what_happened(
             capsys.readouterr()
             assert (
                 await worth(
-                    CommandSession(parse_arguments(("worth", *words)), Config()), Here(day.lithos.server)
+                    CommandSession(parse_arguments(("worth", *words)), Config()),
+                    LocalServer(day.lithos.server),
                 )
                 == 0
             )
