@@ -25,7 +25,7 @@ class Logistic:
         return _sigmoid(self.intercept + rows @ np.array(list(self.weights.values())))
 
     def as_code(self, name: str, threshold: float) -> str:
-        """The coefficients as an entry of `lithos.search.ranking.match.CALIBRATIONS`."""
+        """The coefficients as an entry of `lithos.search.ranking.match_strength.CALIBRATIONS`."""
         weights = ", ".join(f'"{feature}": {weight:.3f}' for feature, weight in self.weights.items())
         of = f"intercept={self.intercept:.3f}, weights={{{weights}}}, threshold={threshold:.3f}"
         return f'"{name}": Calibration({of}),'

@@ -33,12 +33,13 @@ from bench.vaults import Vaults, vault_folder
 from lithos.app.server import Server
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.ranking import match
+from lithos.search.ranking import match_strength
 from lithos.search.service.search import Search, SearchRequest
 
 #: The features of each mode.
 MODES: Final[Mapping[str, Any]] = {
-    "hybrid": match.Features, "fulltext": match.WordFeatures, "semantic": match.MeaningFeatures,
+    "hybrid": match_strength.Features, "fulltext": match_strength.WordFeatures,
+    "semantic": match_strength.MeaningFeatures,
 }  # fmt: skip
 #: Halves of a collection, and the share of false hits that the printed threshold allows.
 DRAWS, ALLOWED = 3, 0.05
@@ -135,10 +136,10 @@ async def _features(server: Server, mode: str, question: str) -> Mapping[int, An
     """Return what the server computes: of the first row, or of the first three of one mode, by serial."""
     search = server.get(Search)
     if mode == "hybrid":
-        ranking = await search.hybrid.rank(question, Filters(), match.CANDIDATES, search.threshold)
+        ranking = await search.hybrid.rank(question, Filters(), match_strength.CANDIDATES, search.threshold)
         return dict(list(ranking.features.items())[:1])
     words = " ".join(re.findall(r"\w+", question)) if mode == "fulltext" else question
-    limit = match.TENTH if mode == "fulltext" else match.THIRTIETH
+    limit = match_strength.TENTH if mode == "fulltext" else match_strength.THIRTIETH
     found = await search.search(SearchRequest(query=words, mode=mode, limit=limit))
     scores = [(hit.entry.serial, hit.score) for hit in found.hits]
     if mode == "fulltext":
@@ -158,7 +159,7 @@ def report(rows: Sequence[Row], mode: str, tier: str, *, is_fit_told: bool) -> N
     threshold = max(threshold_at(chances[some], is_answered[some], ALLOWED) for some in firsts.values())
     for (collection, layout), some in firsts.items():
         chosen = [rows[number] for number in some]
-        fitted = [match.strength(float(chances[number]), threshold) for number in some]
+        fitted = [match_strength.strength(float(chances[number]), threshold) for number in some]
         told = {"code": [match_of(row, mode, tier) for row in chosen], "fitted": fitted}
         figures = {by: match_figures(chosen, said) for by, said in told.items()}
         print_report("lookup", mode=mode, tier=tier, collection=collection, layout=layout, **figures)
@@ -166,15 +167,15 @@ def report(rows: Sequence[Row], mode: str, tier: str, *, is_fit_told: bool) -> N
         print(function.as_code(tier if mode == "hybrid" else mode, threshold))
 
 
-def match_of(row: Row, mode: str, tier: str) -> match.Strength:
+def match_of(row: Row, mode: str, tier: str) -> match_strength.Strength:
     """Return what a search says of a row, by the coefficients in the code."""
-    rules = match.CALIBRATIONS if mode == "hybrid" else match.MEANING_CALIBRATIONS
-    rule = match.WORDS_CALIBRATION if mode == "fulltext" else rules[tier]
-    chance = match.probability(MODES[mode](**row.features), rule)
-    return match.strength(chance if any(row.features.values()) else None, rule.threshold)
+    rules = match_strength.CALIBRATIONS if mode == "hybrid" else match_strength.MEANING_CALIBRATIONS
+    rule = match_strength.WORDS_CALIBRATION if mode == "fulltext" else rules[tier]
+    chance = match_strength.probability(MODES[mode](**row.features), rule)
+    return match_strength.strength(chance if any(row.features.values()) else None, rule.threshold)
 
 
-def match_figures(firsts: Sequence[Row], said: Sequence[match.Strength]) -> dict[str, float]:
+def match_figures(firsts: Sequence[Row], said: Sequence[match_strength.Strength]) -> dict[str, float]:
     """Return the shares that the module's docstring names."""
     pairs = list(zip(firsts, said, strict=True))
     without = [strength for row, strength in pairs if not row.is_answered]

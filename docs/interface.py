@@ -14,7 +14,7 @@ from lithos.kernel.values.errors import LithosError
 from lithos.server.tools.arguments import note_paths
 from lithos.server.tools.bounds import PATH, Bound
 from lithos.server.tools.declaring import CONNECTOR, PROFILES, Tool
-from lithos.server.tools.offers import PROMPTS
+from lithos.server.tools.resource_uris import PROMPTS
 
 _TOOLS_INTRODUCTION: Final = """\
 # Tools

@@ -23,7 +23,7 @@ from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.system_calls import KernelCalls
 from lithos.notes.files.values import FileState, digest_of
 from lithos.notes.format.document import parse_document
-from lithos.notes.messages_of_index import Upsert
+from lithos.notes.indexing_messages import Upsert
 from lithos.notes.model.note import Document, Note
 from lithos.search.indexing.indexer import Indexer
 

@@ -29,7 +29,7 @@ from lithos.notes.catalogue.note_reading import examine
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import find_note
 from lithos.notes.writing.actor_writer import Writer
-from lithos.notes.writing.outside_changes import OutsideFiles
+from lithos.notes.writing.external_changes import OutsideFiles
 from lithos.search.index.embedder import Embedder, load_embedder
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.server.http.ports import compact_json

@@ -13,7 +13,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 import lithos.server.service_state as lithos_state
-from lithos.kernel.metrics import CONTENT_TYPE, GAUGES, Metrics, Sample, metric_names
+from lithos.kernel.metrics import CONTENT_TYPE, GAUGES, GaugeSample, Metrics, metric_names
 from lithos.notes.watching.watcher import Watcher
 from lithos.server.service_state import Gauges
 from tests.server.whole import whole_server
@@ -116,7 +116,7 @@ def test_every_instrument_renders_as_prometheus_text() -> None:
     metrics = Metrics()
     metrics.count("tool_calls", "lithos_read")
     metrics.observe("tool_duration_seconds", 0.002, "lithos_read", "ok")
-    samples = [Sample(name, 1, tuple("x" for _ in labels)) for name, (_, labels) in GAUGES.items()]
+    samples = [GaugeSample(name, 1, tuple("x" for _ in labels)) for name, (_, labels) in GAUGES.items()]
     text = metrics.render(samples).decode()
     families = {family.name: family for family in text_string_to_metric_families(text)}
     assert {f"lithos_{name}" for name in GAUGES} <= set(families)

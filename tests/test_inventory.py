@@ -11,7 +11,7 @@ import pytest
 import lithos
 from lithos.server.tools.arguments import argument
 from lithos.server.tools.bounds import NAME
-from lithos.server.tools.offers import BadPrompt, render_prompt
+from lithos.server.tools.resource_uris import BadPrompt, render_prompt
 from tests import inventory
 
 PACKAGE = Path(lithos.__file__).parent

@@ -20,7 +20,7 @@ from lithos.kernel.metrics import Metrics
 from lithos.notes.files import protection, system_calls
 from lithos.notes.files.protection import file_system_of, probe_protection
 from lithos.notes.files.system_calls import UNSUPPORTED, KernelCalls
-from lithos.notes.watching import listening
+from lithos.notes.watching import notifications
 from lithos.server.http import sockets
 from lithos.upkeep.files import probes
 
@@ -112,8 +112,8 @@ def test_without_proc_nobody_knows_who_listens(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_without_proc_watches_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "_DESCRIPTORS", "/nowhere/fd")
-    assert listening.count_watches() is None
+    monkeypatch.setattr(notifications, "_DESCRIPTORS", "/nowhere/fd")
+    assert notifications.count_watches() is None
 
 
 def test_where_threads_have_no_priority_none_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:

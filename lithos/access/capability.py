@@ -8,13 +8,13 @@ from lithos.access.service.keyring import TokenRing
 from lithos.kernel.capability import Capability, Pages
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Clock
-from lithos.kernel.running import OwnToken
+from lithos.kernel.server_ports import OwnToken
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.state import Component, Health
+from lithos.kernel.state import Component, HealthCheck
 from lithos.notes.model.scopes import ScopeOfToken
-from lithos.server.command.serving import Announced
+from lithos.server.command.serve_ports import StartupNotice
 from lithos.server.settings import ServerConfig
-from lithos.server.tools.admitting import Keyring
+from lithos.server.tools.token_ports import Keyring
 
 
 def make_keyring(config: Config, clock: Clock) -> TokenRing:
@@ -42,7 +42,7 @@ def make_own_token(keyring: TokenRing) -> OwnToken:
     return keyring
 
 
-def share_announcement(ring: TokenRing) -> Announced:
+def share_announcement(ring: TokenRing) -> StartupNotice:
     """Say at a start what is known of named tokens."""
     return ring
 
@@ -84,5 +84,5 @@ ACCESS = Capability(
     pages=Pages(modules=("lithos.access.pages",)),
     front="lithos.access.front",
     checks=("lithos.access.checks", "lithos.access.public_address"),
-    health=(Health("tokens", 13, look_at_tokens),),
+    health=(HealthCheck("tokens", 13, look_at_tokens),),
 )

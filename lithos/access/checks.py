@@ -10,7 +10,7 @@ from lithos.access.files.tokens import LOCK, TOKENS, TokensUnreadable, read_toke
 from lithos.kernel.values.findings import (
     CONFIGURATION,
     DOCTOR,
-    Finding,
+    CheckFinding,
     Installation,
     check,
     fail,
@@ -31,7 +31,7 @@ def are_asked_for(private: Path) -> bool:
 
 
 @check("open", CONFIGURATION, place=1, when=lambda each: each.is_outside)
-def check_open(patient: Installation) -> Iterator[Finding]:
+def check_open(patient: Installation) -> Iterator[CheckFinding]:
     """Whether everybody who reaches the server may use it."""
     server = patient.config.of(ServerConfig)
     opening = open_bind_warning(AccessPolicy(server.host, server.auth_token))
@@ -40,7 +40,7 @@ def check_open(patient: Installation) -> Iterator[Finding]:
 
 
 @check("tokens", DOCTOR, place=50, when=has_data)
-def check_tokens(patient: Installation) -> Iterator[Finding]:
+def check_tokens(patient: Installation) -> Iterator[CheckFinding]:
     """Whether they can be read, by nobody else, and which have expired."""
     private, now = patient.private, patient.clock()
     try:

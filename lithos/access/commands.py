@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from lithos.server.command.declaring import Command, flag, number, take
+from lithos.server.command.declaring import CliCommand, flag, number, take
 
 #: `kernel.values.principals.TOKEN_RIGHTS`.
 RIGHTS = ("metrics", "read", "write", "admin")
@@ -18,9 +18,9 @@ days = number(
 )
 
 COMMANDS: Final = (
-    Command("token", "create, list and revoke tokens: who may use the server, and what they may do",
+    CliCommand("token", "create, list and revoke tokens: who may use the server, and what they may do",
         "lithos.access.commands_tokens:run_token", chosen="action", parts=(
-            Command("create", "make a token and print it, once", takes=(
+            CliCommand("create", "make a token and print it, once", takes=(
                 take("name NAME", "what to call it: letters, digits and . _ - @"),
                 take("--agent ID", "whoever has it acts as this agent and as no other"),
                 take("--rights", "what it may do (default: write)", choices=RIGHTS),
@@ -34,26 +34,26 @@ COMMANDS: Final = (
                 ), description="Make a token and print it, once. Of several vaults it is let into those that "
                 "--vault names (default: the default vault; '*': all, later ones too), and into no other.",
             ),
-            Command("list", "names, rights, agents and ends; never the tokens themselves"),
-            Command("revoke", "end a token; a running server ends its streams within 2 seconds", takes=(
+            CliCommand("list", "names, rights, agents and ends; never the tokens themselves"),
+            CliCommand("revoke", "end a token; a running server ends its streams within 2 seconds", takes=(
                 take("name NAME", "its name"),
             )),
-            Command("off", "ask for no named token any more, once all are revoked"),
-            Command("client", "clients elsewhere that are known without registering", chosen="client_action",
-                parts=(
-                    Command("add", "make one known, and print its client id", takes=(
+            CliCommand("off", "ask for no named token any more, once all are revoked"),
+            CliCommand("client", "clients elsewhere that are known without registering",
+                chosen="client_action", parts=(
+                    CliCommand("add", "make one known, and print its client id", takes=(
                         take("name NAME", "what to call it"),
                         take("--redirect URI", "where it is answered; may be repeated", action="append",
                             required=True),
                     )),
-                    Command("list", "all that are known, those that registered too"),
-                    Command("remove", "forget one", takes=(take("client ID", "its client id"),)),
+                    CliCommand("list", "all that are known, those that registered too"),
+                    CliCommand("remove", "forget one", takes=(take("client ID", "its client id"),)),
                 ),
             ),
         ),
         place=290, takes_several=True, folder="spared",
     ),
-    Command("login", "print a link that logs you in to the console of a server at a public address, once",
+    CliCommand("login", "print a link that logs you in to the console of a server at a public address, once",
         "lithos.access.commands_tokens:run_login",
         place=300,
     ),

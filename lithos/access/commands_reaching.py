@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from lithos.kernel.values.findings import Finding, fail, ok, warn
+from lithos.kernel.values.findings import CheckFinding, fail, ok, warn
 from lithos.server.http.access import ISSUER, RESOURCE
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ MOST_APART: Final = 30.0
 _GUIDE: Final = "docs/let-in.md says what a tunnel or proxy has to pass on."
 
 
-async def check_public_url(address: str, clock: Callable[[], datetime], *, is_live: bool) -> list[Finding]:
+async def check_public_url(
+    address: str, clock: Callable[[], datetime], *, is_live: bool
+) -> list[CheckFinding]:
     """What a client would find at the public address, from the certificate to the challenge."""
     if not is_live:
         return [warn("This was not looked at: no server runs.", "Start it, and run doctor again.")]
@@ -43,7 +45,7 @@ async def check_public_url(address: str, clock: Callable[[], datetime], *, is_li
         return [_unreachable(address, failure)]
 
 
-def _unreachable(address: str, failure: Exception) -> Finding:
+def _unreachable(address: str, failure: Exception) -> CheckFinding:
     cause: BaseException | None = failure
     while cause is not None:
         if isinstance(cause, ssl.SSLError):
@@ -58,7 +60,9 @@ def _unreachable(address: str, failure: Exception) -> Finding:
     )
 
 
-async def _look(client: httpx2.AsyncClient, address: str, clock: Callable[[], datetime]) -> list[Finding]:
+async def _look(
+    client: httpx2.AsyncClient, address: str, clock: Callable[[], datetime]
+) -> list[CheckFinding]:
     metadata = await client.get(f"{address}{RESOURCE}/mcp")
     issuer = await client.get(f"{address}{ISSUER}")
     challenge = await client.post(f"{address}/mcp", json={})
@@ -81,7 +85,7 @@ def _troubles(
     issuer: httpx2.Response,
     challenge: httpx2.Response,
     console: httpx2.Response,
-) -> Iterator[Finding]:
+) -> Iterator[CheckFinding]:
     """What is wrong, the cause before what follows from it."""
     if metadata.status_code == 403 and _member(metadata, "error") == "forbidden_host":
         yield fail(

@@ -17,7 +17,7 @@ from attrs import evolve
 
 from lithos.access.files.clients import MOST_CLIENTS, ClientsFull, ClientStore
 from lithos.access.files.login_links import LoginLinks
-from lithos.access.files.private_file import FileBusy
+from lithos.access.files.private_file import LockTimeout
 from lithos.access.files.tokens import (
     Token,
     TokenRefused,
@@ -26,19 +26,19 @@ from lithos.access.files.tokens import (
     make_token,
     read_tokens,
 )
-from lithos.access.model.clients import OWN_PREFIX, Client, read_name
+from lithos.access.model.clients import OWN_PREFIX, OAuthClient, read_name
 from lithos.access.model.redirects import check_redirects
 from lithos.access.service.vault_tokens import find_tokens, insert_token, open_all, revoke_token
 from lithos.kernel.values.principals import Rights
 from lithos.kernel.values.times import format_time
 from lithos.notes.model.scopes import Scope, check_typed, make_scope
 from lithos.server.command.output import tell, warn
-from lithos.server.command.session import CommandFailed, Session, refusing
+from lithos.server.command.session import CommandFailed, CommandSession, refusing
 from lithos.server.command.streams import make_printable
 from lithos.server.settings import ServerConfig
 
 
-def run_token(session: Session) -> int:
+def run_token(session: CommandSession) -> int:
     """Change or show the tokens. Raises `CommandFailed`."""
     try:
         return _ACTIONS[session.typed["action"]](session)
@@ -52,7 +52,7 @@ def run_token(session: Session) -> int:
         ) from failure
 
 
-def _create(session: Session) -> int:
+def _create(session: CommandSession) -> int:
     typed = session.typed
     now = datetime.now(UTC)
     rights: Rights = typed.get("rights", "write")
@@ -84,25 +84,25 @@ def _create(session: Session) -> int:
     return 0
 
 
-def _first(session: Session, chosen: tuple[str, ...]) -> Path:
+def _first(session: CommandSession, chosen: tuple[str, ...]) -> Path:
     return next(iter(_privates(session, chosen).values()), session.private)
 
 
-def _chosen(session: Session) -> tuple[str, ...]:
+def _chosen(session: CommandSession) -> tuple[str, ...]:
     """The vaults that a token is for: those that are named, else the default one."""
     return session.named.chosen or (str(session.named.default),)
 
 
-def _others(session: Session, chosen: tuple[str, ...]) -> tuple[str, ...]:
+def _others(session: CommandSession, chosen: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(vault.name for vault in session.named.configured if vault.name not in chosen)
 
 
-def _privates(session: Session, names: tuple[str, ...]) -> dict[str, Path]:
+def _privates(session: CommandSession, names: tuple[str, ...]) -> dict[str, Path]:
     """The private folders of vaults, by their names."""
     return {name: session.named.named(name).data_dir / ".lithos" for name in names}
 
 
-def _all_privates(session: Session) -> dict[str, Path]:
+def _all_privates(session: CommandSession) -> dict[str, Path]:
     return _privates(session, tuple(vault.name for vault in session.named.configured))
 
 
@@ -116,7 +116,7 @@ def _describe_reach(token: Token, chosen: tuple[str, ...]) -> str:
     return f"may {_MAY[token.rights]} as {who}{where}{end}"
 
 
-def _refuse_known(session: Session, name: str, chosen: tuple[str, ...]) -> None:
+def _refuse_known(session: CommandSession, name: str, chosen: tuple[str, ...]) -> None:
     """One name is one secret, whatever vault. Raises `TokenRefused`."""
     known = [each for each in find_tokens(_all_privates(session)).tokens if each.token.name == name]
     vaults = list(dict.fromkeys(vault for each in known for vault in each.vaults))
@@ -130,7 +130,7 @@ def _refuse_known(session: Session, name: str, chosen: tuple[str, ...]) -> None:
     )
 
 
-def _add(session: Session, scope: Scope | None, expires_at: datetime | None, now: datetime) -> int:
+def _add(session: CommandSession, scope: Scope | None, expires_at: datetime | None, now: datetime) -> int:
     """Let a token that is known into further vaults; its secret stays as it is."""
     typed, chosen = session.typed, session.named.chosen
     name = typed["name"]
@@ -186,7 +186,7 @@ def _limits_of(scope: Scope) -> str:
     return " ".join([*parts, "All else it only reads."])
 
 
-def _list(session: Session) -> int:
+def _list(session: CommandSession) -> int:
     now = datetime.now(UTC)
     if session.vaults:
         found = find_tokens({vault.name: vault.data_dir / ".lithos" for vault in session.vaults})
@@ -219,7 +219,7 @@ def _describe(token: Token, now: datetime, vaults: tuple[str, ...]) -> str:
     )
 
 
-def _revoke(session: Session) -> int:
+def _revoke(session: CommandSession) -> int:
     if session.vaults:
         return _revoke_in_vaults(session)
     token, left = TokenStore(session.private).revoke(session.typed["name"])
@@ -230,7 +230,7 @@ def _revoke(session: Session) -> int:
     return 0
 
 
-def _revoke_in_vaults(session: Session) -> int:
+def _revoke_in_vaults(session: CommandSession) -> int:
     name, privates = session.typed["name"], _all_privates(session)
     chosen = session.named.chosen
     found = [each.token for each in find_tokens(privates).tokens if each.token.name == name]
@@ -251,7 +251,7 @@ def _revoke_in_vaults(session: Session) -> int:
     return 0
 
 
-def _off(session: Session) -> int:
+def _off(session: CommandSession) -> int:
     if session.named.chosen:
         raise CommandFailed("All vaults ask for tokens, or none does: give off without --vault.", exit_code=2)
     if session.vaults:
@@ -264,9 +264,9 @@ def _off(session: Session) -> int:
     return 0
 
 
-def run_login(session: Session) -> int:
+def run_login(session: CommandSession) -> int:
     """Print a link by which the console lets who runs the server in, once. Raises `CommandFailed`."""
-    with refusing(OSError, FileBusy):
+    with refusing(OSError, LockTimeout):
         address = session.public_url
         if address is None:
             raise CommandFailed(
@@ -282,10 +282,10 @@ def run_login(session: Session) -> int:
     return 0
 
 
-def _change_clients(session: Session) -> int:
+def _change_clients(session: CommandSession) -> int:
     """`lithos token client add|list|remove`."""
     typed, store = session.typed, ClientStore(session.private)
-    with refusing(FileBusy):
+    with refusing(LockTimeout):
         if typed["client_action"] == "add":
             return _add_client(session, store)
         if typed["client_action"] == "remove":
@@ -312,13 +312,13 @@ def _change_clients(session: Session) -> int:
     return 0
 
 
-def _add_client(session: Session, store: ClientStore) -> int:
+def _add_client(session: CommandSession, store: ClientStore) -> int:
     now = datetime.now(UTC)
     try:
         uris = check_redirects(list(session.typed["redirect"]))
     except ValueError as problem:
         raise CommandFailed(f"This cannot be: {problem}.", exit_code=2) from problem
-    client = Client(
+    client = OAuthClient(
         f"{OWN_PREFIX}{token_urlsafe(16)}", read_name(session.typed["name"]), uris, now, is_added=True
     )
     in_use = {
@@ -343,7 +343,7 @@ _MAY: Final[Mapping[Rights, str]] = {
     "write": "read and write",
     "admin": "do everything",
 }
-_ACTIONS: Final[Mapping[str, Callable[[Session], int]]] = {
+_ACTIONS: Final[Mapping[str, Callable[[CommandSession], int]]] = {
     "create": _create,
     "list": _list,
     "revoke": _revoke,
@@ -368,7 +368,7 @@ def _row(token: Token, now: datetime, vaults: tuple[str, ...] = ()) -> dict[str,
     }
 
 
-def _hint(session: Session, text: str) -> None:
+def _hint(session: CommandSession, text: str) -> None:
     """A hint for a person."""
     if not session.as_json:
         print(make_printable(text), file=sys.stderr)

@@ -20,13 +20,13 @@ from quart import Blueprint, Response, g, request
 
 from lithos.access.model.redirects import place_of
 from lithos.access.model.requests import OAuthRefused, read_parameters
-from lithos.access.service.authorization import Allowed, Asked, AuthorizationServer, Unanswerable
+from lithos.access.service.authorization import Allowed, AuthorizationServer, ConsentRequest, Unanswerable
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.principals import OWNER, Rights, check_agent
 from lithos.notes.model.scopes import chosen_scope
-from lithos.server.console.console import Console, Form, Refused
-from lithos.server.console.frame import HEADERS
+from lithos.server.console.console import Console, Form, PageRefused
+from lithos.server.console.page_layout import HEADERS
 from lithos.server.console.sessions import LONGEST_NAME
 
 log = get_logger("lithos.oauth")
@@ -60,10 +60,10 @@ class ConsentPages:
         self._console.demand("admin")
         query = _query()
         asked = await self._examine(_read(query))
-        return await self._show(asked, query) if isinstance(asked, Asked) else asked
+        return await self._show(asked, query) if isinstance(asked, ConsentRequest) else asked
 
     async def _examine(self, given: Mapping[str, str]) -> Any:
-        """What is asked, or the answer to who may not ask it. Raises `Refused`."""
+        """What is asked, or the answer to who may not ask it. Raises `PageRefused`."""
         try:
             return await self._server.examine(given)
         except OAuthRefused as refusal:
@@ -71,7 +71,9 @@ class ConsentPages:
         except Unanswerable as trouble:
             raise self._unanswerable(trouble) from trouble
 
-    async def _show(self, asked: Asked, query: str, message: str = "", form: Form | None = None) -> Response:
+    async def _show(
+        self, asked: ConsentRequest, query: str, message: str = "", form: Form | None = None
+    ) -> Response:
         names = ("agent", "rights", "days", *_PATTERNS)
         typed = {name: "" if form is None else form.get(name, "") for name in names}
         place = place_of(asked.request.redirect_uri)
@@ -104,7 +106,7 @@ class ConsentPages:
         if not g.session.owns(form.get("csrf", "")) or not form.get("once"):
             raise _not_yours()
         asked = await self._examine(given)
-        if not isinstance(asked, Asked):
+        if not isinstance(asked, ConsentRequest):
             return asked
         if not hmac.compare_digest(form.get("seal", "").encode(), _seal(asked, query).encode()):
             raise _not_yours()
@@ -117,11 +119,11 @@ class ConsentPages:
         location = await g.session.once(form["once"], partial(self._allow, asked, allowed))
         return _going_to(location)
 
-    async def _allow(self, asked: Asked, allowed: Allowed) -> str:
+    async def _allow(self, asked: ConsentRequest, allowed: Allowed) -> str:
         try:
             return await self._server.allow(asked, allowed)
         except OAuthRefused as refusal:
-            raise Refused(refusal.description, refusal.status) from refusal
+            raise PageRefused(refusal.description, refusal.status) from refusal
 
     def _read_allowed(self, form: Form) -> Allowed:
         """What the person chose. Raises `InvalidInput`."""
@@ -144,10 +146,10 @@ class ConsentPages:
         log.warning("oauth refused", at="/oauth/authorize", error=refusal.error, reason=refusal.description)
         return _going_to(location)
 
-    def _unanswerable(self, trouble: Unanswerable) -> Refused:
+    def _unanswerable(self, trouble: Unanswerable) -> PageRefused:
         self._console.rejected("oauth")
         log.warning("oauth refused", at="/oauth/authorize", error="not_answered", reason=trouble.message)
-        return Refused(f"{trouble.message} Nothing was allowed, and nobody was answered.", 400)
+        return PageRefused(f"{trouble.message} Nothing was allowed, and nobody was answered.", 400)
 
     async def throw_out(self, form: Form) -> str:
         """End a grant."""
@@ -155,9 +157,9 @@ class ConsentPages:
         try:
             was_there = await self._server.throw_out(name)
         except OAuthRefused as refusal:
-            raise Refused(refusal.description, refusal.status) from refusal
+            raise PageRefused(refusal.description, refusal.status) from refusal
         if not was_there:
-            raise Refused("There is no such grant: it was revoked before, or has ended.", 404)
+            raise PageRefused("There is no such grant: it was revoked before, or has ended.", 404)
         self._console.tell(f"{name} is thrown out: its calls are refused from now on, and its streams end.")
         return "/console/agents#grants"
 
@@ -171,11 +173,11 @@ class ConsentPages:
         try:
             is_good = await self._server.take_link(form.get("key", ""))
         except OAuthRefused as refusal:
-            raise Refused(refusal.description, refusal.status) from refusal
+            raise PageRefused(refusal.description, refusal.status) from refusal
         if not is_good:
             address, *_ = request.scope.get("client") or ("",)
             self._console.wrong_tokens.note(str(address), trio.current_time())
-            raise Refused(
+            raise PageRefused(
                 "This link is not good: it was used, or is older than ten minutes. Run lithos login again.",
                 401,
             )
@@ -198,19 +200,19 @@ def _read(query: str) -> Mapping[str, str]:
     try:
         return read_parameters(query)
     except OAuthRefused as refusal:
-        raise Refused(
+        raise PageRefused(
             f"{refusal.description} Nothing was allowed, and nobody was answered.", 400
         ) from refusal
 
 
-def _seal(asked: Asked, query: str) -> str:
+def _seal(asked: ConsentRequest, query: str) -> str:
     """What ties a form to this session, this request and what the page said of the client."""
     shown = attrs.astuple(asked.client)[:2]
     return hmac.new(g.session.csrf.encode(), repr((shown, query)).encode(), hashlib.sha256).hexdigest()
 
 
-def _not_yours() -> Refused:
-    return Refused(
+def _not_yours() -> PageRefused:
+    return PageRefused(
         "Nothing was allowed: this form is not from the page that you were shown. Begin anew in the client.",
         403,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from lithos.access.commands_reaching import check_public_url
-from lithos.kernel.values.findings import DOCTOR, Finding, Installation, check, has_data
+from lithos.kernel.values.findings import DOCTOR, CheckFinding, Installation, check, has_data
 from lithos.server.settings import ServerConfig
 
 
@@ -17,7 +17,7 @@ def _public_url(patient: Installation) -> str | None:
 
 
 @check("public address", DOCTOR, place=80, when=lambda each: has_data(each) and bool(_public_url(each)))
-async def check_public_address(patient: Installation) -> AsyncIterator[Finding]:
+async def check_public_address(patient: Installation) -> AsyncIterator[CheckFinding]:
     """Whether clients elsewhere reach the server."""
     address = _public_url(patient) or ""
     for each in await check_public_url(address, patient.clock, is_live=patient.is_live):

@@ -8,8 +8,8 @@ from typing import Final
 from lithos.events.journal.boards import Boards
 from lithos.events.reading.retention import Retentions
 from lithos.events.rows.store import CoordinationStore
-from lithos.kernel.capability import Background, Capability, Holds, Link, Pages, Store
-from lithos.kernel.declared import import_if_there
+from lithos.kernel.capability import Background, Capability, Holds, NavigationLink, Pages, Store
+from lithos.kernel.discovery import import_if_there
 from lithos.kernel.parts import Maker, Parts
 from lithos.kernel.values.findings import CHECK_MODULES
 from lithos.server.mcp.resource_pages import Resources
@@ -123,7 +123,7 @@ def pages() -> Pages:
     )
 
 
-def _sorted(links: Iterable[Link]) -> tuple[Link, ...]:
+def _sorted(links: Iterable[NavigationLink]) -> tuple[NavigationLink, ...]:
     return tuple(sorted(links, key=lambda link: link.place))
 
 

@@ -21,8 +21,8 @@ from lithos.server.http.serve import serve_http
 from lithos.server.mcp.resource_pages import Library
 from lithos.server.service_state import Gauges, ServerState
 from lithos.server.settings import ServerConfig
-from lithos.server.tools.admitting import Keyring, OneToken
 from lithos.server.tools.registry import Tools
+from lithos.server.tools.token_ports import Keyring, OneToken
 
 if TYPE_CHECKING:
     from quart_trio import QuartTrio

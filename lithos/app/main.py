@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run_hook(argv: Sequence[str]) -> int:
     """A hook of a client: silent in every failure, wrong arguments among them, which would stop a client."""
-    from lithos.server.command.silence import promise_silence
+    from lithos.server.command.hook_failsafe import promise_silence
 
     promise_silence()
     try:

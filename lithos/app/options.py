@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from lithos import __version__
-from lithos.kernel.declared import declared_in
-from lithos.server.command.declaring import Command, Invocation, Taken, flag, take
+from lithos.kernel.discovery import declared_in
+from lithos.server.command.declaring import CliCommand, Invocation, Taken, flag, take
 
 _DESCRIPTION = "A local knowledge server that many AI agents share: Markdown notes over MCP."
 _EPILOG = """\
@@ -52,7 +52,7 @@ _GLOBAL: Final[Sequence[Taken]] = tuple(
 )
 
 
-def find_commands() -> dict[str, Command]:
+def find_commands() -> dict[str, CliCommand]:
     """The commands that packages declare, in their order."""
     found = [command for module in declared_in("commands") for command in module.COMMANDS]
     return {command.name: command for command in sorted(found, key=lambda command: command.place)}
@@ -135,7 +135,7 @@ def make_parser(named: frozenset[str] | None = None) -> argparse.ArgumentParser:
 def _add_commands(
     parser: argparse.ArgumentParser,
     chosen: str,
-    commands: Sequence[Command],
+    commands: Sequence[CliCommand],
     named: frozenset[str] | None,
     *,
     depth: int,

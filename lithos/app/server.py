@@ -20,30 +20,30 @@ import trio
 
 from lithos.app import capabilities
 from lithos.app.capabilities import makers
-from lithos.app.start import Start
+from lithos.app.start import Startup
 from lithos.app.stores import close_stores, open_stores
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from lithos.kernel.actors.allocator import keep_returning, limit_arenas, return_memory
 from lithos.kernel.actors.front_signals import FrontSignals
-from lithos.kernel.actors.opening import Opening, StartStopped
-from lithos.kernel.actors.owning import keep_owning
+from lithos.kernel.actors.ownership import keep_owning
+from lithos.kernel.actors.start_progress import Opening, StartStopped
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.actors.tuning import SWITCH_INTERVAL, tuned_process
 from lithos.kernel.capability import Capabilities
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.lock import OwnerLock
-from lithos.kernel.databases.on_disk import Stores
+from lithos.kernel.databases.open_stores import Stores
 from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Clock, Parts, utc_now
 from lithos.kernel.values.events import Event
 from lithos.memory.learning.actor import Memory
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.catalogue.first_looks import FirstLooks
+from lithos.notes.catalogue.first_lines import FirstLooks
 from lithos.notes.catalogue.scan import ScanResult
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.manifest import Manifest
 from lithos.notes.settings import IndexConfig
-from lithos.notes.writing.keeper import Keeper
+from lithos.notes.writing.deferred_removal import Keeper
 from lithos.search.indexing.models import Models
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.whole_index import WholeIndex
@@ -71,7 +71,7 @@ class Server(Parts):
         }
         parts |= {Stores: stores, OwnerLock: stores.lock, **stores.opened}
         parts[Capabilities] = Capabilities(capabilities.CAPABILITIES)
-        super().__init__((Start, *makers()), {**parts, **given})
+        super().__init__((Startup, *makers()), {**parts, **given})
 
     @cached_property
     def tools(self) -> Tools:
@@ -140,7 +140,7 @@ async def running_vault(
     stores = await writing.run(lambda: open_stores(config, lock))
     try:
         server = Server(config, stores, clock, given=given, models=models)
-        start = server.get(Start)
+        start = server.get(Startup)
         if not gets_front:
             server.get(FrontSignals).loaded.set()
         async with trio.open_nursery() as nursery:
@@ -181,7 +181,7 @@ async def _open(
     began: float,
 ) -> None:
     """Read the notes, announce what changed, index them, and start what follows them."""
-    start, opening = server.get(Start), server.get(Opening)
+    start, opening = server.get(Startup), server.get(Opening)
     background.start_soon(_let_read, server)
     scanned = await _scan(server, announced, writing)
     await start.announce(scanned)
@@ -219,7 +219,7 @@ async def _catch_up(server: Server) -> None:
 
 async def _scan(server: Server, announced: Sequence[Event], writing: Threads) -> ScanResult:
     """Scan; a vault that cannot be read now, as on a disk that is gone, is tried again."""
-    start, opening = server.get(Start), server.get(Opening)
+    start, opening = server.get(Startup), server.get(Opening)
     while True:
         try:
             scanned = await start.scan(announced, writing)

@@ -13,12 +13,12 @@ from attrs import define
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import AppendEvents, Journalled
 from lithos.events.rows.store import CoordinationStore
-from lithos.history.recording.catching_up import settle_pending
+from lithos.history.recording.backfill import settle_pending
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.store import HistoryStore
 from lithos.kernel.actors.front_signals import FrontSignals
 from lithos.kernel.actors.mailboxes import Mailbox, supervise
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.actors.threads import Blocking, NoteThreads
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.events import Event
@@ -29,12 +29,12 @@ from lithos.notes.catalogue.scan import ScanResult, scan_folder
 from lithos.notes.files.displaced import Moves
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.manifest import Manifest
-from lithos.notes.scanning import ScannedRows, kept_versions, place_moved, recorded_places
+from lithos.notes.scan_ports import ScannedRows, kept_versions, place_moved, recorded_places
 from lithos.notes.watching.guard import DeletionGuard
 from lithos.notes.watching.watcher import Watcher
 from lithos.notes.writing.actor_publisher import Publisher
 from lithos.notes.writing.actor_writer import Writer
-from lithos.notes.writing.keeper import Keeper
+from lithos.notes.writing.deferred_removal import Keeper
 from lithos.search.indexing.indexer import FulltextIndexer, VectorIndexer
 from lithos.search.indexing.semantic import SemanticBackend
 
@@ -45,7 +45,7 @@ FIRST_THINGS: Final = 2.0
 
 
 @define(eq=False)
-class Start:
+class Startup:
     """Starts the actors and fills the catalogue."""
 
     _clock: Clock

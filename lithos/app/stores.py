@@ -11,7 +11,7 @@ from lithos.app.capabilities import stores_of
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.lock import OwnerLock
 from lithos.kernel.databases.migrations import migrate
-from lithos.kernel.databases.on_disk import Occasion, Stores
+from lithos.kernel.databases.open_stores import Occasion, Stores
 from lithos.kernel.databases.private_files import PRIVATE_FOLDER
 from lithos.kernel.parts import Parts, made_by, utc_now
 from lithos.kernel.settings import StorageConfig

@@ -10,20 +10,20 @@ from lithos.attachments.service.searching import AttachmentSearch
 from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.attachments.state import look_at_attachments
 from lithos.attachments.tools import AttachmentFiles, AttachmentHits
-from lithos.kernel.actors.opening import Opening
-from lithos.kernel.capability import Background, Capability, Link, Pages
+from lithos.kernel.actors.start_progress import Opening
+from lithos.kernel.capability import Background, Capability, NavigationLink, Pages
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.state import Health
+from lithos.kernel.state import HealthCheck
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.service.ports import OtherFiles
 from lithos.notes.watching.watcher import Watcher
 from lithos.notes.writing.actor_writer import Writer
 from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.search.indexing.semantic import SemanticBackend
-from lithos.search.service.others import OtherHits
-from lithos.server.command.serving import Backlog
+from lithos.search.service.other_files import OtherHits
+from lithos.server.command.serve_ports import Backlog
 from lithos.text.chunk import ChunkSizes
 
 
@@ -96,8 +96,10 @@ ATTACHMENTS = Capability(
         make_other_hits,
     ),
     background=(Background(Attaching, Attaching.run),),
-    pages=Pages(modules=("lithos.attachments.pages",), tabs=(Link(2, "Files", "/console/attachments"),)),
+    pages=Pages(
+        modules=("lithos.attachments.pages",), tabs=(NavigationLink(2, "Files", "/console/attachments"),)
+    ),
     holds=has_file,
     checks=("lithos.attachments.checks",),
-    health=(Health("attachments", 12, look_at_attachments),),
+    health=(HealthCheck("attachments", 12, look_at_attachments),),
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.util import find_spec
 
-from lithos.attachments.files.survey import survey_attachments
+from lithos.attachments.files.folder_scan import survey_attachments
 from lithos.attachments.model.kinds import kind_of
 from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.values.findings import DOCTOR, Finding, Installation, check, has_data, ok, warn
+from lithos.kernel.values.findings import DOCTOR, CheckFinding, Installation, check, has_data, ok, warn
 
 
 @check(
@@ -20,7 +20,7 @@ from lithos.kernel.values.findings import DOCTOR, Finding, Installation, check, 
         has_data(each) and reads_attachments(each.config.of(AttachmentsConfig), each.config.of(StorageConfig))
     ),
 )
-def check_attachments(patient: Installation) -> Iterator[Finding]:
+def check_attachments(patient: Installation) -> Iterator[CheckFinding]:
     """Whether the PDF files of the folder can be read, and how they could be."""
     found = survey_attachments(patient.survey.files)
     papers = [path for path in found if kind_of(path) == "pdf"]

@@ -16,7 +16,7 @@ from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.errors import LithosError
 from lithos.notes.console.pages_files import LONGEST_PATH
 from lithos.notes.service.knowledge import ReadNote
-from lithos.server.console.console import Console, Refused, given, given_offset
+from lithos.server.console.console import Console, PageRefused, given, given_offset
 
 #: The entry of the navigation to which the pages of attachments belong.
 SECTION: Final = "/console/notes"
@@ -71,7 +71,7 @@ class AttachmentPages:
         try:
             read = await attachments.read_page(path[:LONGEST_PATH], place, offset, LONGEST[0])
         except LithosError as refusal:
-            raise Refused(refusal.message, 404, refusal.code) from refusal
+            raise PageRefused(refusal.message, 404, refusal.code) from refusal
         return await self._console.show_within(
             "attachment.html",
             "most",
@@ -90,7 +90,7 @@ class AttachmentPages:
         try:
             data = await self._console.parts.get(AttachmentReading).draw(path[:LONGEST_PATH], page, WIDTH)
         except LithosError as refusal:
-            raise Refused(refusal.message, 404, refusal.code) from refusal
+            raise PageRefused(refusal.message, 404, refusal.code) from refusal
         response = Response(data, content_type="image/png")
         response.headers["Content-Security-Policy"] = "default-src 'none'; frame-ancestors 'none'; sandbox"
         response.headers["Cache-Control"] = "private, no-cache"

@@ -7,7 +7,7 @@ from typing import Final
 from attrs import frozen
 
 from lithos.kernel.configuration.rules import setting
-from lithos.kernel.configuration.sections import Section
+from lithos.kernel.configuration.sections import SettingsSection
 from lithos.kernel.settings import StorageConfig
 
 
@@ -27,4 +27,4 @@ def reads_attachments(attachments: AttachmentsConfig, storage: StorageConfig) ->
     return storage.vault is not None if attachments.enabled is None else attachments.enabled
 
 
-SETTINGS: Final = (Section("attachments", AttachmentsConfig, place=80),)
+SETTINGS: Final = (SettingsSection("attachments", AttachmentsConfig, place=80),)

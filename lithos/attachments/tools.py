@@ -14,9 +14,9 @@ from lithos.attachments.settings import AttachmentsConfig, reads_attachments
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.times import format_time, from_nanoseconds
-from lithos.notes.service.kinds import ATTACHMENT
-from lithos.search.service.others import OtherHit
-from lithos.server.tools.fitting import Pictured, cut_warning
+from lithos.notes.service.row_kinds import ATTACHMENT
+from lithos.search.service.other_files import OtherHit
+from lithos.server.tools.fitting import AnswerWithImage, cut_warning
 
 
 class AttachmentFiles:
@@ -121,7 +121,7 @@ def read_row(reading: AttachmentReading, read: AttachmentRead) -> dict[str, Any]
     if read.next_offset is not None:
         row |= {"next_offset": read.next_offset, "warnings": [cut_warning(read.length)]}
     image = image_content(read)
-    return row if image is None else Pictured(row, *image)
+    return row if image is None else AnswerWithImage(row, *image)
 
 
 def _time(file: AttachedFile) -> str:

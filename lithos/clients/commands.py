@@ -8,7 +8,7 @@ from typing import Final
 
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.principals import check_agent
-from lithos.server.command.declaring import Command, count, flag, take
+from lithos.server.command.declaring import CliCommand, count, flag, take
 
 #: Clients that `lithos connect` knows.
 CLIENTS = (
@@ -29,7 +29,7 @@ def agent(text: str) -> str:
 
 
 COMMANDS: Final = (
-    Command("brief", "print a briefing of the running server: what its notes say, within a budget",
+    CliCommand("brief", "print a briefing of the running server: what its notes say, within a budget",
         "lithos.clients.commands_sessions:run_brief", (
         take("query QUERY", "what it is about (--hook without: the project's name)", nargs="?"),
         take("--task ID", "the task that it is for"),
@@ -41,7 +41,7 @@ COMMANDS: Final = (
         take("--session ID", "never repeat to this session what was printed before"),
         _CLIENT,
     ), place=30, hook="lithos.clients.hooks.briefing:run_hook"),
-    Command("checkpoint", "keep what a session learned as a note of the running server",
+    CliCommand("checkpoint", "keep what a session learned as a note of the running server",
         "lithos.clients.commands_sessions:run_checkpoint", (
         take("file FILE", "the text; - for stdin", nargs="?"),
         take("--text TEXT", "the text, at most 16,000 characters"),
@@ -55,7 +55,7 @@ COMMANDS: Final = (
         "Give it with --text, in a FILE, or on stdin.",
         place=40, hook="lithos.clients.hooks.checkpoint:run_hook",
     ),
-    Command("connect", "connect a client: print what it needs, or write it into its own configuration",
+    CliCommand("connect", "connect a client: print what it needs, or write it into its own configuration",
         "lithos.clients.connect.command:run_connect", (
         # A default that is left out would count as a wrong choice.
         take("client CLIENT", f"one of {', '.join((*CLIENTS, *HOSTED))}", nargs="?",
@@ -78,7 +78,7 @@ COMMANDS: Final = (
         "--remove gives the file back as it was. A file with comments stays as it is.",
         place=310, folder="spared",
     ),
-    Command("skill", "print the skill (SKILL.md) that teaches an agent to use Lithos",
+    CliCommand("skill", "print the skill (SKILL.md) that teaches an agent to use Lithos",
         "lithos.clients.plugin.writing:run_skill",
         needs_session=False,  # the same for every configuration
         place=320,

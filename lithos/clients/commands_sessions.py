@@ -12,14 +12,14 @@ from typing import Any
 
 import trio
 
-from lithos.clients.files_session_cursors import SessionBusy, ToldSession, sessions_folder, told_session
+from lithos.clients.files_session_cursors import SessionBusy, SessionCursor, sessions_folder, told_session
 from lithos.clients.hooks.briefing import TOOL, arguments_of, text_of
 from lithos.clients.hooks.checkpoint import (
     LARGEST_FILE,
     LONGEST_TEXT,
     Checkpoint,
     NotStored,
-    Stored,
+    StoredCheckpoint,
     checkpoint_of,
     read_file,
     storing,
@@ -27,7 +27,7 @@ from lithos.clients.hooks.checkpoint import (
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.asking import ask_tool, require_owner
 from lithos.server.command.output import tell
-from lithos.server.command.session import CommandFailed, Session, refusing
+from lithos.server.command.session import CommandFailed, CommandSession, refusing
 
 #: Seconds to wait for another briefing of the same session.
 _SESSION_WAIT = 10.0
@@ -35,7 +35,7 @@ _SESSION_WAIT = 10.0
 _LONGEST_SESSION = 1_000
 
 
-def run_brief(session: Session) -> int:
+def run_brief(session: CommandSession) -> int:
     """Print the briefing; 0 also when there is nothing new. Raises `CommandFailed`."""
     typed = session.typed
     if not typed.get("query") and not typed.get("task"):
@@ -51,7 +51,7 @@ def run_brief(session: Session) -> int:
 
 
 @contextmanager
-def _told(session: Session) -> Iterator[ToldSession | None]:
+def _told(session: CommandSession) -> Iterator[SessionCursor | None]:
     """What the session was told, if one is named."""
     name = session.typed.get("session")
     if name is None:
@@ -65,12 +65,12 @@ def _told(session: Session) -> Iterator[ToldSession | None]:
         yield told
 
 
-async def _ask(session: Session, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+async def _ask(session: CommandSession, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     owner = await require_owner(session, "a briefing is made by a running one")
     return await ask_tool(owner, TOOL, arguments)
 
 
-def run_checkpoint(session: Session) -> int:
+def run_checkpoint(session: CommandSession) -> int:
     """Store the text and say where. Raises `CommandFailed`."""
     typed = session.typed
     name = typed.get("session")
@@ -113,7 +113,7 @@ def _read_text(typed: dict[str, Any]) -> str:
     return text
 
 
-async def _store(session: Session, checkpoint: Checkpoint) -> Stored:
+async def _store(session: CommandSession, checkpoint: Checkpoint) -> StoredCheckpoint:
     owner = await require_owner(session, "a running one keeps checkpoints")
     calls = storing(checkpoint)
     tool, arguments = next(calls)
@@ -122,7 +122,7 @@ async def _store(session: Session, checkpoint: Checkpoint) -> Stored:
         try:
             tool, arguments = calls.send(answer)
         except StopIteration as end:
-            stored: Stored = end.value
+            stored: StoredCheckpoint = end.value
             return stored
         except NotStored as refusal:
             raise CommandFailed(str(refusal)) from refusal

@@ -35,7 +35,7 @@ class SessionBusy(Exception):
     """Another process makes a briefing for the session."""
 
 
-class ToldSession:
+class SessionCursor:
     """One session, locked."""
 
     def __init__(self, descriptor: int, session: str, data: str) -> None:
@@ -66,7 +66,7 @@ class ToldSession:
 
 
 @contextmanager
-def told_session(folder: Path, data: Path, session: str, wait: float) -> Iterator[ToldSession]:
+def told_session(folder: Path, data: Path, session: str, wait: float) -> Iterator[SessionCursor]:
     """The session of a data directory, locked for the block. Raises `SessionBusy` after `wait` seconds.
 
     Also `OSError` where `folder` cannot be written, and `ValueError` for an id that is too long.
@@ -78,7 +78,7 @@ def told_session(folder: Path, data: Path, session: str, wait: float) -> Iterato
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = _lock(folder / name[:_NAME_LENGTH], time.monotonic() + wait)
     try:
-        yield ToldSession(descriptor, session, real)
+        yield SessionCursor(descriptor, session, real)
         _forget_oldest(folder)
     finally:
         os.close(descriptor)

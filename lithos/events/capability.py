@@ -10,7 +10,7 @@ from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.reading import JournalThread
 from lithos.events.journal.settled_clock import SettledClock
-from lithos.events.model.ports import Along
+from lithos.events.model.ports import ExtraRows
 from lithos.events.reading.agents import AccessLog, Agents, Cursors
 from lithos.events.reading.event_stream import Activity, EventStreams
 from lithos.events.reading.requests import Requests
@@ -21,10 +21,10 @@ from lithos.events.settings import EventsConfig
 from lithos.events.state import count_agents, look_at_journal, measure_journal, measure_kept_events
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Background, Capability, Store
-from lithos.kernel.databases.on_disk import Occasion
+from lithos.kernel.databases.open_stores import Occasion
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock
-from lithos.kernel.state import Gauge, Health, Observed
+from lithos.kernel.state import Gauge, HealthCheck, Observed
 from lithos.kernel.values.events import Event
 from lithos.server.tools.ports import KnownCalls
 
@@ -46,7 +46,7 @@ def make_coordinator(
     events: EventsConfig,
     boards: Boards,
     metrics: Metrics,
-    records: Along | None,
+    records: ExtraRows | None,
 ) -> Coordinator:
     """Make the owner of `coordination.db`."""
     return Coordinator(
@@ -130,7 +130,7 @@ EVENTS = Capability(
     boards=(JournalBoard,),
     tables=(JOURNAL_TABLES, IMPORT_TABLES),
     stores=(Store(10, open_journal),),
-    health=(Health("events", 7, look_at_journal),),
+    health=(HealthCheck("events", 7, look_at_journal),),
     statistics=(count_agents,),
     gauges=(Gauge(50, measure_journal), Gauge(72, measure_kept_events)),
     actors=(Observed(6, Coordinator),),

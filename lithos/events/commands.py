@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from lithos.server.command.declaring import Command, count, flag, number, take
+from lithos.server.command.declaring import CliCommand, count, flag, number, take
 
 _FILTERS: Final = (
     take("--types A,B", "only events of these types"),
@@ -13,7 +13,7 @@ _FILTERS: Final = (
 seconds = number("_seconds", float, lambda seconds: 0 <= seconds < float("inf"))
 
 COMMANDS: Final = (
-    Command("wait", "wait for an event and print it as JSON; exit 3 when none came in time",
+    CliCommand("wait", "wait for an event and print it as JSON; exit 3 when none came in time",
         "lithos.events.commands_events:run_wait", (
         *_FILTERS,
         take("--task ID", "only events of this task"),
@@ -21,7 +21,7 @@ COMMANDS: Final = (
         take("--cursor NAME", "go on after what this name was told, and remember", alone=True),
         take("--timeout S", "seconds to wait (default: for ever)", seconds),
     ), place=160),
-    Command("events", "print events as JSON, one a line", "lithos.events.commands_events:run_events", (
+    CliCommand("events", "print events as JSON, one a line", "lithos.events.commands_events:run_events", (
         *_FILTERS,
         take("--since CURSOR", "id of an event; begin after it"),
         take("--limit N", "end after so many", count),

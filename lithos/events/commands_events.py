@@ -23,7 +23,7 @@ from lithos.events.rows.store import CoordinationStore
 from lithos.events.streams.frames import event_record, resync_record
 from lithos.kernel.databases.lock import OwnerRecord, is_owned, read_owner
 from lithos.server.command.output import print_json
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.settings import ServerConfig
 
 PATH = "/events/ws"
@@ -45,7 +45,7 @@ class Feed:
     `types` and `tags` are comma lists.
     """
 
-    session: Session
+    session: CommandSession
     types: str = ""
     tags: str = ""
     since: str | None = None
@@ -134,12 +134,12 @@ def _explain(rejection: BaseException, url: str | None) -> None:
 TIMED_OUT = 3
 
 
-def run_wait(session: Session) -> int:
+def run_wait(session: CommandSession) -> int:
     """Print the first matching event and return 0, or 3 after the timeout."""
     return trio.run(_wait, session)
 
 
-def run_events(session: Session) -> int:
+def run_events(session: CommandSession) -> int:
     """Print events, one a line, until there are enough or no more; returns 0."""
     follows = session.typed.get("follow", True)
     if follows and is_owned(session.private / "lock"):
@@ -148,7 +148,7 @@ def run_events(session: Session) -> int:
     return _print_journal(session)
 
 
-async def _wait(session: Session) -> int:
+async def _wait(session: CommandSession) -> int:
     typed = session.typed
     task = typed.get("task")
 
@@ -177,14 +177,14 @@ def _printing(most: int | None) -> Take:
     return take
 
 
-def _feed(session: Session) -> Feed:
+def _feed(session: CommandSession) -> Feed:
     typed = session.typed
     return Feed(
         session, typed.get("types", ""), typed.get("tags", ""), typed.get("since"), typed.get("cursor")
     )
 
 
-def _print_journal(session: Session) -> int:
+def _print_journal(session: CommandSession) -> int:
     typed = session.typed
     path = session.private / "coordination.db"
     wanted = EventFilter.of(typed.get("types", "").split(","), typed.get("tags", "").split(","))

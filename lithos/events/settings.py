@@ -7,7 +7,7 @@ from typing import Final
 from attrs import frozen
 
 from lithos.kernel.configuration.rules import setting, whole
-from lithos.kernel.configuration.sections import Section
+from lithos.kernel.configuration.sections import SettingsSection
 
 
 @frozen(kw_only=True)
@@ -30,7 +30,7 @@ class EventsConfig:
 
 
 SETTINGS: Final = (
-    Section(
+    SettingsSection(
         "events",
         EventsConfig,
         place=90,

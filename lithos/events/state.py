@@ -8,7 +8,7 @@ from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
-from lithos.kernel.metrics import Sample
+from lithos.kernel.metrics import GaugeSample
 from lithos.kernel.state import Component, Number
 
 
@@ -25,13 +25,13 @@ def count_agents(coordinator: Coordinator) -> Iterator[Number]:
     yield Number(30, "agents", len(coordinator.agents))
 
 
-def measure_journal(coordinator: Coordinator, broadcaster: Broadcaster) -> Iterator[Sample]:
+def measure_journal(coordinator: Coordinator, broadcaster: Broadcaster) -> Iterator[GaugeSample]:
     """Agents and events."""
-    yield Sample("agents", len(coordinator.agents))
-    yield Sample("event_head_seq", coordinator.head)
-    yield Sample("event_queue_utilisation", broadcaster.utilisation, ("fullest",))
+    yield GaugeSample("agents", len(coordinator.agents))
+    yield GaugeSample("event_head_seq", coordinator.head)
+    yield GaugeSample("event_queue_utilisation", broadcaster.utilisation, ("fullest",))
 
 
-async def measure_kept_events(store: CoordinationStore, reading: JournalThread) -> list[Sample]:
+async def measure_kept_events(store: CoordinationStore, reading: JournalThread) -> list[GaugeSample]:
     """The events that are kept."""
-    return [Sample("event_journal_events", await reading.run(store.event_count))]
+    return [GaugeSample("event_journal_events", await reading.run(store.event_count))]

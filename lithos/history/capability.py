@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from lithos.events.journal.settled_clock import SettledClock
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.reading import HistoryReading
 from lithos.history.rows.store import HISTORY as HISTORY_FILE
@@ -18,15 +18,15 @@ from lithos.history.settings import HistoryConfig
 from lithos.history.state import look_at_history, measure_history
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Background, Capability, Pages, Store
-from lithos.kernel.databases.on_disk import Occasion
-from lithos.kernel.state import Gauge, Health
+from lithos.kernel.databases.open_stores import Occasion
+from lithos.kernel.state import Gauge, HealthCheck
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import VersionLimits
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.service.ports import EarlierVersions
 from lithos.notes.service.texts import NoteTexts
 from lithos.notes.writing.actor_writer import Writer
-from lithos.notes.writing.keeper import Keeper
+from lithos.notes.writing.deferred_removal import Keeper
 from lithos.notes.writing.ports import VersionRecorder, VersionStore
 
 
@@ -108,6 +108,6 @@ HISTORY = Capability(
     pages=Pages(modules=("lithos.history.pages_undo",)),
     tools=("lithos.history.tools", "lithos.history.tools_copies"),
     stores=(Store(40, open_history),),
-    health=(Health("history", 10, look_at_history),),
+    health=(HealthCheck("history", 10, look_at_history),),
     gauges=(Gauge(90, measure_history),),
 )

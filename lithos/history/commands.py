@@ -5,24 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from lithos.server.command.declaring import DRY_RUN, Command, count, flag, moment, take
+from lithos.server.command.declaring import DRY_RUN, CliCommand, count, flag, moment, take
 
 COMMANDS: Final = (
-    Command("history", "list the versions of a note, what changed, or the deleted notes",
+    CliCommand("history", "list the versions of a note, what changed, or the deleted notes",
         "lithos.history.commands_history:run_history", (
         take("note ID-or-PATH", "note id, or path below knowledge/", nargs="?"),
         take("--diff A..B", "what changed from version A (or row rA) to B; A alone: from the one before"),
         flag("--deleted", "list the notes that can be brought back"),
         take("-n --limit N", "most rows (default: 20)", count),
     ), place=100),
-    Command("restore-note", "bring an earlier version of a note back, also of a deleted one",
+    CliCommand("restore-note", "bring an earlier version of a note back, also of a deleted one",
         "lithos.history.commands_history:run_restore_note", (
         take("note ID", "note id, or path below knowledge/"),
         # `--version` alone is the program's.
         take("--version N", "which version", count, dest="note_version"),
         take("--row N", "or the row of the history with this number, listed as rN", count, dest="note_row"),
     ), place=110),
-    Command("undo", "take the changes of one agent or several back; what others changed stays",
+    CliCommand("undo", "take the changes of one agent or several back; what others changed stays",
         "lithos.history.commands_history:run_undo", (
         take("--agent NAME", "whose changes; more than once for several agents", required=True,
               action="append"),
@@ -30,7 +30,7 @@ COMMANDS: Final = (
         take("--until TIME", "made before this time (default: now)", moment),
         DRY_RUN,
     ), place=120),
-    Command("conflicts", "list, show, merge and keep what another machine wrote of notes",
+    CliCommand("conflicts", "list, show, merge and keep what another machine wrote of notes",
         "lithos.history.commands_merge_driver:run_conflicts", (
         take("action", "list (default), show, merge or keep", nargs="?"),
         take("paths PATH", "which conflict copies", nargs="*"),
@@ -43,7 +43,7 @@ COMMANDS: Final = (
         "a note of its own, for good. Exit 1 when one is left.",
         place=140,
     ),
-    Command("merge-driver", "merge two versions of a note for git; needs no server and no data directory",
+    CliCommand("merge-driver", "merge two versions of a note for git; needs no server and no data directory",
         "lithos.history.commands_merge_driver:run_merge_driver", (
         take("base BASE", "the file that both began with", Path),
         take("ours OURS", "our version, which becomes the merged one", Path),

@@ -7,23 +7,23 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from lithos.history.model.undo import Step
-from lithos.history.service.undo import LEFT, RESULTS, UNDONE, Result, UndoFailed, UndoRun, plan_undo
+from lithos.history.model.undo import UndoStep
+from lithos.history.service.undo import LEFT, RESULTS, UNDONE, UndoFailed, UndoResult, UndoRun, plan_undo
 from lithos.kernel.values.principals import CLI_AGENT
 from lithos.kernel.values.times import format_time
-from lithos.server.command.asker import Asker
+from lithos.server.command.ask_ports import ToolClient
 from lithos.server.command.asking import accept, ask_tool, asking
 from lithos.server.command.output import print_line, tell
-from lithos.server.command.session import CommandFailed, Session, refusing
+from lithos.server.command.session import CommandFailed, CommandSession, refusing
 
 
-async def undo(session: Session, asker: Asker) -> int:
+async def undo(session: CommandSession, asker: ToolClient) -> int:
     """Take changes back and print what was done; 1 when something could not be. Raises `CommandFailed`."""
     typed = session.typed
     agents = list(dict.fromkeys(str(each).strip() for each in typed["agent"]))
     agent, since = ", ".join(agents), typed.get("since")
     until, dry_run = typed.get("until") or datetime.now(UTC), typed.get("dry_run", False)
-    results: list[Result] = []
+    results: list[UndoResult] = []
     with refusing(UndoFailed):
         steps = await plan_undo(asker, agents, since, until)
         run = UndoRun(asker, dry_run)
@@ -42,7 +42,7 @@ async def undo(session: Session, asker: Asker) -> int:
     return 1 if left else 0
 
 
-def _print_result(result: Result, dry_run: bool) -> None:
+def _print_result(result: UndoResult, dry_run: bool) -> None:
     step = result.step
     versions = ", ".join(str(change.version) for change in reversed(step.changes))
     what = f"{'would be ' if dry_run and result.result not in (UNDONE, LEFT) else ''}{result.result}"
@@ -51,7 +51,7 @@ def _print_result(result: Result, dry_run: bool) -> None:
     print_line(f"{what}: {step.last.path} ({changed}, {step.last.op})" + (f" - {told}" if told else ""))
 
 
-def _summarise(agent: str, steps: Sequence[Step], counts: Mapping[str, int], dry_run: bool) -> str:
+def _summarise(agent: str, steps: Sequence[UndoStep], counts: Mapping[str, int], dry_run: bool) -> str:
     changes = sum(len(step.changes) for step in steps)
     if not changes:
         return f"{agent} has changed no note in that time."
@@ -67,7 +67,7 @@ SHOWN: Final = 20
 PAGE: Final = 200
 
 
-async def history(session: Session, asker: Asker) -> int:
+async def history(session: CommandSession, asker: ToolClient) -> int:
     """Print versions, deleted notes or a difference; 0. Raises `CommandFailed`."""
     typed = session.typed
     wanted, diff = typed.get("note"), typed.get("diff")
@@ -112,13 +112,13 @@ def _row_name(row: Mapping[str, Any]) -> str:
     return f"r{row['row']}"
 
 
-async def _versions(asker: Asker, wanted: str, limit: int) -> dict[str, Any]:
+async def _versions(asker: ToolClient, wanted: str, limit: int) -> dict[str, Any]:
     """The newest versions of a note, in one answer however many calls it takes."""
     rows, answer = await _ask_pages(partial(_ask_note, asker, wanted), limit)
     return {"id": answer["id"], "versions": rows, "total": answer["total"]}
 
 
-async def _deleted(session: Session, asker: Asker) -> int:
+async def _deleted(session: CommandSession, asker: ToolClient) -> int:
     limit = session.typed.get("limit", SHOWN)
 
     async def ask(page: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -157,7 +157,7 @@ async def _ask_pages(
     return list(found.values()), answer
 
 
-async def _ask_note(asker: Asker, wanted: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+async def _ask_note(asker: ToolClient, wanted: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """`lithos_history` of a note by its id, else by its path. Raises `CommandFailed`."""
     answer = await asker.call("lithos_history", {**arguments, "id": wanted}) or {}
     if answer.get("code") == "doc_not_found":
@@ -165,7 +165,7 @@ async def _ask_note(asker: Asker, wanted: str, arguments: Mapping[str, Any]) -> 
     return accept(answer)
 
 
-async def restore_note(session: Session, asker: Asker) -> int:
+async def restore_note(session: CommandSession, asker: ToolClient) -> int:
     """Bring a version back; 0. Raises `CommandFailed`."""
     typed = session.typed
     version, row = typed.get("note_version"), typed.get("note_row")

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from lithos.history.model.conflict_markers import MARKER_SIZE, Markers
 from lithos.history.model.file_merge import FileMerge, merge_files
-from lithos.history.model.marking import MARKER_SIZE, Markers
 from lithos.kernel.databases.private_files import open_regular, replace_file
-from lithos.server.command.asker import Asker
+from lithos.server.command.ask_ports import ToolClient
 from lithos.server.command.asking import ask_pages, ask_tool, asking, person
 from lithos.server.command.declaring import Invocation
 from lithos.server.command.output import print_json, print_line, tell, warn
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.streams import make_printable
 
 #: Git stops at more than 128 instead of leaving a conflict whose file lacks one side.
@@ -81,7 +81,7 @@ LIST: Final = "list"
 _ACTIONS: Final = (LIST, "show", "merge", "keep")
 
 
-async def conflicts(session: Session, asker: Asker) -> int:
+async def conflicts(session: CommandSession, asker: ToolClient) -> int:
     """List, show, merge or keep conflict copies; 1 where one that was to be merged or kept is left."""
     typed = session.typed
     action, paths = typed.get("action", LIST), list(typed.get("paths", ()))
@@ -120,7 +120,7 @@ _BY_NAME: Final = (
 )
 
 
-async def _keep(session: Session, asker: Asker, paths: Sequence[str]) -> int:
+async def _keep(session: CommandSession, asker: ToolClient, paths: Sequence[str]) -> int:
     """Have files be notes of their own, one after another; every outcome is told."""
     done: list[Mapping[str, Any]] = []
     for path in paths:
@@ -137,7 +137,7 @@ async def _keep(session: Session, asker: Asker, paths: Sequence[str]) -> int:
     return 1 if any(answer.get("status") == "error" for answer in done) else 0
 
 
-async def _show(session: Session, asker: Asker, paths: Sequence[str]) -> int:
+async def _show(session: CommandSession, asker: ToolClient, paths: Sequence[str]) -> int:
     shown = [await ask_tool(asker, "lithos_conflict_copies", {"path": each}) for each in paths]
     if session.as_json:
         tell(session, {"copies": shown}, "")
@@ -164,7 +164,7 @@ def _about(shown: Mapping[str, Any]) -> str:
 
 
 async def _merge(
-    session: Session, asker: Asker, paths: Sequence[str], left: Sequence[Mapping[str, Any]]
+    session: CommandSession, asker: ToolClient, paths: Sequence[str], left: Sequence[Mapping[str, Any]]
 ) -> int:
     """Merge one after another; every outcome is told, whatever becomes of the others, and what is `left`."""
     done: list[Mapping[str, Any]] = []
@@ -189,7 +189,7 @@ async def _merge(
     return 1 if any(answer["status"] == "error" for answer in done) else 0
 
 
-async def _merge_one(session: Session, asker: Asker, path: str) -> Mapping[str, Any]:
+async def _merge_one(session: CommandSession, asker: ToolClient, path: str) -> Mapping[str, Any]:
     given: dict[str, Any] = {"path": path, "by": session.typed.get("by") or person()}
     if "keep" in session.typed:
         shown = await asker.call("lithos_conflict_copies", {"path": path}) or {}

@@ -11,14 +11,14 @@ import trio
 from attrs import define, field, frozen
 from quart import Blueprint, request
 
-from lithos.history.model.undo import Step
+from lithos.history.model.undo import UndoStep
 from lithos.history.service.history import NoteHistory, Span
 from lithos.history.service.undo import (
     LEFT,
     RESULTS,
     UNDONE,
-    Result,
     UndoFailed,
+    UndoResult,
     UndoRun,
     changes_of,
     plan_changes,
@@ -27,7 +27,7 @@ from lithos.kernel.values.limits import Newest
 from lithos.kernel.values.times import format_time, parse_time
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import HistoryFailed, VersionRow
-from lithos.server.console.console import Console, Form, Refused, given, keep
+from lithos.server.console.console import Console, Form, PageRefused, given, keep
 from lithos.server.console.formats import plural, whole
 
 #: The entry of the navigation to which these pages belong.
@@ -66,8 +66,8 @@ class Choice:
     `ahead` tells what would become of the note if all that is newer went as well; None: not known in time.
     """
 
-    step: Step
-    ahead: Result | None
+    step: UndoStep
+    ahead: UndoResult | None
     is_chosen: bool
 
     @property
@@ -88,7 +88,7 @@ class Choice:
 
 
 @frozen(kw_only=True)
-class Session:
+class ChangeSession:
     """Changes of an agent without a longer pause, newest first."""
 
     began: datetime
@@ -97,17 +97,17 @@ class Session:
 
 
 @frozen(kw_only=True)
-class Report:
+class UndoReport:
     """What an undo did; the boxes `left` were not looked at in time."""
 
     agent: str
     by: str
     window: Mapping[str, str]
-    results: Sequence[Result]
+    results: Sequence[UndoResult]
     left: Sequence[str]
 
     @property
-    def by_result(self) -> dict[str, list[Result]]:
+    def by_result(self) -> dict[str, list[UndoResult]]:
         """The results by what became of the notes."""
         return {name: [one for one in self.results if one.result == name] for name in RESULTS}
 
@@ -117,7 +117,7 @@ class UndoPages:
     """The pages around undoing."""
 
     _console: Console
-    _reports: Newest[str, Report] = field(factory=lambda: Newest(MOST_REPORTS))
+    _reports: Newest[str, UndoReport] = field(factory=lambda: Newest(MOST_REPORTS))
 
     async def ask(self) -> Any:
         """The changes of an agent by session, each with a box and what would become of its note.
@@ -127,7 +127,9 @@ class UndoPages:
         """
         agent, note_id = given("agent"), given("note") or None
         if not agent:
-            raise Refused("Choose the agent whose changes you want to take back, on the page Agents.", 404)
+            raise PageRefused(
+                "Choose the agent whose changes you want to take back, on the page Agents.", 404
+            )
         span, since = request.args.get("span", ""), request.args.get("since", "")[:60]
         span = span if span in SPANS else ""
         now = self._console.parts.clock()
@@ -136,7 +138,7 @@ class UndoPages:
             changes = await changes_of(self._console.tools, agent, start, note_id, MOST_CHANGES + 1)
             sessions = await self._look(changes[:MOST_CHANGES], _chosen_of(span, note_id))
         except UndoFailed as failure:
-            raise Refused(f"Nothing was changed. {failure}", 409) from failure
+            raise PageRefused(f"Nothing was changed. {failure}", 409) from failure
         return await self._console.show_within(
             "undo.html",
             "most",
@@ -161,11 +163,13 @@ class UndoPages:
         try:
             window = [parse_time(form.get(name, "")) for name in ("since", "until")]
         except ValueError as problem:
-            raise Refused("This form names no time. Begin at the page of the agent.") from problem
+            raise PageRefused("This form names no time. Begin at the page of the agent.") from problem
         if not agent:
-            raise Refused("This form names no agent whose changes can be undone. Begin at the page Agents.")
+            raise PageRefused(
+                "This form names no agent whose changes can be undone. Begin at the page Agents."
+            )
         if not boxes:
-            raise Refused("No change is chosen, and nothing was changed. Go back and tick what is to go.")
+            raise PageRefused("No change is chosen, and nothing was changed. Go back and tick what is to go.")
         try:
             changes = await changes_of(self._console.tools, agent, window[0])
             wanted = _of_boxes(
@@ -173,8 +177,8 @@ class UndoPages:
             )
             steps = await plan_changes(self._console.tools, wanted)
         except UndoFailed as failure:
-            raise Refused(f"Nothing was changed. {failure}", 409) from failure
-        run, results, count = UndoRun(self._console.tools, by=self._console.agent), list[Result](), 0
+            raise PageRefused(f"Nothing was changed. {failure}", 409) from failure
+        run, results, count = UndoRun(self._console.tools, by=self._console.agent), list[UndoResult](), 0
         end = trio.current_time() + RUN_SECONDS
         try:
             for count, step in enumerate(steps, 1):  # noqa: B007 - how far it got
@@ -183,33 +187,33 @@ class UndoPages:
                     break
         except UndoFailed as failure:
             done = plural(count - 1, "note")
-            raise Refused(
+            raise PageRefused(
                 f"The undo ended early, after {done}: {failure} Look again what is left.", 409
             ) from failure
         left = [_box_of(step) for step in steps[count:]]
-        report = Report(agent=agent, by=run.by, window=_window_of(*window), results=results, left=left)
+        report = UndoReport(agent=agent, by=run.by, window=_window_of(*window), results=results, left=left)
         return f"/console/undo/{keep(self._reports, report)}"
 
     async def report(self, report: str) -> Any:
         """What an undo did."""
         done = self._reports.get(report)
         if done is None:
-            raise Refused(
+            raise PageRefused(
                 "What this undo did is not kept any more. The histories of the notes tell it: look at your "
                 "own changes on the page Agents.",
                 404,
             )
         return await self._console.show("undone.html", path=SECTION, done=done, most=MOST_LISTED)
 
-    async def _look(self, changes: Sequence[VersionRow], chosen: _Chosen) -> list[Session]:
+    async def _look(self, changes: Sequence[VersionRow], chosen: _Chosen) -> list[ChangeSession]:
         """The sessions of these changes, with what would become of the notes as far as there is time."""
         run = UndoRun(self._console.tools, dry_run=True, by=self._console.agent)
-        end, found = trio.current_time() + LOOK_SECONDS, list[Session]()
+        end, found = trio.current_time() + LOOK_SECONDS, list[ChangeSession]()
         for rows in _sessions_of(changes):
             choices: list[Choice] = []
             for step in await plan_changes(self._console.tools, rows):
                 has_time = not (found or choices) or trio.current_time() <= end
-                results = await run.carry_out(step) if has_time else [Result(step, "")]
+                results = await run.carry_out(step) if has_time else [UndoResult(step, "")]
                 choices += [
                     Choice(
                         step=each.step,
@@ -218,10 +222,10 @@ class UndoPages:
                     )
                     for each in results
                 ]
-            found.append(Session(began=rows[-1].at, ended=rows[0].at, choices=choices))
+            found.append(ChangeSession(began=rows[-1].at, ended=rows[0].at, choices=choices))
         return found
 
-    async def _lines(self, sessions: Iterable[Session]) -> Mapping[Span, tuple[int, int]]:
+    async def _lines(self, sessions: Iterable[ChangeSession]) -> Mapping[Span, tuple[int, int]]:
         """What the changes did in lines; nothing while the history cannot be read."""
         spans = [choice.span for session in sessions for choice in session.choices]
         try:
@@ -237,7 +241,7 @@ class _Chosen:
     takes_all: bool
     version: int | None
 
-    def has(self, step: Step, is_newest: bool) -> bool:
+    def has(self, step: UndoStep, is_newest: bool) -> bool:
         """Whether changes are chosen, of the newest session or an older one."""
         if self.version is not None:
             return any(row.version == self.version for row in step.changes)
@@ -249,7 +253,7 @@ def _chosen_of(span: str, note_id: str | None) -> _Chosen:
 
 
 def _start_of(span: str, since: str, now: datetime) -> datetime | None:
-    """When the time that was asked for begins; None for all times. Raises `Refused`."""
+    """When the time that was asked for begins; None for all times. Raises `PageRefused`."""
     if span == "hour":
         return now - timedelta(hours=1)
     if span == "today":
@@ -257,7 +261,7 @@ def _start_of(span: str, since: str, now: datetime) -> datetime | None:
     try:
         return parse_time(since.strip()) if span == "custom" else None
     except ValueError as problem:
-        raise Refused(
+        raise PageRefused(
             "Give the time since when the changes go, in UTC, as 2026-01-31T12:00. Nothing was changed."
         ) from problem
 
@@ -286,7 +290,7 @@ def _of_boxes(boxes: Iterable[Box], changes: Iterable[VersionRow]) -> list[Versi
     return [row for row in changes if any(row.version in each for each in wanted.get(row.note_id, ()))]
 
 
-def _box_of(step: Step) -> str:
+def _box_of(step: UndoStep) -> str:
     versions = [row.version for row in step.changes]
     return f"{step.last.note_id}:{min(versions)}-{max(versions)}"
 

@@ -7,7 +7,7 @@ from typing import Final
 from attrs import frozen
 
 from lithos.kernel.configuration.rules import setting, whole
-from lithos.kernel.configuration.sections import Section
+from lithos.kernel.configuration.sections import SettingsSection
 
 
 @frozen(kw_only=True)
@@ -26,4 +26,4 @@ class HistoryConfig:
     )
 
 
-SETTINGS: Final = (Section("history", HistoryConfig, place=100),)
+SETTINGS: Final = (SettingsSection("history", HistoryConfig, place=100),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lithos.history.rows.store import HistoryFailed, HistoryStore
 from lithos.kernel.databases.database import trouble_of
 from lithos.kernel.log import get_logger
-from lithos.kernel.metrics import Sample
+from lithos.kernel.metrics import GaugeSample
 from lithos.kernel.state import OK, Component
 from lithos.server.service_state import GaugeThread
 
@@ -24,7 +24,7 @@ def look_at_history(versions: HistoryStore | None) -> Component:
     return Component("degraded", trouble)
 
 
-async def measure_history(versions: HistoryStore | None, thread: GaugeThread) -> list[Sample]:
+async def measure_history(versions: HistoryStore | None, thread: GaugeThread) -> list[GaugeSample]:
     """The size of `history.db`, if versions are kept."""
     if versions is None:
         return []
@@ -33,4 +33,4 @@ async def measure_history(versions: HistoryStore | None, thread: GaugeThread) ->
     except HistoryFailed as failure:
         log.warning("gauges dropped", reason=failure.message)
         return []
-    return [Sample("history_versions", kept), Sample("history_bytes", size)]
+    return [GaugeSample("history_versions", kept), GaugeSample("history_bytes", size)]

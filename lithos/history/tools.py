@@ -7,12 +7,12 @@ from lithos.history.service.restoring import RestoreRequest, Restoring
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput
 from lithos.notes.tools_rows import WRITTEN
-from lithos.server.tools.answers import row_of, sliced_rows
 from lithos.server.tools.arguments import TAKES_BACK, argument, as_command, read_time, source_of
 from lithos.server.tools.bounds import LOOKUP, NAME, PATH
-from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.compacting import CompactForm
 from lithos.server.tools.declaring import Answer, tool
-from lithos.server.tools.fitting import Paged
+from lithos.server.tools.fitting import CuttableAnswer
+from lithos.server.tools.serialization import row_of, sliced_rows
 
 
 @tool(
@@ -20,8 +20,8 @@ from lithos.server.tools.fitting import Paged
     "standard",
     "RI",
     place=42,
-    paged=Paged(rows=("versions",)),
-    sparing=Sparing(always=("versions", "total", "diff"), unsaid=("hash", "size")),
+    paged=CuttableAnswer(rows=("versions",)),
+    sparing=CompactForm(always=("versions", "total", "diff"), unsaid=("hash", "size")),
 )
 class HistoryTool:
     """List the versions of a note, recent changes of all notes by agent or time, or deleted notes; or show

@@ -6,14 +6,14 @@ from typing import Any
 
 from lithos.history.service.conflict_copies import ConflictCopies, ListedCopy, ShownCopy, conflict_rows
 from lithos.kernel.parts import Parts
-from lithos.server.tools.answers import row_of
 from lithos.server.tools.arguments import argument
 from lithos.server.tools.bounds import IDS, LOOKUP, NAME, PATH
 from lithos.server.tools.declaring import OWN, Answer, tool
-from lithos.server.tools.fitting import Paged
+from lithos.server.tools.fitting import CuttableAnswer
+from lithos.server.tools.serialization import row_of
 
 
-@tool("lithos_conflict_copies", OWN, "RI", place=48, paged=Paged(rows=("copies",)))
+@tool("lithos_conflict_copies", OWN, "RI", place=48, paged=CuttableAnswer(rows=("copies",)))
 class ConflictCopiesTool:
     """Files that hold what another machine wrote of a note, or one of them as it would merge."""
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from lithos.imports.files.upstream import unknown_columns
 from lithos.kernel.configuration.catalogue import OLDER_NAMES
 from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed, snapshot
-from lithos.kernel.values.findings import DOCTOR, Finding, Installation, check, ok, warn
+from lithos.kernel.values.findings import DOCTOR, CheckFinding, Installation, check, ok, warn
 from lithos.server.settings import ServerConfig
 
 #: Files and folders that this server never makes, from the data directory on.
@@ -44,7 +44,7 @@ def find_upstream(data: Path) -> tuple[str, ...]:
 
 
 @check("upstream", DOCTOR, place=100, when=lambda patient: bool(find_upstream(patient.data)))
-def check_upstream(patient: Installation) -> Iterator[Finding]:
+def check_upstream(patient: Installation) -> Iterator[CheckFinding]:
     """What was found, what carries over, and what clients need."""
     data = patient.data
     signs = find_upstream(data)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from lithos.server.command.declaring import DRY_RUN, Command, flag, take
+from lithos.server.command.declaring import DRY_RUN, CliCommand, flag, take
 
 COMMANDS: Final = (
-    Command("import", "bring notes of another program in; the source stays as it is",
+    CliCommand("import", "bring notes of another program in; the source stays as it is",
         "lithos.imports.commands_importing:run_import", (
         take("source SOURCE", "a file or folder; its kind is recognised"),
         take("--from KIND", "its kind; an unknown one lists them all", dest="kind"),

@@ -15,14 +15,14 @@ import attrs
 import trio
 from attrs import field, frozen
 
-from lithos.events.model.carrying import Carried, KeptRow
+from lithos.events.model.imported_rows import Carried, KeptRow
 from lithos.imports.files.kinds import UnknownKind, known_kinds, make_source, recognise
 from lithos.imports.model.importing import ImportRefused, Record, RowBatch, Source
-from lithos.imports.service import records, run
+from lithos.imports.service import import_run, records
 from lithos.imports.service.dead_links import DeadLink
+from lithos.imports.service.import_run import ImportProgress, ImportReport, ImportRun, ImportWriter
 from lithos.imports.service.importing import Importing
-from lithos.imports.service.records import Begun, Options, Outcome, SourceEdge
-from lithos.imports.service.run import ImportRun, Report, Told, Writer
+from lithos.imports.service.records import ImportResult, ImportSession, Options, SourceEdge
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.errors import LithosError, first_of
@@ -31,7 +31,7 @@ from lithos.search.settings import SearchConfig
 from lithos.server.command.asking import find_owner, local_servers, owner_now
 from lithos.server.command.output import tell
 from lithos.server.command.progress import counted
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.mcp.client import OwnerClient
 from lithos.server.settings import ServerConfig
 
@@ -46,15 +46,15 @@ _HEADINGS: Final[Mapping[str, str]] = {
     records.DUPLICATE: "Ids that the source has twice: skipped",
     records.MALFORMED: "Could not be read: skipped",
     records.FAILED: "Could not be written",
-    run.NOTICE: "Not kept quite as it was",
-    run.ATTACHMENT: "Attachments that were not copied",
-    run.ROW: "Rows that were left out",
-    run.EDGE: "Relations to what was not imported",
-    run.DEAD_LINK: "Links that lead nowhere",
+    import_run.NOTICE: "Not kept quite as it was",
+    import_run.ATTACHMENT: "Attachments that were not copied",
+    import_run.ROW: "Rows that were left out",
+    import_run.EDGE: "Relations to what was not imported",
+    import_run.DEAD_LINK: "Links that lead nowhere",
 }
 
 
-def _describe_report(report: Report) -> Iterator[str]:
+def _describe_report(report: ImportReport) -> Iterator[str]:
     """What was done, or would be, in words."""
     options = report.options
     would = "would be " if options.dry_run else ""
@@ -72,8 +72,9 @@ def _describe_report(report: Report) -> Iterator[str]:
     files = report.attachments
     if files:
         yield (
-            f"Attachments: {files[run.COPIED]:,} {would}copied, {files[run.EQUAL]:,} there already, "
-            f"{files[run.CONFLICT]:,} in conflict, {files[records.FAILED]:,} failed"
+            f"Attachments: {files[import_run.COPIED]:,} {would}copied, "
+            f"{files[import_run.EQUAL]:,} there already, "
+            f"{files[import_run.CONFLICT]:,} in conflict, {files[records.FAILED]:,} failed"
         )
     if report.edges:
         made, there, missing = records.EDGE_MADE, records.EDGE_THERE, records.EDGE_MISSING
@@ -81,20 +82,22 @@ def _describe_report(report: Report) -> Iterator[str]:
             f"Relations: {report.edges[made]:,} {would}made, {report.edges[there]:,} there, "
             f"{report.edges[missing]:,} lead to what was not imported"
         )
-    if report.counted[run.DEAD_LINK]:
-        yield f"Links that lead nowhere: {report.counted[run.DEAD_LINK]:,}"
+    if report.counted[import_run.DEAD_LINK]:
+        yield f"Links that lead nowhere: {report.counted[import_run.DEAD_LINK]:,}"
     yield from _describe_rows(report)
     if options.dry_run:
         yield ""
         yield "Dry run: nothing was changed."
 
 
-def _describe_rows(report: Report) -> Iterator[str]:
+def _describe_rows(report: ImportReport) -> Iterator[str]:
     """What became of the rows of databases, a line a table; then records to look at, some of each kind."""
     if report.tables:
         yield "Rows of its databases:"
     for name, counts in report.tables.items():
-        told = ", ".join(f"{counts[result]:,} {result}" for result in run.TABLE_RESULTS if counts[result])
+        told = ", ".join(
+            f"{counts[result]:,} {result}" for result in import_run.TABLE_RESULTS if counts[result]
+        )
         yield f"  {name}: {told or 'none'}"
     for what, rows in report.listed.items():
         yield ""
@@ -121,15 +124,15 @@ class RemoteWriter:
     #: Batches go one after another: which comes first decides of duplicates and paths.
     _turn: trio.Lock = field(factory=trio.Lock)
 
-    async def begin(self, options: Options) -> Begun:
+    async def begin(self, options: Options) -> ImportSession:
         told = attrs.asdict(options, filter=attrs.filters.exclude("is_bound"))  # the server knows that
         answer = await self._ask("begin", **told)
-        return Begun(answer["session"], Path(answer["notes_folder"]), int(answer["content_limit"]))
+        return ImportSession(answer["session"], Path(answer["notes_folder"]), int(answer["content_limit"]))
 
-    async def take(self, session_id: str, some: Sequence[Record]) -> list[Outcome]:
+    async def take(self, session_id: str, some: Sequence[Record]) -> list[ImportResult]:
         sent = [records.record_to_json(record) for record in some]
         answer = await self._ask("notes", session=session_id, records=sent)
-        return [Outcome(**{**each, "notices": tuple(each["notices"])}) for each in answer["outcomes"]]
+        return [ImportResult(**{**each, "notices": tuple(each["notices"])}) for each in answer["outcomes"]]
 
     async def connect(self, session_id: str, edges: Sequence[SourceEdge]) -> list[str]:
         sent = [[edge.source, edge.relation, edge.target] for edge in edges]
@@ -166,7 +169,7 @@ USAGE = 2
 SWITCH_INTERVAL = 0.005
 
 
-def run_import(session: Session) -> int:
+def run_import(session: CommandSession) -> int:
     """Import a source; 1 when something could not be written. Raises `CommandFailed`."""
     typed = session.typed
     path = Path(typed["source"])
@@ -229,7 +232,9 @@ def _is_within(inner: str, outer: str) -> bool:
     return (inner + os.sep).startswith(outer.rstrip(os.sep) + os.sep)
 
 
-async def _import(session: Session, source: Source, path: Path, options: Options, told: Told) -> Report:
+async def _import(
+    session: CommandSession, source: Source, path: Path, options: Options, told: ImportProgress
+) -> ImportReport:
     try:
         async with _writer(session, options) as writer:
             return await ImportRun(source, path, writer, options, told).run()
@@ -240,7 +245,7 @@ async def _import(session: Session, source: Source, path: Path, options: Options
 
 
 @asynccontextmanager
-async def _writer(session: Session, options: Options) -> AsyncIterator[Writer]:
+async def _writer(session: CommandSession, options: Options) -> AsyncIterator[ImportWriter]:
     """Who writes: the running server, or one in this process, which has all searchable before it ends."""
     if await find_owner(session) is not None:
         owner = owner_now(session, STEP_TIMEOUT)

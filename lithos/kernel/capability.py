@@ -9,7 +9,7 @@ from typing import Any
 from attrs import frozen
 
 from lithos.kernel.parts import Maker, Parts
-from lithos.kernel.state import Gauge, Health, Observed
+from lithos.kernel.state import Gauge, HealthCheck, Observed
 
 #: Whether a server has something with this id, of the kinds that a capability owns.
 Holds = Callable[[Parts, str], Awaitable[bool]]
@@ -29,7 +29,7 @@ class Background:
 
 
 @frozen
-class Link:
+class NavigationLink:
     """An entry of a navigation of the console; the entries are sorted by `place`."""
 
     place: int
@@ -40,7 +40,7 @@ class Link:
 
 
 @frozen
-class Waiting:
+class PendingReview:
     """Changes that wait for a person: their number, its name and its plural, and the page that lists them.
 
     `kind` is the class of the part that counts them. Nothing waits where the server has no such part.
@@ -62,9 +62,9 @@ class Pages:
 
     modules: tuple[str, ...] = ()
     #: Entries of the navigation, and of the tabs above the lists of notes.
-    links: tuple[Link, ...] = ()
-    tabs: tuple[Link, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
+    links: tuple[NavigationLink, ...] = ()
+    tabs: tuple[NavigationLink, ...] = ()
+    waiting: tuple[PendingReview, ...] = ()
 
 
 @frozen
@@ -108,7 +108,7 @@ class Capability:
     * `holds`: whether the server has something with an id: among several, that one is meant.
     * `boards`: the classes of its boards, which carry out its commands in the coordinator's transaction;
     * `retention`: its old rows of `coordination.db`;
-    * `tables`: its tables of `coordination.db`, each a `lithos.events.rows.schema.Tables`.
+    * `tables`: its tables of `coordination.db`, each a `lithos.events.rows.schema.CapabilityTables`.
     * `stores`: what it has open on disk;
     * `checks`: the modules with its checks (`lithos.kernel.values.findings`), imported when they are run;
     * `health`: its components of `/health`;
@@ -132,7 +132,7 @@ class Capability:
     retention: tuple[Retention, ...] = ()
     tables: tuple[Any, ...] = ()
     checks: tuple[str, ...] = ()
-    health: tuple[Health, ...] = ()
+    health: tuple[HealthCheck, ...] = ()
     statistics: tuple[Maker, ...] = ()
     gauges: tuple[Gauge, ...] = ()
     actors: tuple[Observed, ...] = ()

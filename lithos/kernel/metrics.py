@@ -110,7 +110,7 @@ GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 
 
 @frozen
-class Sample:
+class GaugeSample:
     """One value of a gauge; `labels` in the order of the gauge's definition."""
 
     name: str
@@ -210,17 +210,17 @@ class Metrics:
                     counts[float(sample.labels["le"])] += sample.value
         return tuple(sorted(counts.items()))
 
-    def render(self, samples: Iterable[Sample]) -> bytes:
+    def render(self, samples: Iterable[GaugeSample]) -> bytes:
         """All metrics in the Prometheus text format. Takes milliseconds: call it in a thread."""
         self._look(samples)
         return generate_latest(self._registry)
 
-    def families(self, samples: Iterable[Sample]) -> list[Metric]:
+    def families(self, samples: Iterable[GaugeSample]) -> list[Metric]:
         """The metric families that `render` encodes. Takes milliseconds: call it in a thread."""
         self._look(samples)
         return list(self._registry.collect())
 
-    def _look(self, samples: Iterable[Sample]) -> None:
+    def _look(self, samples: Iterable[GaugeSample]) -> None:
         begun, self._begun = self._begun, []
         for metric, labels in begun:
             metric.labels(*labels)
@@ -252,7 +252,7 @@ class _Gauges:
     """A custom collector: the gauges of the current scrape."""
 
     def __init__(self) -> None:
-        self.samples: list[Sample] = []
+        self.samples: list[GaugeSample] = []
 
     def collect(self) -> Iterator[Metric]:
         families: dict[str, GaugeMetricFamily] = {}

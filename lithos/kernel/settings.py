@@ -8,7 +8,7 @@ from typing import Final, Literal
 from attrs import frozen
 
 from lithos.kernel.configuration.rules import NAMES, PATTERNS, Rule, setting, whole
-from lithos.kernel.configuration.sections import Section
+from lithos.kernel.configuration.sections import SettingsSection
 
 DIRECTORY = Rule("the path of a directory", lambda path: "\0" not in str(path))
 
@@ -70,7 +70,7 @@ _STYLE: Final = (
 )
 
 SETTINGS: Final = (
-    Section(
+    SettingsSection(
         "storage",
         StorageConfig,
         place=20,

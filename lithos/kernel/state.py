@@ -32,7 +32,7 @@ OK: Final = Component("ok")
 
 
 @frozen
-class Health:
+class HealthCheck:
     """A component of `/health`, and its place there.
 
     `look` is given the parts that its parameters name. It returns a `Component`, or None where there is

@@ -7,17 +7,17 @@ from lithos.events.journal.reading import JournalThread
 from lithos.events.journal.settled_clock import SettledClock
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.threads import NoteThreads, Threads
-from lithos.kernel.capability import Background, Capability, Link, Pages, Store
-from lithos.kernel.databases.on_disk import Occasion
+from lithos.kernel.capability import Background, Capability, NavigationLink, Pages, Store
+from lithos.kernel.databases.open_stores import Occasion
 from lithos.kernel.parts import Clock, Parts
-from lithos.kernel.state import Gauge, Health, Observed
+from lithos.kernel.state import Gauge, HealthCheck, Observed
 from lithos.memory.context.context import Context
 from lithos.memory.enrich.drain import Drain
 from lithos.memory.enrich.entities import EntityExtraction
 from lithos.memory.enrich.feed import JournalFeed
 from lithos.memory.enrich.projection import Projection
 from lithos.memory.enrich.questions import QuestionUpkeep
-from lithos.memory.enrich.worker import Enrichment, Retention, TaskStates
+from lithos.memory.enrich.worker import Enrichment, StatsRetention, TaskStates
 from lithos.memory.learning.actor import Memory
 from lithos.memory.retrieve.evidence import EvidencePipeline
 from lithos.memory.retrieve.feedback import Feedback, Learning, Lessons
@@ -39,7 +39,7 @@ from lithos.notes.service.texts import NoteTexts
 from lithos.search.indexing.indexer import FulltextIndexer
 from lithos.search.service.cache import CitedBefore
 from lithos.search.service.search import Search
-from lithos.tasks.service.coordination import Coordination, Teaching
+from lithos.tasks.service.coordination import CompletionLearning, Coordination
 
 
 def open_edges(occasion: Occasion) -> EdgeStore:
@@ -106,7 +106,7 @@ def make_feedback(
     return Feedback(catalogue, learning, knowledge, lessons, questions.prepare)
 
 
-def make_teaching(feedback: Feedback | None) -> Teaching | None:
+def make_teaching(feedback: Feedback | None) -> CompletionLearning | None:
     """Make what learns from completions of tasks."""
     return feedback
 
@@ -154,7 +154,7 @@ def make_enrichment(
     """Make the worker that learns in the background; None where `lcma.enabled` is false."""
     if feedback is None:
         return None
-    retention = Retention(
+    retention = StatsRetention(
         learning,
         states.unsettled,
         settled,
@@ -214,7 +214,7 @@ MEMORY = Capability(
             "lithos.memory.console.contradictions",
             "lithos.memory.pages",
         ),
-        links=(Link(4, "Graph", "/console/graph", "g"),),
+        links=(NavigationLink(4, "Graph", "/console/graph", "g"),),
     ),
     tools=(
         "lithos.memory.tools_rows",
@@ -226,7 +226,7 @@ MEMORY = Capability(
     ),
     holds=has_memory,
     stores=(Store(20, open_edges), Store(30, open_stats)),
-    health=(Health("memory", 9, look_at_memory),),
+    health=(HealthCheck("memory", 9, look_at_memory),),
     gauges=(Gauge(110, measure_queue),),
     actors=(Observed(5, Memory),),
 )

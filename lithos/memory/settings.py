@@ -7,7 +7,7 @@ from typing import Final
 from attrs import frozen
 
 from lithos.kernel.configuration.rules import POSITIVE, number, setting, whole
-from lithos.kernel.configuration.sections import Section
+from lithos.kernel.configuration.sections import SettingsSection
 
 
 @frozen(kw_only=True)
@@ -44,7 +44,7 @@ _RANKING: Final = "`lithos_retrieve` ranks by hybrid search and what notes were 
 _SALIENCE: Final = "salience follows from the counters of a note"
 
 SETTINGS: Final = (
-    Section(
+    SettingsSection(
         "lcma",
         LcmaConfig,
         place=110,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lithos.kernel.databases.database import trouble_of
-from lithos.kernel.metrics import Sample
+from lithos.kernel.metrics import GaugeSample
 from lithos.kernel.state import OK, Component
 from lithos.memory.learning.actor import Memory
 from lithos.memory.retrieve.feedback import Learning
@@ -15,7 +15,7 @@ def look_at_memory(memory: Memory) -> Component:
     return Component("degraded", ". ".join(troubles)) if troubles else OK
 
 
-async def measure_queue(learning: Learning) -> list[Sample]:
+async def measure_queue(learning: Learning) -> list[GaugeSample]:
     """The notes that wait for enrichment."""
     length = await learning.read(lambda tables: tables.queue.length())
-    return [Sample("lcma_enrich_queue_depth", length)]
+    return [GaugeSample("lcma_enrich_queue_depth", length)]

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from lithos.memory.briefing.parts import LeftOut
-from lithos.server.tools.answers import LEFT_OUT, register_row
+from lithos.server.tools.serialization import LEFT_OUT, register_row
 
 register_row(LeftOut, has_no_room=LEFT_OUT)

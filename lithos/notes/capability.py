@@ -11,26 +11,26 @@ from lithos.events.journal.broadcaster import Broadcaster
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import make_id
 from lithos.events.journal.settled_clock import SettledClock
-from lithos.events.model.ports import Along, KnownNotes
+from lithos.events.model.ports import ExtraRows, KnownNotes
 from lithos.events.reading.agents import NoteTitles
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.front_signals import FrontSignals
 from lithos.kernel.actors.threads import NoteThreads, Threads
-from lithos.kernel.capability import Background, Capability, Link, Pages, Store
+from lithos.kernel.capability import Background, Capability, NavigationLink, Pages, Store
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.database import Database
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.state import Gauge, Health, Observed
+from lithos.kernel.state import Gauge, HealthCheck, Observed
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.catalogue.first_looks import FirstLooks
+from lithos.notes.catalogue.first_lines import FirstLooks
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.files.displaced import Displaced, Moves
 from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.guard_orders import VanishedFiles
 from lithos.notes.files.manifest import Manifest
-from lithos.notes.files.orders import VanishedFiles
 from lithos.notes.model.scopes import ScopeOfToken, WriteScopes, check_globs, scopes_of_agents
 from lithos.notes.opening import (
     make_copy_merges,
@@ -42,7 +42,7 @@ from lithos.notes.opening import (
 )
 from lithos.notes.resources import NoteResources, TagResources
 from lithos.notes.rows_coordination import NOTE_TABLES
-from lithos.notes.scanning import ScannedRows, kept_versions
+from lithos.notes.scan_ports import ScannedRows, kept_versions
 from lithos.notes.service.browsing import Browsing, VaultFiles
 from lithos.notes.service.cut_reads import CutReads
 from lithos.notes.service.knowledge import Knowledge
@@ -63,11 +63,11 @@ from lithos.notes.watching.watcher import Watcher
 from lithos.notes.writing.actor_publisher import Publisher
 from lithos.notes.writing.actor_writer import Writer
 from lithos.notes.writing.applying import Applying
+from lithos.notes.writing.deferred_removal import Keeper
 from lithos.notes.writing.editing import Outlines
-from lithos.notes.writing.keeper import Keeper
 from lithos.notes.writing.ports import ChangeGate, NoteIndex, VersionRecorder, VersionStore
 from lithos.notes.writing.preparation import Preparation
-from lithos.server.mcp.resource_pages import Changes, Library
+from lithos.server.mcp.resource_pages import Library, ResourceChanges
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.ports import NotePorts
 
@@ -114,7 +114,7 @@ def make_applying(
     return Applying(records, files, moves, Threads(), recorder, needed)
 
 
-def rows_along(records: NoteRecords) -> Along:
+def rows_along(records: NoteRecords) -> ExtraRows:
     """Give the journal the rows that it commits with whatever else is."""
     return records
 
@@ -193,9 +193,9 @@ def make_ports(knowledge: Knowledge, catalogue: Catalogue, cut_reads: CutReads) 
     return NotePorts(knowledge.locate, knowledge.identify, catalogue.prefix_as_spelled, cut_reads.see)
 
 
-def make_changes(broadcaster: Broadcaster) -> Changes:
+def make_changes(broadcaster: Broadcaster) -> ResourceChanges:
     """Make what tells clients of changed resources."""
-    return Changes(broadcaster)
+    return ResourceChanges(broadcaster)
 
 
 async def has_note(server: Parts, thing: str) -> bool:
@@ -251,17 +251,20 @@ NOTES = Capability(
             "lithos.notes.console.note",
             "lithos.notes.console.pages_files",
         ),
-        links=(Link(3, "Notes", "/console/notes", "n"),),
-        tabs=(Link(1, "Notes", "/console/notes"), Link(3, "Deleted", "/console/notes?view=deleted")),
+        links=(NavigationLink(3, "Notes", "/console/notes", "n"),),
+        tabs=(
+            NavigationLink(1, "Notes", "/console/notes"),
+            NavigationLink(3, "Deleted", "/console/notes?view=deleted"),
+        ),
     ),
     resources=(TagResources, NoteResources),
     tools=("lithos.notes.tools_rows", "lithos.notes.tools"),
     holds=has_note,
     stores=(Store(-20, open_notes), Store(-10, recover_files), Store(50, open_manifest)),
     health=(
-        Health("kb_directory", 1, look_at_folder),
-        Health("knowledge_base", 2, look_at_notes),
-        Health("watcher", 6, look_at_watcher),
+        HealthCheck("kb_directory", 1, look_at_folder),
+        HealthCheck("knowledge_base", 2, look_at_notes),
+        HealthCheck("watcher", 6, look_at_watcher),
     ),
     statistics=(count_notes,),
     gauges=(Gauge(20, measure_notes), Gauge(40, measure_links)),

@@ -8,7 +8,7 @@ from pathlib import Path
 from attrs import evolve
 
 from lithos.kernel.databases.lock import OwnerLock, lock_of
-from lithos.kernel.databases.on_disk import Occasion, sync_names
+from lithos.kernel.databases.open_stores import Occasion, sync_names
 from lithos.kernel.log import get_logger
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.times import from_nanoseconds
@@ -18,7 +18,7 @@ from lithos.notes.files.manifest import Manifest
 from lithos.notes.files.values import Kept
 from lithos.notes.files.vault_settings import VaultSettings
 from lithos.notes.model.ignored import Ignored
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 log = get_logger("lithos.app")
 

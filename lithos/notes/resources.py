@@ -8,7 +8,7 @@ from attrs import define
 
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.model.agents import READ, AuditRow
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.parts import Clock
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.knowledge import Knowledge
@@ -18,11 +18,11 @@ from lithos.server.mcp.resource_pages import (
     MARKDOWN,
     Content,
     ListedResource,
-    Place,
+    ListPosition,
     UnknownResource,
     find_newest,
 )
-from lithos.server.tools.offers import NOTE_PREFIX, Address
+from lithos.server.tools.resource_uris import NOTE_PREFIX, ResourceAddress
 
 _TAGS: Final = {
     "name": "tags",
@@ -49,9 +49,9 @@ class TagResources:
         await self._opening.wait_known()
         return Content(JSON, {"tags": self._knowledge.tags(None)})
 
-    async def newest(self, after: Place | None, count: int) -> list[ListedResource]:
+    async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
         """The one resource."""
-        return [ListedResource(Address("tags"), _TAGS)]
+        return [ListedResource(ResourceAddress("tags"), _TAGS)]
 
 
 @define(eq=False)
@@ -90,7 +90,7 @@ class NoteResources:
         self._coordinator.record_access([AuditRow(agent, entry.note.id, READ, self._clock())])
         return Content(MARKDOWN, data)
 
-    async def newest(self, after: Place | None, count: int) -> list[ListedResource]:
+    async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
         """Notes older than `after`, newest first; none until all are known."""
         known = list(self._catalogue) if self._opening.known.is_set() else []
         return [_listed(entry) for entry in await find_newest(known, _place_of, after, count)]
@@ -104,11 +104,11 @@ class NoteResources:
         return entry
 
 
-def _place_of(entry: Entry) -> Place:
+def _place_of(entry: Entry) -> ListPosition:
     return entry.note.created_at, entry.note.id
 
 
 def _listed(entry: Entry) -> ListedResource:
     title = entry.note.title
     told = {"name": title, "title": title, "mimeType": MARKDOWN, "size": entry.state.size}
-    return ListedResource(Address("note", entry.note.id), told, _place_of(entry))
+    return ListedResource(ResourceAddress("note", entry.note.id), told, _place_of(entry))

@@ -18,12 +18,12 @@ from typing import Any
 import apsw
 from attrs import field, frozen
 
-from lithos.events.rows.schema import Tables
+from lithos.events.rows.schema import CapabilityTables
 from lithos.kernel.databases.database import read_time
 from lithos.kernel.databases.table import Rows
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.times import format_time
-from lithos.notes.model.note import Standing
+from lithos.notes.model.note import AssignedVersion
 
 log = get_logger("lithos.coordination")
 
@@ -45,7 +45,7 @@ class NoteRows:
     In a change None stands for a row that goes.
     """
 
-    versions: dict[str, Standing | None] = field(factory=dict)
+    versions: dict[str, AssignedVersion | None] = field(factory=dict)
     ids: dict[str, str | None] = field(factory=dict)
     intents: dict[tuple[str, int], str | None] = field(factory=dict)
     creations: dict[str, datetime | None] = field(factory=dict)
@@ -96,7 +96,7 @@ def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
 
     creations = read("SELECT id,created_at FROM note_creations")
     return NoteRows(
-        {key: Standing(*row) for key, *row in read("SELECT id,version,hash FROM note_versions")},
+        {key: AssignedVersion(*row) for key, *row in read("SELECT id,version,hash FROM note_versions")},
         dict(read("SELECT path,id FROM note_ids")),
         {(key, version): digest for key, version, digest in read("SELECT id,version,hash FROM note_intents")},
         {key: time for key, text in creations if (time := read_time(text)) is not None},
@@ -112,4 +112,4 @@ class KeptNotes(Rows):
         return load_note_rows(self.connection)
 
 
-NOTE_TABLES = Tables(place=4, create=_CREATE)
+NOTE_TABLES = CapabilityTables(place=4, create=_CREATE)

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from attrs import frozen
 
 from lithos.kernel.configuration.rules import Rule, are_patterns, setting, whole
-from lithos.kernel.configuration.sections import Section
+from lithos.kernel.configuration.sections import SettingsSection
 
 
 @frozen(kw_only=True)
@@ -55,7 +55,7 @@ class AgentsConfig:
 
 
 SETTINGS: Final = (
-    Section(
+    SettingsSection(
         "index",
         IndexConfig,
         place=40,
@@ -64,5 +64,5 @@ SETTINGS: Final = (
         },
     ),
     # `agents` is a setting of its own, in no section.
-    Section("", AgentsConfig, place=120),
+    SettingsSection("", AgentsConfig, place=120),
 )

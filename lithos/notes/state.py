@@ -8,7 +8,7 @@ from typing import Any
 import trio
 
 from lithos.events.journal.reading import JournalThread
-from lithos.kernel.metrics import Sample
+from lithos.kernel.metrics import GaugeSample
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import CHECK_DEADLINE, OK, Component, Number
@@ -69,15 +69,15 @@ def count_notes(catalogue: Catalogue, clock: Clock) -> Iterator[Number]:
     yield Number(101, "graph_edge_count", links.edges)
 
 
-def measure_notes(catalogue: Catalogue, clock: Clock) -> Iterator[Sample]:
+def measure_notes(catalogue: Catalogue, clock: Clock) -> Iterator[GaugeSample]:
     """The notes."""
     now = clock()
-    yield Sample("documents", len(catalogue))
-    yield Sample("stale_documents", sum(entry.note.is_stale(now) for entry in catalogue))
+    yield GaugeSample("documents", len(catalogue))
+    yield GaugeSample("stale_documents", sum(entry.note.is_stale(now) for entry in catalogue))
 
 
-def measure_links(catalogue: Catalogue) -> Iterator[Sample]:
+def measure_links(catalogue: Catalogue) -> Iterator[GaugeSample]:
     """The links between them."""
     links = catalogue.graph.counts()
-    yield Sample("graph_nodes", links.nodes)
-    yield Sample("graph_edges", links.edges)
+    yield GaugeSample("graph_nodes", links.nodes)
+    yield GaugeSample("graph_edges", links.edges)

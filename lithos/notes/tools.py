@@ -18,11 +18,11 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.format.owned_keys import check_keys
 from lithos.notes.model.note import ACCESS_SCOPES, NOTE_TYPES, STATUSES
 from lithos.notes.service.cut_reads import CutReads
-from lithos.notes.service.kinds import ATTACHMENT, ATTACHMENTS_OFF, NOTE, read_kinds
 from lithos.notes.service.knowledge import Knowledge, ListRequest
 from lithos.notes.service.moving import Moving
 from lithos.notes.service.pasting import Pasting
 from lithos.notes.service.ports import EarlierVersions, NewNote, OtherFiles, SimilarNotes
+from lithos.notes.service.row_kinds import ATTACHMENT, ATTACHMENTS_OFF, NOTE, read_kinds
 from lithos.notes.tools_rows import (
     NOTE_DEFAULTS,
     WRITTEN,
@@ -45,7 +45,6 @@ from lithos.notes.writing.messages import (
     WriteNote,
 )
 from lithos.server.settings import ServerConfig
-from lithos.server.tools.answers import row_of
 from lithos.server.tools.arguments import (
     TAKES_BACK,
     argument,
@@ -72,21 +71,22 @@ from lithos.server.tools.bounds import (
     TITLE,
     URL,
 )
-from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.compacting import CompactForm
 from lithos.server.tools.declaring import Answer, tool
-from lithos.server.tools.fitting import Paged, cut_lists
-from lithos.server.tools.repeating import unknown_outcome
+from lithos.server.tools.fitting import CuttableAnswer, cut_lists
+from lithos.server.tools.request_ids import unknown_outcome
+from lithos.server.tools.serialization import row_of
 from lithos.text.outline.section_edit import OPERATIONS, SectionEdit
 from lithos.text.outline.section_edit import REPLACE as REPLACE_SECTION
 from lithos.text.yaml.layout import frontmatter_at
 
-_READ = Sparing(
+_READ = CompactForm(
     always=("id", "title", "content", "metadata", "links", "truncated"),
     unsaid=("retrieval_count", "namespace"),
     own={"metadata": compact_metadata},
 )
 #: What only a read says of a note.
-_LISTED = Sparing(
+_LISTED = CompactForm(
     always=("items", "total", "id", "title", "path"),
     asked={"metadata_match": ("metadata",)},
     unsaid=("source_url", "derived_from_ids", "version", "author", "namespace"),
@@ -135,7 +135,7 @@ class NoteEditTool:
     "standard",
     "D",
     place=40,
-    paged=Paged(beside=("rewritten",)),
+    paged=CuttableAnswer(beside=("rewritten",)),
     counts="move",
     sparing=WRITTEN,
 )
@@ -382,7 +382,7 @@ class WriteTool:
     "core",
     "RI",
     place=2,
-    paged=Paged(content="content", beside=("links", "outline")),
+    paged=CuttableAnswer(content="content", beside=("links", "outline")),
     sparing=_READ,
     counts="read",
 )
@@ -457,7 +457,7 @@ class DeleteTool:
     "core",
     "RI",
     place=10,
-    paged=Paged(rows=("items",)),
+    paged=CuttableAnswer(rows=("items",)),
     sparing=_LISTED,
     counts="list",
     is_heavy=True,
@@ -522,8 +522,8 @@ class ListTool:
     "standard",
     "RI",
     place=12,
-    paged=Paged(rows=("tags",)),
-    sparing=Sparing(always=("tags",)),
+    paged=CuttableAnswer(rows=("tags",)),
+    sparing=CompactForm(always=("tags",)),
     counts="tags",
 )
 class TagsTool:

@@ -12,16 +12,16 @@ import trio
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.times import format_time, from_nanoseconds
 from lithos.notes.catalogue.catalogue import Entry
-from lithos.notes.catalogue.first_looks import FirstLook
+from lithos.notes.catalogue.first_lines import FirstLook
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.notes.model.note import OWNED_KEYS, Note, NoteWarning
 from lithos.notes.model.paths import namespace_of
 from lithos.notes.model.versions import DELETED, VersionRow
 from lithos.notes.service.knowledge import LinkedFrom, ReadNote
 from lithos.notes.writing.messages import WriteOutcome
-from lithos.server.tools.answers import IF_SAID, LEFT_OUT, register_row, renamed, row_of
-from lithos.server.tools.compacting import Sparing, is_nothing, short_time
+from lithos.server.tools.compacting import CompactForm, is_nothing, short_time
 from lithos.server.tools.fitting import cut_warning
+from lithos.server.tools.serialization import IF_SAID, LEFT_OUT, register_row, renamed, row_of
 
 #: Seconds of looking after which others may run.
 TURN: Final = 0.002
@@ -38,7 +38,7 @@ NOTE_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType({
 _OWN: Final = frozenset({*OWNED_KEYS, "extra", "frontmatter_error"})
 _SAID_BESIDE: Final = frozenset({"id", "title", "version", "entities_extractor"})
 #: Of tools that change a note. The notes that may say the same as a new one take this room.
-WRITTEN: Final = Sparing(always=("status", "id", "path", "version", "warnings"), room={"similar": 230})
+WRITTEN: Final = CompactForm(always=("status", "id", "path", "version", "warnings"), room={"similar": 230})
 
 register_row(Note, inline_tags=LEFT_OUT, has_conflict_markers=LEFT_OUT, frontmatter_error=IF_SAID)
 register_row(

@@ -10,15 +10,15 @@ from lithos.events.journal.messages import make_id
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.threads import NoteThreads
-from lithos.kernel.capability import Background, Capability, Link, Pages, Retention, Waiting
+from lithos.kernel.capability import Background, Capability, NavigationLink, Pages, PendingReview, Retention
 from lithos.kernel.parts import Clock, Parts
-from lithos.kernel.state import Gauge, Health
+from lithos.kernel.state import Gauge, HealthCheck
 from lithos.memory.context.context import WaitingKeys
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.writing.ports import ChangeGate
 from lithos.proposals.actor_board import ProposalBoard
-from lithos.proposals.keeping import Proposing
 from lithos.proposals.model import MOST_REASONS, PendingProposals, TidyProposals
+from lithos.proposals.proposing import Proposing
 from lithos.proposals.rows import PROPOSAL_TABLES, ProposalRows
 from lithos.proposals.service import Proposals
 from lithos.proposals.settings import ProposalsConfig
@@ -46,7 +46,7 @@ def tidy(now: datetime) -> TidyProposals:
     return TidyProposals(now=now)
 
 
-WAITING: Final = Waiting(
+WAITING: Final = PendingReview(
     Proposals,
     lambda proposals: proposals.counts()["pending"],
     "proposal to look at",
@@ -85,7 +85,7 @@ PROPOSALS = Capability(
     background=(Background(Proposals, Proposals.resume),),
     pages=Pages(
         modules=("lithos.proposals.pages",),
-        links=(Link(5, "Review", "/console/review", "r"),),
+        links=(NavigationLink(5, "Review", "/console/review", "r"),),
         waiting=(WAITING,),
     ),
     tools=("lithos.proposals.tools",),
@@ -93,7 +93,7 @@ PROPOSALS = Capability(
     boards=(ProposalBoard,),
     tables=(PROPOSAL_TABLES,),
     retention=(Retention("proposals", tidy),),
-    health=(Health("coordination", 8, look_at_proposals),),
+    health=(HealthCheck("coordination", 8, look_at_proposals),),
     statistics=(count_proposals,),
     gauges=(Gauge(71, measure_proposals),),
 )

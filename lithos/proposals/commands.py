@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from lithos.server.command.declaring import Command, flag, take
+from lithos.server.command.declaring import CliCommand, flag, take
 
 #: `proposals.model.STATUSES`: importing that takes long. `tests/proposals/test_commands.py` compares.
 STATUSES = ("pending", "approved", "rejected", "expired", "withdrawn")
 
 COMMANDS: Final = (
-    Command("proposals", "list, show, approve and reject what agents propose",
+    CliCommand("proposals", "list, show, approve and reject what agents propose",
         "lithos.proposals.commands_proposals:run_proposals", (
         take("action", "list (default), show, approve or reject", nargs="?"),
         take("ids ID", "which proposals", nargs="*"),

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from lithos.server.command.asker import Asker
+from lithos.server.command.ask_ports import ToolClient
 from lithos.server.command.asking import ask_pages, ask_tool, asking, person
 from lithos.server.command.output import agrees, print_line, tell, warn
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.streams import make_printable
-from lithos.text.words.signs import count_names, spell_out
+from lithos.text.words.hidden_characters import count_names, spell_out
 
 LIST: Final = "list"
 _ACTIONS: Final = (LIST, "show", "approve", "reject")
@@ -23,7 +23,7 @@ _TEXTS: Final = (" ", "+", "-")
 _HEADER: Final = ("--- ", "+++ ")
 
 
-async def proposals(session: Session, asker: Asker) -> int:
+async def proposals(session: CommandSession, asker: ToolClient) -> int:
     """List, show or decide; 1 where something that was to be decided still waits."""
     typed = session.typed
     action, ids = typed.get("action", LIST), typed.get("ids", [])
@@ -44,7 +44,7 @@ async def proposals(session: Session, asker: Asker) -> int:
     return await _decide(session, asker, action, ids)
 
 
-async def _list(session: Session, asker: Asker) -> int:
+async def _list(session: CommandSession, asker: ToolClient) -> int:
     status = session.typed.get("status", "pending")
     asked = {"status": status, "proposed_by": session.typed.get("agent")}
     given = {name: value for name, value in asked.items() if value is not None}
@@ -63,7 +63,7 @@ def _list_rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield spell_out(f"{row['id']}  {row['kind']:<6}  {row['agent']:<20}  {told}")
 
 
-async def _show(session: Session, asker: Asker, ids: Sequence[str]) -> int:
+async def _show(session: CommandSession, asker: ToolClient, ids: Sequence[str]) -> int:
     shown = [await ask_tool(asker, "lithos_proposals", {"id": each}) for each in ids]
     if session.as_json:
         tell(session, {"proposals": shown}, "")
@@ -117,7 +117,7 @@ def _lines_of(diff: str) -> list[str]:
     return [line.removesuffix("\r") for line in lines] if is_windows else lines
 
 
-async def _decide(session: Session, asker: Asker, action: str, ids: Sequence[str]) -> int:
+async def _decide(session: CommandSession, asker: ToolClient, action: str, ids: Sequence[str]) -> int:
     """Decide one after another; every outcome is told, whatever becomes of the others."""
     done: list[Mapping[str, Any]] = []
     for each in ids:
@@ -132,7 +132,9 @@ async def _decide(session: Session, asker: Asker, action: str, ids: Sequence[str
     return 1 if any(answer["status"] == "error" for answer in done) else 0
 
 
-async def _decide_one(session: Session, asker: Asker, action: str, proposal_id: str) -> Mapping[str, Any]:
+async def _decide_one(
+    session: CommandSession, asker: ToolClient, action: str, proposal_id: str
+) -> Mapping[str, Any]:
     typed = session.typed
     given: dict[str, Any] = {"id": proposal_id, "decision": action, "by": typed.get("by") or person()}
     if action == "reject":
@@ -151,7 +153,7 @@ async def _decide_one(session: Session, asker: Asker, action: str, proposal_id: 
     return await asker.call("lithos_proposal_decide", given) or {}
 
 
-def _is_meant(session: Session, shown: Mapping[str, Any]) -> bool:
+def _is_meant(session: CommandSession, shown: Mapping[str, Any]) -> bool:
     """Print what it does, and ask whether that is wanted. Raises `CommandFailed` where nobody can say."""
     if "seal" in session.typed or shown["proposal"]["status"] != "pending":
         return True

@@ -21,12 +21,12 @@ from lithos.kernel.values.errors import ProposalNotFound
 from lithos.kernel.values.limits import Newest
 from lithos.proposals.model import LONGEST_REASON, PendingProposals, Proposal
 from lithos.proposals.pages_difference import name_all
-from lithos.proposals.pages_proposal import Candidate, grouped, in_order, read_signs, write_signs
+from lithos.proposals.pages_proposal import ProposalView, grouped, in_order, read_signs, write_signs
 from lithos.proposals.service import Proposals
-from lithos.server.console.console import Console, Form, Refused, given, given_offset, keep
+from lithos.server.console.console import Console, Form, PageRefused, given, given_offset, keep
 from lithos.server.console.formats import plural, query_with, readable, whole
 from lithos.server.tools.arguments import ArgumentFault
-from lithos.text.words.signs import find_signs
+from lithos.text.words.hidden_characters import find_signs
 
 #: Proposals of a page of the queue.
 SHOWN: Final = 20
@@ -80,7 +80,7 @@ Ending = Literal["ok", "warn", "bad"]
 
 
 @frozen
-class Outcome:
+class DecisionNotice:
     """What became of one proposal that somebody decided, as a sentence behind its title."""
 
     ending: Ending
@@ -93,7 +93,7 @@ class Outcome:
 
 
 @frozen(kw_only=True)
-class Draft:
+class EditedProposal:
     """A text that a person made of a proposed one, and what is said about it."""
 
     proposal_id: str
@@ -109,8 +109,8 @@ class ReviewPages:
     _console: Console
     #: Where texts are compared before something with a warning is approved.
     _comparing: Threads = field(factory=Threads)
-    _reports: Newest[str, Sequence[Outcome]] = field(factory=lambda: Newest(MOST_REPORTS))
-    _drafts: Newest[str, Draft] = field(factory=lambda: Newest(MOST_DRAFTS))
+    _reports: Newest[str, Sequence[DecisionNotice]] = field(factory=lambda: Newest(MOST_REPORTS))
+    _drafts: Newest[str, EditedProposal] = field(factory=lambda: Newest(MOST_DRAFTS))
 
     async def queue(self) -> Response:
         """What waits, by agent or by note, those that expire first before others."""
@@ -167,30 +167,30 @@ class ReviewPages:
             "head_seq": parts.get(Activity).head,
         }
 
-    async def _look(self, rows: Iterable[Proposal]) -> list[Candidate]:
+    async def _look(self, rows: Iterable[Proposal]) -> list[ProposalView]:
         """What these would do, as far as there is time; without those that were decided meanwhile."""
-        end, found = trio.current_time() + LOOK_SECONDS, list[Candidate]()
+        end, found = trio.current_time() + LOOK_SECONDS, list[ProposalView]()
         for row in rows:
             if trio.current_time() > end:
-                found.append(Candidate(row))
+                found.append(ProposalView(row))
                 continue
             try:
                 shown = await self._console.parts.get(Proposals).show(row.id)
             except ProposalNotFound:
                 continue
             if shown.proposal.is_pending:
-                found.append(Candidate(shown.proposal, shown))
+                found.append(ProposalView(shown.proposal, shown))
         return found
 
-    async def _read(self, proposal_id: str) -> Candidate:
-        """One proposal as it is now. Raises `Refused`."""
+    async def _read(self, proposal_id: str) -> ProposalView:
+        """One proposal as it is now. Raises `PageRefused`."""
         try:
             shown = await self._console.parts.get(Proposals).show(proposal_id)
         except ProposalNotFound as refusal:
-            raise Refused(
+            raise PageRefused(
                 "There is no such proposal, or it is not kept any more. Look for it on the page Review.", 404
             ) from refusal
-        return Candidate(shown.proposal, shown)
+        return ProposalView(shown.proposal, shown)
 
     # -- deciding -----------------------------------------------------------------------------------
 
@@ -198,17 +198,17 @@ class ReviewPages:
         """Approve or reject what is chosen, each as it was shown; where the outcomes are told."""
         decision = form.get("act", "")
         if decision not in ("approve", "reject"):
-            raise Refused(
+            raise PageRefused(
                 "Nothing was decided: this form says neither approve nor reject. Load Review again."
             )
         picked = dict(each.partition(" ")[::2] for each in form.getlist("pick") if each.strip())
         if not picked:
-            raise Refused("Nothing was decided: no proposal is chosen. Go back and tick what you mean.")
+            raise PageRefused("Nothing was decided: no proposal is chosen. Go back and tick what you mean.")
         if len(picked) > MOST_PICKED:
-            raise Refused(f"Nothing was decided: choose at most {MOST_PICKED} proposals at once.")
+            raise PageRefused(f"Nothing was decided: choose at most {MOST_PICKED} proposals at once.")
         reason = _reason_of(form) if decision == "reject" else None
         seen = set(form.getlist("seen"))
-        end, outcomes = trio.current_time() + DECIDE_SECONDS, list[Outcome]()
+        end, outcomes = trio.current_time() + DECIDE_SECONDS, list[DecisionNotice]()
         for proposal_id, seal in picked.items():
             if trio.current_time() > end:
                 outcomes.append(await self._left(proposal_id, "is not decided yet: there was no time left"))
@@ -220,23 +220,25 @@ class ReviewPages:
                 )
         return self._tell(outcomes, form)
 
-    async def _approve(self, proposal_id: str, seal: str, *, is_seen: bool) -> Outcome:
+    async def _approve(self, proposal_id: str, seal: str, *, is_seen: bool) -> DecisionNotice:
         """Approve one as it was shown, unless it has a warning that the person has not confirmed."""
         if not seal:
             return await self._left(proposal_id, "was not approved: you have not seen it yet")
         try:
             proposal = await self._read(proposal_id)
-        except Refused:
+        except PageRefused:
             return await self._carry_out(proposal_id, "approve", seal=seal)  # which says that it is gone
         if not is_seen and await self._is_warned(proposal):
-            return Outcome("warn", proposal_id, proposal.row.path, _UNCONFIRMED)
+            return DecisionNotice("warn", proposal_id, proposal.row.path, _UNCONFIRMED)
         return await self._carry_out(proposal_id, "approve", proposal.row, seal=seal)
 
     async def change(self, form: Form, proposal_id: str) -> str:
         """Approve a proposal with the text that a person made of it, or show first what that would do."""
         act, text, seal = form.get("act", ""), form.get("text"), form.get("seal", "")
         if act not in ("approve", "look") or text is None or not seal:
-            raise Refused("Nothing was decided: this form has no text. Begin at the page of the proposal.")
+            raise PageRefused(
+                "Nothing was decided: this form has no text. Begin at the page of the proposal."
+            )
         proposal = await self._read(proposal_id)
         typed = text.replace("\r\n", "\n").replace("\r", "\n")
         text = read_signs(typed)
@@ -260,7 +262,7 @@ class ReviewPages:
 
     async def _carry_out(
         self, proposal_id: str, decision: str, row: Proposal | None = None, **more: str | None
-    ) -> Outcome:
+    ) -> DecisionNotice:
         """One decision, in the name of the person; an approval leads to its undo where its `row` is known."""
         arguments = {name: value for name, value in more.items() if value is not None}
         try:
@@ -269,31 +271,33 @@ class ReviewPages:
                 {"id": proposal_id, "decision": decision, "by": self._console.agent, **arguments},
             )
         except ArgumentFault as fault:
-            raise Refused(f"Nothing was decided: {fault}") from fault
+            raise PageRefused(f"Nothing was decided: {fault}") from fault
         done = answer or {}
         if "code" in done:
             return await self._left(proposal_id, *_refusal_of(done))
         title = str(done.get("path") or proposal_id)
         if decision == "reject":
-            return Outcome("ok", proposal_id, title, "is rejected; the agent hears the reason")
+            return DecisionNotice("ok", proposal_id, title, "is rejected; the agent hears the reason")
         version, merged = done.get("version"), done.get("merged_with")
         told = "is approved" + ("" if version is None else f": version {version}")
         told += "" if merged is None else f", merged with what others changed since (version {merged})"
         note_id = str(done.get("note_id") or "")
-        return Outcome("ok", proposal_id, title, told, note_id, "" if row is None else _undo_of(row, version))
+        return DecisionNotice(
+            "ok", proposal_id, title, told, note_id, "" if row is None else _undo_of(row, version)
+        )
 
-    async def _is_warned(self, proposal: Candidate, text: str | None = None) -> bool:
+    async def _is_warned(self, proposal: ProposalView, text: str | None = None) -> bool:
         """Whether approving a proposal, with `text` in place of its own, takes a confirmation."""
         return proposal.row.is_pending and await self._comparing.run(partial(proposal.is_warned, text))
 
-    async def _left(self, proposal_id: str, text: str, ending: Ending = "warn") -> Outcome:
+    async def _left(self, proposal_id: str, text: str, ending: Ending = "warn") -> DecisionNotice:
         """The outcome of a proposal that was not decided so; it is looked up for its name."""
         try:
-            return Outcome(ending, proposal_id, (await self._read(proposal_id)).row.path, text)
-        except Refused:
-            return Outcome(ending, proposal_id, proposal_id, text)
+            return DecisionNotice(ending, proposal_id, (await self._read(proposal_id)).row.path, text)
+        except PageRefused:
+            return DecisionNotice(ending, proposal_id, proposal_id, text)
 
-    def _tell(self, outcomes: Sequence[Outcome], form: Form) -> str:
+    def _tell(self, outcomes: Sequence[DecisionNotice], form: Form) -> str:
         """Keep outcomes; the address of the queue that tells them, at the proposal that comes next."""
         key = keep(self._reports, outcomes)
         by = form.get("by", "")
@@ -302,7 +306,7 @@ class ReviewPages:
         return f"/console/review{query}" + (f"#p-{after}" if _ANCHOR.fullmatch(after) else "")
 
     def _keep(self, proposal_id: str, text: str, message: str, ending: Ending) -> str:
-        draft = Draft(proposal_id=proposal_id, text=text, message=message, ending=ending)
+        draft = EditedProposal(proposal_id=proposal_id, text=text, message=message, ending=ending)
         return f"/console/review/{proposal_id}?draft={keep(self._drafts, draft)}#change"
 
 
@@ -336,15 +340,15 @@ def _place_of(conflict: Mapping[str, Any]) -> str:
 
 
 def _reason_of(form: Form) -> str:
-    """Why something is rejected: one of the last reasons, or what was typed. Raises `Refused`."""
+    """Why something is rejected: one of the last reasons, or what was typed. Raises `PageRefused`."""
     reason = (form.get("again") or form.get("reason") or "").strip()
     if not reason:
-        raise Refused(
+        raise PageRefused(
             "Nothing was decided: say why you reject it, so that the agent does better next time. Go back "
             "and give a reason."
         )
     if len(reason) > LONGEST_REASON:
-        raise Refused(
+        raise PageRefused(
             f"Nothing was decided: the reason has {plural(len(reason), 'character')}, and at most "
             f"{LONGEST_REASON} are kept. Go back and shorten it."
         )

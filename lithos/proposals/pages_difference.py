@@ -13,9 +13,9 @@ from typing import Final
 from attrs import frozen
 from markupsafe import Markup
 
-from lithos.text.outline.differences import Change, group_changes, split_lines
-from lithos.text.outline.words import Span, changed_words
-from lithos.text.words.signs import Sign, count_names, find_signs
+from lithos.text.outline.differences import EditScriptStep, group_changes, split_lines
+from lithos.text.outline.word_differences import Span, changed_words
+from lithos.text.words.hidden_characters import Sign, count_names, find_signs
 
 #: Lines of a difference, and characters of one line and of all as HTML.
 MOST_LINES: Final = 2_000
@@ -39,7 +39,7 @@ _SKIPPED: Final = Markup("<i>{} characters …</i>")
 
 
 @frozen
-class Line:
+class DiffLine:
     """One line: `same`, `added`, `removed`, `place` (which line follows) or `remark`."""
 
     kind: str
@@ -47,14 +47,14 @@ class Line:
 
 
 @frozen
-class Comparison:
+class TextComparison:
     """What becomes of a text: its first changed lines, of all the numbers, and the signs in what is added.
 
     `left` are lines that are not shown; `signs` tells how often each sign is in the added lines, shown or
     not, and `quiet` the same of signs that belong where they are; there are others if it `has_more`.
     """
 
-    lines: Sequence[Line]
+    lines: Sequence[DiffLine]
     added: int
     removed: int
     left: int
@@ -70,7 +70,7 @@ class Comparison:
 
 def compare(
     old: str | None, new: str | None, most: int = MOST_LINES, room: int = MOST_CHARACTERS
-) -> Comparison:
+) -> TextComparison:
     """The difference of two texts, None for one that is not there; at most so many lines, and characters."""
     first, second = _lines_of(old, new), _lines_of(new, old)
     groups = list(group_changes(first, second))
@@ -78,16 +78,16 @@ def compare(
     signs, quiet, is_whole = count_names(
         line.removesuffix("\n") for _, _, _, j, j_end in changes for line in second[j:j_end]
     )
-    shown: list[Line] = []
+    shown: list[DiffLine] = []
     count = 0
     for kind, text, marks in _pieces(groups, first, second):
         html = _render(text, marks)
         room -= len(html) + len(_LINE)
         if count >= most or room < 0:
             break
-        shown.append(Line(kind, html))
+        shown.append(DiffLine(kind, html))
         count += kind not in _BESIDE
-    return Comparison(
+    return TextComparison(
         lines=shown[:-1] if shown and shown[-1].kind == "place" else shown,
         added=sum(j_end - j for _, _, _, j, j_end in changes),
         removed=sum(i_end - i for _, i, i_end, _, _ in changes),
@@ -112,14 +112,14 @@ def _lines_of(text: str | None, other: str | None) -> list[str]:
     return split_lines(text or "")
 
 
-def _length(change: Change) -> int:
+def _length(change: EditScriptStep) -> int:
     """The lines that show a change; equal ones are shown once."""
     tag, i, i_end, j, j_end = change
     return i_end - i + (0 if tag == "equal" else j_end - j)
 
 
 def _pieces(
-    groups: Sequence[Sequence[Change]], first: Sequence[str], second: Sequence[str]
+    groups: Sequence[Sequence[EditScriptStep]], first: Sequence[str], second: Sequence[str]
 ) -> Iterator[tuple[str, str, Sequence[Span]]]:
     """The kind, the text and the changed words of each line of a difference, made as they are asked for."""
     for group in groups:

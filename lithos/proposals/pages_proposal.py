@@ -14,9 +14,9 @@ from typing import Any, Final
 from attrs import frozen
 
 from lithos.proposals.model import Kind, Proposal
-from lithos.proposals.pages_difference import MOST_CHARACTERS, Comparison, compare
+from lithos.proposals.pages_difference import MOST_CHARACTERS, TextComparison, compare
 from lithos.proposals.service import ShownProposal
-from lithos.text.words.signs import find_signs
+from lithos.text.words.hidden_characters import find_signs
 
 KINDS: Final[Mapping[Kind, str]] = {
     "create": "new note", "update": "change", "delete": "deletion", "move": "move",
@@ -43,7 +43,7 @@ _FENCE: Final = "---"
 
 
 @frozen
-class Candidate:
+class ProposalView:
     """A proposal as a page shows it; `shown` is None where there was no time to look what it would do."""
 
     row: Proposal
@@ -110,7 +110,7 @@ class Candidate:
         written = write_signs(text)
         return None if _OPENING in text or len(written.encode()) > LARGEST_EDITED else written
 
-    def compare(self, most: int, text: str | None = None, *, is_brief: bool = False) -> Comparison | None:
+    def compare(self, most: int, text: str | None = None, *, is_brief: bool = False) -> TextComparison | None:
         """The difference that approving makes now; `text`: with what a person made of the proposed one.
 
         `is_brief`: of a new note without what every new note says, of one that goes without its frontmatter.
@@ -129,13 +129,13 @@ class Candidate:
 
 
 @frozen
-class Group:
+class ProposalGroup:
     """Proposals of one agent or for one note on a page; `total` are those on all pages."""
 
     key: str
     title: str
     total: int
-    proposals: Sequence[Candidate]
+    proposals: Sequence[ProposalView]
 
 
 def in_order(rows: Sequence[Proposal], by: str) -> list[Proposal]:
@@ -146,14 +146,15 @@ def in_order(rows: Sequence[Proposal], by: str) -> list[Proposal]:
     return [row for group in groups.values() for row in group]
 
 
-def grouped(shown: Sequence[Candidate], rows: Sequence[Proposal], by: str) -> list[Group]:
+def grouped(shown: Sequence[ProposalView], rows: Sequence[Proposal], by: str) -> list[ProposalGroup]:
     """The proposals of a page in their groups."""
-    groups: dict[str, list[Candidate]] = {}
+    groups: dict[str, list[ProposalView]] = {}
     for each in shown:
         groups.setdefault(_key_of(each.row, by), []).append(each)
     totals = Counter(_key_of(row, by) for row in rows)
     return [
-        Group(key, key if by == "agent" else some[0].name, totals[key], some) for key, some in groups.items()
+        ProposalGroup(key, key if by == "agent" else some[0].name, totals[key], some)
+        for key, some in groups.items()
     ]
 
 

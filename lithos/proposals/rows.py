@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from lithos.events.rows.schema import Tables
+from lithos.events.rows.schema import CapabilityTables
 from lithos.kernel.databases.table import FLAG, MOMENT, TIME, Rows, Table
 from lithos.kernel.values.times import format_time
 from lithos.proposals.model import KEPT_FOR, MOST_DECIDED, NOTE_DELETED, Proposal, ProposalTexts, Status
@@ -21,7 +21,7 @@ _PROPOSAL_INDEXES: Final = """
 CREATE INDEX IF NOT EXISTS proposals_status ON proposals(status, created_at);
 CREATE INDEX IF NOT EXISTS proposals_note ON proposals(note_id) WHERE status='pending';
 """
-PROPOSAL_TABLES: Final = Tables(
+PROPOSAL_TABLES: Final = CapabilityTables(
     place=2,
     create=_PROPOSAL_TABLE,
     indexes=_PROPOSAL_INDEXES,

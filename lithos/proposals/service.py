@@ -63,7 +63,7 @@ from lithos.proposals.model import (
 from lithos.proposals.rows import ProposalRows
 from lithos.text.outline.differences import unified_diff
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 log = get_logger("lithos.proposals")
 

@@ -7,7 +7,7 @@ from typing import Final
 from attrs import frozen
 
 from lithos.kernel.configuration.rules import setting, whole
-from lithos.kernel.configuration.sections import Section
+from lithos.kernel.configuration.sections import SettingsSection
 
 
 @frozen(kw_only=True)
@@ -17,4 +17,4 @@ class ProposalsConfig:
     days: int = setting(30, "Days until a proposal that nobody looked at expires.", whole(1, 3_650))
 
 
-SETTINGS: Final = (Section("proposals", ProposalsConfig, place=60),)
+SETTINGS: Final = (SettingsSection("proposals", ProposalsConfig, place=60),)

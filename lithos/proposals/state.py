@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lithos.kernel.metrics import Sample
+from lithos.kernel.metrics import GaugeSample
 from lithos.kernel.state import Component, Number
 from lithos.proposals.model import PendingProposals
 
@@ -19,6 +19,6 @@ def count_proposals(pending: PendingProposals) -> Iterator[Number]:
     yield Number(120, "pending_proposals", len(pending))
 
 
-def measure_proposals(pending: PendingProposals) -> Iterator[Sample]:
+def measure_proposals(pending: PendingProposals) -> Iterator[GaugeSample]:
     """Those that wait for a person."""
-    yield Sample("pending_proposals", len(pending))
+    yield GaugeSample("pending_proposals", len(pending))

@@ -8,12 +8,12 @@ from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput
 from lithos.proposals.model import STATUSES, Proposal
 from lithos.proposals.service import Proposals, ShownProposal
-from lithos.server.tools.answers import IF_SAID, LEFT_OUT, register_row, row_of
 from lithos.server.tools.arguments import argument, check_choice
 from lithos.server.tools.bounds import CONTENT, DESCRIPTION, LOOKUP, NAME
-from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.compacting import CompactForm
 from lithos.server.tools.declaring import OWN, Answer, tool
-from lithos.server.tools.fitting import Paged
+from lithos.server.tools.fitting import CuttableAnswer
+from lithos.server.tools.serialization import IF_SAID, LEFT_OUT, register_row, row_of
 
 APPROVE, REJECT = "approve", "reject"
 _DECISIONS = (APPROVE, REJECT)
@@ -26,8 +26,8 @@ register_row(Proposal, begun_at=LEFT_OUT, update_links=IF_SAID)
     "standard",
     "RI",
     place=45,
-    paged=Paged(rows=("proposals",)),
-    sparing=Sparing(always=("proposals", "total", "diff", "update_links")),
+    paged=CuttableAnswer(rows=("proposals",)),
+    sparing=CompactForm(always=("proposals", "total", "diff", "update_links")),
 )
 class ProposalsTool:
     """List changes that wait for a person's approval or, by status, that were approved or rejected, with the

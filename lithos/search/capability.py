@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.actors.threads import Threads
-from lithos.kernel.capability import Capability, Link, Pages, Store
+from lithos.kernel.capability import Capability, NavigationLink, Pages, Store
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.state import Gauge, Health, Observed
+from lithos.kernel.state import Gauge, HealthCheck, Observed
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.service.ports import SimilarNotes, TextMatches
@@ -23,9 +23,9 @@ from lithos.search.indexing.models import Models
 from lithos.search.indexing.ports import FulltextPort, VectorPort
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.opening import open_fulltext
-from lithos.search.service.asked import Asked
 from lithos.search.service.cache import CacheLookup
 from lithos.search.service.duplicates import Duplicates
+from lithos.search.service.recent_queries import RecentQueries
 from lithos.search.service.search import Search
 from lithos.search.settings import SearchConfig
 from lithos.search.state import (
@@ -138,7 +138,7 @@ def make_similar_notes(duplicates: Duplicates) -> SimilarNotes:
     return duplicates
 
 
-def make_asked(search: Search) -> Asked:
+def make_asked(search: Search) -> RecentQueries:
     """Make the memory of what was asked lately."""
     return search.asked
 
@@ -163,13 +163,15 @@ SEARCH = Capability(
         make_similar_notes,
         CacheLookup,
     ),
-    pages=Pages(modules=("lithos.search.pages",), links=(Link(2, "Search", "/console/search", "s"),)),
+    pages=Pages(
+        modules=("lithos.search.pages",), links=(NavigationLink(2, "Search", "/console/search", "s"),)
+    ),
     tools=("lithos.search.tools",),
     stores=(Store(60, open_fulltext),),
     health=(
-        Health("search", 3, look_at_search),
-        Health("embedding_model", 4, look_at_model),
-        Health("index", 5, look_at_index),
+        HealthCheck("search", 3, look_at_search),
+        HealthCheck("embedding_model", 4, look_at_model),
+        HealthCheck("index", 5, look_at_index),
     ),
     statistics=(reach_index, count_index),
     gauges=(Gauge(30, measure_index), Gauge(60, measure_model)),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from lithos.server.command.declaring import Command, flag, take
+from lithos.server.command.declaring import CliCommand, flag, take
 
 _MODE: Final[dict[str, Any]] = {"action": "store_const", "dest": "mode", "alone": True}
 
 COMMANDS: Final = (
-    Command("search", "search the notes", "lithos.search.commands_queries:run_search", (
+    CliCommand("search", "search the notes", "lithos.search.commands_queries:run_search", (
         take("query QUERY", "what to look for"),
         flag("--fulltext", "by words", const="fulltext", **_MODE),
         flag("--semantic", "by meaning", const="semantic", **_MODE),

@@ -10,10 +10,10 @@ import trio
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.principals import CLI_AGENT
 from lithos.kernel.values.times import parse_time
-from lithos.server.command.asker import Asker
+from lithos.server.command.ask_ports import ToolClient
 from lithos.server.command.asking import ask_rows, ask_tool, asking, person
 from lithos.server.command.output import list_pairs, tell
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.streams import make_printable
 
 #: Tasks whose findings are asked for, each with a call of its own, and how many calls run at once.
@@ -39,7 +39,7 @@ _STATISTICS = {
 }
 
 
-async def search(session: Session, asker: Asker) -> int:
+async def search(session: CommandSession, asker: ToolClient) -> int:
     """Print the hits; 0."""
     typed = session.typed
     mode = typed.get("mode", "hybrid")
@@ -66,7 +66,7 @@ def shorten(text: str, most: int) -> str:
     return line if len(line) <= most else line[:most].rstrip() + "..."
 
 
-async def stats(session: Session, asker: Asker) -> int:
+async def stats(session: CommandSession, asker: ToolClient) -> int:
     """Print numbers; 0."""
     answer = await ask_tool(asker, "lithos_stats", {})
     data = str(session.config.of(StorageConfig).data_dir)
@@ -76,7 +76,7 @@ async def stats(session: Session, asker: Asker) -> int:
     return 0
 
 
-async def audit(session: Session, asker: Asker) -> int:
+async def audit(session: CommandSession, asker: ToolClient) -> int:
     """Print who read what; 0. Raises `CommandFailed`."""
     typed = session.typed
     asked = {"agent_id": typed.get("agent"), "doc_id": typed.get("doc"), "after": typed.get("since")}
@@ -97,13 +97,13 @@ def _describe_access(row: Mapping[str, Any]) -> str:
     return f"{row['timestamp']}  {row['operation']:<13}  {row['agent_id']:<20}  {note}"
 
 
-async def inspect(session: Session, asker: Asker) -> int:
+async def inspect(session: CommandSession, asker: ToolClient) -> int:
     """Print the subject; the exit code."""
     subjects = {"health": _health, "agents": _agents, "tasks": _tasks, "doc": _document}
     return await subjects[session.typed["subject"]](session, asker)
 
 
-async def _health(session: Session, asker: Asker) -> int:
+async def _health(session: CommandSession, asker: ToolClient) -> int:
     body = await asker.health()
     lines = {
         name: part["status"] + (f" - {part['error']}" if "error" in part else "")
@@ -113,14 +113,14 @@ async def _health(session: Session, asker: Asker) -> int:
     return 0 if body["status"] == "ok" else 1
 
 
-async def _agents(session: Session, asker: Asker) -> int:
+async def _agents(session: CommandSession, asker: ToolClient) -> int:
     agents = await ask_rows(asker, "lithos_agent_list", {}, "agents")
     seen = {row["id"]: f"last seen {row['last_seen_at']}" for row in agents}
     tell(session, {"agents": agents}, list_pairs("Agents", seen) if agents else "No agents yet.")
     return 0
 
 
-async def _tasks(session: Session, asker: Asker) -> int:
+async def _tasks(session: CommandSession, asker: ToolClient) -> int:
     wanted = {} if session.typed.get("closed") else {"status": "open"}
     listed = await ask_rows(asker, "lithos_task_list", {**wanted, "with_claims": True}, "tasks")
     blocked = await ask_rows(asker, "lithos_task_blocked", {"limit": MOST_LISTED}, "tasks")
@@ -136,7 +136,7 @@ async def _tasks(session: Session, asker: Asker) -> int:
     return 0
 
 
-async def _findings(asker: Asker, task_ids: list[str]) -> dict[str, list[dict[str, Any]]]:
+async def _findings(asker: ToolClient, task_ids: list[str]) -> dict[str, list[dict[str, Any]]]:
     """The findings of each task, oldest first."""
     found: dict[str, list[dict[str, Any]]] = {}
     waiting = iter(task_ids)
@@ -168,7 +168,7 @@ def _list_tasks(tasks: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"Findings are shown for the newest {MOST_TASKS} of {len(tasks)} tasks."
 
 
-async def _document(session: Session, asker: Asker) -> int:
+async def _document(session: CommandSession, asker: ToolClient) -> int:
     shown = await _read_on(asker, await _find_note(asker, session.typed["document"]))
     if not session.typed.get("content"):
         del shown["content"]
@@ -178,7 +178,7 @@ async def _document(session: Session, asker: Asker) -> int:
     return 0
 
 
-async def _read_on(asker: Asker, answer: Mapping[str, Any]) -> dict[str, Any]:
+async def _read_on(asker: ToolClient, answer: Mapping[str, Any]) -> dict[str, Any]:
     """A note with its whole content, read part by part."""
     shown, begin, parts = dict(answer), 0, list[str]()
     while "next_offset" in shown:
@@ -190,7 +190,7 @@ async def _read_on(asker: Asker, answer: Mapping[str, Any]) -> dict[str, Any]:
     return shown | {"content": "".join([*parts, shown["content"]])}
 
 
-async def _find_note(asker: Asker, wanted: str) -> Mapping[str, Any]:
+async def _find_note(asker: ToolClient, wanted: str) -> Mapping[str, Any]:
     """The note of this id, path or title, tried in this order. Raises `CommandFailed`."""
     refusal = ""
     for key in ("id", "path"):
@@ -213,7 +213,7 @@ async def _find_note(asker: Asker, wanted: str) -> Mapping[str, Any]:
     return await ask_tool(asker, "lithos_read", {"id": found[0]["id"], "agent_id": CLI_AGENT})
 
 
-async def worth(session: Session, asker: Asker) -> int:
+async def worth(session: CommandSession, asker: ToolClient) -> int:
     """Print what the notes were worth, by day and agent; 0."""
     days = {"days": session.typed["days"]} if "days" in session.typed else {}
     answer = await ask_tool(asker, "lithos_worth", days)
@@ -253,7 +253,7 @@ def _list_worth(rows: Sequence[Mapping[str, Any]], answer: Mapping[str, Any]) ->
 LISTED: Final = 5
 
 
-async def care(session: Session, asker: Asker) -> int:
+async def care(session: CommandSession, asker: ToolClient) -> int:
     """Print what wants care, and open tasks for it if asked; 0."""
     typed = session.typed
     while (answer := await ask_tool(asker, "lithos_care", {}))["status"] == "looking":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.kernel.databases.on_disk import Occasion
+from lithos.kernel.databases.open_stores import Occasion
 from lithos.kernel.log import get_logger
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.files.manifest import Manifest

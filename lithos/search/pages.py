@@ -17,7 +17,7 @@ from lithos.kernel.values.errors import LithosError
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.explaining import Explained, Explanation
 from lithos.search.service.search import MODES, Search, SearchRequest
-from lithos.server.console.console import Console, Refused
+from lithos.server.console.console import Console, PageRefused
 from lithos.server.console.formats import plural, readable, whole
 from lithos.text.snippet import Terms, mark_matches
 
@@ -53,7 +53,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 
 @frozen(kw_only=True)
-class Asked:
+class SearchForm:
     """The form as it was submitted; `filters` has the texts of all its other fields by their names."""
 
     q: str
@@ -65,7 +65,7 @@ class Asked:
     filters: Mapping[str, str]
 
     @classmethod
-    def read(cls, args: Mapping[str, str]) -> Asked:
+    def read(cls, args: Mapping[str, str]) -> SearchForm:
         """From a query string; what is no choice is the usual one."""
         given = {name: args.get(name, "").strip() for name in ("mode", "against", "limit", "depth", "offset")}
         mode, against, limit = given["mode"], given["against"], whole(given["limit"])
@@ -122,7 +122,7 @@ Piece = tuple[str, float, float, float]
 
 
 @frozen(kw_only=True)
-class Row:
+class ResultRow:
     """One result: the tool's row, and why it is there."""
 
     place: int
@@ -134,11 +134,11 @@ class Row:
 
 
 @frozen(kw_only=True)
-class Column:
+class ResultColumn:
     """The answer in one mode. Instead of rows a `refusal`, or a `hint` where nothing was asked."""
 
     mode: str
-    rows: Sequence[Row] = ()
+    rows: Sequence[ResultRow] = ()
     message: str = ""
     refusal: str = ""
     hint: str = ""
@@ -170,8 +170,8 @@ class SearchPage:
 
     async def show(self) -> Response:
         """The page, or its results alone."""
-        asked, is_partial = Asked.read(request.args), "partial" in request.args
-        columns: list[Column] = []
+        asked, is_partial = SearchForm.read(request.args), "partial" in request.args
+        columns: list[ResultColumn] = []
         if not asked.is_empty:
             columns.append(await self._ask(asked, asked.mode, is_live=is_partial))
             if asked.against:
@@ -197,22 +197,22 @@ class SearchPage:
             ),
         )
 
-    async def _ask(self, asked: Asked, mode: str, *, is_live: bool) -> Column:
+    async def _ask(self, asked: SearchForm, mode: str, *, is_live: bool) -> ResultColumn:
         """The answer of the tool, and why."""
         if mode == RETRIEVE and is_live:
             hint = (
                 "Press Enter to retrieve. Each retrieval leaves a receipt, so typing alone retrieves nothing."
             )
-            return Column(mode=mode, hint=hint)
+            return ResultColumn(mode=mode, hint=hint)
         try:
             tool = "lithos_retrieve" if mode == RETRIEVE else "lithos_search"
             told = asked.arguments(mode) | ({"prefix": True} if is_live else {})
             answer = await self._console.call(tool, agent_id=self._console.agent, **told)
-        except Refused as refused:
-            return Column(mode=mode, refusal=refused.message, status=refused.status)
+        except PageRefused as refused:
+            return ResultColumn(mode=mode, refusal=refused.message, status=refused.status)
         results = answer.get("results", [])
         explained = await self._explain(asked, mode, [row["id"] for row in results], is_live=is_live)
-        return Column(
+        return ResultColumn(
             mode=mode,
             rows=_rows(results, explained, mode, asked.offset),
             message=str(answer.get("message", "")),
@@ -224,7 +224,9 @@ class SearchPage:
             next_offset=asked.offset + len(results) if len(results) >= asked.limit else None,
         )
 
-    async def _explain(self, asked: Asked, mode: str, note_ids: Sequence[str], *, is_live: bool) -> Explained:
+    async def _explain(
+        self, asked: SearchForm, mode: str, note_ids: Sequence[str], *, is_live: bool
+    ) -> Explained:
         """Why; nothing where the search is not answered as it was a moment ago."""
         is_search, told = mode != RETRIEVE, asked.arguments(mode)
         wanted = SearchRequest(
@@ -249,7 +251,9 @@ class SearchPage:
             return Explained()
 
 
-def _rows(results: Sequence[Mapping[str, Any]], explained: Explained, mode: str, offset: int) -> list[Row]:
+def _rows(
+    results: Sequence[Mapping[str, Any]], explained: Explained, mode: str, offset: int
+) -> list[ResultRow]:
     highest = max((float(row["score"]) for row in results), default=0.0)
     longest = max(highest, 1.0) if mode in ("hybrid", RETRIEVE) else highest
     rows = []
@@ -258,7 +262,9 @@ def _rows(results: Sequence[Mapping[str, Any]], explained: Explained, mode: str,
         memory = None
         if mode == RETRIEVE and why is not None and abs(row["score"] - why.score) > _SAME:
             memory = row["score"] - why.score
-        rows.append(Row(place=place, data=row, why=why, parts=_parts(why, memory, longest), memory=memory))
+        rows.append(
+            ResultRow(place=place, data=row, why=why, parts=_parts(why, memory, longest), memory=memory)
+        )
     return rows
 
 

@@ -7,7 +7,7 @@ from typing import Final, Literal
 from attrs import frozen
 
 from lithos.kernel.configuration.rules import FRACTION, NOT_BLANK, number, setting, whole
-from lithos.kernel.configuration.sections import Section
+from lithos.kernel.configuration.sections import SettingsSection
 from lithos.server.settings import ServerConfig
 
 #: Characters of JSON of a row of a compact search on average, and the rows that it always has room for.
@@ -65,7 +65,7 @@ def room_of_rows(server: ServerConfig, limit: int) -> int:
 
 
 SETTINGS: Final = (
-    Section(
+    SettingsSection(
         "search",
         SearchConfig,
         place=30,

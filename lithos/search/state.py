@@ -7,8 +7,8 @@ from typing import Any
 
 from attrs import asdict
 
-from lithos.kernel.actors.opening import Opening
-from lithos.kernel.metrics import Sample
+from lithos.kernel.actors.start_progress import Opening
+from lithos.kernel.metrics import GaugeSample
 from lithos.kernel.state import Component, Number
 from lithos.kernel.values.times import format_optional
 from lithos.notes.catalogue.catalogue import Catalogue
@@ -86,18 +86,18 @@ def count_index(catalogue: Catalogue, fulltext: FulltextIndex, semantic: Semanti
     yield Number(112, "embedding_total", embedding.total)
 
 
-def measure_index(fulltext: FulltextIndex, semantic: SemanticBackend) -> Iterator[Sample]:
+def measure_index(fulltext: FulltextIndex, semantic: SemanticBackend) -> Iterator[GaugeSample]:
     """What is indexed."""
-    yield Sample("fulltext_documents", fulltext.document_count())
-    yield Sample("vector_chunks", semantic.chunk_count)
+    yield GaugeSample("fulltext_documents", fulltext.document_count())
+    yield GaugeSample("vector_chunks", semantic.chunk_count)
 
 
-def measure_model(semantic: SemanticBackend) -> Iterator[Sample]:
+def measure_model(semantic: SemanticBackend) -> Iterator[GaugeSample]:
     """How far embedding is."""
     for each in SemanticState:
-        yield Sample("semantic_state", float(each is semantic.state), (each.value,))
+        yield GaugeSample("semantic_state", float(each is semantic.state), (each.value,))
     embedding = semantic.progress()
     for tier in (STATIC, TIER):
-        yield Sample("embedding_tier", float(tier == embedding.tier), (tier,))
-    yield Sample("embedding_done_chunks", embedding.done)
-    yield Sample("embedding_chunks", embedding.total)
+        yield GaugeSample("embedding_tier", float(tier == embedding.tier), (tier,))
+    yield GaugeSample("embedding_done_chunks", embedding.done)
+    yield GaugeSample("embedding_chunks", embedding.total)

@@ -7,16 +7,16 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.times import format_optional, format_time
-from lithos.notes.catalogue.first_looks import FirstLooks
-from lithos.notes.service.kinds import ATTACHMENT, ATTACHMENTS_OFF, KINDS, KINDS_TOLD, NOTE, read_kinds
+from lithos.notes.catalogue.first_lines import FirstLooks
+from lithos.notes.service.row_kinds import ATTACHMENT, ATTACHMENTS_OFF, KINDS, KINDS_TOLD, NOTE, read_kinds
 from lithos.notes.tools_rows import look_row, warn
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.service.cache import CacheAnswer, CacheLookup, CacheRequest
-from lithos.search.service.others import (
+from lithos.search.service.other_files import (
     BESIDE,
     OtherHit,
     OtherHits,
@@ -31,12 +31,12 @@ from lithos.search.tools_rows import search_row
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.arguments import argument, as_command, check_choice
 from lithos.server.tools.bounds import FILTERS, IDS, LOOKUP, NAME, QUERY, URL
-from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.compacting import CompactForm
 from lithos.server.tools.declaring import Answer, tool
-from lithos.server.tools.fitting import Paged
+from lithos.server.tools.fitting import CuttableAnswer
 from lithos.text.snippet import cut, truncate
 
-_SEARCHED: Final = Sparing(
+_SEARCHED: Final = CompactForm(
     always=("results", "id", "title", "snippet", "path", "is_stale"),
     asked={"explain": ("score", "similarity", "derived_from_ids")},
 )
@@ -47,7 +47,7 @@ _SEARCHED: Final = Sparing(
     "core",
     "RI",
     place=4,
-    paged=Paged(rows=("results",), totals="none"),
+    paged=CuttableAnswer(rows=("results",), totals="none"),
     sparing=_SEARCHED,
     is_heavy=True,
 )
@@ -138,8 +138,8 @@ class SearchTool:
     "core",
     "RI",
     place=9,
-    paged=Paged(content="document.content"),
-    sparing=Sparing(always=("hit", "id", "title", "content"), defaults={"confidence": 1.0}),
+    paged=CuttableAnswer(content="document.content"),
+    sparing=CompactForm(always=("hit", "id", "title", "content"), defaults={"confidence": 1.0}),
     is_heavy=True,
 )
 class CacheLookupTool:

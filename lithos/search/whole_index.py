@@ -7,7 +7,7 @@ from attrs import define, field
 
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.messages import AppendEvents
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.events import REINDEX_COMPLETE, EventDraft
 from lithos.kernel.values.principals import SCAN_AGENT

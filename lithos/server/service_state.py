@@ -21,7 +21,7 @@ from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Capabilities
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.log import get_logger
-from lithos.kernel.metrics import Metrics, Sample
+from lithos.kernel.metrics import GaugeSample, Metrics
 from lithos.kernel.parts import Clock, Parts
 from lithos.kernel.state import Component, Number, Status
 from lithos.kernel.values.times import format_time
@@ -135,7 +135,7 @@ class Gauges:
             for label in labels:
                 self._metrics.begin(name, label)
         self._watched: dict[str, Callable[[], float]] = {}  # bounded: fixed when the server starts
-        self._asked: list[Callable[[], Awaitable[Sequence[Sample]]]] = []  # bounded: so are these
+        self._asked: list[Callable[[], Awaitable[Sequence[GaugeSample]]]] = []  # bounded: so are these
         self._statuses: Mapping[str, Status] = {}
         self._looked_at = -HEALTH_AGE
 
@@ -147,7 +147,7 @@ class Gauges:
         told = [*((each.place, self._parts.bind(each.look)) for each in found), *own]
         return [look for _, look in sorted(told, key=lambda each: each[0])]
 
-    def ask(self, samples: Callable[[], Awaitable[Sequence[Sample]]]) -> None:
+    def ask(self, samples: Callable[[], Awaitable[Sequence[GaugeSample]]]) -> None:
         """Register a source of samples for each scrape; left out when it raises `DatabaseFailed`."""
         self._asked.append(samples)
 
@@ -168,30 +168,31 @@ class Gauges:
         """The metric families that `scrape` renders, unencoded."""
         return await trio.to_thread.run_sync(self._metrics.families, await self._samples())
 
-    async def _samples(self) -> list[Sample]:
-        samples: list[Sample] = []
+    async def _samples(self) -> list[GaugeSample]:
+        samples: list[GaugeSample] = []
         for look in (*self._sources, *self._asked):
             try:
                 told = look()
                 samples += await told if isinstance(told, Awaitable) else told
             except DatabaseFailed as failure:
                 log.warning("gauges dropped", reason=str(failure))
-        return samples + [Sample(name, value()) for name, value in self._watched.items()]
+        return samples + [GaugeSample(name, value()) for name, value in self._watched.items()]
 
-    def _per_actor(self) -> Iterator[Sample]:
+    def _per_actor(self) -> Iterator[GaugeSample]:
         for mailbox in self._mailboxes:
-            yield Sample("actor_mailbox_depth", mailbox.depth, (mailbox.name,))
-            yield Sample("actor_mailbox_capacity", mailbox.stats.capacity, (mailbox.name,))
-            yield Sample("actor_restarts", mailbox.stats.restarts, (mailbox.name,))
+            yield GaugeSample("actor_mailbox_depth", mailbox.depth, (mailbox.name,))
+            yield GaugeSample("actor_mailbox_capacity", mailbox.stats.capacity, (mailbox.name,))
+            yield GaugeSample("actor_restarts", mailbox.stats.restarts, (mailbox.name,))
 
-    async def _health(self) -> list[Sample]:
+    async def _health(self) -> list[GaugeSample]:
         """The components; one look writes a file to the disk of the notes, so it serves some scrapes."""
         now = trio.current_time()
         if now >= self._looked_at + HEALTH_AGE:
             self._looked_at = now
             self._statuses = await self._state.statuses()
         return [
-            Sample("component_status", _SEVERITY[status], (name,)) for name, status in self._statuses.items()
+            GaugeSample("component_status", _SEVERITY[status], (name,))
+            for name, status in self._statuses.items()
         ]
 
     def _observe_batch(self, actor: str, seconds: float) -> None:

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from attrs import field, frozen
 
 from lithos.kernel.configuration.rules import NAMES, NOT_BLANK, Disagreement, Rule, setting, whole
-from lithos.kernel.configuration.sections import Section
+from lithos.kernel.configuration.sections import SettingsSection
 
 #: Characters of JSON of a tool's answer, unless configured.
 MAX_ANSWER_CHARS: Final = 40_000
@@ -157,7 +157,7 @@ class ServerConfig:
 _SCRAPE: Final = "metrics are no longer exported; have your collector scrape `/metrics`"
 
 SETTINGS: Final = (
-    Section(
+    SettingsSection(
         "server",
         ServerConfig,
         place=10,

@@ -7,19 +7,19 @@ from typing import Final
 
 from lithos.events.journal.messages import make_id
 from lithos.events.rows.store import CoordinationStore
-from lithos.kernel.capability import Capability, Link, Pages, Retention
+from lithos.kernel.capability import Capability, NavigationLink, Pages, Retention
 from lithos.kernel.parts import Parts
-from lithos.kernel.state import Gauge, Health
+from lithos.kernel.state import Gauge, HealthCheck
 from lithos.tasks.board.task_board import TaskBoard
 from lithos.tasks.model.task import ClaimTimes
 from lithos.tasks.model.task_commands import DropClaims
 from lithos.tasks.resources import TaskResources
 from lithos.tasks.rows.task_tables import TASK_TABLES
 from lithos.tasks.rows.tasks import TaskRows
-from lithos.tasks.service.board import Board
+from lithos.tasks.service.board import BoardReading
 from lithos.tasks.service.coordination import Coordination
-from lithos.tasks.service.holdings import Claims
 from lithos.tasks.service.impact import Impact
+from lithos.tasks.service.running_claims import Claims
 from lithos.tasks.settings import CoordinationConfig
 from lithos.tasks.state import count_tasks, look_at_coordination, measure_claims
 
@@ -51,15 +51,15 @@ async def has_task(server: Parts, thing: str) -> bool:
 
 TASKS = Capability(
     name="tasks",
-    makers=(make_task_board, Coordination, Impact, Board, Claims, TaskResources),
-    pages=Pages(modules=("lithos.tasks.pages",), links=(Link(6, "Tasks", "/console/tasks", "t"),)),
+    makers=(make_task_board, Coordination, Impact, BoardReading, Claims, TaskResources),
+    pages=Pages(modules=("lithos.tasks.pages",), links=(NavigationLink(6, "Tasks", "/console/tasks", "t"),)),
     resources=(TaskResources,),
     tools=("lithos.tasks.tools_rows", "lithos.tasks.tools", "lithos.tasks.tools_graph"),
     holds=has_task,
     boards=(TaskBoard,),
     tables=(TASK_TABLES,),
     retention=(Retention("claims", drop_claims, AT_ONCE),),
-    health=(Health("coordination", 8, look_at_coordination),),
+    health=(HealthCheck("coordination", 8, look_at_coordination),),
     statistics=(count_tasks,),
     gauges=(Gauge(70, measure_claims),),
 )

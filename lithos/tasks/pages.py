@@ -21,13 +21,13 @@ from lithos.kernel.values.errors import ClaimNotFound, StaleFence
 from lithos.kernel.values.limits import Newest
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.console.markdown import render_markdown
-from lithos.server.console.console import Console, Form, Refused, given, given_offset, keep
+from lithos.server.console.console import Console, Form, PageRefused, given, given_offset, keep
 from lithos.server.console.formats import as_json, readable, told, told_ids, whole
 from lithos.tasks.model.graph import GATE_TYPES
 from lithos.tasks.model.task import TASK_TYPES, aspect_key
 from lithos.tasks.model.task_commands import ReleaseClaim
 from lithos.tasks.rows.board_rows import HeldClaim
-from lithos.tasks.service.board import COLUMNS, Board, BoardFilter, Effects
+from lithos.tasks.service.board import COLUMNS, BoardFilter, BoardReading, Effects
 from lithos.tasks.service.coordination import Coordination
 
 #: Cards of a column beside others, and alone.
@@ -54,10 +54,10 @@ class BoardPages:
         )
         only = request.args.get("column")
         if only is not None and only not in COLUMNS:
-            raise Refused(f"The board has the columns {', '.join(COLUMNS)}. Choose one of them.", 404)
+            raise PageRefused(f"The board has the columns {', '.join(COLUMNS)}. Choose one of them.", 404)
         offset = given_offset() if only else 0
         limit = CARDS_ALONE if only else CARDS
-        columns = await self._console.parts.get(Board).columns(wanted, limit, only=only, offset=offset)
+        columns = await self._console.parts.get(BoardReading).columns(wanted, limit, only=only, offset=offset)
         return await self._console.show(
             "tasks.html",
             columns=columns,
@@ -93,7 +93,7 @@ class BoardPages:
                 parent_task_id=form.get("parent_task_id", "").strip() or None,
                 depends_on=form.get("depends_on", "").replace(",", " ").split() or None,
             )
-        except Refused as refusal:
+        except PageRefused as refusal:
             return self._keep(form, refusal.message)
         self._console.tell("The task is there. Agents get it by lithos_task_next once nothing holds it back.")
         return f"/console/tasks/{answer['task_id']}"
@@ -175,11 +175,11 @@ class TaskPages:
 
     async def task(self, task_id: str) -> Any:
         """All that belongs to a task."""
-        found = await self._console.parts.get(Board).read(task_id)
+        found = await self._console.parts.get(BoardReading).read(task_id)
         alone = request.args.get("finding")
         findings = [one for one in found.findings if alone is None or one.id == alone]
         if alone is not None and not findings:
-            raise Refused("There is no such finding. Look for it among those of the task.", 404)
+            raise PageRefused("There is no such finding. Look for it among those of the task.", 404)
         offset = given_offset(len(findings))
         shown = findings[::-1][offset : offset + FINDINGS]
         longest = LONGEST_FINDING if alone is None else LONGEST_TEXT
@@ -237,10 +237,10 @@ class TaskPages:
         )
 
     async def close(self, name: str, form: Form, task_id: str) -> str:
-        """Close a task in the name of the person. Raises `Refused` unless its effects are those shown."""
+        """Close a task in the name of the person. Raises `PageRefused` unless its effects are those shown."""
         closing = CLOSINGS[name]
         if form.get("seen") != _digest(await self._closable(name, task_id)):
-            raise Refused(
+            raise PageRefused(
                 "Nothing was changed: what this would do has changed since you looked, as somebody claimed, "
                 "closed or linked a task. Begin again at the page of the task.",
                 409,
@@ -250,29 +250,31 @@ class TaskPages:
             answer = await self._console.call(
                 closing.tool, task_id=task_id, agent=self._console.agent, **given
             )
-        except Refused as refusal:
+        except PageRefused as refusal:
             if refusal.code != "task_not_found":
                 raise
-            raise Refused(f"Nothing was changed. {refusal.message}", 409, refusal.code) from refusal
+            raise PageRefused(f"Nothing was changed. {refusal.message}", 409, refusal.code) from refusal
         self._console.tell(closing.done(answer))
         return f"/console/tasks/{task_id}"
 
     async def _closable(self, name: str, task_id: str) -> Effects:
         """The effects of closing a task that the person may close: their own, or any as `admin`."""
-        effects = await self._console.parts.get(Board).effects(task_id)
+        effects = await self._console.parts.get(BoardReading).effects(task_id)
         if not effects.task.is_open:
-            raise Refused(f"The task is {effects.task.status} already; nothing was changed.", 409)
+            raise PageRefused(f"The task is {effects.task.status} already; nothing was changed.", 409)
         self._console.demand_of(effects.task.created_by)
         if CLOSINGS[name].is_for_gates and effects.task.task_type != "gate":
-            raise Refused("This task is no gate: it is done by the agent that works on it.")
+            raise PageRefused("This task is no gate: it is done by the agent that works on it.")
         return effects
 
     async def ask_release(self, task_id: str) -> Any:
         """Whose work a release would stop."""
-        effects = await self._console.parts.get(Board).effects(task_id)
+        effects = await self._console.parts.get(BoardReading).effects(task_id)
         held = _held(effects.claims, request.args.get("aspect", ""))
         if held is None:
-            raise Refused("Nobody holds this aspect any more: the claim was released or has expired.", 409)
+            raise PageRefused(
+                "Nobody holds this aspect any more: the claim was released or has expired.", 409
+            )
         claim = held.claim
         self._console.demand_of(claim.agent)
         return await self._ask(
@@ -288,7 +290,7 @@ class TaskPages:
         """Release the claim that was shown, and no later one: its fence is compared."""
         fence, holder = whole(form.get("fence"), 18), form.get("agent", "")
         if fence is None or not holder:
-            raise Refused("This form does not name a claim. Begin at the page of the task.")
+            raise PageRefused("This form does not name a claim. Begin at the page of the task.")
         self._console.demand_of(holder)
         command = ReleaseClaim(
             agent=self._console.agent,
@@ -300,7 +302,7 @@ class TaskPages:
         try:
             await self._console.parts.get(Coordination).run(command)
         except (StaleFence, ClaimNotFound) as refusal:
-            raise Refused(
+            raise PageRefused(
                 f"Nothing was released: {readable(holder)} does not hold this claim any more. Look at the "
                 "task again: somebody else may hold it now.",
                 409,

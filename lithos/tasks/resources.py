@@ -13,12 +13,12 @@ from lithos.server.mcp.resource_pages import (
     JSON,
     Content,
     ListedResource,
-    Place,
+    ListPosition,
     UnknownResource,
     find_newest,
 )
-from lithos.server.tools.answers import row_of, sliced_rows
-from lithos.server.tools.offers import TASK_PREFIX, Address
+from lithos.server.tools.resource_uris import TASK_PREFIX, ResourceAddress
+from lithos.server.tools.serialization import row_of, sliced_rows
 from lithos.tasks import tools_rows as _rows  # noqa: F401 - it registers rows
 from lithos.tasks.model.task import Task
 from lithos.tasks.service.coordination import Coordination, TaskFilter
@@ -55,7 +55,7 @@ class TaskResources:
         }
         return Content(JSON, body)
 
-    async def newest(self, after: Place | None, count: int) -> list[ListedResource]:
+    async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
         """Open tasks older than `after`, newest first."""
         views = await self._coordination.list_tasks(TaskFilter(status="open"), with_claims=False)
         tasks = [view.task for view in views]
@@ -70,10 +70,10 @@ def _known_task() -> Iterator[None]:
         raise UnknownResource(f"{missing.message} Find it with lithos_task_list.") from missing
 
 
-def _place_of(task: Task) -> Place:
+def _place_of(task: Task) -> ListPosition:
     return task.created_at, task.id
 
 
 def _listed(task: Task) -> ListedResource:
     told = {"name": task.title, "title": task.title, "mimeType": JSON}
-    return ListedResource(Address("task", task.id), told, _place_of(task))
+    return ListedResource(ResourceAddress("task", task.id), told, _place_of(task))

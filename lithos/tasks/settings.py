@@ -7,7 +7,7 @@ from typing import Final
 from attrs import frozen
 
 from lithos.kernel.configuration.rules import number, setting, whole
-from lithos.kernel.configuration.sections import Section
+from lithos.kernel.configuration.sections import SettingsSection
 
 
 @frozen(kw_only=True)
@@ -31,7 +31,7 @@ class CoordinationConfig:
 
 
 SETTINGS: Final = (
-    Section(
+    SettingsSection(
         "coordination",
         CoordinationConfig,
         place=50,

@@ -7,7 +7,7 @@ import trio
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.databases.sqlite import DatabaseFailed
-from lithos.kernel.metrics import Sample
+from lithos.kernel.metrics import GaugeSample
 from lithos.kernel.parts import Clock
 from lithos.kernel.state import CHECK_DEADLINE, OK, Component, Number
 
@@ -33,11 +33,11 @@ async def count_tasks(store: CoordinationStore, reading: JournalThread, clock: C
     ]
 
 
-async def measure_claims(store: CoordinationStore, reading: JournalThread, clock: Clock) -> list[Sample]:
+async def measure_claims(store: CoordinationStore, reading: JournalThread, clock: Clock) -> list[GaugeSample]:
     """The claims."""
     now = clock()
     counts = await reading.run(lambda: store.counts(now))
     return [
-        Sample("active_claims", counts.open_claims),
-        Sample("expired_claims", counts.expired_claims),
+        GaugeSample("active_claims", counts.open_claims),
+        GaugeSample("expired_claims", counts.expired_claims),
     ]

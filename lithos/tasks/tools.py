@@ -12,7 +12,6 @@ from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.times import format_time
 from lithos.server.service_state import ServerState
 from lithos.server.settings import ServerConfig
-from lithos.server.tools.answers import row_of, sliced_rows
 from lithos.server.tools.arguments import argument, as_command, read_time, read_title, unique
 from lithos.server.tools.bounds import (
     DESCRIPTION,
@@ -26,9 +25,10 @@ from lithos.server.tools.bounds import (
     TAGS,
     TITLE,
 )
-from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.compacting import CompactForm
 from lithos.server.tools.declaring import Answer, tool
-from lithos.server.tools.fitting import Paged
+from lithos.server.tools.fitting import CuttableAnswer
+from lithos.server.tools.serialization import row_of, sliced_rows
 from lithos.tasks.model.task import TASK_STATUSES, TASK_TYPES, WORK
 from lithos.tasks.model.task_commands import (
     CancelTask,
@@ -42,15 +42,15 @@ from lithos.tasks.model.task_commands import (
     RenewClaim,
     UpdateTask,
 )
-from lithos.tasks.service.coordination import Coordination, TaskFilter, Waiting
+from lithos.tasks.service.coordination import Coordination, TaskFilter, WaitingTasks
 from lithos.tasks.tools_rows import given_row, grant_row, view_rows
 
 #: Of answers with tasks.
-TASKS = Sparing(
+TASKS = CompactForm(
     always=("tasks", "id", "title", "status", "claims", "blockers"), defaults={"task_type": "task"}
 )
 #: Declares a tool that lists tasks.
-listing: Final = partial(tool, hints="RI", paged=Paged(rows=("tasks",)), sparing=TASKS, of="tasks")
+listing: Final = partial(tool, hints="RI", paged=CuttableAnswer(rows=("tasks",)), sparing=TASKS, of="tasks")
 
 
 @tool(
@@ -59,7 +59,7 @@ listing: Final = partial(tool, hints="RI", paged=Paged(rows=("tasks",)), sparing
     "I",
     place=13,
     of="tasks",
-    sparing=Sparing(always=("created",)),
+    sparing=CompactForm(always=("created",)),
 )
 class AgentRegisterTool:
     """Register yourself, or update your display name, type or metadata."""
@@ -90,8 +90,8 @@ class AgentInfoTool:
     "full",
     "RI",
     place=15,
-    paged=Paged(rows=("agents",)),
-    sparing=Sparing(always=("agents",)),
+    paged=CuttableAnswer(rows=("agents",)),
+    sparing=CompactForm(always=("agents",)),
     of="tasks",
 )
 class AgentListTool:
@@ -111,7 +111,7 @@ def _list_row(agent: Agent) -> dict[str, Any]:
     return {key: row[key] for key in order}
 
 
-@tool("lithos_stats", "full", "RI", place=28, sparing=Sparing(always=("index_drift_detected",)))
+@tool("lithos_stats", "full", "RI", place=28, sparing=CompactForm(always=("index_drift_detected",)))
 class StatsTool:
     """Show counts of notes, chunks, links, agents and tasks, and whether an index is behind."""
 
@@ -197,7 +197,7 @@ class TaskUpdateTool:
         return {"success": True, "message": f"Task {self.task_id} updated"}
 
 
-@tool("lithos_task_complete", "core", "I", place=21, paged=Paged(beside=("unblocked",)), of="both")
+@tool("lithos_task_complete", "core", "I", place=21, paged=CuttableAnswer(beside=("unblocked",)), of="both")
 class TaskCompleteTool:
     """Complete a task and release its claims. Cite the notes that helped (cited_nodes) or misled
     (misleading_nodes): it improves later retrieval.
@@ -275,8 +275,8 @@ class TaskStatusTool:
     "lithos_task_next",
     "core",
     place=39,
-    paged=Paged(beside=("task.claims",)),
-    sparing=Sparing(always=("task", "id", "title", "status"), defaults=TASKS.defaults),
+    paged=CuttableAnswer(beside=("task.claims",)),
+    sparing=CompactForm(always=("task", "id", "title", "status"), defaults=TASKS.defaults),
     of="tasks",
 )
 class TaskNextTool:
@@ -294,7 +294,7 @@ class TaskNextTool:
 
     async def answer(self, using: Parts) -> Answer:
         found = await using.get(Coordination).next(as_command(NextTask, self))
-        if isinstance(found, Waiting):
+        if isinstance(found, WaitingTasks):
             return {"task": None, "waiting": found.waiting, "blocked": found.blocked}
         return given_row(found)
 
@@ -371,8 +371,8 @@ class FindingPostTool:
     "core",
     "RI",
     place=27,
-    paged=Paged(rows=("findings",)),
-    sparing=Sparing(always=("findings",), exact=("created_at",)),
+    paged=CuttableAnswer(rows=("findings",)),
+    sparing=CompactForm(always=("findings",), exact=("created_at",)),
     of="tasks",
 )
 class FindingListTool:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from lithos.kernel.parts import Parts
-from lithos.server.tools.answers import row_of, sliced_rows
 from lithos.server.tools.arguments import argument, as_command, read_title
 from lithos.server.tools.bounds import DESCRIPTION, FILTER, FILTERS, LOOKUP, METADATA, NAME, TITLE
-from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.compacting import CompactForm
 from lithos.server.tools.declaring import Answer, tool
-from lithos.server.tools.fitting import Paged
+from lithos.server.tools.fitting import CuttableAnswer
+from lithos.server.tools.serialization import row_of, sliced_rows
 from lithos.tasks.model.task import EDGE_TYPES
 from lithos.tasks.model.task_commands import ReopenTask, SpawnTask, UpsertTaskEdge
-from lithos.tasks.service.coordination import Coordination, Page, TaskFilter
+from lithos.tasks.service.coordination import Coordination, PageBounds, TaskFilter
 from lithos.tasks.tools import (
     HELP_AGENT,
     HELP_MATCH,
@@ -38,7 +38,7 @@ class TaskGetTool:
         return {"task": row_of(await using.get(Coordination).get(self.task_id))}
 
 
-@tool("lithos_task_reopen", "full", "I", place=31, paged=Paged(beside=("reblocked",)), of="tasks")
+@tool("lithos_task_reopen", "full", "I", place=31, paged=CuttableAnswer(beside=("reblocked",)), of="tasks")
 class TaskReopenTool:
     """Reopen a completed, cancelled or failed task."""
 
@@ -62,7 +62,7 @@ class TaskReadyTool:
     offset: int = argument(HELP_SKIP, 0, is_listed=False)
 
     async def answer(self, using: Parts) -> Answer:
-        wanted, page = as_command(TaskFilter, self), Page(self.limit, self.offset)
+        wanted, page = as_command(TaskFilter, self), PageBounds(self.limit, self.offset)
         views, total = await using.get(Coordination).ready(wanted, page, with_claims=self.with_claims)
         return {"tasks": await view_rows(views), "total": total}
 
@@ -79,7 +79,7 @@ class TaskBlockedTool:
 
     async def answer(self, using: Parts) -> Answer:
         wanted = as_command(TaskFilter, self)
-        views, total = await using.get(Coordination).blocked(wanted, Page(self.limit, self.offset))
+        views, total = await using.get(Coordination).blocked(wanted, PageBounds(self.limit, self.offset))
         return {"tasks": await view_rows(views), "total": total}
 
 
@@ -121,8 +121,8 @@ class TaskEdgeUpsertTool:
     "full",
     "RI",
     place=36,
-    paged=Paged(rows=("edges",)),
-    sparing=Sparing(always=("edges",)),
+    paged=CuttableAnswer(rows=("edges",)),
+    sparing=CompactForm(always=("edges",)),
     of="tasks",
 )
 class TaskEdgeListTool:

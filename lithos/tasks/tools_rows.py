@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from lithos.kernel.values.times import format_time
-from lithos.server.tools.answers import LEFT_OUT, register_row, row_of, sliced_rows
-from lithos.tasks.model.task import Claim, Finding, Grant
-from lithos.tasks.model.task_commands import Given
+from lithos.server.tools.serialization import LEFT_OUT, register_row, row_of, sliced_rows
+from lithos.tasks.model.task import Claim, ClaimGrant, Finding
+from lithos.tasks.model.task_commands import ClaimedTask
 from lithos.tasks.rows.board_rows import RestingTask
 from lithos.tasks.service.coordination import DirectedEdge, TaskView
 
@@ -17,7 +17,7 @@ register_row(Finding, task_id=LEFT_OUT)
 register_row(RestingTask, at=LEFT_OUT)
 
 
-def grant_row(grant: Grant) -> dict[str, Any]:
+def grant_row(grant: ClaimGrant) -> dict[str, Any]:
     """What a claim was granted or renewed for."""
     minutes = grant.ttl_minutes
     return {
@@ -26,7 +26,7 @@ def grant_row(grant: Grant) -> dict[str, Any]:
     }
 
 
-def given_row(given: Given) -> dict[str, Any]:
+def given_row(given: ClaimedTask) -> dict[str, Any]:
     """The answer of `lithos_task_next` with a task."""
     expires_at = format_time(given.grant.claim.expires_at)
     granted = grant_row(given.grant)

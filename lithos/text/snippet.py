@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Self, TypeAlias
 from attrs import frozen
 
 from lithos.kernel.values.errors import InvalidInput
-from lithos.text.edges import expects_more, first_block
+from lithos.text.excerpt_bounds import expects_more, first_block
 from lithos.text.markdown import strip_passage, visible_text
 from lithos.text.pieces import pieces_of_lines
 from lithos.text.words.analysis import FUNCTION_WORDS, bigrams, fold, unfold_offset, unfold_offsets, words
@@ -100,7 +100,7 @@ def _weigh(word: str, idf: Mapping[str, float], usual: float) -> float:
     return idf.get(word) or usual
 
 
-class Passage(NamedTuple):
+class Snippet(NamedTuple):
     """A snippet and the share of the query's weight that it covers, 0..1."""
 
     text: str
@@ -121,7 +121,7 @@ class _Window(NamedTuple):
     is_aligned: bool
 
 
-def find_passage(visible: str, terms: Terms) -> Passage:
+def find_passage(visible: str, terms: Terms) -> Snippet:
     """Return the window of 300 characters that covers most of the query's weight, the earliest of equal ones.
 
     `visible` is what `visible_text` makes of a note. A term matches where a word begins with its stem, one of
@@ -133,12 +133,12 @@ def find_passage(visible: str, terms: Terms) -> Passage:
         if window is not None and (best is None or window.worth > best.worth):
             best = window
     if best is None:
-        return Passage("", 0.0)
+        return Snippet("", 0.0)
     start, end = best.start, best.end
     if not best.is_aligned:
         start = unfold_offset(best.piece, start)
         end = min(len(best.piece), start + end - best.start)
-    return Passage(_cut_window(best.piece, start, end), best.share)
+    return Snippet(_cut_window(best.piece, start, end), best.share)
 
 
 def mark_matches(text: str, terms: Terms) -> list[tuple[str, bool]]:

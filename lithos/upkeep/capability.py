@@ -6,20 +6,20 @@ from typing import Final
 
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.kernel.actors.threads import Threads
-from lithos.kernel.capability import Background, Capability, Link, Pages
+from lithos.kernel.capability import Background, Capability, NavigationLink, Pages
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.state import Gauge, Health
+from lithos.kernel.state import Gauge, HealthCheck
 from lithos.kernel.values.findings import CARE, OVERVIEW
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
 from lithos.server.service_state import Gauges, GaugeThread, ServerState
-from lithos.upkeep.checks.care import Care, CareTasks, Concerns, Inspected
-from lithos.upkeep.checks.checks import Live, Patient
+from lithos.upkeep.checks.care import Care, CareSubjects, CareTasks, OverviewWarnings
+from lithos.upkeep.checks.checks import Installed, RunningServer
 from lithos.upkeep.checks.samples import Samples
-from lithos.upkeep.checks.validation import Survey
+from lithos.upkeep.checks.validation import CheckedVault
 from lithos.upkeep.checks.worth import WorthCounter
 from lithos.upkeep.service.timeline import Timelines
 from lithos.upkeep.state import look_at_ownership, measure_disk, measure_start
@@ -29,20 +29,22 @@ MOST_OF_CARE: Final = 200
 MOST_OF_OVERVIEW: Final = 10
 
 
-def make_patient(config: Config, clock: Clock, live: Live, files: NoteFiles, catalogue: Catalogue) -> Patient:
+def make_patient(
+    config: Config, clock: Clock, live: RunningServer, files: NoteFiles, catalogue: Catalogue
+) -> Installed:
     """Make what checks look at."""
-    survey = Survey(config.of(StorageConfig).data_dir, files, catalogue, is_live=True)
-    return Patient(config=config, clock=clock, live=live, survey=survey)
+    survey = CheckedVault(config.of(StorageConfig).data_dir, files, catalogue, is_live=True)
+    return Installed(config=config, clock=clock, live=live, survey=survey)
 
 
-def make_care(parts: Inspected) -> Care:
+def make_care(parts: CareSubjects) -> Care:
     """Make what checks the notes for people who look through them."""
     return Care(CARE, MOST_OF_CARE, parts)
 
 
-def make_concerns(parts: Inspected) -> Concerns:
+def make_concerns(parts: CareSubjects) -> OverviewWarnings:
     """Make what checks the notes for the overview."""
-    return Concerns(OVERVIEW, MOST_OF_OVERVIEW, parts)
+    return OverviewWarnings(OVERVIEW, MOST_OF_OVERVIEW, parts)
 
 
 def make_samples(metrics: Metrics, clock: Clock, broadcaster: Broadcaster, gauges: Gauges) -> Samples:
@@ -63,10 +65,10 @@ UPKEEP = Capability(
         GaugeThread,
         Gauges,
         make_samples,
-        Live,
+        RunningServer,
         make_patient,
         WorthCounter,
-        Inspected,
+        CareSubjects,
         make_care,
         make_concerns,
         CareTasks,
@@ -74,7 +76,7 @@ UPKEEP = Capability(
     ),
     background=(
         Background(Care, Care.run),
-        Background(Concerns, Concerns.run, needs_front=True),
+        Background(OverviewWarnings, OverviewWarnings.run, needs_front=True),
         Background(Samples, Samples.run, needs_front=True),
     ),
     pages=Pages(
@@ -85,15 +87,15 @@ UPKEEP = Capability(
             "lithos.upkeep.console.system",
         ),
         links=(
-            Link(1, "Overview", "/console/", "o"),
-            Link(7, "Agents", "/console/agents", "a"),
-            Link(8, "System", "/console/system", "y"),
+            NavigationLink(1, "Overview", "/console/", "o"),
+            NavigationLink(7, "Agents", "/console/agents", "a"),
+            NavigationLink(8, "System", "/console/system", "y"),
         ),
-        tabs=(Link(4, "Care", "/console/care"),),
+        tabs=(NavigationLink(4, "Care", "/console/care"),),
     ),
     front="lithos.upkeep.front",
     tools=("lithos.upkeep.tools",),
-    health=(Health("ownership", 11, look_at_ownership),),
+    health=(HealthCheck("ownership", 11, look_at_ownership),),
     gauges=(Gauge(10, measure_start), Gauge(100, measure_disk)),
     checks=(
         "lithos.upkeep.maintenance.doctor",

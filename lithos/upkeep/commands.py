@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Final
 
-from lithos.server.command.declaring import DRY_RUN, Command, count, flag, moment, take
+from lithos.server.command.declaring import DRY_RUN, CliCommand, count, flag, moment, take
 
 #: `upkeep.checks.reconcile_indices.SCOPES`: importing it takes long. `tests/app/test_options.py` compares.
 SCOPES = ("indices", "graph", "provenance_projection")
@@ -13,46 +13,46 @@ SCOPES = ("indices", "graph", "provenance_projection")
 _WHICH: Final = "which questions --forget-questions forgets, all conditions together"
 
 COMMANDS: Final = (
-    Command("stats", "print numbers about the notes and their indexes",
+    CliCommand("stats", "print numbers about the notes and their indexes",
         "lithos.search.commands_queries:run_stats", place=50),
-    Command("inspect", "look at the state of the server, its agents, tasks or one note",
+    CliCommand("inspect", "look at the state of the server, its agents, tasks or one note",
         "lithos.search.commands_queries:run_inspect",
         chosen="subject", parts=(
-            Command("health", "components and their state; exit 1 when degraded"),
-            Command("agents", "agents that were here"),
-            Command("tasks", "open tasks with claims, findings and blockers, newest first", takes=(
+            CliCommand("health", "components and their state; exit 1 when degraded"),
+            CliCommand("agents", "agents that were here"),
+            CliCommand("tasks", "open tasks with claims, findings and blockers, newest first", takes=(
                 flag("--all", "closed ones too", dest="closed"),
             )),
-            Command("doc", "one note; exit 1 when there is none", takes=(
+            CliCommand("doc", "one note; exit 1 when there is none", takes=(
                 take("document ID-PATH-or-TITLE", "note id, path below knowledge/, or title"),
                 flag("--content", "print the text as well"),
             )),
         ),
         place=60,
     ),
-    Command("audit", "tell who read which note", "lithos.search.commands_queries:run_audit", (
+    CliCommand("audit", "tell who read which note", "lithos.search.commands_queries:run_audit", (
         take("-a --agent ID", "only what this agent read"),
         take("-s --since TIME", "only what is later than this time (ISO 8601)"),
         take("-n --limit N", "most rows (default: 50)", count),
         take("--doc ID", "only reads of this note"),
     ), place=70),
-    Command("care", "tell which notes want care, and why; changes nothing",
+    CliCommand("care", "tell which notes want care, and why; changes nothing",
         "lithos.search.commands_queries:run_care", (
         flag("--open-tasks", "open a task for each group, unless it has one"),
         flag("--all", "list up to 200 rows of each group", dest="everything"),
         take("--by NAME", "who opens the tasks (default: your user name)"),
     ), place=80),
-    Command("worth", "count what agents asked, read, cited and took over from each other, by day",
+    CliCommand("worth", "count what agents asked, read, cited and took over from each other, by day",
         "lithos.search.commands_queries:run_worth", (
         take("--days N", "how many days, today with them (default: 7)", count),
     ), place=90),
-    Command("reindex", "bring the search indexes in line with the notes",
-        "lithos.upkeep.maintenance.maintaining:run_reindex", (
+    CliCommand("reindex", "bring the search indexes in line with the notes",
+        "lithos.upkeep.maintenance.maintenance_commands:run_reindex", (
         flag("--clear", "begin with empty indexes (default: no)", action=argparse.BooleanOptionalAction),
         flag("--force", "the same as --clear", dest="clear"),
     ), place=180, reads_databases=True),
-    Command("reconcile", "repair what is derived from the notes; the notes stay as they are",
-        "lithos.upkeep.maintenance.maintaining:run_reconcile", (
+    CliCommand("reconcile", "repair what is derived from the notes; the notes stay as they are",
+        "lithos.upkeep.maintenance.maintenance_commands:run_reconcile", (
         take("-s --scope", "what to repair, each by itself (default: all)", choices=("all", *SCOPES)),
         flag("--accept-vanished",
             "drop the notes whose files have vanished, also from a running server; nothing else"),
@@ -65,13 +65,13 @@ COMMANDS: Final = (
         DRY_RUN,
         flag("--json-output", "the same as --json", dest="as_json"),
     ), place=190, reads_databases=True),
-    Command("extract-entities", "find the names in all notes, by which they are filtered and found",
-        "lithos.upkeep.maintenance.maintaining:run_extract", (
+    CliCommand("extract-entities", "find the names in all notes, by which they are filtered and found",
+        "lithos.upkeep.maintenance.maintenance_commands:run_extract", (
         DRY_RUN,
         flag("--force", "also replace entities that a person chose; needs lcma.write_entities"),
     ), place=200, reads_databases=True),
-    Command("validate", "look for mistakes in the note files; nothing is changed without --fix",
-        "lithos.upkeep.maintenance.checking:run_validate", (
+    CliCommand("validate", "look for mistakes in the note files; nothing is changed without --fix",
+        "lithos.upkeep.maintenance.check_commands:run_validate", (
         take("--fix",
             "write missing titles and authors; with `ids` also missing ids, and new ones for duplicates",
             nargs="?", const=True, choices=("ids",)),
@@ -80,22 +80,23 @@ COMMANDS: Final = (
         flag("--all", "list infos and all entries", dest="everything"),
         flag("--strict", "exit 1 also when warnings remain"),
     ), place=210, reads_databases=True),
-    Command("doctor", "check the whole installation and say what to do; exit 1 when something is wrong",
-        "lithos.upkeep.maintenance.checking:run_doctor",
+    CliCommand("doctor", "check the whole installation and say what to do; exit 1 when something is wrong",
+        "lithos.upkeep.maintenance.check_commands:run_doctor",
         needs_session=False,  # it tells what is wrong in a configuration, too
         place=230, reads_databases=True, takes_several=True,
     ),
-    Command("backup", "copy everything that cannot be rebuilt, also while a server runs",
-        "lithos.upkeep.maintenance.backups:run_backup", (take("directory DIR", "where to; empty or absent"),),
+    CliCommand("backup", "copy everything that cannot be rebuilt, also while a server runs",
+        "lithos.upkeep.maintenance.backup_commands:run_backup",
+        (take("directory DIR", "where to; empty or absent"),),
         place=240, reads_databases=True, takes_several=True, folder="spared",
     ),
-    Command("restore", "put a verified backup in the place of the data directory",
-        "lithos.upkeep.maintenance.backups:run_restore", (
+    CliCommand("restore", "put a verified backup in the place of the data directory",
+        "lithos.upkeep.maintenance.backup_commands:run_restore", (
         take("source DIR-or-TAR", "what `lithos backup` or `export` made"),
         flag("--force", "also where there is content; it is moved aside, not deleted"),
     ), place=250, reads_databases=True, folder="made"),
-    Command("export", "write notes, agents, tasks, claims, findings and edges as JSON lines",
-        "lithos.upkeep.maintenance.backups:run_export", (
+    CliCommand("export", "write notes, agents, tasks, claims, findings and edges as JSON lines",
+        "lithos.upkeep.maintenance.backup_commands:run_export", (
         take("file FILE", "a new file; - for stdout (default for jsonl)", nargs="?"),
         take("--format", "tar: a backup in one archive (default: jsonl)", choices=("jsonl", "tar")),
     ), place=260, reads_databases=True),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lithos.kernel.parts import Parts
 from lithos.server.http.front import Front
 from lithos.server.service_state import Gauges
-from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checks.checks import Installed
 
 if TYPE_CHECKING:
     from quart_trio import QuartTrio
@@ -23,4 +23,4 @@ def _add_routes(parts: Parts, app: QuartTrio) -> None:
     from lithos.upkeep.console.monitoring import add_metrics, add_reconcile  # noqa: PLC0415 - Quart loads late
 
     add_metrics(parts.get(Gauges).scrape, app)
-    add_reconcile(parts.get(Patient), app)
+    add_reconcile(parts.get(Installed), app)

@@ -7,7 +7,7 @@ from typing import Final
 from attrs import frozen
 
 from lithos.kernel.configuration.rules import setting, whole
-from lithos.kernel.configuration.sections import Section
+from lithos.kernel.configuration.sections import SettingsSection
 
 
 @frozen(kw_only=True)
@@ -22,4 +22,4 @@ class CareConfig:
     )
 
 
-SETTINGS: Final = (Section("care", CareConfig, place=70),)
+SETTINGS: Final = (SettingsSection("care", CareConfig, place=70),)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from shutil import disk_usage
 
 from lithos import __version__
-from lithos.kernel.actors.opening import Opening
-from lithos.kernel.databases.on_disk import Stores
+from lithos.kernel.actors.start_progress import Opening
+from lithos.kernel.databases.open_stores import Stores
 from lithos.kernel.log import get_logger
-from lithos.kernel.metrics import Sample
+from lithos.kernel.metrics import GaugeSample
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.state import OK, Component
 from lithos.server.service_state import GaugeThread
@@ -24,13 +24,13 @@ def look_at_ownership(stores: Stores) -> Component:
     return Component("degraded", told) if told else OK
 
 
-def measure_start(opening: Opening) -> Iterator[Sample]:
+def measure_start(opening: Opening) -> Iterator[GaugeSample]:
     """Which version it is, and how long its start took."""
-    yield Sample("build_info", 1, (__version__,))
-    yield Sample("startup_duration_seconds", opening.seconds)
+    yield GaugeSample("build_info", 1, (__version__,))
+    yield GaugeSample("startup_duration_seconds", opening.seconds)
 
 
-async def measure_disk(storage: StorageConfig, thread: GaugeThread) -> list[Sample]:
+async def measure_disk(storage: StorageConfig, thread: GaugeThread) -> list[GaugeSample]:
     """The room on the disk of the data directory; left out where the system does not tell."""
     data = storage.data_dir
     try:
@@ -38,4 +38,4 @@ async def measure_disk(storage: StorageConfig, thread: GaugeThread) -> list[Samp
     except OSError as failure:
         log.warning("the disk cannot be asked", path=str(data), reason=str(failure))
         return []
-    return [Sample("disk_free_bytes", found.free), Sample("disk_size_bytes", found.total)]
+    return [GaugeSample("disk_free_bytes", found.free), GaugeSample("disk_size_bytes", found.total)]

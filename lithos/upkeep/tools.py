@@ -13,11 +13,11 @@ from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.findings import Check, Issue
 from lithos.kernel.values.times import format_time
-from lithos.server.tools.answers import row_of
 from lithos.server.tools.arguments import argument
 from lithos.server.tools.bounds import LOOKUP, NAME
 from lithos.server.tools.declaring import OWN, Answer, tool
-from lithos.server.tools.fitting import Paged
+from lithos.server.tools.fitting import CuttableAnswer
+from lithos.server.tools.serialization import row_of
 from lithos.upkeep.checks.care import Care, CareTasks
 from lithos.upkeep.checks.worth import DAYS, WorthCounter
 
@@ -25,7 +25,7 @@ from lithos.upkeep.checks.worth import DAYS, WorthCounter
 PATIENCE: Final = 20.0
 
 
-@tool("lithos_worth", OWN, "RI", place=50, paged=Paged(rows=("rows",)))
+@tool("lithos_worth", OWN, "RI", place=50, paged=CuttableAnswer(rows=("rows",)))
 class WorthTool:
     """What agents asked, read, cited and took over from each other, in counts by day and agent."""
 
@@ -44,7 +44,7 @@ class WorthTool:
         }
 
 
-@tool("lithos_care", OWN, "RI", place=51, paged=Paged(rows=("rows",)))
+@tool("lithos_care", OWN, "RI", place=51, paged=CuttableAnswer(rows=("rows",)))
 class CareTool:
     """What in the notes wants care: near duplicates, dead links, stubs and more; nothing is changed."""
 

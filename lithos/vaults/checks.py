@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from lithos.kernel.values.findings import DOCTOR, Finding, check, has_data, ok, warn
-from lithos.upkeep.checks.checks import Patient
+from lithos.kernel.values.findings import DOCTOR, CheckFinding, check, has_data, ok, warn
+from lithos.upkeep.checks.checks import Installed
 
 
 @check("other vaults", DOCTOR, place=155, when=lambda each: has_data(each) and each.elsewhere is not None)
-async def check_elsewhere(patient: Patient) -> AsyncIterator[Finding]:
+async def check_elsewhere(patient: Installed) -> AsyncIterator[CheckFinding]:
     """Whether another vault has a note too: of a move that did not end."""
     known, doubles = {} if patient.elsewhere is None else patient.elsewhere, 0
     for entry in patient.survey.catalogue:

@@ -10,7 +10,7 @@ import trio
 from attrs import define, frozen
 
 from lithos.access.service.keyring import TokenRing
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.capability import Holds
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.configuration.load import LoadedConfig
@@ -20,7 +20,7 @@ from lithos.server.http.admissions import WrongTokens
 from lithos.server.http.front import FrontParts
 from lithos.server.http.ports import FrontSettings
 from lithos.server.service_state import ServerState
-from lithos.vaults.http.vault_routes import Door
+from lithos.vaults.http.vault_routes import VaultEndpoint
 from lithos.vaults.service.joint import Vault
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class HostedVault:
     #: Its configuration; where that is from, and what is wrong with it, its own console shows.
     loaded: LoadedConfig
     vault: Vault
-    door: Door
+    door: VaultEndpoint
     server: Parts | None = None
     front: FrontParts | None = None
 

@@ -38,7 +38,7 @@ from lithos.kernel.values.errors import first_of
 from lithos.kernel.values.principals import PERSON_AGENT, Principal
 from lithos.kernel.values.times import format_time
 from lithos.search.indexing.models import Models
-from lithos.server.command.serving import publish_address
+from lithos.server.command.serve_ports import publish_address
 from lithos.server.console.sessions import Sessions
 from lithos.server.http.access import open_bind_warning
 from lithos.server.http.admissions import WrongTokens, principal_of
@@ -52,7 +52,7 @@ from lithos.server.service_state import Gauges, ServerState
 from lithos.server.settings import ServerConfig
 from lithos.server.tools.registry import Tools
 from lithos.vaults.hosted import HostedVault, Starting, component_of
-from lithos.vaults.http.vault_routes import Door, NoKeyring, VaultRoutes
+from lithos.vaults.http.vault_routes import NoKeyring, VaultEndpoint, VaultRoutes
 from lithos.vaults.service.joint import JointRing, Vault, VaultSet
 from lithos.vaults.service.moving import VaultMoving
 from lithos.vaults.tools import JOINT
@@ -105,7 +105,7 @@ class Vaults:
             ring = TokenRing(
                 private, utc_now, loaded.config.of(ServerConfig).auth_token, asks_always=asks_always
             )
-            self.hosted[name] = HostedVault(loaded, Vault(name, ring), Door(ring))
+            self.hosted[name] = HostedVault(loaded, Vault(name, ring), VaultEndpoint(ring))
         self.set = VaultSet({name: each.vault for name, each in self.hosted.items()}, default)
         self.ring = JointRing(self.set)
         for hosted in self.hosted.values():
@@ -116,7 +116,7 @@ class Vaults:
         self.loss: ExceptionGroup[DatabaseLost] | None = None
 
     @cached_property
-    def doors(self) -> dict[str, Door]:
+    def doors(self) -> dict[str, VaultEndpoint]:
         """The doors by name; `VaultRoutes` looks them up at each request."""
         return {name: each.door for name, each in self.hosted.items()}
 
@@ -174,7 +174,7 @@ class Vaults:
             server.get(FrontSignals).listens.set()
             each.server, each.front = server, front
             each.vault.services, each.vault.state, each.vault.reason = server, "serving", ""
-            each.door = self.doors[each.name] = Door(each.ring, application, front.sessions)
+            each.door = self.doors[each.name] = VaultEndpoint(each.ring, application, front.sessions)
             publish_address(server, f"{port.url}{base_of(each.name)}")
             self.set.tell()
             try:
@@ -188,7 +188,7 @@ class Vaults:
     def _take_away(self, each: HostedVault, state: Any) -> None:
         each.server = each.front = None
         each.vault.services, each.vault.state = None, state
-        each.door = self.doors[each.name] = Door(each.ring, reason=each.vault.reason)
+        each.door = self.doors[each.name] = VaultEndpoint(each.ring, reason=each.vault.reason)
         self.set.tell()
 
     # Moves between vaults
@@ -273,7 +273,7 @@ async def serve_vaults(
             no_keyring = NoKeyring(lambda: vaults.ring.is_open)
             policy = evolve(root.policy, keyring=no_keyring)
             nobody = Gate(_nothing, policy, settings.max_body_bytes, wrong_tokens=wrong_tokens)
-            absent = Door(no_keyring, sessions=Sessions(utc_now, PERSON_AGENT, no_keyring))
+            absent = VaultEndpoint(no_keyring, sessions=Sessions(utc_now, PERSON_AGENT, no_keyring))
             routes = VaultRoutes(root, vaults.doors, nobody, absent)
             url = url_of(*bound)
             for each in vaults.hosted.values():
@@ -315,7 +315,7 @@ def _root(
 
 
 def _add_console(vaults: Vaults, wrong_tokens: WrongTokens, app: QuartTrio) -> None:
-    from lithos.vaults.console.several import SeveralConsole  # noqa: PLC0415 - only once it listens
+    from lithos.vaults.console.overview import SeveralConsole  # noqa: PLC0415 - only once it listens
 
     hosted = vaults.hosted
     SeveralConsole(lambda: list(hosted.values()), __version__, utc_now, wrong_tokens).add_routes(app)

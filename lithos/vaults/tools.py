@@ -15,24 +15,24 @@ from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput, LithosError
 from lithos.memory.tools.context import ContextTool, about_row, item_row, left_out_row, place_row, trouble_row
 from lithos.memory.tools.memory import RetrieveTool, retrieve_row
-from lithos.notes.service.kinds import ATTACHMENT, KINDS, NOTE, read_kinds
+from lithos.notes.service.row_kinds import ATTACHMENT, KINDS, NOTE, read_kinds
 from lithos.notes.tools_rows import warn
-from lithos.search.service.others import BESIDE, OtherHit, OtherHits, mix_rows, standings_of
+from lithos.search.service.other_files import BESIDE, OtherHit, OtherHits, mix_rows, standings_of
 from lithos.search.service.search import SearchRequest
 from lithos.search.settings import SearchConfig, room_of_rows
 from lithos.search.tools import SearchTool
 from lithos.search.tools_rows import search_row
 from lithos.server.settings import ServerConfig
-from lithos.server.tools.answers import row_of
-from lithos.server.tools.compacting import Sparing, compact
+from lithos.server.tools.compacting import CompactForm, compact
 from lithos.server.tools.declaring import Answer
-from lithos.tasks.service.coordination import Coordination, Page, TaskFilter
+from lithos.server.tools.serialization import row_of
+from lithos.tasks.service.coordination import Coordination, PageBounds, TaskFilter
 from lithos.tasks.tools import TaskNextTool
-from lithos.text.words.matching import most_written, tag_key
+from lithos.text.words.list_filters import most_written, tag_key
 from lithos.vaults.service.briefing import JointContext, split_id
 from lithos.vaults.service.retrieving import JointRetrieve
 from lithos.vaults.service.searching import JointSearch
-from lithos.vaults.tools_dispatch import VAULT, Asked, Joint
+from lithos.vaults.tools_dispatch import VAULT, Joint, QueriedVault
 
 Arguments = Mapping[str, Any]
 #: Share of the budget of a compact briefing that its text may take; the rest is for sources and warnings.
@@ -41,17 +41,17 @@ TEXT_SHARE: Final = 0.7
 MOST_READY: Final = 100_000
 
 
-def _services(asked: Sequence[Asked]) -> dict[str, Parts]:
+def _services(asked: Sequence[QueriedVault]) -> dict[str, Parts]:
     return {each.name: each.services for each in asked}
 
 
-def _read(asked: Sequence[Asked], name: str, arguments: Arguments) -> Any:
+def _read(asked: Sequence[QueriedVault], name: str, arguments: Arguments) -> Any:
     """The arguments, which every vault must admit; as the first one reads them."""
     given = [each.tools.read(name, arguments, each.principal) for each in asked]
     return given[0]
 
 
-def _room(asked: Sequence[Asked], limit: int) -> int:
+def _room(asked: Sequence[QueriedVault], limit: int) -> int:
     return room_of_rows(asked[0].services.get(ServerConfig), limit)
 
 
@@ -59,7 +59,7 @@ async def _warned(services: Parts, rows: Sequence[tuple[str, dict[str, Any]]], n
     await warn(services, [(row["id"], row) for vault, row in rows if vault == name])
 
 
-async def search(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+async def search(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
     """The rows of one search over all."""
     given: SearchTool = _read(asked, "lithos_search", arguments)
     kinds = KINDS if given.kinds is None else read_kinds(given.kinds)
@@ -116,7 +116,7 @@ def _hit_row(services: Mapping[str, Parts], name: str, hit: OtherHit, score: flo
     return services[name].get(OtherHits).row(hit, score) | {VAULT: name}
 
 
-async def retrieve(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+async def retrieve(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
     """The rows of one retrieval over all; each vault has a receipt of its own."""
     given: RetrieveTool = _read(asked, "lithos_retrieve", arguments)
     services = _services(asked)
@@ -144,7 +144,7 @@ async def retrieve(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     return result | ({"failed_vaults": dict(answer.failed)} if answer.failed else {})
 
 
-async def context(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+async def context(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
     """One briefing over all."""
     given: ContextTool = _read(asked, "lithos_context", arguments)
     request, is_compact = given.request(), asked[0].services.get(ServerConfig).answers_compactly
@@ -185,7 +185,7 @@ def _compact_briefing(result: dict[str, Any], given: ContextTool) -> dict[str, A
         unsaid.append("cursor")
     sources = dict.fromkeys(f"{row[VAULT]} {row['id']} {row['path']}" for row in result["items"])
     told = {"text": result["text"], "sources": list(sources), **result}
-    return compact(told, Sparing(always=("text",), unsaid=unsaid), given)
+    return compact(told, CompactForm(always=("text",), unsaid=unsaid), given)
 
 
 def _owned(key: str, qualified: str) -> dict[str, str]:
@@ -194,7 +194,7 @@ def _owned(key: str, qualified: str) -> dict[str, str]:
 
 
 async def _each(
-    asked: Sequence[Asked], name: str, arguments: Arguments
+    asked: Sequence[QueriedVault], name: str, arguments: Arguments
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, str]]:
     """The whole answer of each vault, and why others have none. Raises what all refuse with."""
     answers: dict[str, Mapping[str, Any]] = {}
@@ -217,7 +217,7 @@ def _told(answer: dict[str, Any], failed: Mapping[str, str]) -> dict[str, Any]:
     return answer | ({"failed_vaults": dict(failed)} if failed else {})
 
 
-async def list_notes(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+async def list_notes(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
     """A page of the notes of all, in the order of a list; those that a text was asked for by turns."""
     name = "lithos_list"
     given = _read(asked, name, arguments)
@@ -234,7 +234,7 @@ async def list_notes(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     return _told(page | ({"message": "; ".join(messages)} if messages else {}), failed)
 
 
-async def tags(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+async def tags(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
     """How many notes of all vaults have each tag."""
     answers, failed = await _each(asked, "lithos_tags", arguments)
     spelled: dict[str, dict[str, int]] = {}
@@ -246,7 +246,7 @@ async def tags(asked: Sequence[Asked], arguments: Arguments) -> Answer:
     return _told({"tags": {tag: counts[tag] for tag in sorted(counts)}}, failed)
 
 
-async def stats(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+async def stats(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
     """Sums over all vaults, and the numbers of each under `vaults`."""
     answers, failed = await _each(asked, "lithos_stats", arguments)
     keys = dict.fromkeys(key for answer in answers.values() for key in answer)
@@ -266,14 +266,14 @@ def _together(values: Sequence[Any]) -> Any:
     return max(map(str, known))
 
 
-async def task_list(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+async def task_list(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
     """The tasks of all vaults, newest first."""
     answers, failed = await _each(asked, "lithos_task_list", arguments)
     rows = sorted(_rows(answers, "tasks"), key=lambda row: str(row["created_at"]), reverse=True)
     return _told({"tasks": rows}, failed)
 
 
-async def task_next(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+async def task_next(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
     """The oldest free task of any vault; where there is none, how many wait in all."""
     name = "lithos_task_next"
     given: TaskNextTool = _read(asked, name, arguments)
@@ -297,21 +297,21 @@ async def task_next(asked: Sequence[Asked], arguments: Arguments) -> Answer:
 async def _oldest(services: Parts, given: TaskNextTool) -> datetime:
     """Since when the oldest task waits that a vault may give; far from now where none does."""
     wanted = TaskFilter(tags=given.tags, metadata_match=given.metadata_match, project=given.project)
-    views, _ = await services.get(Coordination).ready(wanted, Page(limit=MOST_READY), with_claims=True)
+    views, _ = await services.get(Coordination).ready(wanted, PageBounds(limit=MOST_READY), with_claims=True)
     free = [view for view in views if all(claim.aspect != given.aspect for claim in view.claims or ())]
     return free[-1].task.created_at if free else datetime.max.replace(tzinfo=UTC)
 
 
-async def finding_list(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+async def finding_list(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
     """The findings of a task, in whichever vault it is, oldest first."""
     answers, _ = await _each(asked, "lithos_finding_list", arguments)
     return {"findings": sorted(_rows(answers, "findings"), key=lambda row: str(row["created_at"]))}
 
 
-def _fitting(name: str, joint: Callable[[Sequence[Asked], Arguments], Any]) -> Joint:
+def _fitting(name: str, joint: Callable[[Sequence[QueriedVault], Arguments], Any]) -> Joint:
     """The answer within the limit of the first vault; a page has its offset already."""
 
-    async def answer(asked: Sequence[Asked], arguments: Arguments) -> Answer:
+    async def answer(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
         whole = await joint(asked, arguments)
         return asked[0].tools.fitted(name, whole, arguments, asked[0].principal)
 

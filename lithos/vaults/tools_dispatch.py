@@ -12,16 +12,16 @@ from typing import Any, ClassVar, Final, Protocol
 
 from attrs import evolve, frozen
 
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.capability import Holds
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput, LithosError
 from lithos.kernel.values.principals import COMMAND, OWNER, Principal
-from lithos.server.tools.answers import row_of
 from lithos.server.tools.arguments import ArgumentFault, ToolSpec
 from lithos.server.tools.declaring import Answer
-from lithos.server.tools.fitting import Pictured
+from lithos.server.tools.fitting import AnswerWithImage
 from lithos.server.tools.registry import ActingTools, Tools, envelope
+from lithos.server.tools.serialization import row_of
 from lithos.vaults.service.joint import ALL, Vault, VaultSet, find_named
 from lithos.vaults.service.moving import VaultMoving
 
@@ -48,11 +48,11 @@ that has the id you give, else the first. To look in all of them give "*". Answe
 class Joint(Protocol):
     """Answers one tool for several vaults as one."""
 
-    async def __call__(self, asked: Sequence[Asked], arguments: Mapping[str, Any]) -> Answer: ...
+    async def __call__(self, asked: Sequence[QueriedVault], arguments: Mapping[str, Any]) -> Answer: ...
 
 
 @frozen
-class Asked:
+class QueriedVault:
     """One vault that is asked, with its tools as the caller has them there."""
 
     name: str
@@ -167,13 +167,13 @@ class JointActing:
         if joint is None:
             names = ", ".join(sorted(self._all.joint))
             raise InvalidInput(f"vault '*' is for {names}. Name one vault for {name[:100]}.")
-        asked, missing = list[Asked](), dict[str, str]()
+        asked, missing = list[QueriedVault](), dict[str, str]()
         for vault, who in self._allowed:
             tools = tools_of(vault)
             if tools is None or vault.services is None:
                 missing[vault.name] = vault.reason or "it is being opened"
             else:
-                asked.append(Asked(vault.name, vault.services, tools, who))
+                asked.append(QueriedVault(vault.name, vault.services, tools, who))
                 if not vault.services.get(Opening).complete.is_set():
                     missing[vault.name] = "it is being indexed: notes may be missing"
         if not asked:
@@ -222,7 +222,7 @@ def with_vault(answer: Answer, name: str) -> Answer:
     if answer is None:
         return None
     told = {**answer, VAULT: name}
-    return Pictured(told, answer.media_type, answer.data) if type(answer) is Pictured else told
+    return AnswerWithImage(told, answer.media_type, answer.data) if type(answer) is AnswerWithImage else told
 
 
 def _with_parameter(spec: ToolSpec, vault: Mapping[str, str]) -> ToolSpec:

@@ -13,7 +13,7 @@ import pytest
 
 from lithos.access import commands_reaching as reaching
 from lithos.access.commands_reaching import check_public_url
-from lithos.kernel.values.findings import Finding
+from lithos.kernel.values.findings import CheckFinding
 from tests.access.oauth.flow import public_server
 from tests.servers import Clock
 
@@ -38,7 +38,7 @@ WELL: dict[str, tuple[int, object, dict[str, str]]] = {
 
 async def find(
     monkeypatch: pytest.MonkeyPatch, answer: Callable[[httpx2.Request], httpx2.Response]
-) -> list[Finding]:
+) -> list[CheckFinding]:
     """What is found where this answers."""
     client = httpx2.AsyncClient
     monkeypatch.setattr(

@@ -10,8 +10,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from lithos.app.server import EMBEDDING, _catch_up
-from lithos.history.recording.catching_up import CatchingUp
-from lithos.kernel.actors.opening import Opening
+from lithos.history.recording.backfill import CatchingUp
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.parts import Parts
 from lithos.search.indexing.semantic import SemanticBackend
 

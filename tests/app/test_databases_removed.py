@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-import lithos.kernel.actors.owning
+import lithos.kernel.actors.ownership
 from lithos.kernel.databases.database import DatabaseLost
 from lithos.server.service_state import ServerState
 from tests.repeats import first_of
@@ -71,7 +71,7 @@ async def test_a_loss_is_noticed_without_a_write(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """docs/spec/lifecycle.md §2"""
-    monkeypatch.setattr(lithos.kernel.actors.owning, "CONFIRM_EVERY", 0.02)
+    monkeypatch.setattr(lithos.kernel.actors.ownership, "CONFIRM_EVERY", 0.02)
     with pytest.RaisesGroup(DatabaseLost, allow_unwrapped=True):
         async with serving(tmp_path) as server:
             await change(server, await server.create(), 0)

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.app.start import FIRST_CLIENT, FIRST_THINGS, Start
+from lithos.app.start import FIRST_CLIENT, FIRST_THINGS, Startup
 from lithos.kernel.actors.front_signals import FrontSignals
 
 pytestmark = pytest.mark.autojump
@@ -26,7 +26,7 @@ def make_started(*, is_new: bool = False) -> Any:
 
 async def seconds_waited(started: Any) -> float:
     begin = trio.current_time()
-    await Start._first_things(cast(Start, started))
+    await Startup._first_things(cast(Startup, started))
     return trio.current_time() - begin
 
 

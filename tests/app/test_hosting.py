@@ -13,10 +13,10 @@ from lithos.app.options import parse_arguments
 from lithos.app.serving import hosting
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import Parts, made_by
-from lithos.server.command.serving import Announced, Backlog
-from lithos.server.command.session import Session
+from lithos.server.command.serve_ports import Backlog, StartupNotice
+from lithos.server.command.session import CommandSession
 
-SESSION = Session(parse_arguments(["serve"]), Config())
+SESSION = CommandSession(parse_arguments(["serve"]), Config())
 
 
 @define
@@ -64,4 +64,4 @@ def test_serve_draws_the_backlog_while_it_is_long(
 @pytest.mark.needs("attachments", "access")
 def test_capabilities_fill_the_ports_of_serve() -> None:
     made = {made_by(maker) for maker in makers()}
-    assert {Announced, Backlog} <= made
+    assert {StartupNotice, Backlog} <= made

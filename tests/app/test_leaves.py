@@ -16,7 +16,7 @@ import pytest
 
 from lithos.app.capabilities import CAPABILITIES
 from lithos.app.options import COMMANDS
-from lithos.kernel.declared import import_if_there
+from lithos.kernel.discovery import import_if_there
 from tests.e2e.process import LITHOS, Lithos, clean_environment, run_lithos, running_lithos
 from tests.e2e.stdio import stdio_program
 from tests.house import PACKAGE

@@ -12,7 +12,7 @@ import pytest
 from lithos.app import capabilities
 from lithos.kernel.values.principals import Principal
 from lithos.notes.model.scopes import Scope, WriteScopes
-from lithos.notes.service.kinds import ATTACHMENTS_OFF
+from lithos.notes.service.row_kinds import ATTACHMENTS_OFF
 from lithos.notes.writing.actor_writer import Writer
 from tests.servers import Lithos, refusal, serving
 

@@ -13,7 +13,7 @@ from lithos.memory.retrieve.feedback import Learning
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_graph import Resolved
 from lithos.search.indexing.ports import FulltextPort
-from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.checks.reconcile import reconcile
 from lithos.upkeep.checks.reconcile_indices import SCOPES
 from tests.e2e.feeds import call_tool
@@ -23,7 +23,7 @@ from tests.servers import Lithos, serving
 
 
 async def check(lithos: Lithos, *scopes: str) -> list[dict[str, Any]]:
-    results = await reconcile(lithos.server.get(Patient), scopes or SCOPES, dry_run=True)
+    results = await reconcile(lithos.server.get(Installed), scopes or SCOPES, dry_run=True)
     return [result.as_json() for result in results]
 
 

@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 
 from lithos.app import options
-from lithos.kernel.declared import declared_in
-from lithos.server.command.declaring import Command
+from lithos.kernel.discovery import declared_in
+from lithos.server.command.declaring import CliCommand
 from lithos.upkeep import commands as upkeep
 from lithos.upkeep.checks.reconcile_indices import SCOPES
 
@@ -25,7 +25,7 @@ def test_commands_have_places_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("command", options.COMMANDS.values(), ids=lambda command: command.name)
-def test_what_runs_a_command_exists(command: Command) -> None:
+def test_what_runs_a_command_exists(command: CliCommand) -> None:
     for place in filter(None, (command.runs, command.hook)):
         module, _, function = place.partition(":")
         assert callable(getattr(import_module(module), function))

@@ -12,8 +12,8 @@ import pytest
 import trio
 
 from lithos.app.server import Server, running_server
-from lithos.kernel.actors import opening
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors import start_progress
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.catalogue import scan
@@ -58,7 +58,7 @@ def looking(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
     monkeypatch.setattr(NoteFiles, "list_notes", list_notes)
     monkeypatch.setattr(scan, "MANY_KNOWN", 1)
-    monkeypatch.setattr(opening, "SHORT", 0.05)
+    monkeypatch.setattr(start_progress, "SHORT", 0.05)
     yield go
     go.set()
 
@@ -169,7 +169,7 @@ async def test_a_second_start_that_has_much_to_read_shows_no_note_whose_file_is_
 
     monkeypatch.setattr(scan, "_look", look)
     monkeypatch.setattr(scan, "MANY_UNREAD", 0)
-    monkeypatch.setattr(opening, "SHORT", 0.05)
+    monkeypatch.setattr(start_progress, "SHORT", 0.05)
     try:
         async with running_server(known(tmp_path), gets_front=True) as server:
             with trio.fail_after(60):

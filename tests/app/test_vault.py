@@ -18,9 +18,9 @@ import trio
 
 import lithos.notes.catalogue.scan
 from lithos.app.server import Server, running_server
-from lithos.kernel.actors import opening
+from lithos.kernel.actors import start_progress
 from lithos.kernel.actors.front_signals import FrontSignals
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.catalogue.catalogue import Catalogue
@@ -241,7 +241,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         return real(*arguments)
 
     monkeypatch.setattr(lithos.notes.catalogue.scan, "examine", examine)
-    monkeypatch.setattr(opening, "MANY", 0)
+    monkeypatch.setattr(start_progress, "MANY", 0)
     yield go
     go.set()
 
@@ -350,7 +350,7 @@ async def test_a_vault_that_cannot_be_listed_is_tried_again(
     tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lithos.app.server.RESCAN", 0.01)
-    monkeypatch.setattr(opening, "SHORT", 0.05)
+    monkeypatch.setattr(start_progress, "SHORT", 0.05)
     real, is_broken = NoteFiles.list_notes, True
 
     def list_notes(files: NoteFiles) -> Any:
@@ -374,7 +374,7 @@ async def test_a_vault_that_cannot_be_listed_is_tried_again(
 async def test_a_write_that_waits_too_long_says_how_far_the_first_pass_is(
     tmp_path: Path, vault: Path, slow: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opening, "WRITE_WAIT", 0.05)
+    monkeypatch.setattr(start_progress, "WRITE_WAIT", 0.05)
     async with fronted(config(tmp_path, vault)) as server:
         server.get(FrontSignals).loaded.set()
         answer = await server.tools.call("lithos_write", {"title": "New", "content": "x", "agent": "a"})

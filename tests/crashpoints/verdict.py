@@ -14,7 +14,7 @@ import pytest
 import trio
 from attrs import define
 
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from lithos.history.rows.store import HistoryStore
 from lithos.notes.model.versions import VersionRow
 from lithos.notes.writing.actor_writer import Writer

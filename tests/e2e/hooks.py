@@ -15,7 +15,7 @@ from attrs import frozen
 
 from lithos.app.main import main
 from lithos.clients.hooks import briefing, checkpoint
-from lithos.server.command import silence
+from lithos.server.command import hook_failsafe
 from tests.e2e.process import LITHOS, START_BOUND, clean_environment
 
 #: Seconds that a hook may take (docs/spec/integration.md §2).
@@ -51,7 +51,7 @@ class Typist:
     def typed(self, *arguments: str, told: str | bytes = b"", cwd: Path, **env: str) -> Printed:
         """The same without `--data-dir`."""
         with self.monkeypatch.context() as patch, _stdin(told, patch):
-            patch.setattr(silence, "promise_silence", lambda: None)
+            patch.setattr(hook_failsafe, "promise_silence", lambda: None)
             for module in (briefing, checkpoint):
                 patch.setattr(module, "DEADLINE", START_BOUND)
             for name in {*os.environ} - clean_environment().keys():

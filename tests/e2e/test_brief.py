@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from attrs import define, field
 
-from lithos.server.command.silence import DEADLINE
+from lithos.server.command.hook_failsafe import DEADLINE
 from tests.e2e.hooks import BOUND, SILENT, Printed, Typist, make_typist, patient, started
 from tests.e2e.owners import owning
 from tests.e2e.process import START_BOUND, clean_environment, start_lithos, until

@@ -14,7 +14,7 @@ import pytest
 from attrs import frozen
 
 from lithos.clients.hooks.checkpoint import LONGEST_TEXT, MOST
-from lithos.server.command.silence import HOOK_BUDGET, TOKEN_BYTES
+from lithos.server.command.hook_failsafe import HOOK_BUDGET, TOKEN_BYTES
 from tests.e2e.hooks import Printed, Typist, make_typist, started
 from tests.e2e.owners import owning
 from tests.e2e.process import LITHOS, START_BOUND, clean_environment, run_lithos, running_lithos

@@ -10,7 +10,7 @@ import pytest
 
 from lithos.events.journal.coordinator import Coordinator
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.files.orders import VanishedFiles
+from lithos.notes.files.guard_orders import VanishedFiles
 from tests.e2e.process import Lithos, run_lithos, running_lithos, until
 from tests.kernel.actors.watched import note
 from tests.servers import put_note, serving

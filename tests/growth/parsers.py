@@ -27,7 +27,7 @@ from lithos.kernel.values import findings
 from lithos.kernel.values.errors import LithosError
 from lithos.memory.briefing import blocks, briefing, compact, parts, passages
 from lithos.notes.catalogue import index_links as linkgraph
-from lithos.notes.format import document, healing, merging, pasted
+from lithos.notes.format import document, merging, pasted_file, tolerant_reading
 from lithos.notes.links import canvas, forms, links, literal, properties
 from lithos.notes.links import edit as link_edit
 from lithos.notes.model import entities, ignored, scopes, versions
@@ -35,21 +35,21 @@ from lithos.notes.model import paths as urls
 from lithos.notes.model.note import Document, Note
 from lithos.search.index import fulltext_schema
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.ranking import arranging, compounds, lead, replies
-from lithos.server.tools import offers, shortening
+from lithos.search.ranking import compounds, lead_coverage, reordering, replies
+from lithos.server.tools import resource_uris, short_snippets
 from lithos.tasks.model import task as task_model
 from lithos.tasks.model.task_commands import NextTask
-from lithos.text import chunk, edges, hidden, markdown, own_text, query, snippet
+from lithos.text import chunk, excerpt_bounds, hidden_text, markdown, own_text, query, snippet
 from lithos.text import snippet as truncation
 from lithos.text.outline import differences, outline, section_edit
-from lithos.text.outline import words as changes
-from lithos.text.words import analysis, likeness, matching, names, tokens
+from lithos.text.outline import word_differences as changes
+from lithos.text.words import analysis, list_filters, names, similarity, tokens
 from lithos.text.yaml import layout
 from lithos.text.yaml import nodes as yaml_text
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 from lithos.upkeep.evaluation import model_baseline as baseline
 from lithos.upkeep.evaluation import model_questions as knowledge_tests
-from lithos.upkeep.model import likely, note_issues
+from lithos.upkeep.model import likely_targets, note_issues
 from tests.growth.making import Parse, made_calls, pieces
 
 _NOW: Final = datetime(2026, 1, 2, tzinfo=UTC)
@@ -81,14 +81,14 @@ def refusing(parse: Parse) -> Parse:
 
 def _brief(given: str) -> object:
     split = passages.split_note("A title", given, 500, 1_000)
-    source = passages.Source(id=_ID, title="A title", path="a.md", version=1, score=1.0, split=split)
+    source = passages.SourceNote(id=_ID, title="A title", path="a.md", version=1, score=1.0, split=split)
     terms = snippet.Terms.of(given[:200], {})
     return briefing.compose(briefing.Material(sources=[source], terms=terms), 300, tokens.count_safely)
 
 
 def _brief_whole(given: str) -> object:
     split = passages.split_note("A title", given, 500, 1_000)
-    source = passages.Source(id=_ID, title="A title", path="a.md", version=1, score=1.0, split=split)
+    source = passages.SourceNote(id=_ID, title="A title", path="a.md", version=1, score=1.0, split=split)
     material = briefing.Material(sources=[source], terms=snippet.Terms.of(given[:200], {}))
     return compact.compose_whole(material, 300, tokens.count_safely, {}, wants_all=False, explains=True)
 
@@ -117,8 +117,8 @@ def _decompress(given: str) -> object:
 
 def _likely(given: str) -> object:
     """A link that is spelled like two names, as long as they are."""
-    names = likely.LikelyNotes()
-    names.add(findings.Named("id", given, "a.md"), (given, given[::-1]))
+    names = likely_targets.LikelyNotes()
+    names.add(findings.NamedNote("id", given, "a.md"), (given, given[::-1]))
     return names.find(given[1:])
 
 
@@ -353,7 +353,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
         Document(note=evolve(_NOTE, title=t[1:], extra={"x": pieces(t)}), content=t[1:]),
     ),
     "copy_merge.merge_copy": lambda t: copy_merge.merge_copy(
-        _bytes(t), _bytes(t[::2]), copy_merge.Ancestor(None)
+        _bytes(t), _bytes(t[::2]), copy_merge.MergeBase(None)
     ).marked("a", "b"),
     "copy_merge.find_ancestor": lambda t: copy_merge.find_ancestor(
         [copy_merge.PastVersion("updated", _bytes(each)) for each in (t, t[1:], t[:-1])],
@@ -388,12 +388,16 @@ PARSERS: Final[Mapping[str, Parse]] = {
         _bytes(t), "a.md", _NOW, lambda old, _: evolve(old.note, version=7), t
     ),
     "chunk.chunk_text as title": lambda t: chunk.chunk_text(t, t),
-    "lead.LeadText.unpack": lambda t: refusing(lambda _: lead.LeadText.unpack(_bytes(t)))(""),
-    "lead.hash_stem": lead.hash_stem,
-    "lead.lead_coverage": lambda t: lead.lead_coverage([lead.LeadText.of([t.split()])], {"a": 2.0}),
+    "lead_coverage.LeadText.unpack": lambda t: refusing(
+        lambda _: lead_coverage.LeadText.unpack(_bytes(t))
+    )(""),
+    "lead_coverage.hash_stem": lead_coverage.hash_stem,
+    "lead_coverage.lead_coverage": lambda t: lead_coverage.lead_coverage(
+        [lead_coverage.LeadText.of([t.split()])], {"a": 2.0}
+    ),
     "own_text.has_own_text of queries": lambda t: own_text.has_own_text(f"```query\n{t}"),
     "query.begin_last": lambda t: query.begin_last(query.plain_words(t)),
-    "arranging.keep_places": lambda t: arranging.keep_places(
+    "reordering.keep_places": lambda t: reordering.keep_places(
         [(place, -place) for place in range(len(t))], (range(len(t) - 1, -1, -1), range(len(t) - 1, -1, -1))
     ),
     "questions.read_questions of items": lambda t: knowledge_tests.read_questions(
@@ -464,7 +468,9 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "drawing.read_drawing": lambda t: _all_parts(drawing.read_drawing("a.excalidraw.md", _bytes(t))),
     "foreign_json.read_object": lambda t: foreign_json.read_object(json.dumps({"a": t}), "a file"),
     "lz_string.decompress": _decompress,
-    "likeness.word_pairs": lambda t: likeness.likeness(likeness.word_pairs(t), likeness.word_pairs(t[::-1])),
+    "similarity.word_pairs": lambda t: similarity.likeness(
+        similarity.word_pairs(t), similarity.word_pairs(t[::-1])
+    ),
     "likely.LikelyNotes.find": _likely,
     "links.scan_targets of Markdown": lambda t: links.scan_targets(f"[x]({t}.md) {t}](a.md)", "a/b.md"),
     "markdown.has_conflict_markers of lines that begin one": lambda t: markdown.has_conflict_markers(
@@ -472,7 +478,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     ),
     "markdown.scan_tags behind a space": lambda t: markdown.scan_tags(t.replace("a", " #a")),
     "markdown.plain_title of a short one": lambda t: markdown.plain_title(t[:1_000]),
-    "matching.has_tags": lambda t: matching.has_tags(pieces(t), [t, t + "/"]),
+    "list_filters.has_tags": lambda t: list_filters.has_tags(pieces(t), [t, t + "/"]),
     "links.LinkTable.add": _add,
     "links.LinkTable.resolve": _resolve,
     "links.LinkTable.named_in": lambda t: links.LinkTable().named_in(*names.name_spans(t), 8),
@@ -506,19 +512,21 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "layout.read_layout closed": lambda t: layout.read_layout(
         _bytes(f"---\n{t}\n---\n{t}")
     ).content,
-    "healing.normalise_note": lambda t: healing.written_values(
-        healing.normalise_note(evolve(_NOTE, title=t, tags=tuple(pieces(t)), entities=(t,), extra={t: t}))
+    "tolerant_reading.normalise_note": lambda t: tolerant_reading.written_values(
+        tolerant_reading.normalise_note(
+            evolve(_NOTE, title=t, tags=tuple(pieces(t)), entities=(t,), extra={t: t})
+        )
     ),
     "offers.render_prompt": lambda t: [
-        offers.render_prompt(prompt.name, {argument.name: t for argument in prompt.arguments})
-        for prompt in offers.PROMPTS
+        resource_uris.render_prompt(prompt.name, {argument.name: t for argument in prompt.arguments})
+        for prompt in resource_uris.PROMPTS
     ],
     "query.parse_query translated": _search,
     "query.plain_words": _search_plain,
     "commands.NextTask.passes": lambda t: NextTask(
         agent="a", tags=tuple(t.split()), project=t, metadata_match={"k": [t]}
     ).passes(t.split(), {"project": t, "k": t}),
-    "offers.read_address": lambda t: offers.read_address(f"lithos://note/{t}"),
+    "offers.read_address": lambda t: resource_uris.read_address(f"lithos://note/{t}"),
     "snippet.find_passage": _snippets,
     "snippet.mark_matches": lambda t: snippet.mark_matches(t, snippet.Terms.of("zzz a 語 running", {})),
     "snippet.cut": lambda t: [snippet.cut(t, len(t) * share // 5) for share in (1, 3, 4)] if t else None,
@@ -527,19 +535,21 @@ PARSERS: Final[Mapping[str, Parse]] = {
         {"client_name": t, "redirect_uris": [f"https://a.example/{t}"]}, "c", _NOW
     ),
     "redirects.check_redirect": lambda t: redirects.check_redirect(f"https://a.example/{t}"),
-    "hidden.hide": lambda t: hidden.hide(t, hidden.Frame(frozenset({1}))),
-    "hidden.shared_blocks": lambda t: hidden.shared_blocks([("", t)] * hidden.LEAST_NOTES),
-    "hidden.without_hidden": lambda t: hidden.without_hidden(f"\x00{t}"),
-    "edges.tidy_edge": lambda t: [edges.tidy_edge(t, at, 0) for at in range(500, len(t), 500)],
+    "hidden_text.hide": lambda t: hidden_text.hide(t, hidden_text.Frame(frozenset({1}))),
+    "hidden_text.shared_blocks": lambda t: hidden_text.shared_blocks([("", t)] * hidden_text.LEAST_NOTES),
+    "hidden_text.without_hidden": lambda t: hidden_text.without_hidden(f"\x00{t}"),
+    "excerpt_bounds.tidy_edge": lambda t: [
+        excerpt_bounds.tidy_edge(t, at, 0) for at in range(500, len(t), 500)
+    ],
     "query.words_of": lambda t: query.words_of(query.plain_words(t)),
     "replies.is_greeting": lambda t: (replies.is_greeting(t), replies.is_greeting(t.replace("a", "hi "))),
     "blocks.cut_blocks": lambda t: blocks.cut_blocks(passages.split_note("A title", t, 500, 1_000)),
     "compact.compose_whole": _brief_whole,
-    "shortening.shorten": lambda t: shortening.shorten(t, snippet.Terms.of(t[:200], {}), 100),
+    "shortening.shorten": lambda t: short_snippets.shorten(t, snippet.Terms.of(t[:200], {}), 100),
     "layout.frontmatter_at": lambda t: layout.frontmatter_at(f"\n\n---\n{t}"),
     "layout.trim_content": lambda t: (layout.trim_content(t), layout.trim_content(f"\n{t}\n")),
-    "pasted.read_pasted": lambda t: pasted.read_pasted(f"---\n{t}\n---\n{t}", VaultStyle()),
-    "pasted.begins_with_note_keys": lambda t: pasted.begins_with_note_keys(f"---\n{t}\n---\n"),
+    "pasted_file.read_pasted": lambda t: pasted_file.read_pasted(f"---\n{t}\n---\n{t}", VaultStyle()),
+    "pasted_file.begins_with_note_keys": lambda t: pasted_file.begins_with_note_keys(f"---\n{t}\n---\n"),
     "compounds.Compounds.holding": _hold,
     "analysis.unfold_offset": _fold_back,
     "analysis.unfold_offsets": lambda t: analysis.unfold_offsets(t, range(0, len(analysis.fold(t)), 50)),

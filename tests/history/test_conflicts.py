@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lithos.app.options import parse_arguments
-from lithos.app.serving.here import Here
+from lithos.app.serving.here import LocalServer
 from lithos.history.commands_merge_driver import conflicts
 from lithos.kernel.configuration.catalogue import Config
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from tests.notes.service.test_copy_merging import BODY, COPY, OTHER, copies, make, said, vault
 
 
@@ -21,8 +21,8 @@ async def test_copies_are_listed_shown_and_merged(tmp_path: Path, capsys: pytest
 
         async def type_in(*words: str, code: int = 0) -> str:
             capsys.readouterr()
-            session = Session(parse_arguments(("conflicts", *words)), Config())
-            done = await conflicts(session, Here(lithos.server))
+            session = CommandSession(parse_arguments(("conflicts", *words)), Config())
+            done = await conflicts(session, LocalServer(lithos.server))
             printed = capsys.readouterr()
             assert done == code, printed
             return printed.out + printed.err
@@ -61,8 +61,8 @@ async def test_copy_with_a_name_that_people_give_is_merged_or_kept_by_name(
 
         async def type_in(*words: str, code: int = 0) -> str:
             capsys.readouterr()
-            session = Session(parse_arguments(("conflicts", *words)), Config())
-            done = await conflicts(session, Here(lithos.server))
+            session = CommandSession(parse_arguments(("conflicts", *words)), Config())
+            done = await conflicts(session, LocalServer(lithos.server))
             printed = capsys.readouterr()
             assert done == code, printed
             return printed.out + printed.err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from tests.notes.service.test_copy_merging import BODY, COPY, copies, make, said
 from tests.server.console.visiting import visiting
 

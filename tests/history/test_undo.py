@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from lithos.app.options import parse_arguments
-from lithos.app.serving.here import Here
+from lithos.app.serving.here import LocalServer
 from lithos.history.commands_history import history, restore_note, undo
 from lithos.history.service.undo import UndoRun
 from lithos.kernel.configuration.catalogue import Config
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from tests.repeats import first_of
 from tests.servers import Clock, Lithos, serving
 
@@ -52,7 +52,9 @@ class Desk:
         self.clock.advance(seconds=1)
         self._capsys.readouterr()
         invocation = parse_arguments(words)
-        done = await COMMANDS[invocation.command](Session(invocation, Config()), Here(self.lithos.server))
+        done = await COMMANDS[invocation.command](
+            CommandSession(invocation, Config()), LocalServer(self.lithos.server)
+        )
         printed = self._capsys.readouterr().out
         assert code in (None, done), printed
         return printed

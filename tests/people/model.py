@@ -22,9 +22,9 @@ import attrs
 
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.protection import Protection
+from lithos.notes.files.read_lease import recover_folder, settle
 from lithos.notes.files.replacing import Replacing
-from lithos.notes.files.values import FileBusy, FileChanged, Kept, Move, Place, Put, Remove, digest_of
-from lithos.notes.files.watch import recover_folder, settle
+from lithos.notes.files.values import FileBusy, FileChanged, Kept, Move, PrivateFolder, Put, Remove, digest_of
 from tests.people.fake_files import NEEDED, FakeCalls, Inode
 
 #: Rounds in which the writer decides again.
@@ -104,7 +104,7 @@ class World:
         self.calls = FakeCalls(lacking)
         self.files = NoteFiles(root, self.calls)
         #: Where displaced files lie, on a file system that has none of them beside their notes.
-        self.place = Place(f"{root}-place", str(root)) if "beside" in lacking else None
+        self.place = PrivateFolder(f"{root}-place", str(root)) if "beside" in lacking else None
         self.files._replacing = Replacing(
             self.calls,
             Protection(**{name: call not in lacking for name, call in NEEDED.items()}),

@@ -209,7 +209,7 @@ def test_the_model_finds_a_blunder(tmp_path: Path, blunder: str, monkeypatch: py
         monkeypatch.setattr(FakeCalls, "lease", lambda self, descriptor: None)
         monkeypatch.setattr(FakeCalls, "is_leased", lambda self, descriptor: True)
     else:
-        monkeypatch.setattr("lithos.notes.files.watch.Watch.is_still", lambda self, path, digest: True)
+        monkeypatch.setattr("lithos.notes.files.read_lease.Watch.is_still", lambda self, path, digest: True)
         monkeypatch.setattr(
             "tests.people.model.settle", lambda calls, kept, save, leases: calls.unlink(kept.path)
         )

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from lithos.app.options import parse_arguments
-from lithos.app.serving.here import Here
+from lithos.app.serving.here import LocalServer
 from lithos.kernel.configuration.catalogue import Config
 from lithos.proposals import commands
 from lithos.proposals.commands_proposals import proposals
 from lithos.proposals.model import STATUSES
 from lithos.server.command.asking import PAGE
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from tests.server.console.proposing import bind, decide, propose, propose_note, propose_text, row_of
 from tests.servers import MISSING_ID, Lithos, serving
 
@@ -41,8 +41,8 @@ class Desk:
     async def type(self, *words: str, code: int = 0) -> str:
         """What the command prints on stdout; `told` is what it says beside."""
         self._capsys.readouterr()
-        session = Session(parse_arguments(("proposals", *words)), Config())
-        done = await proposals(session, Here(self.lithos.server))
+        session = CommandSession(parse_arguments(("proposals", *words)), Config())
+        done = await proposals(session, LocalServer(self.lithos.server))
         printed = self._capsys.readouterr()
         self.told = printed.err
         assert done == code, (done, printed)

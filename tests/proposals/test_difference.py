@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.proposals import pages_difference as difference
-from lithos.proposals.pages_difference import Comparison, compare, name_all
-from lithos.text.words.signs import find_signs
+from lithos.proposals.pages_difference import TextComparison, compare, name_all
+from lithos.text.words.hidden_characters import find_signs
 from tests.server.console.injections import PAYLOADS
 from tests.server.console.pages import dangers, parse
 
 
-def shown(compared: Comparison) -> list[str]:
+def shown(compared: TextComparison) -> list[str]:
     signs = {"same": " ", "added": "+", "removed": "-", "place": "@", "remark": "\\"}
     return [f"{signs[line.kind]}{line.html}" for line in compared.lines]
 

@@ -12,7 +12,7 @@ import pytest
 import trio
 from attrs import define, evolve, field
 
-from lithos.kernel.declared import import_if_there
+from lithos.kernel.discovery import import_if_there
 from lithos.kernel.values.principals import Principal
 from lithos.server.http.application import NO_APPS
 from lithos.server.http.ports import AsgiApp, FrontSettings

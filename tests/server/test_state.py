@@ -9,9 +9,9 @@ from attrs import define
 
 from lithos.kernel.capability import Capabilities, Capability
 from lithos.kernel.databases.sqlite import DatabaseFailed
-from lithos.kernel.metrics import Metrics, Sample
+from lithos.kernel.metrics import GaugeSample, Metrics
 from lithos.kernel.parts import Clock, Parts
-from lithos.kernel.state import OK, Component, Gauge, Health, Number
+from lithos.kernel.state import OK, Component, Gauge, HealthCheck, Number
 from lithos.server.service_state import Gauges, ServerState
 
 
@@ -40,23 +40,23 @@ def count_books(shelf: Shelf) -> Iterator[Number]:
     yield Number(1, "books", shelf.books)
 
 
-def measure_books(shelf: Shelf) -> Iterator[Sample]:
-    yield Sample("documents", shelf.books)
+def measure_books(shelf: Shelf) -> Iterator[GaugeSample]:
+    yield GaugeSample("documents", shelf.books)
 
 
-async def measure_nothing() -> list[Sample]:
+async def measure_nothing() -> list[GaugeSample]:
     raise DatabaseFailed("it is broken")
 
 
 SHELVES = Capability(
     name="shelves",
-    health=(Health("shelf", 2, look_at_shelf), Health("first", 1, lambda: OK)),
+    health=(HealthCheck("shelf", 2, look_at_shelf), HealthCheck("first", 1, lambda: OK)),
     statistics=(count_books,),
     gauges=(Gauge(2, measure_books),),
 )
 MORE = Capability(
     name="more",
-    health=(Health("shelf", 2, tell_more), Health("nothing", 3, lambda: None)),
+    health=(HealthCheck("shelf", 2, tell_more), HealthCheck("nothing", 3, lambda: None)),
     statistics=(add_book,),
     gauges=(Gauge(1, measure_nothing),),
 )

@@ -11,7 +11,7 @@ import trio
 
 from lithos.app.server import Server
 from lithos.events.journal.coordinator import Coordinator
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from lithos.history.rows.store import HistoryStore
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.values import digest_of

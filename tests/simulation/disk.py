@@ -24,7 +24,7 @@ from attrs import define, field
 
 import lithos.notes.files.files
 import lithos.notes.files.tree
-import lithos.notes.watching.listening
+import lithos.notes.watching.notifications
 import lithos.notes.watching.watcher
 from lithos.notes.files.system_calls import KernelCalls
 from tests.crashpoints.disk import Disk, File, Folder, Image, Node, Operation, build
@@ -349,7 +349,7 @@ def attached(disk: SimulatedDisk, workers: Workers) -> Iterator[None]:
             patch.setattr(KernelCalls, name, _looking(disk, name))
         patch.setattr(KernelCalls, "sleep", sleep)
         patch.setattr(lithos.notes.files.files, "walk_notes", walk_notes)
-        patch.setattr(lithos.notes.watching.listening, "count_watches", lambda: None)
+        patch.setattr(lithos.notes.watching.notifications, "count_watches", lambda: None)
         try:
             yield
         finally:

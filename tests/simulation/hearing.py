@@ -8,7 +8,7 @@ from typing import Any
 import trio
 from attrs import define, field
 
-import lithos.notes.watching.listening
+import lithos.notes.watching.notifications
 
 
 @define
@@ -60,7 +60,9 @@ def make_listening(hearing: Hearing) -> type:
                         await trio.sleep(0.04 + hearing.random.random() * hearing.delay)
                     feed.news = trio.Event()
                     paths, feed.paths = feed.paths, []
-                    yield {path for path in paths if not lithos.notes.watching.listening._is_passing(path)}
+                    yield {
+                        path for path in paths if not lithos.notes.watching.notifications._is_passing(path)
+                    }
             finally:
                 hearing.feeds.remove(feed)
 

@@ -15,7 +15,7 @@ import lithos.app.stores
 import lithos.notes.watching.watcher
 import lithos.search.capability
 import lithos.search.indexing.accurate
-from lithos.kernel.databases.on_disk import Stores
+from lithos.kernel.databases.open_stores import Stores
 from lithos.search.index.embedder import EmbedderIdentity
 from lithos.search.index.fulltext import FulltextIndex
 from tests.simulation.disk import attached

@@ -19,7 +19,7 @@ from lithos.app.server import Server, running_server
 from lithos.app.stores import close_stores
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.kernel.configuration.catalogue import Config
-from lithos.kernel.databases.on_disk import Stores
+from lithos.kernel.databases.open_stores import Stores
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.errors import StorageFailed
 from lithos.notes.settings import IndexConfig

@@ -17,15 +17,15 @@ from trio_websocket import WebSocketRequest, serve_websocket
 from lithos.access.files.tokens import digest_of, read_tokens
 from lithos.app.main import main
 from lithos.app.options import parse_arguments
-from lithos.clients.connect.target import Link, find_target
+from lithos.clients.connect.target import ServerLink, find_target
 from lithos.clients.hooks.owner import HookOwner, find_hook_owner
 from lithos.events.commands_events import Feed
 from lithos.kernel.configuration.load import state_of_vault
 from lithos.kernel.databases.lock import OwnerRecord, encode_owner
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.asking import how_to_serve
-from lithos.server.command.session import CommandFailed, Session, load_session
-from lithos.server.command.silence import NothingToTell
+from lithos.server.command.hook_failsafe import NoHookOutput
+from lithos.server.command.session import CommandFailed, CommandSession, load_session
 from lithos.server.mcp.client import OwnerClient
 from lithos.server.mcp.link import OwnerLink
 from lithos.server.mcp.messages import Request
@@ -44,7 +44,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def session_of(*words: str) -> Session:
+def session_of(*words: str) -> CommandSession:
     return load_session(parse_arguments(words))
 
 
@@ -228,7 +228,7 @@ def test_an_entry_of_a_client_leads_to_the_vault_that_it_names(place: Path) -> N
     )
     config = str(place / "c.yaml")
     assert home.command[-6:] == ("--config", config, "--vault", "home", "serve", "--transport", "stdio")[-6:]
-    link = Link.of(home.stdio)
+    link = ServerLink.of(home.stdio)
     assert link is not None
     assert link.points_to(home)
     assert not link.points_to(every)
@@ -255,7 +255,7 @@ def test_a_hook_finds_the_owner_of_its_vault(place: Path, monkeypatch: pytest.Mo
     find_hook_owner(parse_arguments(("brief", "--hook")), time.monotonic() + 1)
     work, home = place_of(place, "w").parent, place_of(place, "h").parent
     assert found == [work, home, home, home, Path("data"), work]
-    with pytest.raises(NothingToTell):
+    with pytest.raises(NoHookOutput):
         find_hook_owner(parse_arguments(("--vault", "other", "brief", "--hook")), time.monotonic() + 1)
 
 

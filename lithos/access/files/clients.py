@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from lithos.access.files.private_file import locked, replace_private
-from lithos.access.model.clients import Client
+from lithos.access.model.clients import OAuthClient
 from lithos.access.model.redirects import check_redirects
 from lithos.kernel.databases.private_files import PRIVATE_FOLDER
 from lithos.kernel.values.times import format_time, parse_time
@@ -39,7 +39,7 @@ class ClientStore:
         self.path = private / CLIENTS
         self._lock = private / _LOCK
 
-    def read(self) -> tuple[Client, ...]:
+    def read(self) -> tuple[OAuthClient, ...]:
         """All of them, those that are due to go too."""
         try:
             with self.path.open("rb") as file:
@@ -50,11 +50,11 @@ class ClientStore:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return ()
 
-    def find(self, client_id: str) -> Client | None:
+    def find(self, client_id: str) -> OAuthClient | None:
         """The client with this id."""
         return next((each for each in self.read() if each.id == client_id), None)
 
-    def add(self, client: Client, in_use: Collection[str], now: datetime) -> None:
+    def add(self, client: OAuthClient, in_use: Collection[str], now: datetime) -> None:
         """Keep a client; others that are unused go. `in_use` are ids of clients with grants.
 
         Raises `ClientsFull`.
@@ -75,24 +75,24 @@ class ClientStore:
                 self._write(left)
         return len(left) < len(clients)
 
-    def _write(self, clients: list[Client]) -> None:
+    def _write(self, clients: list[OAuthClient]) -> None:
         replace_private(self.path, {"version": 1, "clients": [_row_of(each) for each in clients]})
 
 
-def _is_kept(client: Client, in_use: Collection[str], now: datetime) -> bool:
+def _is_kept(client: OAuthClient, in_use: Collection[str], now: datetime) -> bool:
     # One of the future registered before the clock was put back.
     is_new = timedelta(0) <= now - client.created_at < UNUSED
     return client.is_added or client.id in in_use or is_new
 
 
-def _client_of(row: dict[str, Any]) -> Client:
+def _client_of(row: dict[str, Any]) -> OAuthClient:
     uris = check_redirects(row["redirect_uris"])
-    return Client(
+    return OAuthClient(
         str(row["client_id"]), str(row["name"]), uris, parse_time(row["created_at"]), row["added"] is True
     )
 
 
-def _row_of(client: Client) -> dict[str, Any]:
+def _row_of(client: OAuthClient) -> dict[str, Any]:
     return {
         "client_id": client.id,
         "name": client.name,

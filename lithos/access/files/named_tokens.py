@@ -11,7 +11,7 @@ from unicodedata import normalize
 from attrs import field, frozen
 
 from lithos.access.files.scope_rows import row_of_scope, scope_of_row
-from lithos.access.model.grants import Access, Code, Grant
+from lithos.access.model.grants import Access, Code, OAuthGrant
 from lithos.kernel.values.principals import TOKEN_RIGHTS, Principal, Rights
 from lithos.kernel.values.times import format_optional, format_time, parse_time
 from lithos.notes.model.scopes import Scope
@@ -39,7 +39,7 @@ class Token:
     agent: str | None
     created_at: datetime
     expires_at: datetime | None
-    grant: Grant | None = None
+    grant: OAuthGrant | None = None
     #: What it may change (docs/spec/scopes.md §1); None limits nothing.
     scope: Scope | None = None
     #: Whether it is let into every vault of a server, later ones too (`access/service/vault_tokens.py`).
@@ -142,7 +142,7 @@ def row_of_token(token: Token) -> dict[str, Any]:
     }
 
 
-def _row_of_grant(grant: Grant) -> dict[str, Any]:
+def _row_of_grant(grant: OAuthGrant) -> dict[str, Any]:
     """What is written of a grant."""
     code = grant.code
     return {
@@ -165,10 +165,10 @@ def _row_of_grant(grant: Grant) -> dict[str, Any]:
     }
 
 
-def _grant_of_row(row: dict[str, Any]) -> Grant:
+def _grant_of_row(row: dict[str, Any]) -> OAuthGrant:
     """The grant of a row. Raises `KeyError`, `TypeError` and `ValueError` for one that is damaged."""
     code, replaced_at = row["code"], row["replaced_at"]
-    return Grant(
+    return OAuthGrant(
         client_id=_text(row["client_id"]),
         client_name=_text(row["client_name"]),
         resource=_text(row["resource"]),

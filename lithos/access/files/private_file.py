@@ -19,7 +19,7 @@ PATIENCE: Final = 10.0
 _PAUSE: Final = 0.02
 
 
-class FileBusy(Exception):
+class LockTimeout(Exception):
     """Another process held the lock for `PATIENCE`."""
 
 
@@ -27,7 +27,7 @@ class FileBusy(Exception):
 def locked(path: Path) -> Iterator[int]:
     """The lock file, open and locked: of two commands, one waits.
 
-    Raises `FileBusy`, `FileNotFoundError` where its folder is missing, and `OSError`.
+    Raises `LockTimeout`, `FileNotFoundError` where its folder is missing, and `OSError`.
     """
     until = time.monotonic() + PATIENCE
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -35,7 +35,7 @@ def locked(path: Path) -> Iterator[int]:
     try:
         while not _try_lock(descriptor):
             if time.monotonic() > until:
-                raise FileBusy
+                raise LockTimeout
             time.sleep(_PAUSE)
         yield descriptor
     finally:

@@ -31,7 +31,7 @@ from lithos.access.files.named_tokens import (
     row_of_token,
     token_of_row,
 )
-from lithos.access.files.private_file import FileBusy, locked, replace_private
+from lithos.access.files.private_file import LockTimeout, locked, replace_private
 from lithos.access.files.scope_rows import size_of_scopes
 from lithos.kernel.databases.private_files import PRIVATE_FOLDER, TOKEN_FILES, overwrite, sync_folder
 from lithos.kernel.values import principals
@@ -314,7 +314,7 @@ class TokenStore:
         try:
             with locked(self._private / LOCK) as lock:
                 yield lock
-        except FileBusy:
+        except LockTimeout:
             raise TokenRefused("Another command is changing the tokens. Try again in a moment.") from None
         except FileNotFoundError:
             if self._private.is_dir():

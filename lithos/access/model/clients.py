@@ -30,7 +30,7 @@ _DOCUMENT: Final = re.compile(
 
 
 @frozen
-class Client:
+class OAuthClient:
     """A client; `is_added`: by the command of who runs the server, so that it is kept."""
 
     id: str
@@ -53,7 +53,7 @@ def is_document(client_id: str) -> bool:
     return not re.search(r"%(?:2e|2f|5c)", client_id, re.IGNORECASE)
 
 
-def read_document(document: Any, client_id: str, now: datetime) -> Client:
+def read_document(document: Any, client_id: str, now: datetime) -> OAuthClient:
     """The client that a metadata document describes. Raises `OAuthRefused`."""
     if not isinstance(document, Mapping) or document.get("client_id") != client_id:
         raise OAuthRefused("invalid_client", "The metadata document does not have this client_id.")
@@ -63,19 +63,19 @@ def read_document(document: Any, client_id: str, now: datetime) -> Client:
     return _read(document, client_id, now, "invalid_client")
 
 
-def read_registration(document: Any, client_id: str, now: datetime) -> Client:
+def read_registration(document: Any, client_id: str, now: datetime) -> OAuthClient:
     """The client that a request for registration describes (RFC 7591). Raises `OAuthRefused`."""
     if not isinstance(document, Mapping):
         raise OAuthRefused("invalid_client_metadata", "Send one JSON object with redirect_uris.")
     return _read(document, client_id, now, "invalid_redirect_uri")
 
 
-def _read(document: Mapping[str, Any], client_id: str, now: datetime, error: str) -> Client:
+def _read(document: Mapping[str, Any], client_id: str, now: datetime, error: str) -> OAuthClient:
     try:
         uris = check_redirects(document.get("redirect_uris"))
     except ValueError as problem:
         raise OAuthRefused(error, f"{problem}.") from None
-    return Client(client_id, read_name(document.get("client_name")), uris, now)
+    return OAuthClient(client_id, read_name(document.get("client_name")), uris, now)
 
 
 def read_name(given: object) -> str:

@@ -57,7 +57,7 @@ class Issued:
 
 
 @frozen
-class Grant:
+class OAuthGrant:
     """What a client was allowed; name, agent, rights and end are its token's."""
 
     client_id: str
@@ -106,7 +106,7 @@ class Grant:
             return False
         return timedelta(0) <= now - self.replaced_at <= GRACE
 
-    def issuing(self, issued: Issued, now: datetime) -> Grant:
+    def issuing(self, issued: Issued, now: datetime) -> OAuthGrant:
         """The grant with another access and refresh token; the refresh token before counts no more."""
         valid = [each for each in self.access if each.is_valid(now)]
         access = (*valid[-(MOST_ACCESS - 1) :], Access(issued.access, now + ACCESS_LIFE))

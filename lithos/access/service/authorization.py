@@ -20,10 +20,10 @@ from attrs import evolve, frozen
 
 from lithos.access.files.clients import ClientsFull, ClientStore
 from lithos.access.files.login_links import LoginLinks
-from lithos.access.files.private_file import FileBusy
+from lithos.access.files.private_file import LockTimeout
 from lithos.access.files.tokens import Token, TokenRefused, TokenStore, TokensUnreadable
-from lithos.access.model.clients import OWN_PREFIX, Client, is_document, read_registration
-from lithos.access.model.grants import CODE_LIFE, Code, Grant
+from lithos.access.model.clients import OWN_PREFIX, OAuthClient, is_document, read_registration
+from lithos.access.model.grants import CODE_LIFE, Code, OAuthGrant
 from lithos.access.model.redirects import is_known, with_answer
 from lithos.access.model.requests import (
     SCOPES,
@@ -65,10 +65,10 @@ MOST_ANSWERS: Final = 1_000
 
 
 @frozen
-class Asked:
+class ConsentRequest:
     """A request that a person may allow, and who asks."""
 
-    client: Client
+    client: OAuthClient
     request: AuthorizationRequest
 
 
@@ -158,7 +158,7 @@ class AuthorizationServer:
             )
         times.append(now)
 
-    async def examine(self, given: Mapping[str, str]) -> Asked:
+    async def examine(self, given: Mapping[str, str]) -> ConsentRequest:
         """Who asks for what. Raises `OAuthRefused` where the client is to be told, else `Unanswerable`."""
         client_id, redirect_uri = given.get("client_id", ""), given.get("redirect_uri", "")
         if not client_id or not redirect_uri:
@@ -166,9 +166,9 @@ class AuthorizationServer:
         client = await self._find_client(client_id)
         if not is_known(redirect_uri, client.redirect_uris):
             raise Unanswerable("The answer would go to an address that the client did not name as its own.")
-        return Asked(client, read_authorization(given, self.address))
+        return ConsentRequest(client, read_authorization(given, self.address))
 
-    async def _find_client(self, client_id: str) -> Client:
+    async def _find_client(self, client_id: str) -> OAuthClient:
         try:
             if is_document(client_id):
                 return await self._documents.find(client_id)
@@ -188,13 +188,13 @@ class AuthorizationServer:
         answer = {"error": refusal.error, "error_description": refusal.description}
         return self._answer(given["redirect_uri"], given.get("state"), answer)
 
-    async def allow(self, asked: Asked, allowed: Allowed) -> str:
+    async def allow(self, asked: ConsentRequest, allowed: Allowed) -> str:
         """Where the client gets its code."""
         request, now = asked.request, self._clock()
         code = make_code()
         rights = min(allowed.rights, most_of(request.scopes), key=SCOPES.index)
         scope = None if rights == "read" else allowed.scope
-        grant = Grant(
+        grant = OAuthGrant(
             client_id=request.client_id,
             client_name=asked.client.name,
             resource=request.resource,
@@ -233,7 +233,7 @@ class AuthorizationServer:
         resource = resource_of(given)
         pair, now = Pair.make(), self._clock()
 
-        def decide(token: Token, grant: Grant) -> Token | OAuthRefused | None:
+        def decide(token: Token, grant: OAuthGrant) -> Token | OAuthRefused | None:
             if grant.code.is_used:
                 return None
             try:
@@ -254,7 +254,7 @@ class AuthorizationServer:
         family, resource, now = digest_text(word), resource_of(given), self._clock()
         pair = Pair.make(word)
 
-        def decide(token: Token, grant: Grant) -> Token | OAuthRefused | None:
+        def decide(token: Token, grant: OAuthGrant) -> Token | OAuthRefused | None:
             if client_id != grant.client_id:
                 return OAuthRefused("invalid_grant", "The refresh token was given to another client.")
             if token.has_expired(now):
@@ -306,7 +306,7 @@ class AuthorizationServer:
         digest, word = digest_text(secret), family_of(secret)
         family = None if word is None else digest_text(word)
 
-        def is_its(grant: Grant) -> bool:
+        def is_its(grant: OAuthGrant) -> bool:
             mine = grant.family == family or any(each.digest == digest for each in grant.access)
             return mine and grant.client_id == client_id
 
@@ -331,7 +331,7 @@ class AuthorizationServer:
 
     # -- the file -------------------------------------------------------------------------------
 
-    def _find(self, is_it: Callable[[Grant], bool]) -> Token | None:
+    def _find(self, is_it: Callable[[OAuthGrant], bool]) -> Token | None:
         """The grant among those that are known without a look at the disk."""
         return next(
             (each for each in self._keyring.named if each.grant is not None and is_it(each.grant)), None
@@ -339,8 +339,8 @@ class AuthorizationServer:
 
     async def _decide(
         self,
-        is_it: Callable[[Grant], bool],
-        decide: Callable[[Token, Grant], Token | OAuthRefused | None],
+        is_it: Callable[[OAuthGrant], bool],
+        decide: Callable[[Token, OAuthGrant], Token | OAuthRefused | None],
         again: str,
         *,
         is_held: bool = False,
@@ -383,7 +383,7 @@ class AuthorizationServer:
     async def _aside(self, act: Callable[[], T]) -> T:
         try:
             return await self._blocking.run(act)
-        except (OSError, FileBusy, TokenRefused, TokensUnreadable) as failure:
+        except (OSError, LockTimeout, TokenRefused, TokensUnreadable) as failure:
             log.error("oauth cannot answer", reason=str(failure) or type(failure).__name__)
             raise OAuthRefused(
                 "temporarily_unavailable", "The server cannot keep it now. Try again in a moment.", 503

@@ -20,7 +20,7 @@ import trio
 from attrs import field, frozen
 
 from lithos.access.model.addresses import is_public
-from lithos.access.model.clients import Client, read_document
+from lithos.access.model.clients import OAuthClient, read_document
 from lithos.access.model.requests import OAuthRefused
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.limits import Newest
@@ -159,9 +159,9 @@ class Documents:
     def __init__(self, clock: Callable[[], datetime], fetcher: Fetcher | None = None) -> None:
         self._clock = clock
         self._fetcher = fetcher
-        self._kept: Newest[str, tuple[datetime, Client]] = Newest(MOST_KEPT)
+        self._kept: Newest[str, tuple[datetime, OAuthClient]] = Newest(MOST_KEPT)
 
-    async def find(self, client_id: str) -> Client:
+    async def find(self, client_id: str) -> OAuthClient:
         """The client whose id this address is. Raises `OAuthRefused`."""
         now = self._clock()
         end, client = self._kept.get(client_id, (now, None))

@@ -10,7 +10,7 @@ from typing import Any, Final
 from attrs import field, frozen
 
 from lithos.access.files.tokens import LONGEST_NAME, MOST_TOKENS, Token, digest_of
-from lithos.access.model.grants import ACCESS_LIFE, Grant, Issued
+from lithos.access.model.grants import ACCESS_LIFE, Issued, OAuthGrant
 from lithos.access.model.requests import OAuthRefused, scope_text
 
 #: How the secrets begin, so that people and scanners know one that lies about.
@@ -71,7 +71,9 @@ def tell_pair(pair: Pair, token: Token) -> dict[str, Any]:
     }
 
 
-def split_off(tokens: Sequence[Token], is_it: Callable[[Grant], bool]) -> tuple[Sequence[Token], str | None]:
+def split_off(
+    tokens: Sequence[Token], is_it: Callable[[OAuthGrant], bool]
+) -> tuple[Sequence[Token], str | None]:
     found = next((each for each in tokens if each.grant is not None and is_it(each.grant)), None)
     return [each for each in tokens if each is not found], None if found is None else found.name
 

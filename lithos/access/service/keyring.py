@@ -25,7 +25,7 @@ from lithos.kernel.actors.threads import Blocking, Threads
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.principals import ANYONE, OWNER, Principal
 from lithos.notes.model.scopes import Scope
-from lithos.server.tools.admitting import AUTH_TOKEN
+from lithos.server.tools.token_ports import AUTH_TOKEN
 
 if TYPE_CHECKING:
     from lithos.access.service.foreign import ForeignTokens

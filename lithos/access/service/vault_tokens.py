@@ -40,7 +40,7 @@ class VaultToken:
 
 
 @frozen
-class Found:
+class DiscoveredTokens:
     """The tokens of several vaults, and the vaults whose file cannot be used, with why."""
 
     tokens: tuple[VaultToken, ...]
@@ -49,7 +49,7 @@ class Found:
     troubles: Mapping[str, str] = field(factory=dict)
 
 
-def find_tokens(privates: Mapping[str, Path]) -> Found:
+def find_tokens(privates: Mapping[str, Path]) -> DiscoveredTokens:
     """All tokens of these vaults: one that differs by vault comes once for each way that it is. Blocks."""
     vaults: dict[Token, list[str]] = {}
     troubles: dict[str, str] = {}
@@ -65,7 +65,7 @@ def find_tokens(privates: Mapping[str, Path]) -> Found:
         for token in () if file is None else file.tokens:
             vaults.setdefault(token, []).append(vault)
     tokens = tuple(VaultToken(token, tuple(names)) for token, names in vaults.items())
-    return Found(tokens, is_required, troubles)
+    return DiscoveredTokens(tokens, is_required, troubles)
 
 
 def insert_token(token: Token, chosen: Mapping[str, Path], others: Mapping[str, Path]) -> None:

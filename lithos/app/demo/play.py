@@ -29,8 +29,8 @@ from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.settings import AgentsConfig
 from lithos.server.command.output import print_json, print_line
-from lithos.server.command.serving import publish_address
-from lithos.server.command.session import Session
+from lithos.server.command.serve_ports import publish_address
+from lithos.server.command.session import CommandSession
 from lithos.server.mcp.client import OwnerClient
 
 #: What a copy of a vault goes without: version control, and what programs keep for themselves.
@@ -73,7 +73,7 @@ _NEXT = (
 )
 
 
-def run_demo(session: Session) -> int:
+def run_demo(session: CommandSession) -> int:
     """Play the demo, or serve the scripted day; the folder is gone afterwards."""
     data = Path(tempfile.mkdtemp(prefix="lithos-demo-"))
     config = session.config.replace(attrs.evolve(session.config.of(StorageConfig), data_dir=data))
@@ -85,7 +85,7 @@ def run_demo(session: Session) -> int:
     return 0
 
 
-async def _play(session: Session) -> None:
+async def _play(session: CommandSession) -> None:
     async with _serving(session.config) as (server, url):
         publish_address(server, url)
         stage = Stage(session, OwnerClient(url, None))
@@ -96,7 +96,7 @@ async def _play(session: Session) -> None:
     stage.close()
 
 
-async def _stay(session: Session) -> None:
+async def _stay(session: CommandSession) -> None:
     """Play the scripted day, then serve it until the process is interrupted or terminated."""
     is_asked_for = bool(session.named.chosen) or not session.vaults  # a configured vault is not played with
     vault = session.config.of(StorageConfig).vault if is_asked_for else None
@@ -116,7 +116,7 @@ async def _stay(session: Session) -> None:
                 break
 
 
-def _tell(session: Session, text: str, **fields: str) -> None:
+def _tell(session: CommandSession, text: str, **fields: str) -> None:
     if not session.as_json:
         print_line(text)
     elif fields:
@@ -174,7 +174,7 @@ async def _serving(config: Config, port: int = 0, **more: Any) -> AsyncIterator[
 class Stage:
     """Where calls are made and shown: lines for a person, JSON objects with `--json`."""
 
-    session: Session
+    session: CommandSession
     client: OwnerClient
 
     def say(self, text: str) -> None:

@@ -13,7 +13,7 @@ import attrs
 
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.values.times import parse_time
-from lithos.server.command.asker import LocalServers
+from lithos.server.command.ask_ports import LocalServers
 from lithos.server.settings import ServerConfig
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ READY_WAIT: Final = 600.0
 
 
 @attrs.frozen
-class Here:
+class LocalServer:
     """The server inside this process, asked as an `OwnerClient` is."""
 
     server: Server
@@ -61,7 +61,7 @@ def run_here(config: Config) -> AbstractAsyncContextManager[Parts]:
 
 
 @asynccontextmanager
-async def ask_here(config: Config) -> AsyncIterator[Here]:
+async def ask_here(config: Config) -> AsyncIterator[LocalServer]:
     """Run a server for the block, to be asked once its notes are searchable."""
     import trio
 
@@ -72,7 +72,7 @@ async def ask_here(config: Config) -> AsyncIterator[Here]:
     async with running_server(unwatched) as server:
         with trio.move_on_after(READY_WAIT):
             await server.searchable()
-        yield Here(server)
+        yield LocalServer(server)
 
 
 def declare_here() -> None:

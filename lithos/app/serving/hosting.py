@@ -19,7 +19,7 @@ from lithos import __version__
 from lithos.app import capabilities
 from lithos.app.front import front_parts, serve_front
 from lithos.app.server import Server, running_server, running_vault
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.configuration.vaults import NamedVault
@@ -28,8 +28,8 @@ from lithos.kernel.databases.private_files import TOKEN_FILES
 from lithos.kernel.parts import Parts
 from lithos.kernel.settings import StorageConfig
 from lithos.server.command.output import announce
-from lithos.server.command.serving import Announced, Backlog, publish_address
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.serve_ports import Backlog, StartupNotice, publish_address
+from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.http.ports import FrontSettings
 from lithos.server.mcp.resource_pages import Library
 from lithos.server.settings import ServerConfig
@@ -44,7 +44,9 @@ PROGRESS = 0.2
 MANY_FILES = 20
 
 
-async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, ready: trio.Event) -> None:
+async def host_server(
+    session: CommandSession, lock: OwnerLock, shutdown: trio.Event, ready: trio.Event
+) -> None:
     """Serve as the configuration says until `shutdown` is set; `lock` is given up at the end."""
     _check_access(session)
     announce(session, "Initializing Lithos...")
@@ -58,7 +60,7 @@ async def host_server(session: Session, lock: OwnerLock, shutdown: trio.Event, r
         nursery.cancel_scope.cancel()
 
 
-def _check_access(session: Session) -> None:
+def _check_access(session: CommandSession) -> None:
     """Raises `CommandFailed` where a server without named tokens would let in whom it should not."""
     if session.config.of(ServerConfig).public_url is not None:
         _require("Clients elsewhere cannot be let in.", "Leave server.public_url out", "access")
@@ -79,7 +81,7 @@ def _require(refused: str, otherwise: str, *packages: str) -> None:
             )
 
 
-async def _show_start(session: Session, server: Server) -> None:
+async def _show_start(session: CommandSession, server: Server) -> None:
     """Draw how far the first scan is, and the first reading of attachments, on a terminal."""
     opening = server.get(Opening)
     if session.as_json or not sys.stderr.isatty():
@@ -89,7 +91,7 @@ async def _show_start(session: Session, server: Server) -> None:
     await _show_backlog(session, server)
 
 
-async def _show_backlog(session: Session, server: Parts) -> None:
+async def _show_backlog(session: CommandSession, server: Parts) -> None:
     """Draw how many of the files beside the notes have been read, while there are many."""
     backlog = server.find(Backlog)
     if backlog is None or not await backlog.known():
@@ -106,7 +108,7 @@ async def _show_backlog(session: Session, server: Parts) -> None:
             await trio.sleep(PROGRESS)
 
 
-async def _show_opening(session: Session, server: Server) -> None:
+async def _show_opening(session: CommandSession, server: Server) -> None:
     opening = server.get(Opening)
     from lithos.server.command.progress import progress_bars  # loads what a server has no use for
 
@@ -120,7 +122,7 @@ async def _show_opening(session: Session, server: Server) -> None:
                 await opening.complete.wait()
 
 
-async def host_behind_bridge(session: Session, lock: OwnerLock, ended: trio.Event) -> None:
+async def host_behind_bridge(session: CommandSession, lock: OwnerLock, ended: trio.Event) -> None:
     """Serve on a loopback port of its own until `ended` is set; `lock` is given up at the end."""
     _check_access(session)
     async with (
@@ -130,7 +132,7 @@ async def host_behind_bridge(session: Session, lock: OwnerLock, ended: trio.Even
         await _serve_loopback(session, server, ended, nursery)
 
 
-async def host_vaults(session: Session, shutdown: trio.Event, ready: trio.Event) -> None:
+async def host_vaults(session: CommandSession, shutdown: trio.Event, ready: trio.Event) -> None:
     """Serve the named vaults until `shutdown` is set. Raises `CommandFailed`."""
     _require("Several vaults cannot be served.", "Name one vault", "access", "vaults")
     from lithos.vaults.hosted import Starting
@@ -184,7 +186,7 @@ def _own_sources(vault: NamedVault, every: Iterable[NamedVault]) -> Mapping[str,
     }
 
 
-async def _serve_all_on_stdio(session: Session, vaults: Vaults, shutdown: trio.Event) -> None:
+async def _serve_all_on_stdio(session: CommandSession, vaults: Vaults, shutdown: trio.Event) -> None:
     """Serve the client of stdio, who is the owner, over all vaults."""
     await Threads().run(partial(import_module, "lithos.server.mcp.session"))
     from lithos.server.mcp.session import serve_stdio
@@ -194,7 +196,7 @@ async def _serve_all_on_stdio(session: Session, vaults: Vaults, shutdown: trio.E
     shutdown.set()
 
 
-async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -> None:
+async def _serve_front(session: CommandSession, server: Server, shutdown: trio.Event) -> None:
     config = session.config
     if config.of(ServerConfig).transport == "stdio":
         await _serve_stdio(session, server, shutdown)
@@ -214,12 +216,12 @@ async def _serve_front(session: Session, server: Server, shutdown: trio.Event) -
         announce(session, text, url=url, bound=bound)
         if (public := config.of(ServerConfig).public_url) is not None:
             announce(session, f"Clients elsewhere are let in by OAuth at {public}/mcp", public_url=public)
-        said = server.find(Announced)
+        said = server.find(StartupNotice)
         if said is not None and said.announcement is not None:
             announce(session, said.announcement)
 
 
-async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -> None:
+async def _serve_stdio(session: CommandSession, server: Server, shutdown: trio.Event) -> None:
     """Serve the client, and beside it a loopback port for other commands of this machine."""
     # The MCP SDK, which a server on HTTP brings in later.
     await Threads().run(partial(import_module, "lithos.server.mcp.session"))
@@ -233,7 +235,7 @@ async def _serve_stdio(session: Session, server: Server, shutdown: trio.Event) -
 
 
 async def _serve_loopback(
-    session: Session, server: Server, shutdown: trio.Event, nursery: trio.Nursery
+    session: CommandSession, server: Server, shutdown: trio.Event, nursery: trio.Nursery
 ) -> None:
     """Listen in `nursery` until `shutdown`, with a token that only readers of the lock know."""
     token = session.config.of(ServerConfig).auth_token

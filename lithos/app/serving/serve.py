@@ -30,7 +30,7 @@ from lithos.kernel.log import get_logger
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.times import format_time
 from lithos.server.command.output import announce
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.streams import PARENT, STOPPING
 from lithos.server.settings import ServerConfig
 
@@ -42,7 +42,7 @@ PARENT_POLL = 1.0
 REACH_PATIENCE = 3.0
 
 
-def run_serve(session: Session, signals: Sequence[int] = ()) -> int:
+def run_serve(session: CommandSession, signals: Sequence[int] = ()) -> int:
     """Serve until a signal or, on stdio, until the client leaves or the parent dies. Returns 0.
 
     `signals` holds those that came before; with one the server stops before it touches anything.
@@ -52,7 +52,7 @@ def run_serve(session: Session, signals: Sequence[int] = ()) -> int:
     return 0
 
 
-async def _serve(session: Session, signals: Sequence[int]) -> None:
+async def _serve(session: CommandSession, signals: Sequence[int]) -> None:
     shutdown, ready = trio.Event(), trio.Event()
     async with trio.open_nursery() as nursery:
         running = trio.CancelScope()
@@ -65,7 +65,7 @@ async def _serve(session: Session, signals: Sequence[int]) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def _own_or_bridge(session: Session, shutdown: trio.Event, ready: trio.Event) -> None:
+async def _own_or_bridge(session: CommandSession, shutdown: trio.Event, ready: trio.Event) -> None:
     """Raises `AlreadyOwned` where only an owner can serve."""
     is_stdio = session.config.of(ServerConfig).transport == "stdio"
     # One vault on stdio is passed on to whoever serves it, as one without a name is.
@@ -100,7 +100,7 @@ async def _own_or_bridge(session: Session, shutdown: trio.Event, ready: trio.Eve
     await host_server(session, lock, shutdown, ready)
 
 
-def _refuse_served(session: Session) -> None:
+def _refuse_served(session: CommandSession) -> None:
     """Raises `CommandFailed` where another process serves one of several vaults already."""
     for vault in session.vaults:
         path = vault.data_dir / ".lithos" / "lock"
@@ -132,7 +132,7 @@ async def _is_within_reach(path: Path) -> bool:
     return False
 
 
-async def _bridge(session: Session, shutdown: trio.Event) -> None:
+async def _bridge(session: CommandSession, shutdown: trio.Event) -> None:
     """Serve the client on stdio through the owner, and through this process once that has gone."""
     from lithos.server.mcp.bridge import serve_bridge
     from lithos.server.mcp.link import OwnerLink, OwnerTrail, Sighting
@@ -160,7 +160,7 @@ async def _bridge(session: Session, shutdown: trio.Event) -> None:
     await serve_bridge(trail, shutdown)
 
 
-async def _host(session: Session, lock: OwnerLock, ended: trio.Event) -> None:
+async def _host(session: CommandSession, lock: OwnerLock, ended: trio.Event) -> None:
     """Become the owner, beside the bridge whose client goes on as before."""
     # The libraries of the stores load while the client is still listened to.
     await Threads().run(partial(import_module, "lithos.app.serving.hosting"))
@@ -173,7 +173,7 @@ def _take(lock: OwnerLock) -> None:
     lock.acquire(format_time(datetime.now(UTC)))
 
 
-def _make_lock(session: Session) -> OwnerLock:
+def _make_lock(session: CommandSession) -> OwnerLock:
     storage = session.config.of(StorageConfig)
     return lock_of(storage.data_dir, storage.vault, needs_locks=storage.lock)
 

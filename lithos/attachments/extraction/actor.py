@@ -21,11 +21,11 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.attachments.extraction.captions import Captions
-from lithos.attachments.extraction.extractor import Extraction, Extractor
+from lithos.attachments.extraction.extractor import Extractor, FileExtraction
+from lithos.attachments.files.folder_scan import look_at, survey_attachments
 from lithos.attachments.files.shelf import AttachedFile, Shelf, StoredPart
-from lithos.attachments.files.survey import look_at, survey_attachments
 from lithos.attachments.model.kinds import MOST_PARTS, kind_of
-from lithos.attachments.model.parts import Part
+from lithos.attachments.model.parts import FilePart
 from lithos.kernel.actors.threads import BackgroundThread, Blocking, Threads
 from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed
 from lithos.kernel.log import get_logger
@@ -72,7 +72,7 @@ _Failures = (OSError, DatabaseFailed, CorruptDatabase, IndexFailed)
 
 
 @frozen
-class Backlog:
+class ReadingBacklog:
     """How far the reading is: files that wait, files and parts that are there, and files by trouble."""
 
     waiting: int
@@ -132,14 +132,14 @@ class Attaching:
 
     # -- what others ask ---------------------------------------------------------------------------
 
-    def backlog(self) -> Backlog:
+    def backlog(self) -> ReadingBacklog:
         """For health, the list and the terminal."""
         unread: dict[str, int] = {}
         for each in self.files.values():
             if each.state in ("failed", "missing", "left", "cut"):
                 unread[each.state] = unread.get(each.state, 0) + 1
         waiting = len(self._due) + len(self._gathered) + self._is_reading
-        return Backlog(waiting, len(self.files), self.parts, unread, self.trouble)
+        return ReadingBacklog(waiting, len(self.files), self.parts, unread, self.trouble)
 
     def named(self, target: str) -> frozenset[str]:
         """The paths of the files that a link target may mean, by their names."""
@@ -381,7 +381,7 @@ class Attaching:
         number = await self._working.run(shelf.begin)
         count = 0
 
-        async def take(parts: Sequence[Part]) -> None:
+        async def take(parts: Sequence[FilePart]) -> None:
             nonlocal count
             kept, first = list(parts[: MOST_PARTS - count]), count
             await self._working.run(lambda: shelf.add(number, first, kept))
@@ -411,13 +411,13 @@ class Attaching:
                 await self._settle([file])
 
     async def _extract(
-        self, path: str, known: AttachedFile | None, take: Callable[[Sequence[Part]], Awaitable[None]]
-    ) -> Extraction | None:
+        self, path: str, known: AttachedFile | None, take: Callable[[Sequence[FilePart]], Awaitable[None]]
+    ) -> FileExtraction | None:
         """What reading a file came to; None when it cannot be opened any more."""
         kind = kind_of(path)
         assert kind is not None
         if self.parts >= MOST_IN_ALL and (known is None or not known.parts):
-            return Extraction("left", f"there are {self.parts:,} pages and parts already", None, 0)
+            return FileExtraction("left", f"there are {self.parts:,} pages and parts already", None, 0)
         digest = (
             known.digest or None if known is not None and known.state in ("whole", "cut", "failed") else None
         )
@@ -430,14 +430,14 @@ class Attaching:
             return await self.extractor.extract(opened.file.fileno(), kind, opened.name, digest, take)
 
     async def _caption(
-        self, path: str, known: str | None, take: Callable[[Sequence[Part]], Awaitable[None]]
-    ) -> Extraction:
+        self, path: str, known: str | None, take: Callable[[Sequence[FilePart]], Awaitable[None]]
+    ) -> FileExtraction:
         text = await self._captions.text_of(path)
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         if digest == known:
-            return Extraction("unchanged", "", digest, 0)
-        await take([Part("", text)])
-        return Extraction("whole", "", digest, 1)
+            return FileExtraction("unchanged", "", digest, 0)
+        await take([FilePart("", text)])
+        return FileExtraction("whole", "", digest, 1)
 
     # -- the indexes -------------------------------------------------------------------------------
 

@@ -23,16 +23,16 @@ import trio
 from attrs import define, field, frozen
 
 import lithos
-from lithos.attachments.files.lines import (
+from lithos.attachments.files.worker_protocol import (
     OUT_OF_MEMORY,
-    Answer,
-    Answers,
+    AnswerDecoder,
     Digest,
     End,
     Garbage,
     PageBegun,
     Picture,
-    Request,
+    ReadingRequest,
+    WorkerAnswer,
 )
 from lithos.attachments.model.kinds import (
     FILE_SECONDS,
@@ -41,9 +41,9 @@ from lithos.attachments.model.kinds import (
     MOST_TEXT,
     OPENING_SECONDS,
     PAGE_SECONDS,
-    Kind,
+    FileKind,
 )
-from lithos.attachments.model.parts import Part
+from lithos.attachments.model.parts import FilePart
 from lithos.kernel.actors.threads import Blocking, Threads
 
 #: Seconds after its last file when a process ends, which gives its memory back.
@@ -60,11 +60,11 @@ _PNG: Final = b"\x89PNG\r\n\x1a\n"
 
 #: `left` is for callers that leave a file unread.
 State: TypeAlias = Literal["whole", "cut", "failed", "unchanged", "missing", "left"]
-Take: TypeAlias = Callable[[Sequence[Part]], Awaitable[None]]
+Take: TypeAlias = Callable[[Sequence[FilePart]], Awaitable[None]]
 
 
 @frozen
-class Extraction:
+class FileExtraction:
     """What reading a file came to.
 
     `whole`, or `cut` and `failed` for a `reason`, a part of a sentence; `unchanged` since the known digest;
@@ -128,7 +128,7 @@ class _Exchange:
     #: What is done until the first page is told; "" for a file without pages: only its whole has a limit.
     _first: str
     _page: int = 0
-    _answers: Answers = field(factory=Answers)
+    _answers: AnswerDecoder = field(factory=AnswerDecoder)
     #: Its time and ours at the beginning, and at its last sign.
     _began: tuple[float, float] = field(init=False)
     _heard: tuple[float, float] = field(init=False)
@@ -139,7 +139,7 @@ class _Exchange:
     def _now(self) -> tuple[float, float]:
         return self._child.used(), self._child.waited
 
-    async def next(self) -> list[Answer]:
+    async def next(self) -> list[WorkerAnswer]:
         """What comes next. Raises `_Lost`."""
         while True:
             data = await self._receive(self._left())
@@ -202,7 +202,9 @@ class Extractor:
         self._idle = trio.CancelScope()
         self._waiting: Blocking = Threads()
 
-    async def extract(self, file: int, kind: Kind, name: str, known: str | None, take: Take) -> Extraction:
+    async def extract(
+        self, file: int, kind: FileKind, name: str, known: str | None, take: Take
+    ) -> FileExtraction:
         """Read an open file, whose owner the caller stays, and have its parts taken in batches.
 
         Nothing is taken of a file whose digest is `known`. Raises `OSError` when no process can be
@@ -212,7 +214,7 @@ class Extractor:
             taking = _Taking(take)
             try:
                 first = "opening it" if kind == "pdf" else ""
-                exchange = await self._ask(Request(kind, name, known or ""), file, first=first)
+                exchange = await self._ask(ReadingRequest(kind, name, known or ""), file, first=first)
                 while taking.end is None:
                     taking.note(await exchange.next())
                     await taking.pass_on()
@@ -224,7 +226,7 @@ class Extractor:
             except BaseException:
                 await self._end("")
                 raise
-            return Extraction(taking.end.state, taking.end.reason, taking.digest, taking.parts)
+            return FileExtraction(taking.end.state, taking.end.reason, taking.digest, taking.parts)
 
     async def draw(self, file: int, page: int, width: int) -> bytes:
         """A page of an open PDF file, from 1, as PNG so many pixels wide.
@@ -234,7 +236,7 @@ class Extractor:
         async with self._one:
             picture, end = b"", None
             try:
-                asked = Request(page=max(page, 0), width=max(width, 1))
+                asked = ReadingRequest(page=max(page, 0), width=max(width, 1))
                 exchange = await self._ask(asked, file, first="drawing it")
                 while end is None:
                     for answer in await exchange.next():
@@ -260,7 +262,7 @@ class Extractor:
         """The most memory that a process has had, in bytes; None when that is not known."""
         return self._peak
 
-    async def _ask(self, request: Request, file: int, *, first: str) -> _Exchange:
+    async def _ask(self, request: ReadingRequest, file: int, *, first: str) -> _Exchange:
         self._idle.cancel()
         if self._child is not None and _has_ended(self._child):
             self._child.socket.close()  # it ended while nobody looked: not this file's fault
@@ -338,15 +340,15 @@ class _Taking:
     digest: str | None = None
     end: End | None = None
     parts: int = 0
-    _held: list[Part] = field(factory=list)
+    _held: list[FilePart] = field(factory=list)
     _held_text: int = 0
     _room: int = MOST_TEXT
 
-    def note(self, answers: Sequence[Answer]) -> None:
+    def note(self, answers: Sequence[WorkerAnswer]) -> None:
         """Take notice of answers. Raises `_Lost` for what may not come: the process is not believed."""
         for answer in answers:
             match answer:
-                case Part():
+                case FilePart():
                     self._held.append(answer)
                     self._held_text += len(answer.text)
                     self._room -= len(answer.text)

@@ -15,8 +15,8 @@ import apsw
 from attrs import frozen
 
 from lithos.attachments.model.kinds import attachment_id
-from lithos.attachments.model.parts import Part
-from lithos.kernel.databases.database import Database, Layout
+from lithos.attachments.model.parts import FilePart
+from lithos.kernel.databases.database import Database, DatabaseLayout
 from lithos.kernel.databases.sqlite import Durability
 from lithos.kernel.log import get_logger
 from lithos.notes.files.values import FileState
@@ -85,7 +85,7 @@ class StoredPart:
     """A part as it is stored, with its serial."""
 
     serial: int
-    part: Part
+    part: FilePart
 
 
 def number_of(serial: int) -> int:
@@ -104,7 +104,9 @@ def _upgrade(connection: apsw.Connection, _: datetime) -> None:
 class Shelf(Database):
     """`.lithos/attachments.db`. Methods block; one caller at a time writes, another may read."""
 
-    layout = Layout(_SCHEMA, _upgrade, Durability.OFF, set_aside="damaged texts of attachments set aside")
+    layout = DatabaseLayout(
+        _SCHEMA, _upgrade, Durability.OFF, set_aside="damaged texts of attachments set aside"
+    )
     log = get_logger("lithos.attachments")
 
     def load(self) -> list[AttachedFile]:
@@ -126,7 +128,7 @@ class Shelf(Database):
             )
             return self._writer.last_insert_rowid()
 
-    def add(self, number: int, first: int, parts: Sequence[Part]) -> None:
+    def add(self, number: int, first: int, parts: Sequence[FilePart]) -> None:
         """Further parts of a file, numbered from `first` on."""
         with self.transaction():
             self._writer.executemany(
@@ -175,20 +177,20 @@ class Shelf(Database):
             (number, first, most),
         )
         return [
-            StoredPart((number << PARTS_BITS) + place, Part(name, text, page))
+            StoredPart((number << PARTS_BITS) + place, FilePart(name, text, page))
             for place, name, page, text in rows
         ]
 
-    def parts(self, serials: Iterable[int]) -> Mapping[int, Part]:
+    def parts(self, serials: Iterable[int]) -> Mapping[int, FilePart]:
         """Some parts by serial, for any reader; those that are gone are left out."""
-        found: dict[int, Part] = {}
+        found: dict[int, FilePart] = {}
         for serial in serials:
             row = self._reader.execute(
                 "SELECT place,page,text FROM parts WHERE file=? AND number=?",
                 (number_of(serial), serial - (number_of(serial) << PARTS_BITS)),
             ).fetchone()
             if row is not None:
-                found[serial] = Part(row[0], row[2], row[1])
+                found[serial] = FilePart(row[0], row[2], row[1])
         return found
 
     def last_page(self, number: int) -> int:
@@ -196,11 +198,11 @@ class Shelf(Database):
         row = self._reader.execute("SELECT MAX(page) FROM parts WHERE file=?", (number,)).fetchone()
         return (row and row[0]) or 0
 
-    def text_of(self, number: int, place: str | None) -> list[Part]:
+    def text_of(self, number: int, place: str | None) -> list[FilePart]:
         """The part at a place of a file, or all its parts in order; for any reader."""
         where, given = ("file=?", (number,)) if place is None else ("file=? AND place=?", (number, place))
         rows = self._reader.execute(
             f"SELECT place,page,text FROM parts WHERE {where} ORDER BY number",  # noqa: S608 - our names
             given,
         )
-        return [Part(name, text, page) for name, page, text in rows]
+        return [FilePart(name, text, page) for name, page, text in rows]

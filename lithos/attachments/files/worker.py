@@ -17,8 +17,8 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from lithos.attachments.files.answering import Answering, limit, limit_memory
-from lithos.attachments.files.lines import LONGEST_LINE, OUT_OF_MEMORY, Request, pack_answer
+from lithos.attachments.files.worker_answers import FileAnswering, limit, limit_memory
+from lithos.attachments.files.worker_protocol import LONGEST_LINE, OUT_OF_MEMORY, ReadingRequest, pack_answer
 
 #: Priority at first, which a file that somebody has just saved may need on a busy machine, and the lowest,
 #: from so many processor seconds on: by then it is a new vault that is read.
@@ -37,7 +37,7 @@ def main(descriptor: int, memory: int, parent: int) -> None:
     _yield_to_others(_NICENESS)
     _die_with(parent)
     server = socket.socket(fileno=descriptor)
-    answering = Answering(memory)
+    answering = FileAnswering(memory)
     try:
         while (received := _receive(server)) is not None:
             request, file = received
@@ -94,7 +94,7 @@ def _die_with(parent: int) -> None:
         os._exit(0)
 
 
-def _receive(server: socket.socket) -> tuple[Request, int] | None:
+def _receive(server: socket.socket) -> tuple[ReadingRequest, int] | None:
     """The next request and its file; None when there are no more."""
     line, files, _, _ = socket.recv_fds(server, LONGEST_LINE, 1)
     if not line or not files:
@@ -104,7 +104,7 @@ def _receive(server: socket.socket) -> tuple[Request, int] | None:
         if not more:
             raise OSError("the server has hung up")
         line += more
-    return Request.from_line(line), files[0]
+    return ReadingRequest.from_line(line), files[0]
 
 
 def _limit_time() -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from lithos.attachments.model.foreign_json import objects_of, read_object, text_of
 from lithos.attachments.model.lz_string import BadCompression, TooLarge, decompress
-from lithos.attachments.model.parts import NotExtractable, Part, Places, clean
+from lithos.attachments.model.parts import FilePart, NotExtractable, Places, clean
 
 #: Characters of a drawing that was compressed.
 MOST_UNPACKED: Final = 8 * 1024 * 1024
@@ -23,7 +23,7 @@ _ID: Final = re.compile(r"\^([A-Za-z0-9_-]{1,64})\Z")
 _FENCES: Final = ("```json", "```compressed-json")
 
 
-def read_drawing(name: str, data: bytes) -> Iterator[Part]:
+def read_drawing(name: str, data: bytes) -> Iterator[FilePart]:
     """A part for each text and named frame, the element's id as place. Raises `NotExtractable`."""
     if not name.lower().endswith(".md"):
         return _of_scene(read_object(data, "the drawing"), Places(), set())
@@ -33,7 +33,7 @@ def read_drawing(name: str, data: bytes) -> Iterator[Part]:
         raise NotExtractable("the drawing is no UTF-8 text") from None
 
 
-def _of_scene(scene: dict[str, Any], places: Places, known: set[str]) -> Iterator[Part]:
+def _of_scene(scene: dict[str, Any], places: Places, known: set[str]) -> Iterator[FilePart]:
     for number, element in enumerate(objects_of(scene, "elements"), 1):
         given = element.get("id")
         if element.get("isDeleted") is True or (isinstance(given, str) and given in known):
@@ -47,15 +47,15 @@ def _of_scene(scene: dict[str, Any], places: Places, known: set[str]) -> Iterato
             case _:
                 continue
         if text := clean(text):
-            yield Part(places.name(given, f"element {number}"), text)
+            yield FilePart(places.name(given, f"element {number}"), text)
 
 
-def _of_markdown(text: str) -> Iterator[Part]:
+def _of_markdown(text: str) -> Iterator[FilePart]:
     places, known = Places(), set[str]()
     for place, told in _section(text):
         known.add(place)
         if told := clean(told):
-            yield Part(places.name(place, ""), told)
+            yield FilePart(places.name(place, ""), told)
     packed = _scene_text(text)
     if packed is not None:
         yield from _of_scene(read_object(packed, "the drawing"), places, known)

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from lithos.text.words.analysis import fold, words
 
-Kind = Literal["pdf", "canvas", "drawing", "text", "html", "image"]
+FileKind = Literal["pdf", "canvas", "drawing", "text", "html", "image"]
 
 #: Media types of images, by suffix without its dot.
 MEDIA: Final[Mapping[str, str]] = {
@@ -19,7 +19,7 @@ MEDIA: Final[Mapping[str, str]] = {
     "webp": "image/webp",
     "svg": "image/svg+xml",
 }
-_KINDS: Final[Mapping[str, Kind]] = {
+_KINDS: Final[Mapping[str, FileKind]] = {
     "pdf": "pdf",
     "canvas": "canvas",
     "excalidraw": "drawing",
@@ -47,7 +47,7 @@ OPENING_SECONDS: Final = 10.0
 MOST_MEMORY: Final = 512 * 1024 * 1024
 
 
-def kind_of(path: str) -> Kind | None:
+def kind_of(path: str) -> FileKind | None:
     """The kind of a file, by its suffix in any case; None for what is no attachment."""
     name = path.rpartition("/")[2].lower()
     if name.endswith(".excalidraw.md"):
@@ -76,6 +76,6 @@ def attachment_id(path: str) -> str:
     return f"att_{sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
-def largest(kind: Kind) -> int:
+def largest(kind: FileKind) -> int:
     """Bytes of a file of this kind that is read."""
     return LARGEST_PDF if kind == "pdf" else LARGEST

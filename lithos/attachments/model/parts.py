@@ -27,7 +27,7 @@ class NotExtractable(Exception):
 
 
 @frozen
-class Part:
+class FilePart:
     """Text at one place: a page's number, the id of a card or element, or the number of the first line."""
 
     place: str

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
-from lithos.attachments.model.parts import NotExtractable, Part, clean
+from lithos.attachments.model.parts import FilePart, NotExtractable, clean
 
 #: Lines and characters of a part, at most; half of either is enough where a paragraph ends.
 PART_LINES: Final = 40
@@ -24,7 +24,7 @@ _MARKS: Final = (
 )
 
 
-def read_text(data: bytes) -> Iterator[Part]:
+def read_text(data: bytes) -> Iterator[FilePart]:
     """Parts of some 40 lines, or 2,000 characters. Raises `NotExtractable` for what is no text."""
     return pack(_lines(decode(data)))
 
@@ -50,7 +50,7 @@ def _decoded(data: bytes, otherwise: str) -> str:
         return data.decode(otherwise, "replace")
 
 
-def pack(pieces: Iterable[Piece]) -> Iterator[Part]:
+def pack(pieces: Iterable[Piece]) -> Iterator[FilePart]:
     """Parts of the pieces, which are lines or blocks; an empty one is a paragraph's end.
 
     The place is the line, and for a second part that begins in the same one `line:character`.
@@ -63,7 +63,7 @@ def pack(pieces: Iterable[Piece]) -> Iterator[Part]:
             is_enough = len(held) >= PART_LINES // 2 or length >= PART_CHARACTERS // 2
             if held and (is_full or (is_enough and not text.strip())):
                 if told := clean("\n".join(held)):
-                    yield Part(_place(start, last_line), told)
+                    yield FilePart(_place(start, last_line), told)
                     last_line = start[0]
                 held, length = [], 0
             if not held:
@@ -75,7 +75,7 @@ def pack(pieces: Iterable[Piece]) -> Iterator[Part]:
             held.append(text)
             length += len(text) + 1
     if told := clean("\n".join(held)):
-        yield Part(_place(start, last_line), told)
+        yield FilePart(_place(start, last_line), told)
 
 
 def _place(start: tuple[int, int], last_line: int) -> str:

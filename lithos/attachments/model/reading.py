@@ -11,13 +11,13 @@ from typing import Any
 
 from lithos.attachments.model.drawing import read_drawing
 from lithos.attachments.model.foreign_json import objects_of, read_object, text_of
-from lithos.attachments.model.kinds import Kind
-from lithos.attachments.model.parts import Part, Places, clean
+from lithos.attachments.model.kinds import FileKind
+from lithos.attachments.model.parts import FilePart, Places, clean
 from lithos.attachments.model.plain import read_text
 from lithos.attachments.model.web_page import read_page
 
 
-def read_parts(kind: Kind, name: str, data: bytes) -> Iterator[Part]:
+def read_parts(kind: FileKind, name: str, data: bytes) -> Iterator[FilePart]:
     """The parts of a file in their order, read as far as they are asked for.
 
     Raises `NotExtractable` at once or, for what is damaged further on, after some parts.
@@ -35,14 +35,14 @@ def read_parts(kind: Kind, name: str, data: bytes) -> Iterator[Part]:
             raise ValueError(f"{kind} is not read here")
 
 
-def read_canvas(data: bytes) -> Iterator[Part]:
+def read_canvas(data: bytes) -> Iterator[FilePart]:
     """A part for each card and each edge with text, its id as place. Raises `NotExtractable`."""
     canvas = read_object(data, "the canvas")
     places = Places()
     for kind in ("node", "edge"):
         for number, each in enumerate(objects_of(canvas, f"{kind}s"), 1):
             if text := clean(_card_text(each) if kind == "node" else text_of(each, "label")):
-                yield Part(places.name(each.get("id"), f"{kind} {number}"), text)
+                yield FilePart(places.name(each.get("id"), f"{kind} {number}"), text)
 
 
 def _card_text(card: dict[str, Any]) -> str:

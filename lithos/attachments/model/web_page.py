@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from lithos.attachments.model.parts import Part
+from lithos.attachments.model.parts import FilePart
 from lithos.attachments.model.plain import Piece, decode, pack
 
 #: Encodings that a page may name; others of Python's are no encodings of text, or slow.
@@ -50,7 +50,7 @@ _SPACE: Final = re.compile(r"\s+")
 _LONG_NUMBER: Final = re.compile("&#[0-9]{8,};?")
 
 
-def read_page(data: bytes) -> Iterator[Part]:
+def read_page(data: bytes) -> Iterator[FilePart]:
     """Parts of the visible text, the line of the source as place. Raises `NotExtractable`."""
     named = _CHARSET.search(data[:_HEAD])
     encoding = named[1].decode() if named else ""

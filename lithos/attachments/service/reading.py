@@ -13,8 +13,8 @@ from lithos.attachments.extraction.actor import Attaching
 from lithos.attachments.extraction.captions import Captions
 from lithos.attachments.extraction.extractor import DrawingFailed
 from lithos.attachments.files.shelf import AttachedFile
-from lithos.attachments.model.kinds import MEDIA, Kind, kind_of
-from lithos.attachments.model.parts import Part
+from lithos.attachments.model.kinds import MEDIA, FileKind, kind_of
+from lithos.attachments.model.parts import FilePart
 from lithos.kernel.actors.threads import Blocking, Threads
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.values.errors import DocNotFound, InvalidInput
@@ -37,11 +37,11 @@ class AttachmentRead:
     """A file, or a place of it, as read; `image` has its bytes, `content` the text from `offset` on."""
 
     file: AttachedFile
-    kind: Kind
+    kind: FileKind
     content: str
     length: int
     next_offset: int | None
-    part: Part | None
+    part: FilePart | None
     image: bytes | None
     reason: str
 
@@ -129,7 +129,7 @@ class AttachmentReading:
             return 0
         return await self._attaching.reading.run(lambda: shelf.last_page(file.number))
 
-    async def _parts(self, file: AttachedFile, place: str | None) -> Sequence[Part]:
+    async def _parts(self, file: AttachedFile, place: str | None) -> Sequence[FilePart]:
         shelf = self._attaching.shelf
         if shelf is None:
             return []
@@ -160,7 +160,7 @@ class AttachmentReading:
             )
         return f"There is no file {name[:200]}. lithos_list with kinds=['attachment'] shows what there is."
 
-    def _no_place(self, file: AttachedFile, kind: Kind, place: str) -> str:
+    def _no_place(self, file: AttachedFile, kind: FileKind, place: str) -> str:
         if file.state in ("failed", "missing", "left"):
             return f"{file.path} has no text: {file.reason}."
         if kind == "pdf":
@@ -221,7 +221,7 @@ def _is_page(place: str | None) -> bool:
     return place is not None and place.isascii() and place.isdecimal() and 0 < int(place[:6]) < 100_000
 
 
-def join_parts(kind: Kind, parts: Sequence[Part]) -> str:
+def join_parts(kind: FileKind, parts: Sequence[FilePart]) -> str:
     """All text of a file; pages are set off by their numbers."""
     if kind == "pdf":
         return "\n\n".join(f"[page {part.page}]\n{part.text}" for part in parts)[:MOST_TEXT]

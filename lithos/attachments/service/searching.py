@@ -24,12 +24,12 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.rows_coordination import NoteRows
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.indexing.ports import Asked, VectorQueries
+from lithos.search.indexing.ports import PendingQuery, VectorQueries
 from lithos.search.indexing.semantic import SemanticUnavailable
-from lithos.search.ranking.match import TENTH, WEAK, Judged, judge
+from lithos.search.ranking.match_strength import TENTH, WEAK, MatchVerdict, judge
 from lithos.search.service.hybrid import LEG_NOTES, LONGEST_QUERY, Hybrid
-from lithos.search.service.least import judged_part
-from lithos.search.service.others import OtherHit, OtherQuery
+from lithos.search.service.other_files import OtherHit, OtherQuery
+from lithos.search.service.similarity_floors import judged_part
 from lithos.search.settings import SearchConfig
 from lithos.text.query import QuerySyntaxError, begin_last, parse_query, words_of
 from lithos.text.snippet import WINDOW, Terms, find_passage
@@ -47,7 +47,7 @@ _serial_and_similarity = itemgetter(0, 2)  # of a `VectorHit`
 class _Ranked:
     scores: Sequence[tuple[int, float]]
     terms: Terms = Terms()
-    matches: Mapping[int, Judged] | None = None
+    matches: Mapping[int, MatchVerdict] | None = None
 
 
 @define(eq=False)
@@ -61,10 +61,10 @@ class _Vectors:
     def is_answering(self) -> bool:
         return self._attaching.vectors is not None
 
-    def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> Asked:
+    def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> PendingQuery:
         vectors = self._attaching.vectors
         if vectors is None:
-            return Asked(Error(SemanticUnavailable("There are no vectors of attachments.")))
+            return PendingQuery(Error(SemanticUnavailable("There are no vectors of attachments.")))
         among = None
         if filters.path_prefix:
             among = [

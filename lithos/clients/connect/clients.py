@@ -16,8 +16,8 @@ from typing import Any, Final, Literal
 
 from attrs import frozen
 
-from lithos.clients.connect.formats import Entry, Format, JsonFormat, OpencodeFormat, TomlFormat
-from lithos.clients.connect.target import TOKEN_VARIABLE, Target, Transport
+from lithos.clients.connect.formats import ConfigEntry, Format, JsonFormat, OpencodeFormat, TomlFormat
+from lithos.clients.connect.target import TOKEN_VARIABLE, ConnectTarget, Transport
 
 
 @frozen
@@ -28,13 +28,13 @@ class Recipe:
     text: str
 
 
-def make_recipes(client: Client, target: Target, around: Surroundings) -> dict[str, Recipe]:
+def make_recipes(client: Client, target: ConnectTarget, around: Surroundings) -> dict[str, Recipe]:
     """Both ways, by transport; the one way where a client has only one."""
     made = _RECIPES.get(client.name)
     return made(target) if made is not None else _connect_by_file(client, target, around)
 
 
-def _connect_by_file(client: Client, target: Target, around: Surroundings) -> dict[str, Recipe]:
+def _connect_by_file(client: Client, target: ConnectTarget, around: Surroundings) -> dict[str, Recipe]:
     """For a client that is connected by its file alone, the file as it would be if it were new."""
     place = client.place
     if not place:
@@ -59,7 +59,7 @@ def _servers(entry: Mapping[str, Any]) -> str:
     return json.dumps({"mcpServers": {"lithos": entry}}, indent=2, ensure_ascii=False)
 
 
-def _connect_claude_code(target: Target) -> dict[str, Recipe]:
+def _connect_claude_code(target: ConnectTarget) -> dict[str, Recipe]:
     shell = "Run in a shell (add --scope user to have it in every project):"
     header = f' --header "Authorization: Bearer ${TOKEN_VARIABLE}"' if target.needs_token else ""
     return {
@@ -68,7 +68,7 @@ def _connect_claude_code(target: Target) -> dict[str, Recipe]:
     }
 
 
-def _connect_openclaw(target: Target) -> dict[str, Recipe]:
+def _connect_openclaw(target: ConnectTarget) -> dict[str, Recipe]:
     shell = "Run in a shell, then restart the gateway (it is kept under mcp.servers in openclaw.json):"
     headers = target.headers(f"${{{TOKEN_VARIABLE}}}")
     remote = {"url": target.url, "transport": "streamable-http", **headers}
@@ -78,7 +78,7 @@ def _connect_openclaw(target: Target) -> dict[str, Recipe]:
     }
 
 
-def _connect_agent_zero(target: Target) -> dict[str, Recipe]:
+def _connect_agent_zero(target: ConnectTarget) -> dict[str, Recipe]:
     place = "Settings > MCP/A2A > External MCP Servers:"
     inside = f"{place[:-1]}; from its container name this machine host.docker.internal, and allow that name"
     inside += " with server.allowed_hosts:"
@@ -96,7 +96,7 @@ _RECIPES = {
 }
 
 
-Scope = Literal["user", "project"]
+ConfigScope = Literal["user", "project"]
 
 
 @frozen
@@ -145,18 +145,18 @@ class Client:
     #: What gives away that it is installed: programs, and folders of the person's.
     programs: Sequence[str]
     folders: Callable[[Surroundings], Sequence[Path]]
-    stdio: Callable[[Target], dict[str, Any]]
+    stdio: Callable[[ConnectTarget], dict[str, Any]]
     #: None where it reaches no server over HTTP by itself.
-    http: Callable[[Target], dict[str, Any]] | None
+    http: Callable[[ConnectTarget], dict[str, Any]] | None
     knows_variables: bool = True
     #: What to do in the client once the file is written.
     then: str = ""
     #: How the place of the file is told, where not by its path.
     place: str = ""
     #: The client's own command that sets an entry of a person's, or deletes it where that is None.
-    command: Callable[[str, Entry | None], Sequence[str]] = lambda name, entry: ()
+    command: Callable[[str, ConfigEntry | None], Sequence[str]] = lambda name, entry: ()
 
-    def default_transport(self, scope: Scope) -> Transport:
+    def default_transport(self, scope: ConfigScope) -> Transport:
         """Stdio for a person, since it needs neither a started server nor a token; HTTP in a project.
 
         A project's file is committed, and paths of this machine mean nothing elsewhere. Agent Zero lives in a
@@ -167,43 +167,43 @@ class Client:
         return "http" if scope == "project" or self.name == "agent-zero" else "stdio"
 
 
-def _url(reference: str | None, **keys: str) -> Callable[[Target], dict[str, Any]]:
+def _url(reference: str | None, **keys: str) -> Callable[[ConnectTarget], dict[str, Any]]:
     """An entry over HTTP; among `keys`, `url` is the name of the key for the address."""
     address = keys.pop("url", "url")
 
-    def make(target: Target) -> dict[str, Any]:
+    def make(target: ConnectTarget) -> dict[str, Any]:
         return {**keys, address: target.url, **(target.headers(reference) if reference else {})}
 
     return make
 
 
-def _stdio(**keys: str) -> Callable[[Target], dict[str, Any]]:
+def _stdio(**keys: str) -> Callable[[ConnectTarget], dict[str, Any]]:
     return lambda target: {**keys, **target.stdio}
 
 
-def _openclaw_command(name: str, entry: Entry | None) -> Sequence[str]:
+def _openclaw_command(name: str, entry: ConfigEntry | None) -> Sequence[str]:
     does = ("unset", name) if entry is None else ("set", name, json.dumps(entry))
     return ("openclaw", "mcp", *does)
 
 
-def _code_command(name: str, entry: Entry | None) -> Sequence[str]:
+def _code_command(name: str, entry: ConfigEntry | None) -> Sequence[str]:
     return () if entry is None else ("code", "--add-mcp", json.dumps({"name": name, **entry}))
 
 
-def _codex_http(target: Target) -> dict[str, Any]:
+def _codex_http(target: ConnectTarget) -> dict[str, Any]:
     token = {"bearer_token_env_var": TOKEN_VARIABLE} if target.needs_token else {}
     return {"url": target.url, **token}
 
 
-def _opencode_stdio(target: Target) -> dict[str, Any]:
+def _opencode_stdio(target: ConnectTarget) -> dict[str, Any]:
     return {"type": "local", "command": list(target.command), "enabled": True}
 
 
-def _opencode_http(target: Target) -> dict[str, Any]:
+def _opencode_http(target: ConnectTarget) -> dict[str, Any]:
     return _url(f"{{env:{TOKEN_VARIABLE}}}", type="remote")(target) | {"enabled": True}
 
 
-Files = Callable[["Surroundings"], Mapping[Scope, Path | None]]
+Files = Callable[["Surroundings"], Mapping[ConfigScope, Path | None]]
 
 
 def _files(user: Callable[[Surroundings], Path], project: str = "") -> Files:
@@ -211,7 +211,7 @@ def _files(user: Callable[[Surroundings], Path], project: str = "") -> Files:
     return lambda around: {"user": user(around), **({"project": around.folder / project} if project else {})}
 
 
-def _claude_desktop_files(around: Surroundings) -> Mapping[Scope, Path | None]:
+def _claude_desktop_files(around: Surroundings) -> Mapping[ConfigScope, Path | None]:
     folder = around.application / "Claude"
     store = around.variable("LOCALAPPDATA")
     if around.system == "win32" and store is not None:  # installed from the store, it has a folder of its own
@@ -220,7 +220,7 @@ def _claude_desktop_files(around: Surroundings) -> Mapping[Scope, Path | None]:
     return {"user": folder / "claude_desktop_config.json"}
 
 
-def _opencode_files(around: Surroundings) -> Mapping[Scope, Path | None]:
+def _opencode_files(around: Surroundings) -> Mapping[ConfigScope, Path | None]:
     user, project = around.config / "opencode", around.folder
     return {
         "user": _with_comments(user / "opencode.json"),
@@ -242,7 +242,7 @@ def _openclaw_file(around: Surroundings) -> Path:
     return (around.variable("OPENCLAW_STATE_DIR") or home / ".openclaw") / "openclaw.json"
 
 
-def _agent_zero_files(around: Surroundings) -> Mapping[Scope, Path | None]:
+def _agent_zero_files(around: Surroundings) -> Mapping[ConfigScope, Path | None]:
     """Its settings are in the folder that it was put into, which only the person knows: a few are tried."""
 
     def inside(folder: Path) -> Path | None:

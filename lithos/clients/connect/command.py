@@ -15,25 +15,31 @@ from lithos.clients.connect.clients import (
     CLIENTS,
     HOSTED_STEPS,
     Client,
+    ConfigScope,
     Recipe,
-    Scope,
     Surroundings,
     make_recipes,
 )
 from lithos.clients.connect.files import DEFAULT_NAME, CannotUse, read_config
-from lithos.clients.connect.formats import CannotEdit, Entry, HasComments
-from lithos.clients.connect.target import TOKEN_VARIABLE, Link, Target, find_target
-from lithos.clients.connect.writing import Outcome, Place, Refused, change_entry, wanted_entry
+from lithos.clients.connect.formats import CannotEdit, ConfigEntry, HasComments
+from lithos.clients.connect.target import TOKEN_VARIABLE, ConnectTarget, ServerLink, find_target
+from lithos.clients.connect.writing import (
+    ClientEntry,
+    ConfigRefused,
+    ConnectResult,
+    change_entry,
+    wanted_entry,
+)
 from lithos.clients.hooks.payload import host_name
 from lithos.clients.plugin.writing import ForeignFolder, write_plugin
 from lithos.server.command.output import agrees, print_json, tell
-from lithos.server.command.session import CommandFailed, Session, refusing
+from lithos.server.command.session import CommandFailed, CommandSession, refusing
 from lithos.server.command.starting import find_options, find_program
 
 State = Literal["connected", "another server", "off", "not connected", "no file", "unreadable"]
 
 
-def list_clients(target: Target, around: Surroundings, name: str) -> Iterator[dict[str, Any]]:
+def list_clients(target: ConnectTarget, around: Surroundings, name: str) -> Iterator[dict[str, Any]]:
     """Rows of all clients in all scopes: of entries called `name`, and of those that lead to a Lithos."""
     for client in CLIENTS.values():
         is_installed = _is_installed(client, around)
@@ -53,8 +59,8 @@ def list_clients(target: Target, around: Surroundings, name: str) -> Iterator[di
 
 
 def _look(
-    client: Client, path: Path | None, target: Target, name: str
-) -> Iterator[tuple[State, str | None, Link | None, str | None]]:
+    client: Client, path: Path | None, target: ConnectTarget, name: str
+) -> Iterator[tuple[State, str | None, ServerLink | None, str | None]]:
     """The state of a file, with the name of an entry and where it leads, or with what is wrong."""
     if path is None:
         yield "no file", None, None, None
@@ -67,7 +73,7 @@ def _look(
         return
     is_alone = True
     for found, entry in entries.items():
-        link = Link.of(entry)
+        link = ServerLink.of(entry)
         is_here = link is not None and link.points_to(target)
         if found == name or is_here or (link is not None and link.is_lithos):
             is_alone = False
@@ -84,7 +90,7 @@ def _is_installed(client: Client, around: Surroundings) -> bool:
     )
 
 
-def run_plugin(session: Session) -> int:
+def run_plugin(session: CommandSession) -> int:
     """Write the plugin of Claude Code and say how to try it. Raises `CommandFailed`."""
     typed = session.typed
     if typed.get("client") != "claude-code":
@@ -106,7 +112,7 @@ def run_plugin(session: Session) -> int:
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
-def run_connect(session: Session) -> int:
+def run_connect(session: CommandSession) -> int:
     """Print both ways for a client, edit its file, write a plugin, or list all. Raises `CommandFailed`."""
     typed = session.typed
     if "plugin" in typed:
@@ -126,7 +132,7 @@ def run_connect(session: Session) -> int:
     if typed["client"] in HOSTED_STEPS:
         return _print_hosted(session, typed["client"])
     client = CLIENTS[typed["client"]]
-    with refusing(Refused):
+    with refusing(ConfigRefused):
         if typed.get("write") or typed.get("remove"):
             return _edit(session, client, target, around)
     unused = [f"--{name}" for name in ("scope", "file", "name", "agent") if name in typed]
@@ -135,7 +141,7 @@ def run_connect(session: Session) -> int:
     return _print(session, client, target, around)
 
 
-def _print_hosted(session: Session, name: str) -> int:
+def _print_hosted(session: CommandSession, name: str) -> int:
     """What to enter in a client that lives elsewhere. Raises `CommandFailed`."""
     options = ("write", "remove", "scope", "file", "name", "agent", "transport")
     if unused := [f"--{each}" for each in options if each in session.typed]:
@@ -154,7 +160,7 @@ def _print_hosted(session: Session, name: str) -> int:
     return 0
 
 
-def _print(session: Session, client: Client, target: Target, around: Surroundings) -> int:
+def _print(session: CommandSession, client: Client, target: ConnectTarget, around: Surroundings) -> int:
     wanted = session.typed.get("transport")
     recipes = make_recipes(client, target, around)
     if wanted is not None and wanted not in recipes:
@@ -182,8 +188,8 @@ def _present(way: str, recipe: Recipe) -> str:
     return f"{heading}\n  {recipe.place}\n\n{indented}"
 
 
-def _edit(session: Session, client: Client, target: Target, around: Surroundings) -> int:
-    """Write the entry, or remove it. Raises `Refused`."""
+def _edit(session: CommandSession, client: Client, target: ConnectTarget, around: Surroundings) -> int:
+    """Write the entry, or remove it. Raises `ConfigRefused`."""
     place = _place_of(session, client, around)
     transport = session.typed.get("transport") or client.default_transport(place.scope)
     entry = wanted_entry(client, target, transport) if session.typed.get("write") else None
@@ -196,10 +202,12 @@ def _edit(session: Session, client: Client, target: Target, around: Surroundings
     )
 
 
-def _leave(session: Session, place: Place, entry: Entry | None, reason: HasComments) -> int:
+def _leave(
+    session: CommandSession, place: ClientEntry, entry: ConfigEntry | None, reason: HasComments
+) -> int:
     """Have the client's own command edit a file with comments, if a person agrees.
 
-    Raises `Refused` with the entry and its place where there is none, or nobody agrees.
+    Raises `ConfigRefused` with the entry and its place where there is none, or nobody agrees.
     """
     client, form = place.client, place.client.format
     is_usual = place.scope == "user" and "file" not in session.typed
@@ -207,7 +215,7 @@ def _leave(session: Session, place: Place, entry: Entry | None, reason: HasComme
     shown = shlex.join(command)
     if command and shutil.which(command[0]) and not session.as_json and agrees(f"Run {shown} instead?"):
         if subprocess.run(command, check=False).returncode:  # noqa: S603 - as shown to the person
-            raise Refused(f"{shown} failed. Nothing else was changed.")
+            raise ConfigRefused(f"{shown} failed. Nothing else was changed.")
         tell(session, {}, [f"{client.title}: {place.name} {'removed' if entry is None else 'connected'}."])
         return 0
     text = read_config(place.path).text
@@ -218,26 +226,28 @@ def _leave(session: Session, place: Place, entry: Entry | None, reason: HasComme
         lines = json.dumps({place.name: form.written(text, entry)}, indent=2, ensure_ascii=False).splitlines()
         what = "\n".join([f"Put this under {where} in an editor:", *lines[1:-1]])
     what += f"\nOr run: {shown}" if command else ""
-    raise Refused(f"{place.path} stays as it is. {reason} {what}")
+    raise ConfigRefused(f"{place.path} stays as it is. {reason} {what}")
 
 
-def _place_of(session: Session, client: Client, around: Surroundings) -> Place:
+def _place_of(session: CommandSession, client: Client, around: Surroundings) -> ClientEntry:
     typed = session.typed
     files = client.files(around)
-    scope: Scope = typed.get("scope", "user")
+    scope: ConfigScope = typed.get("scope", "user")
     path = typed["file"].expanduser().absolute() if "file" in typed else files.get(scope)
     if path is None and scope not in files:
-        raise Refused(f"{client.title} has no configuration of a {scope}; it knows {', '.join(files)}.")
+        raise ConfigRefused(f"{client.title} has no configuration of a {scope}; it knows {', '.join(files)}.")
     if path is None:
-        raise Refused(
+        raise ConfigRefused(
             f"Where the settings of {client.title} are, only you know: name the file with --file "
             "(usr/settings.json in its folder), or paste what `lithos connect agent-zero` prints into "
             "Settings > MCP/A2A > External MCP Servers."
         )
-    return Place(client, scope, path, typed.get("name", DEFAULT_NAME))
+    return ClientEntry(client, scope, path, typed.get("name", DEFAULT_NAME))
 
 
-def _advice(session: Session, place: Place, target: Target, transport: str) -> Iterable[str]:
+def _advice(
+    session: CommandSession, place: ClientEntry, target: ConnectTarget, transport: str
+) -> Iterable[str]:
     agent = session.typed.get("agent") or f"{place.client.name}@{host_name()}"
     if transport == "http":
         yield "Over HTTP it finds the server while that runs: lithos serve --transport http"
@@ -252,7 +262,9 @@ def _advice(session: Session, place: Place, target: Target, transport: str) -> I
     yield f'Tell its agents to use the agent id "{agent}" in every session.'
 
 
-def _report(session: Session, place: Place, outcome: Outcome, advice: Iterable[str]) -> int:
+def _report(
+    session: CommandSession, place: ClientEntry, outcome: ConnectResult, advice: Iterable[str]
+) -> int:
     lines = [*outcome.notes, *advice]
     document = {
         "client": place.client.name,

@@ -16,7 +16,7 @@ import tomlkit
 from attrs import frozen
 from tomlkit.exceptions import TOMLKitError
 
-Entry = Mapping[str, Any]
+ConfigEntry = Mapping[str, Any]
 Tree = Mapping[str, Any]
 
 _NOTHING: Final[Tree] = {}
@@ -53,13 +53,13 @@ class Format(ABC):
         """Return everything that the text holds; `exact` has numbers as they are spelled."""
 
     @abstractmethod
-    def edit(self, text: str, name: str, entry: Entry | None, keep: Tree = _NOTHING) -> str:
+    def edit(self, text: str, name: str, entry: ConfigEntry | None, keep: Tree = _NOTHING) -> str:
         """Return the text with this entry, new or in the place of another.
 
         Without one, return it without the entry, and without empty objects around it that `keep` lacks.
         """
 
-    def entries(self, text: str) -> Entry:
+    def entries(self, text: str) -> ConfigEntry:
         """Return the entries of all servers by name."""
         return _servers(self.tree(text, exact=False), self.path)
 
@@ -71,7 +71,7 @@ class Format(ABC):
             tree = {}
         return ".".join(self._place(tree, name)[:-1])
 
-    def written(self, text: str, entry: Entry) -> Entry:
+    def written(self, text: str, entry: ConfigEntry) -> ConfigEntry:
         """Return the entry as this text's version of the format has it."""
         del text
         return entry
@@ -81,7 +81,7 @@ class Format(ABC):
         del tree
         return (*self.path, name)
 
-    def _checked(self, old: str, new: str, name: str, entry: Entry | None, keep: Tree) -> str:
+    def _checked(self, old: str, new: str, name: str, entry: ConfigEntry | None, keep: Tree) -> str:
         """Return `new` if it is `old` with only this entry changed."""
         wanted = self.tree(old)
         _change(wanted, self._place(wanted, name), entry, keep)
@@ -112,7 +112,7 @@ class JsonFormat(Format):
             except InvalidText:
                 raise (HasComments() if self.is_json5 else error) from None
 
-    def edit(self, text: str, name: str, entry: Entry | None, keep: Tree = _NOTHING) -> str:
+    def edit(self, text: str, name: str, entry: ConfigEntry | None, keep: Tree = _NOTHING) -> str:
         try:
             tree = self._read(text, exact=False)
         except InvalidText:
@@ -137,12 +137,12 @@ class OpencodeFormat(JsonFormat):
     The second reads the first's as well (https://opencode.ai/docs/migrate-v1/), so that is what new ones are.
     """
 
-    def entries(self, text: str) -> Entry:
+    def entries(self, text: str) -> ConfigEntry:
         tree = self.tree(text, exact=False)
         found, newer = _servers(tree, self.path), self._newer(tree)
         return found if newer is None else {key: found[key] for key in found if key != "servers"} | newer
 
-    def written(self, text: str, entry: Entry) -> Entry:
+    def written(self, text: str, entry: ConfigEntry) -> ConfigEntry:
         if self._newer(self.tree(text)) is None:
             return entry
         return {key: value for key, value in entry.items() if key != "enabled"}
@@ -166,7 +166,7 @@ class TomlFormat(Format):
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InvalidText(str(error)) from error
 
-    def edit(self, text: str, name: str, entry: Entry | None, keep: Tree = _NOTHING) -> str:
+    def edit(self, text: str, name: str, entry: ConfigEntry | None, keep: Tree = _NOTHING) -> str:
         del keep  # a header of its own shows what was there
         found = self.entries(text).get(name)
         piece = self._piece(text, name, found or entry or {})
@@ -181,7 +181,7 @@ class TomlFormat(Format):
         except InvalidText as error:
             raise CannotEdit(f"A table cannot be added to it: {error}.") from error
 
-    def _piece(self, text: str, name: str, entry: Entry) -> str:
+    def _piece(self, text: str, name: str, entry: ConfigEntry) -> str:
         """Return the text of a new table, with the line ends that lead to it."""
         (key,) = self.path
         table, document = tomlkit.table(is_super_table=True), tomlkit.document()
@@ -191,7 +191,7 @@ class TomlFormat(Format):
         piece = begin + document.as_string()
         return piece.replace("\n", "\r\n") if "\r\n" in text else piece
 
-    def _edited(self, text: str, name: str, entry: Entry | None) -> str:
+    def _edited(self, text: str, name: str, entry: ConfigEntry | None) -> str:
         try:
             tree = tomlkit.parse(text)
             _change(tree, self._place(tree, name), None if entry is None else tomlkit.item(dict(entry)), tree)
@@ -217,7 +217,7 @@ def _servers(tree: Tree, path: Iterable[str]) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _change(tree: Any, path: tuple[str, ...], entry: Entry | None, keep: Tree) -> None:
+def _change(tree: Any, path: tuple[str, ...], entry: ConfigEntry | None, keep: Tree) -> None:
     """Set the entry at a path. Without one delete what is there, and empty objects that `keep` lacks."""
     key, *rest = path
     if not rest:

@@ -15,7 +15,7 @@ from attrs import frozen
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.lock import read_owner
 from lithos.kernel.settings import StorageConfig
-from lithos.server.command.session import Session
+from lithos.server.command.session import CommandSession
 from lithos.server.command.starting import find_options, find_program
 from lithos.server.files_tokens import asks_for_tokens
 from lithos.server.settings import ServerConfig
@@ -32,7 +32,7 @@ _DATA_OPTIONS: Final = ("--data-dir", "-d")
 
 
 @frozen
-class Target:
+class ConnectTarget:
     """What to connect to: `command` starts a server or bridges to the running one."""
 
     command: tuple[str, ...]
@@ -53,7 +53,7 @@ class Target:
 
 
 @frozen
-class Link:
+class ServerLink:
     """What the entry of a client says, whatever its keys are called."""
 
     transport: Transport
@@ -64,7 +64,7 @@ class Link:
     is_off: bool = False
 
     @classmethod
-    def of(cls, entry: object) -> Link | None:
+    def of(cls, entry: object) -> ServerLink | None:
         """The entry as it is read, None for one that is neither of a program nor of an address."""
         if not isinstance(entry, Mapping):
             return None
@@ -78,14 +78,14 @@ class Link:
             return cls("stdio", command=tuple(words), is_off=is_off)
         return None
 
-    def is_as(self, other: Link) -> bool:
+    def is_as(self, other: ServerLink) -> bool:
         """Whether both reach the same server in the same way."""
         mine, others = (
             (link.transport, link.command, _address(link.url), link.token) for link in (self, other)
         )
         return mine == others
 
-    def points_to(self, target: Target) -> bool:
+    def points_to(self, target: ConnectTarget) -> bool:
         """Whether it reaches this server: its address, or a server of its data directory or named vaults."""
         if self.transport == "http":
             return _address(self.url) == _address(target.url)
@@ -110,7 +110,7 @@ class Link:
         return _USER.sub("//", self.url.partition("?")[0])
 
 
-def find_target(session: Session) -> Target:
+def find_target(session: CommandSession) -> ConnectTarget:
     """The server of this configuration."""
     config = session.config
     data = config.of(StorageConfig).data_dir.absolute()
@@ -122,7 +122,7 @@ def find_target(session: Session) -> Target:
         url = owner.url.removesuffix(session.prefix)
     # Where no vault is named, all of them are meant, which are at the root.
     prefix = session.prefix if session.named.chosen else ""
-    return Target(
+    return ConnectTarget(
         (*find_program(), *find_options(session), "serve", "--transport", "stdio"),
         f"{url}{prefix}/mcp",
         any(map(_wants_token, (vault.loaded.config for vault in session.vaults)))

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from attrs import field, frozen
 
-from lithos.clients.connect.clients import Client, Scope
+from lithos.clients.connect.clients import Client, ConfigScope
 from lithos.clients.connect.files import (
     CannotUse,
     ChangedMeanwhile,
@@ -24,8 +24,8 @@ from lithos.clients.connect.files import (
     read_config,
     replace_config,
 )
-from lithos.clients.connect.formats import CannotEdit, Entry, HasComments, InvalidText, is_bare
-from lithos.clients.connect.target import Link, Target, Transport
+from lithos.clients.connect.formats import CannotEdit, ConfigEntry, HasComments, InvalidText, is_bare
+from lithos.clients.connect.target import ConnectTarget, ServerLink, Transport
 
 Action = Literal["connected", "updated", "already connected", "removed", "not connected"]
 #: How deep a backup is compared with what the file has become: the servers under `mcp.servers`.
@@ -38,44 +38,46 @@ _OUR_KEYS: Final = frozenset(
 ) | {"bearer_token_env_var"}
 
 
-class Refused(Exception):
+class ConfigRefused(Exception):
     """The file stays as it is; says why and what to do."""
 
 
 @frozen
-class Place:
+class ClientEntry:
     """One entry of one client's file."""
 
     client: Client
-    scope: Scope
+    scope: ConfigScope
     path: Path
     name: str
 
 
 @frozen
-class Outcome:
+class ConnectResult:
     """What was done; `backup` is the copy of what was there, `notes` are lines for the person."""
 
     action: Action
-    link: Link | None = None
+    link: ServerLink | None = None
     backup: str | None = None
     notes: tuple[str, ...] = field(default=())
 
 
-def wanted_entry(client: Client, target: Target, transport: Transport) -> dict[str, Any]:
-    """The entry for this server. Raises `Refused` where the client cannot have it."""
+def wanted_entry(client: Client, target: ConnectTarget, transport: Transport) -> dict[str, Any]:
+    """The entry for this server. Raises `ConfigRefused` where the client cannot have it."""
     try:
         "".join(target.command).encode()
     except UnicodeEncodeError as error:
-        raise Refused(
+        raise ConfigRefused(
             f"{target.data} has a name that is not UTF-8, which no configuration can hold. Rename the folder."
         ) from error
     if transport == "stdio":
         return client.stdio(target)
     if client.http is None:
-        raise Refused(f"{client.title} reaches servers on this machine over stdio only: --transport stdio.")
+        raise ConfigRefused(
+            f"{client.title} reaches servers on this machine over stdio only: --transport stdio."
+        )
     if target.needs_token and not client.knows_variables:
-        raise Refused(
+        raise ConfigRefused(
             f"The server wants a token, and the configuration of {client.title} cannot refer to a variable: "
             "the token would have to stand in the file. Use --transport stdio, which needs none, or paste "
             f"what `lithos connect {client.name}` prints and put the token into it."
@@ -83,10 +85,10 @@ def wanted_entry(client: Client, target: Target, transport: Transport) -> dict[s
     return client.http(target)
 
 
-def change_entry(place: Place, entry: Entry | None, target: Target) -> Outcome:
+def change_entry(place: ClientEntry, entry: ConfigEntry | None, target: ConnectTarget) -> ConnectResult:
     """Put the entry into the file, once; for None take it out, with what was made for it.
 
-    Raises `Refused`, and `HasComments` for a file that is only read.
+    Raises `ConfigRefused`, and `HasComments` for a file that is only read.
     """
     for _ in range(_TRIES):
         try:
@@ -96,20 +98,20 @@ def change_entry(place: Place, entry: Entry | None, target: Target) -> Outcome:
         except ChangedMeanwhile:
             continue
         except CannotUse as error:
-            raise Refused(str(error)) from error
+            raise ConfigRefused(str(error)) from error
         except InvalidText as error:
-            raise Refused(
+            raise ConfigRefused(
                 f"{place.path} is not valid, so it stays as it is: {error}. Correct it in an editor, "
                 f"{place.client.title} cannot read it either; then try again."
             ) from error
         except HasComments:
             raise
         except CannotEdit as error:
-            raise Refused(
+            raise ConfigRefused(
                 f"{place.path} stays as it is: {error} Edit it by hand: `lithos connect {place.client.name}` "
                 "prints what belongs there."
             ) from error
-    raise Refused(
+    raise ConfigRefused(
         f"{place.path} was changed {_TRIES} times while it was edited. Close {place.client.title}, try again."
     )
 
@@ -118,23 +120,23 @@ def change_entry(place: Place, entry: Entry | None, target: Target) -> Outcome:
 class _Edit:
     """One try: what is in the file now, and its backups from before an entry of this name."""
 
-    place: Place
-    target: Target
+    place: ClientEntry
+    target: ConnectTarget
     file: ConfigFile
     backups: Mapping[Path, bytes]
 
-    def write(self, entry: Entry) -> Outcome:
+    def write(self, entry: ConfigEntry) -> ConnectResult:
         place, form, text = self.place, self.place.client.format, self.file.text
         found = form.entries(text).get(place.name)
         entry = form.written(text, entry)
-        link = Link.of(entry)
+        link = ServerLink.of(entry)
         assert link is not None
         base = self.file.data
         if found is not None:
             there = self._check_owned(found)
             if there.is_as(link):
                 notes = (f"It is switched off in {place.client.title}.",) if there.is_off else ()
-                return Outcome("already connected", there, notes=notes)
+                return ConnectResult("already connected", there, notes=notes)
             self._check_plain(found)
             base = self._before(found, None if self._is_written_here(found) else found)
         new = self._encode(form.edit(_decode(base), place.name, entry))
@@ -147,9 +149,9 @@ class _Edit:
             raise
         self._drop_backups(base, but=backup)
         action: Action = "connected" if found is None else "updated"
-        return Outcome(action, link, None if backup is None else str(backup))
+        return ConnectResult(action, link, None if backup is None else str(backup))
 
-    def remove(self) -> Outcome:
+    def remove(self) -> ConnectResult:
         place, left = self.place, self.file.data
         found = place.client.format.entries(self.file.text).get(place.name)
         link = None
@@ -162,9 +164,9 @@ class _Edit:
             f"The backup {path} stays: it has settings that are not in the file any more." for path in kept
         ]
         action: Action = "removed" if found is not None else "not connected"
-        return Outcome(action, link, kept[0] if kept else None, tuple(notes))
+        return ConnectResult(action, link, kept[0] if kept else None, tuple(notes))
 
-    def _before(self, found: Entry, previous: Entry | None) -> bytes | None:
+    def _before(self, found: ConfigEntry, previous: ConfigEntry | None) -> bytes | None:
         """The file as it would be if the entry had not been written; None for no file.
 
         `previous` is the entry to leave in its place where no backup shows another.
@@ -187,7 +189,7 @@ class _Edit:
             None if not self.backups and is_bare(form.tree(left)) and "#" not in left else self._encode(left)
         )
 
-    def _unchanged(self, found: Entry) -> bytes | None:
+    def _unchanged(self, found: ConfigEntry) -> bytes | None:
         """The backup from which the file differs by the entry alone, to the byte."""
         name, form = self.place.name, self.place.client.format
         for data in self.backups.values():
@@ -223,19 +225,19 @@ class _Edit:
             return False
         return not missing and _comments(old) <= _comments(new)
 
-    def _is_written_here(self, found: Entry) -> bool:
+    def _is_written_here(self, found: ConfigEntry) -> bool:
         """Whether the entry is just as it would be written for this server, over either transport."""
         client, text = self.place.client, self.file.text
         makers = [make for make in (client.stdio, client.http) if make is not None]
         return found in [client.format.written(text, make(self.target)) for make in makers]
 
-    def _check_owned(self, found: Any) -> Link:
-        """The entry, if it is one for this server, or as it was written here. Raises `Refused`."""
-        link = Link.of(found)
+    def _check_owned(self, found: Any) -> ServerLink:
+        """The entry, if it is one for this server, or as it was written here. Raises `ConfigRefused`."""
+        link = ServerLink.of(found)
         if link is not None and (link.points_to(self.target) or self._unchanged(found) is not None):
             return link
         leads = f"to {link.place} over {link.transport}" if link else "nowhere that is understood here"
-        raise Refused(
+        raise ConfigRefused(
             f"The entry {self.place.name!r} in {self.place.path} leads {leads}, not to this server, so it "
             "stays as it is. Write this one under another name with --name, or take that one out first."
         )
@@ -243,7 +245,7 @@ class _Edit:
     def _check_plain(self, found: object) -> None:
         others = sorted(set(found) - _OUR_KEYS) if isinstance(found, dict) else []
         if others:
-            raise Refused(
+            raise ConfigRefused(
                 f"The entry {self.place.name!r} in {self.place.path} has settings of your own "
                 f"({', '.join(others)}), which would be lost. Change it by hand, or take it out with "
                 "--remove and write it again."
@@ -254,7 +256,7 @@ def _settings(tree: object, depth: int = _KEY_DEPTH) -> set[tuple[str, ...]]:
     """Return the paths of keys in a tree, but for entries that start Lithos."""
     if not depth or not isinstance(tree, dict):
         return {()}
-    links = {key: Link.of(value) for key, value in tree.items()}
+    links = {key: ServerLink.of(value) for key, value in tree.items()}
     others = [key for key, link in links.items() if link is None or not link.is_lithos]
     return {()} | {(key, *rest) for key in others for rest in _settings(tree[key], depth - 1)}
 

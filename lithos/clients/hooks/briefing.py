@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lithos.clients.hooks.owner import HookOwner, find_hook_owner
 from lithos.clients.hooks.payload import agent_of, folder_of, name_of, read_payload, repository_of
-from lithos.server.command.silence import (
+from lithos.server.command.hook_failsafe import (
     DEADLINE,
     FAILURES,
     HOOK_BUDGET,
     TOKEN_BYTES,
-    NothingToTell,
+    NoHookOutput,
     print_text,
     printable,
 )
@@ -99,10 +99,10 @@ def _ask(owner: HookOwner, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The answer of the tool, which keeps to the budget."""
     answer = owner.call(TOOL, arguments)
     if not isinstance(answer["text"], str) or not isinstance(answer["tokens"], int):
-        raise NothingToTell("the answer is of another shape")
+        raise NoHookOutput("the answer is of another shape")
     size = max(answer["tokens"], len(answer["text"].encode("utf-8", "replace")) / TOKEN_BYTES)
     if size > HOOK_BUDGET:
-        raise NothingToTell("the answer is larger than was asked for")
+        raise NoHookOutput("the answer is larger than was asked for")
     return answer
 
 

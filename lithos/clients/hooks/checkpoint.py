@@ -1,6 +1,6 @@
 """`lithos checkpoint --hook`: keep the text that it is given, else remind the agent; or nothing at all.
 
-The promise of `lithos.server.command.silence` holds; what it stores it does not tell.
+The promise of `lithos.server.command.hook_failsafe` holds; what it stores it does not tell.
 
 Kept is one note for each session, a section for each text, no text twice. `storing` neither calls nor waits:
 it yields calls and is sent their answers, by the hook without a loop and by the command within one.
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from lithos.clients.hooks.owner import HookOwner, find_hook_owner
 from lithos.clients.hooks.payload import Payload, agent_of, folder_of, name_of, read_payload, repository_of
-from lithos.server.command.silence import DEADLINE, FAILURES, print_text, printable
+from lithos.server.command.hook_failsafe import DEADLINE, FAILURES, print_text, printable
 
 if TYPE_CHECKING:
     from lithos.server.command.declaring import Invocation
@@ -59,11 +59,11 @@ _LONGEST_PROJECT: Final = 100
 _DIGEST: Final = 12
 _HEADING: Final = re.compile(rf"\([0-9a-f]{{{_DIGEST}}}\)\Z")
 
-Answer = Mapping[str, Any]
-Calls = Generator[tuple[str, dict[str, Any]], Answer, "Stored"]
+ToolAnswer = Mapping[str, Any]
+Calls = Generator[tuple[str, dict[str, Any]], ToolAnswer, "StoredCheckpoint"]
 
 
-class Stored(NamedTuple):
+class StoredCheckpoint(NamedTuple):
     """What became of a checkpoint: `status` is `stored` or `unchanged`."""
 
     status: str
@@ -134,7 +134,7 @@ def storing(checkpoint: Checkpoint) -> Calls:
     Checkpoints of one session at the same moment do not meet: the version that was looked at is expected, and
     two new notes of one path collide; then it looks again.
     """
-    refusal: Answer = {}
+    refusal: ToolAnswer = {}
     for _ in range(_TRIES):
         known = yield "lithos_read", {"path": checkpoint.path, "outline": True, "agent_id": checkpoint.agent}
         if known.get("status") == "error":
@@ -183,9 +183,9 @@ def _new_note(checkpoint: Checkpoint) -> dict[str, Any]:
     }
 
 
-def _stored(status: str, answer: Answer) -> Stored:
+def _stored(status: str, answer: ToolAnswer) -> StoredCheckpoint:
     metadata = answer.get("metadata", {})
-    return Stored(
+    return StoredCheckpoint(
         status, str(answer.get("id", metadata.get("id", ""))), str(answer["path"]), int(answer["version"])
     )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from lithos.kernel.settings import StorageConfig
-from lithos.server.command.silence import NothingToTell
+from lithos.server.command.hook_failsafe import NoHookOutput
 from lithos.server.settings import ServerConfig
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ class HookOwner(NamedTuple):
         }
         status, content = self._exchange("POST", "/mcp", json.dumps(message))
         if status != 200:
-            raise NothingToTell(f"the server answered {status}")
+            raise NoHookOutput(f"the server answered {status}")
         result = json.loads(content)["result"]
         if result.get("isError"):
-            raise NothingToTell("the server refused")
+            raise NoHookOutput("the server refused")
         answer: dict[str, Any] = result["structuredContent"]
         return answer
 
@@ -49,7 +49,7 @@ class HookOwner(NamedTuple):
         """Raises `FAILURES` unless a Lithos server answers; a degraded one does."""
         _, content = self._exchange("GET", "/health", None)
         if not isinstance(json.loads(content)["status"], str):
-            raise NothingToTell("the answer is of another shape")
+            raise NoHookOutput("the answer is of another shape")
 
     def _exchange(self, method: str, path: str, body: str | None) -> tuple[int, bytes]:
         import http.client
@@ -65,11 +65,11 @@ class HookOwner(NamedTuple):
             response = connection.getresponse()
             content = response.read(_LARGEST_ANSWER + 1)
         except http.client.HTTPException as failure:
-            raise NothingToTell(str(failure)) from failure
+            raise NoHookOutput(str(failure)) from failure
         finally:
             connection.close()
         if len(content) > _LARGEST_ANSWER:
-            raise NothingToTell("the answer is too large")
+            raise NoHookOutput("the answer is too large")
         return response.status, content
 
 
@@ -124,7 +124,7 @@ def _load_configured(invocation: Invocation) -> tuple[Path, str | None]:
         else:
             loaded = load_config(config_path=invocation.config, environment=os.environ, overrides=typed)
     except ConfigError as error:
-        raise NothingToTell(str(error)) from error
+        raise NoHookOutput(str(error)) from error
     return loaded.config.of(StorageConfig).data_dir, loaded.config.of(ServerConfig).auth_token
 
 
@@ -135,5 +135,5 @@ def _read_owner(data: Path) -> tuple[str, str | None]:
     lock = data / ".lithos" / "lock"
     record = read_owner(lock)
     if record is None or record.url is None or not is_owned(lock):
-        raise NothingToTell("no server owns it that has an address")
+        raise NoHookOutput("no server owns it that has an address")
     return record.url, record.token

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 
-from lithos.events.model.carrying import ACCESSES, AGENTS, Carried, CarryRows
-from lithos.events.model.requests import BeginCall, Begun, EndCall
-from lithos.events.rows.carrying import merge_accesses, merge_agents
+from lithos.events.model.imported_rows import ACCESSES, AGENTS, Carried, CarryRows
+from lithos.events.model.requests import BeginCall, EndCall, RecordedCall
+from lithos.events.rows.imported_rows import merge_accesses, merge_agents
 from lithos.events.rows.requests import RequestRows
 from lithos.kernel.values.events import EventDraft
 from lithos.kernel.values.messages import Done, Handlers
@@ -66,7 +66,7 @@ class JournalBoard(Board):
         self.handlers = {BeginCall: self._begin_call, EndCall: self._end_call}
         self.carriers = {AGENTS.name: self._carry_agents, ACCESSES.name: self._carry_accesses}
 
-    def _begin_call(self, command: BeginCall, now: datetime) -> Done[Begun]:
+    def _begin_call(self, command: BeginCall, now: datetime) -> Done[RecordedCall]:
         return Done(self._requests.begin(command.key, command.digest, now))
 
     def _end_call(self, command: EndCall, now: datetime) -> Done[None]:

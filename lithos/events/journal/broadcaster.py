@@ -52,7 +52,7 @@ class Subscription:
         self._send.close()
 
 
-class Watcher(Protocol):
+class EventObserver(Protocol):
     """Keeps no events, only what they mean, so that it can never fall behind."""
 
     def see(self, event: Event) -> None:
@@ -72,7 +72,7 @@ class Broadcaster:
         self._recent_size = 0
         self._queue = queue
         self._subscriptions: list[Subscription] = []
-        self._watchers: list[Watcher] = []  # bounded: fixed when the server starts
+        self._watchers: list[EventObserver] = []  # bounded: fixed when the server starts
         self._is_closed = False
         #: The seq of the newest event delivered.
         self.head = 0
@@ -108,7 +108,7 @@ class Broadcaster:
             self._recent_size -= self._sizes.popleft()
         return size
 
-    def watch(self, watcher: Watcher) -> None:
+    def watch(self, watcher: EventObserver) -> None:
         """Show every event from now on to a watcher, for as long as the broadcaster lives."""
         self._watchers.append(watcher)
 

@@ -12,9 +12,9 @@ from datetime import datetime
 from attrs import define, evolve, frozen
 
 from lithos.events.journal.boards import Boards
-from lithos.events.journal.messages import AppendEvents, Flush, MoveCursor, Step
+from lithos.events.journal.messages import AppendEvents, Flush, MoveCursor, PreparedMessage
 from lithos.events.model.agents import Agent, AuditRow
-from lithos.events.model.ports import RowsAlong
+from lithos.events.model.ports import ExtraRowsBatch
 from lithos.events.model.retention import UpkeepStep
 from lithos.events.rows.old_rows import OldRows
 from lithos.events.rows.store import CoordinationStore
@@ -32,10 +32,10 @@ PRUNE_AT_ONCE = 3 * PRUNE_EVERY
 class Batch:
     """What one transaction stores, and where the journal stood before it."""
 
-    steps: Sequence[Step]
+    steps: Sequence[PreparedMessage]
     agents: Sequence[Agent]
     audit: Collection[AuditRow]
-    records: RowsAlong
+    records: ExtraRowsBatch
     #: Events of changes that are stored already; they come first.
     unwritten: Sequence[EventDraft]
     next_seq: int
@@ -112,7 +112,7 @@ class Commits:
                 due = self._boards.next_due(batch.now)
         return evolve(committed, since_prune=since_prune, due=due)
 
-    def _carry_out(self, step: Step, batch: Batch, committed: Committed) -> None:
+    def _carry_out(self, step: PreparedMessage, batch: Batch, committed: Committed) -> None:
         message, reply, drafts = step.message, step.reply, step.drafts
         if isinstance(message, MoveCursor):
             reply = self._move_cursor(message, batch)

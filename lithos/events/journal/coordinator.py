@@ -25,12 +25,12 @@ from lithos.events.journal.messages import (
     CoordinatorMessage,
     Flush,
     Journalled,
+    PreparedMessage,
     RegisterAgent,
-    Step,
 )
 from lithos.events.model.agents import READ, Agent, AuditRow, size_of
-from lithos.events.model.carrying import Carried
-from lithos.events.model.ports import Along
+from lithos.events.model.imported_rows import Carried
+from lithos.events.model.ports import ExtraRows
 from lithos.events.model.retention import DropAgents, ForgetReads
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.mailboxes import Inbox, Mailbox, run_batches
@@ -69,7 +69,7 @@ class Coordinator:
         *,
         journal_size: int,
         on_commit: Callable[[Sequence[Event], float], None] | None = None,
-        records: Along | None = None,
+        records: ExtraRows | None = None,
     ) -> None:
         self.mailbox: CoordinatorMailbox = Mailbox("coordinator", CAPACITY)
         self._store = store
@@ -93,7 +93,7 @@ class Coordinator:
         #: Events of changes that are stored, while the journal cannot be written.
         self._unwritten: list[EventDraft] = []
         #: Rows that are committed with whatever else is.
-        self._records = records if records is not None else Along()
+        self._records = records if records is not None else ExtraRows()
         self._records.commit = self._commit_records
         #: Why the last commit failed, until one succeeds.
         self.failure: str | None = None
@@ -230,7 +230,7 @@ class Coordinator:
         self._note_growth(grown)
         return committed.replies
 
-    def _forget_dropped(self, steps: Sequence[Step]) -> None:
+    def _forget_dropped(self, steps: Sequence[PreparedMessage]) -> None:
         """What retention dropped leaves memory too, unless it came back meanwhile."""
         for step in steps:
             if isinstance(step.message, DropAgents):
@@ -249,14 +249,14 @@ class Coordinator:
             self._has_grown.set()
             self._has_grown = trio.Event()
 
-    def _work_out(self, message: CoordinatorMessage, new_agents: dict[str, Agent]) -> Step:
+    def _work_out(self, message: CoordinatorMessage, new_agents: dict[str, Agent]) -> PreparedMessage:
         if isinstance(message, AppendEvents):
-            return Step(message, message.drafts)
+            return PreparedMessage(message, message.drafts)
         if isinstance(message, RegisterAgent):
             return self._register(message, new_agents)
-        return Step(message)
+        return PreparedMessage(message)
 
-    def _register(self, message: RegisterAgent, new_agents: dict[str, Agent]) -> Step:
+    def _register(self, message: RegisterAgent, new_agents: dict[str, Agent]) -> PreparedMessage:
         now = self._clock()
         known = new_agents.get(message.id) or self.agents.get(message.id)
         agent = Agent(
@@ -274,7 +274,7 @@ class Coordinator:
             payload={"agent_id": message.id, "name": agent.name or ""},
             timestamp=now,
         )
-        return Step(message, (draft,), agent, reply=known is None)
+        return PreparedMessage(message, (draft,), agent, reply=known is None)
 
     def _enter(self, agent: Agent) -> None:
         """Remember a registered agent, which may have acted again while it was written."""
@@ -288,7 +288,7 @@ class Coordinator:
             self._enter(agent)
         self._reads.update(carried.reads)
 
-    def _keep_for_later(self, steps: Sequence[Step], failure: Exception) -> list[object]:
+    def _keep_for_later(self, steps: Sequence[PreparedMessage], failure: Exception) -> list[object]:
         """Refuse what is not stored; keep the events of changes that are, so nothing overtakes them."""
         if self.failure is None:
             log.error("coordination database refuses to write", reason=str(failure))

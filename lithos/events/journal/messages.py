@@ -65,7 +65,7 @@ def make_id() -> str:
 
 
 @frozen
-class Step:
+class PreparedMessage:
     """One message of a batch, as far as it can be worked out before the transaction."""
 
     message: CoordinatorMessage

@@ -32,14 +32,14 @@ class KnownNotes(Protocol):
     def get(self, note_id: str) -> KnownEntry | None: ...
 
 
-class RowsAlong(Protocol):
+class ExtraRowsBatch(Protocol):
     """Rows of another package that are stored with whatever else is; none of them is false."""
 
     def __bool__(self) -> bool: ...
     def store(self, connection: Any) -> None: ...
 
 
-class Along:
+class ExtraRows:
     """Has the rows of another package that are committed with whatever else is; this one has none."""
 
     #: Has everything unsaved committed; what it returns waits for that. The coordinator gives it.
@@ -50,7 +50,7 @@ class Along:
         """Whether there are rows that no commit has taken yet."""
         return False
 
-    def take_unsaved(self) -> RowsAlong:
+    def take_unsaved(self) -> ExtraRowsBatch:
         """Take the rows for a commit; then `saved` is called, or `put_back` when the commit failed."""
         return _Nothing()
 

@@ -42,7 +42,7 @@ class Call:
 
 
 @frozen
-class Begun:
+class RecordedCall:
     """What is known of a call when it comes: since when, what was asked, the answer if there is one."""
 
     at: datetime
@@ -52,7 +52,7 @@ class Begun:
 
 
 @frozen(kw_only=True)
-class BeginCall(BoardCommand[Begun]):
+class BeginCall(BoardCommand[RecordedCall]):
     """Enter a call unless it is known; the reply is what is known of it."""
 
     agent: str

@@ -21,14 +21,14 @@ from lithos.events.journal.broadcaster import Broadcaster, Subscription
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.threads import Blocking
 from lithos.kernel.values.events import Event
-from lithos.text.words.matching import has_tag
+from lithos.text.words.list_filters import has_tag
 
 #: Events that one look goes back at most.
 LOOKED: Final = 5_000
 
 
 @frozen
-class Wanted:
+class EventSelection:
     """Any of `types` (all when empty), by `agent`, by none of `not_by`, with `tag`; None does not filter."""
 
     types: frozenset[str] = frozenset()
@@ -69,7 +69,7 @@ class Activity:
         """The seq of the newest event."""
         return self._broadcaster.head
 
-    async def page(self, wanted: Wanted, most: int, after: int = 0) -> JournalPage:
+    async def page(self, wanted: EventSelection, most: int, after: int = 0) -> JournalPage:
         """The newest `most` events later than `after` that are wanted."""
         head, found, looked, oldest = self._broadcaster.head, list[Event](), 0, self._broadcaster.head + 1
         for event in islice(reversed(self._broadcaster.recent), LOOKED):

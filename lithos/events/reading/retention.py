@@ -30,7 +30,7 @@ from lithos.events.model.retention import (
 from lithos.events.rows.old_rows import OldRows
 from lithos.events.rows.store import CoordinationStore
 from lithos.events.settings import EventsConfig
-from lithos.kernel.actors.surviving import survive
+from lithos.kernel.actors.failure_boundary import survive
 from lithos.kernel.actors.threads import slices
 from lithos.kernel.capability import Retention
 from lithos.kernel.log import get_logger
@@ -59,7 +59,7 @@ GONE_NOTES: Final = 1_000
 #: Bytes of the journal, for each event it may keep and at least; usual events take some 400.
 EVENT_BYTES, LEAST_JOURNAL_BYTES = 2_560, 16 * 1024 * 1024
 
-Step = UpkeepStep | BoardCommand[int]
+RetentionCommand = UpkeepStep | BoardCommand[int]
 
 
 class Retentions(tuple[Retention, ...]):
@@ -151,7 +151,7 @@ class Upkeep:
             await self._drop(ForgetReads(tuple(some)))
         return len(forgotten)
 
-    async def _drop_all(self, step: Step, most: int | None = STEP) -> int:
+    async def _drop_all(self, step: RetentionCommand, most: int | None = STEP) -> int:
         """Repeat a step until it deletes less than `most` rows."""
         dropped = some = await self._drop(step)
         while most is not None and some >= most:
@@ -159,7 +159,7 @@ class Upkeep:
             dropped += some
         return dropped
 
-    async def _drop(self, step: Step) -> int:
+    async def _drop(self, step: RetentionCommand) -> int:
         began = trio.current_time()
         dropped = await self._coordinator.mailbox.ask(step, within=PATIENCE)
         if dropped:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from lithos.events.model.requests import KEPT, MOST_KEPT, Begun
+from lithos.events.model.requests import KEPT, MOST_KEPT, RecordedCall
 from lithos.kernel.databases.table import Rows
 from lithos.kernel.values.times import format_time, parse_time
 
@@ -21,21 +21,23 @@ CREATE INDEX IF NOT EXISTS requests_time ON requests(begun_at);
 class RequestRows(Rows):
     """Calls as one connection sees them; writing needs an open transaction."""
 
-    def begin(self, key: str, digest: str, now: datetime) -> Begun:
+    def begin(self, key: str, digest: str, now: datetime) -> RecordedCall:
         """Enter a call unless it is known, after dropping what is too old or too much."""
         run = self.connection.execute
         run("DELETE FROM requests WHERE begun_at<?", (format_time(now - KEPT),))
         rows = run("SELECT begun_at,digest,answer FROM requests WHERE key=?", (key,)).fetchall()
         if rows:
             at, known, answer = rows[0]
-            return Begun(parse_time(str(at)), str(known), None if answer is None else str(answer), False)
+            return RecordedCall(
+                parse_time(str(at)), str(known), None if answer is None else str(answer), False
+            )
         run("INSERT INTO requests VALUES(?,?,?,NULL)", (key, format_time(now), digest))
         run(
             "DELETE FROM requests WHERE key IN (SELECT key FROM requests ORDER BY begun_at DESC"
             " LIMIT -1 OFFSET ?)",
             (MOST_KEPT,),
         )
-        return Begun(now, digest, None, True)
+        return RecordedCall(now, digest, None, True)
 
     def end(self, key: str, answer: str | None) -> None:
         """Enter the answer of a call; None drops it."""

@@ -21,7 +21,7 @@ log = get_logger("lithos.coordination")
 
 
 @frozen(kw_only=True)
-class Tables:
+class CapabilityTables:
     """Tables of one capability in `coordination.db`.
 
     * `place`: their place among those of others, in which they are created;
@@ -48,7 +48,7 @@ class Tables:
 _WRITTEN_BY_US: Final = "____-__-__T__:__:__.______+00:00"
 
 
-def upgrade(connection: apsw.Connection, now: datetime, tables: Sequence[Tables]) -> None:
+def upgrade(connection: apsw.Connection, now: datetime, tables: Sequence[CapabilityTables]) -> None:
     """Migrate: rename, add and convert columns of an older version; a current file is not touched.
 
     Runs inside a transaction, after the tables exist; makes their indexes.

@@ -16,13 +16,13 @@ import apsw
 from attrs import frozen
 
 from lithos.events.model.agents import READ, SEARCH_RESULT, Agent, AuditRow
-from lithos.events.model.ports import RowsAlong
+from lithos.events.model.ports import ExtraRowsBatch
 from lithos.events.model.retention import DropEvents
-from lithos.events.rows.carrying import AGENTS, LEDGER_TABLE
+from lithos.events.rows.imported_rows import AGENTS, LEDGER_TABLE
 from lithos.events.rows.old_rows import COUNT_READS, READ_COUNTS, READ_INDEX, OldRows
 from lithos.events.rows.requests import REQUEST_INDEXES, REQUEST_TABLE
-from lithos.events.rows.schema import Tables, upgrade
-from lithos.kernel.databases.database import Database, Layout
+from lithos.events.rows.schema import CapabilityTables, upgrade
+from lithos.kernel.databases.database import Database, DatabaseLayout
 from lithos.kernel.databases.sqlite import open_reader
 from lithos.kernel.databases.table import TIME, Rows, Table, dump, matching
 from lithos.kernel.values.events import Event, EventDraft, event_size
@@ -68,7 +68,7 @@ class CoordinationCounts:
     expired_claims: int
 
 
-JOURNAL_TABLES: Final = Tables(
+JOURNAL_TABLES: Final = CapabilityTables(
     place=3,
     create=REQUEST_TABLE + _TABLES + READ_COUNTS,
     indexes=REQUEST_INDEXES + _INDEXES + READ_INDEX,
@@ -80,7 +80,7 @@ JOURNAL_TABLES: Final = Tables(
     protected={"old_accesses": "access_log", "old_agents": "agents"},
     owners={"cursors": "subscriber"},
 )
-IMPORT_TABLES: Final = Tables(place=5, create=LEDGER_TABLE)
+IMPORT_TABLES: Final = CapabilityTables(place=5, create=LEDGER_TABLE)
 
 
 class CoordinationStore(Database):
@@ -90,7 +90,7 @@ class CoordinationStore(Database):
     owners: ClassVar[tuple[tuple[str, str], ...]]
 
     @classmethod
-    def lay_out(cls, tables: Iterable[Tables]) -> None:
+    def lay_out(cls, tables: Iterable[CapabilityTables]) -> None:
         """Say which tables the database has: those of all capabilities. To be called before it is opened."""
         ordered = sorted(tables, key=lambda each: each.place)
 
@@ -99,7 +99,7 @@ class CoordinationStore(Database):
             _count_on(writer, int(now.timestamp() * 1000))
 
         cls.owners = tuple(pair for each in ordered for pair in each.owners.items())
-        cls.layout = Layout("".join(each.create for each in ordered), upgrade_all)
+        cls.layout = DatabaseLayout("".join(each.create for each in ordered), upgrade_all)
 
     @classmethod
     def open_read_only(cls, path: Path) -> CoordinationStore:
@@ -124,7 +124,7 @@ class CoordinationStore(Database):
             self._writer.executemany("INSERT INTO events VALUES(?,?,?,?,?,?,?)", rows)
             self._writer.execute("UPDATE meta SET value=? WHERE name='next_seq'", (rows[-1][0] + 1,))
 
-    def put_along(self, rows: RowsAlong) -> None:
+    def put_along(self, rows: ExtraRowsBatch) -> None:
         """Store rows of another package."""
         rows.store(self._writer)
 

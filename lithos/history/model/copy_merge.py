@@ -14,8 +14,8 @@ from typing import Final, Literal
 
 from attrs import frozen
 
+from lithos.history.model.conflict_markers import MARKER_SIZE, Markers
 from lithos.history.model.file_merge import merge_files
-from lithos.history.model.marking import MARKER_SIZE, Markers
 from lithos.notes.model.versions import COPY, OUTSIDE, head_of
 from lithos.text.outline.differences import match_lines
 
@@ -45,7 +45,7 @@ class PastVersion:
 
 
 @frozen
-class Ancestor:
+class MergeBase:
     """From what both sides began: its bytes, None where it is not kept.
 
     `is_merged`: the note was made knowing the copy, which has nothing to add.
@@ -55,7 +55,7 @@ class Ancestor:
     is_merged: bool = False
 
 
-def find_ancestor(versions: Sequence[PastVersion], copy: bytes, *, is_whole: bool) -> Ancestor:
+def find_ancestor(versions: Sequence[PastVersion], copy: bytes, *, is_whole: bool) -> MergeBase:
     """The ancestor of a note and its copy among the kept versions, the newest first: that is the note now.
 
     `is_whole`: the last of them is the first that there was.
@@ -70,7 +70,7 @@ def find_ancestor(versions: Sequence[PastVersion], copy: bytes, *, is_whole: boo
     lines = _count(copy)
     counts = [_count(each.data) for each in candidates]
     if not counts:
-        return Ancestor(None)
+        return MergeBase(None)
     # Of several as near the oldest.
     chosen = min(range(len(counts)), key=lambda number: (_distance(counts[number], lines), -number))
     # What the copy lacks was deleted by it only if all older ones had it: it may come from any of them.
@@ -79,21 +79,21 @@ def find_ancestor(versions: Sequence[PastVersion], copy: bytes, *, is_whole: boo
     ):
         chosen += 1
     if not is_whole and counts[chosen] - lines:
-        return Ancestor(None)
-    return Ancestor(candidates[chosen].data)
+        return MergeBase(None)
+    return MergeBase(candidates[chosen].data)
 
 
-def _ancestor_of_known(versions: Sequence[PastVersion], known: int) -> Ancestor:
+def _ancestor_of_known(versions: Sequence[PastVersion], known: int) -> MergeBase:
     """Of a copy with the bytes of a version: programs that synchronise put other bytes in its place.
 
     What Lithos made of a version has all of it.
     """
     copy, newer = versions[known], versions[known - 1] if known else None
     if newer is None or copy.op == COPY or newer.op not in (OUTSIDE, COPY):
-        return Ancestor(copy.data, is_merged=True)
+        return MergeBase(copy.data, is_merged=True)
     before = versions[known + 1 :]
     older = next((each for each in before if each.op != COPY and each.data != copy.data), None)
-    return Ancestor(None if older is None else older.data)
+    return MergeBase(None if older is None else older.data)
 
 
 def _stamp(data: bytes) -> tuple[tuple[bytes, bytes], ...] | None:
@@ -125,7 +125,7 @@ def common_lines(one: bytes, other: bytes) -> bytes:
 
 
 @frozen
-class Place:
+class MergeConflict:
     """A place that both sides changed otherwise: in which line of the merged text, and what each says."""
 
     line: int
@@ -144,16 +144,16 @@ class CopyMerge:
     has_ancestor: bool
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[MergeConflict, ...]:
         """What a person has to decide."""
-        found: list[Place] = []
+        found: list[MergeConflict] = []
         line = 1
         for piece in self.pieces or ():
             if isinstance(piece, bytes):
                 line += piece.count(b"\n")
             else:
                 note, copy = (side.decode("utf-8", "replace") for side in piece)
-                found.append(Place(line, note, copy))
+                found.append(MergeConflict(line, note, copy))
                 line += note.count("\n")
         return tuple(found)
 
@@ -189,7 +189,7 @@ def _chosen(sides: tuple[bytes, bytes], choice: Side) -> bytes:
     return picked[choice]
 
 
-def merge_copy(note: bytes, copy: bytes, ancestor: Ancestor) -> CopyMerge:
+def merge_copy(note: bytes, copy: bytes, ancestor: MergeBase) -> CopyMerge:
     """Merge what a note's file says with its conflict copy, the frontmatter by key."""
     if ancestor.is_merged:
         return CopyMerge((note,), has_ancestor=True)

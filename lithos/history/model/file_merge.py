@@ -11,8 +11,8 @@ from typing import Final
 
 from attrs import frozen
 
+from lithos.history.model.conflict_markers import Marked, Markers, mark_texts
 from lithos.history.model.head_merge import merge_heads
-from lithos.history.model.marking import Marked, Markers, mark_texts
 from lithos.notes.format.merging import merge_break
 from lithos.text.yaml.layout import Layout, read_layout
 from lithos.text.yaml.nodes import UnreadableNote

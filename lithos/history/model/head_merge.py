@@ -15,11 +15,11 @@ from typing import Any, Final
 import yaml
 from attrs import frozen
 
-from lithos.history.model.marking import Marked, Markers, mark_texts
+from lithos.history.model.conflict_markers import Marked, Markers, mark_texts
 from lithos.kernel.values.times import parse_time
 from lithos.notes.format.merging import is_same, merge_items, token_of
-from lithos.text.yaml.edit import Changes, apply_changes
-from lithos.text.yaml.nodes import UnreadableNote, Values, YamlMapping, is_merge, read_mapping
+from lithos.text.yaml.edit import KeyChanges, apply_changes
+from lithos.text.yaml.nodes import UnreadableNote, ValueReader, YamlMapping, is_merge, read_mapping
 
 _UPDATED: Final = "updated_at"
 #: Of these the greater counts: they follow from the write itself.
@@ -133,7 +133,7 @@ def _values_of(mapping: YamlMapping) -> dict[str, Any]:
     return {key: _value_of(key, node, values) for key, node in mapping.nodes.items()}
 
 
-def _value_of(key: str, node: yaml.Node, values: Values) -> Any:
+def _value_of(key: str, node: yaml.Node, values: ValueReader) -> Any:
     if key in _LISTS and isinstance(node, yaml.SequenceNode):
         return [values.text(item) for item in node.value]
     value = values.value(node)
@@ -283,7 +283,7 @@ def _rewritten(key: str, ours: _Entry, theirs: _Entry, items: list[Any]) -> _Ent
     def read_item(_: str, node: yaml.Node) -> Any:
         return mapping.values.text(node) if key in _LISTS else mapping.values.value(node)
 
-    changes = Changes(values={key: items}, removed=frozenset())
+    changes = KeyChanges(values={key: items}, removed=frozenset())
     for text in apply_changes(mapping, changes, "\n", read_item):
         try:
             said = _values_of(read_mapping(text))

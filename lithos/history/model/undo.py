@@ -21,11 +21,11 @@ from lithos.notes.model.versions import ADDRESS, CREATED, DELETED, RENAMED, REST
 _MACHINE_MADE: Final = frozenset(("entities", "entities_extractor", "contributors", "updated_at", "version"))
 
 #: `delete` what was created, `return` what was deleted, `revert` what was changed.
-Kind = Literal["delete", "return", "revert"]
+UndoKind = Literal["delete", "return", "revert"]
 
 
 @frozen(kw_only=True)
-class Step:
+class UndoStep:
     """Consecutive changes of one note, newest first, and the state `before` them (None: there was none)."""
 
     changes: tuple[VersionRow, ...]
@@ -42,7 +42,7 @@ class Step:
         return self.changes[0]
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> UndoKind:
         """What taking it back means."""
         if self.last.op == DELETED:
             return "return"
@@ -69,17 +69,18 @@ class Step:
         return self.before is not None and self.before.digest != self.last.digest
 
 
-def split_step(step: Step) -> list[Step]:
+def split_step(step: UndoStep) -> list[UndoStep]:
     """A step for each change, newest first."""
     befores = (*step.changes[1:], step.before)
     return [
-        Step(changes=(change,), before=before) for change, before in zip(step.changes, befores, strict=True)
+        UndoStep(changes=(change,), before=before)
+        for change, before in zip(step.changes, befores, strict=True)
     ]
 
 
-def plan_steps(rows: Sequence[VersionRow], is_wanted: Callable[[VersionRow], bool]) -> list[Step]:
+def plan_steps(rows: Sequence[VersionRow], is_wanted: Callable[[VersionRow], bool]) -> list[UndoStep]:
     """The steps for one note, newest first; `rows` are its versions, newest first."""
-    steps: list[Step] = []
+    steps: list[UndoStep] = []
     changes: list[VersionRow] = []
     passed: list[VersionRow] = []  # made by machine, perhaps between two changes
     for row in rows:
@@ -89,24 +90,24 @@ def plan_steps(rows: Sequence[VersionRow], is_wanted: Callable[[VersionRow], boo
         elif changes and is_machine_made(row):
             passed.append(row)
         elif changes:
-            steps.append(Step(changes=tuple(changes), before=passed[0] if passed else row))
+            steps.append(UndoStep(changes=tuple(changes), before=passed[0] if passed else row))
             changes, passed = [], []
     if changes and not passed and changes[-1].op != CREATED and len(changes) > 1:
         # What was before the oldest is not kept; the others go back to it.
-        steps.append(Step(changes=tuple(changes[:-1]), before=changes.pop()))
+        steps.append(UndoStep(changes=tuple(changes[:-1]), before=changes.pop()))
         changes = [rows[-1]]
     if changes:
-        steps.append(Step(changes=tuple(changes), before=passed[0] if passed else None))
+        steps.append(UndoStep(changes=tuple(changes), before=passed[0] if passed else None))
     return steps
 
 
-def interleave(steps: Iterable[Step], newest_first: Mapping[VersionRow, int]) -> list[Step]:
+def interleave(steps: Iterable[UndoStep], newest_first: Mapping[VersionRow, int]) -> list[UndoStep]:
     """The steps of all notes in the order in which to carry them out, cut where they have to be.
 
     `newest_first` has the place of each change among those of all notes. The steps of a note come newest
     first, and that order holds whatever the places say.
     """
-    parts: list[tuple[int, Step, Step]] = []
+    parts: list[tuple[int, UndoStep, UndoStep]] = []
     reached: dict[str, int] = {}
     for step in steps:
         # What ends without the note needs nothing: it is done at once.
@@ -115,7 +116,7 @@ def interleave(steps: Iterable[Step], newest_first: Mapping[VersionRow, int]) ->
             reached[note_id] = max(newest_first.get(part.last, 0), reached.get(note_id, 0))
             parts.append((reached[note_id], part, step))
     parts.sort(key=lambda part: part[0])
-    joined: dict[int, list[Step]] = {}
+    joined: dict[int, list[UndoStep]] = {}
     groups: dict[int, int] = {}  # of each step the number of its part that may still grow
     uses = _Uses()
     for number, (_, part, step) in enumerate(parts):
@@ -125,7 +126,7 @@ def interleave(steps: Iterable[Step], newest_first: Mapping[VersionRow, int]) ->
         joined.setdefault(group, []).append(part)
         uses.add(number, part)
     return [
-        Step(changes=tuple(change for part in group for change in part.changes), before=group[-1].before)
+        UndoStep(changes=tuple(change for part in group for change in part.changes), before=group[-1].before)
         for group in joined.values()
     ]
 
@@ -137,14 +138,14 @@ class _Uses:
         #: The last two notes of each, the later one first.
         self._last: dict[str, tuple[tuple[int, str], ...]] = {}
 
-    def add(self, number: int, part: Step) -> None:
+    def add(self, number: int, part: UndoStep) -> None:
         """Note what a change frees and takes."""
         note_id = part.last.note_id
         for value in _values_of(part.last) ^ _values_of(part.former) | _address_of(part):
             others = [use for use in self._last.get(value, ()) if use[1] != note_id]
             self._last[value] = ((number, note_id), *others[:1])
 
-    def any_since(self, number: int, part: Step) -> bool:
+    def any_since(self, number: int, part: UndoStep) -> bool:
         """Whether another note had since what this one needs to go back."""
         needed = _values_of(part.former) - _values_of(part.last)
         if part.former is not None:
@@ -160,7 +161,7 @@ def _values_of(row: VersionRow | None) -> frozenset[str]:
     return frozenset((f"path {row.path}", f"title {slug_of(row.title, row.note_id)}"))
 
 
-def _address_of(part: Step) -> frozenset[str]:
+def _address_of(part: UndoStep) -> frozenset[str]:
     """Stands for any `source_url`, where that of the note may come or go: rows do not say which it is."""
     is_it = part.kind != "revert" or any(ADDRESS in change.changed for change in part.changes)
     return frozenset(("address",)) if is_it else frozenset()
@@ -179,7 +180,7 @@ def since_by_others(newer: Sequence[VersionRow], by: str = UNDO_AGENT) -> Versio
     return next((row for row in newer if not (takes_back(row, by) or is_machine_made(row))), None)
 
 
-def is_undone(newer: Sequence[VersionRow], step: Step, by: str = UNDO_AGENT) -> bool:
+def is_undone(newer: Sequence[VersionRow], step: UndoStep, by: str = UNDO_AGENT) -> bool:
     """Whether an earlier undo took a creation, a deletion or a move of this step back."""
     if step.kind != "revert":
         gone = step.kind == "delete"

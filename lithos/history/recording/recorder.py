@@ -17,7 +17,7 @@ from lithos.history.rows.store import HistoryFailed, HistoryStore, NewVersion
 from lithos.kernel.actors.threads import Blocking
 from lithos.kernel.log import get_logger
 from lithos.notes.model.versions import OUTSIDE
-from lithos.notes.writing.recording import Result, is_undone
+from lithos.notes.writing.recording import FileResult, is_undone
 
 log = get_logger("lithos.history")
 
@@ -83,7 +83,7 @@ class Recorder:
         if store is not None and states:
             await self._commit(lambda *news: _twice(lambda: store.ensure(states, *news)))
 
-    async def settle(self, places: Sequence[int], results: Sequence[Result]) -> None:
+    async def settle(self, places: Sequence[int], results: Sequence[FileResult]) -> None:
         """Note what became of the changes of these rows; those that were refused are dropped now."""
         refused = {place for place, result in zip(places, results, strict=True) if is_undone(result)}
         confirmed = [place for place in places if place not in refused]

@@ -28,12 +28,12 @@ from lithos.history.rows.schema import (
     read_row,
     upgrade,
 )
-from lithos.kernel.databases.database import SET_ASIDE, Layout, LearningDatabase
+from lithos.kernel.databases.database import SET_ASIDE, DatabaseLayout, LearningDatabase
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.databases.table import matching
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.times import from_microseconds, to_microseconds
-from lithos.notes.model.plan import Place
+from lithos.notes.model.plan import RecordedPath
 from lithos.notes.model.versions import HistoryFailed, KeptVersion, NewVersion, VersionRow
 
 #: The numbers of the contents of a note's versions, the newest first.
@@ -46,7 +46,7 @@ CONTENTS: Final = (
 class HistoryReading(LearningDatabase):
     """Reads version rows and the bytes they stand for. Every method blocks, and raises `HistoryFailed`."""
 
-    layout = Layout(TABLES, upgrade, set_aside=SET_ASIDE, has_references=True)
+    layout = DatabaseLayout(TABLES, upgrade, set_aside=SET_ASIDE, has_references=True)
     log = get_logger("lithos.history")
 
     def __init__(self, path: Path, now: datetime) -> None:
@@ -210,7 +210,7 @@ class HistoryReading(LearningDatabase):
             for number, note_id, place, version, path, title, mark, op, pending in found
         ]
 
-    def places(self, ids: Collection[str]) -> dict[str, Place]:
+    def places(self, ids: Collection[str]) -> dict[str, RecordedPath]:
         """Where these notes were last, of those that are known and not deleted."""
         with self._snapshot() as connection:
             return read_places(connection, ids)
@@ -287,9 +287,9 @@ class HistoryReading(LearningDatabase):
             ) from damage
 
 
-def read_places(connection: apsw.Connection, ids: Collection[str]) -> dict[str, Place]:
+def read_places(connection: apsw.Connection, ids: Collection[str]) -> dict[str, RecordedPath]:
     """`HistoryReading.places`, by a connection of one's own."""
-    found: dict[str, Place] = {}
+    found: dict[str, RecordedPath] = {}
     for note_id in ids:
         row: Any = connection.execute(
             f"SELECT v.path,c.mark,v.op FROM {JOINED}"  # noqa: S608 - our own words

@@ -18,8 +18,8 @@ from attrs import frozen
 
 from lithos.history.model.copy_merge import (
     SIDES,
-    Ancestor,
     CopyMerge,
+    MergeBase,
     PastVersion,
     Side,
     find_ancestor,
@@ -43,7 +43,7 @@ from lithos.kernel.values.errors import (
 )
 from lithos.kernel.values.principals import COMMAND, MERGE_AGENT, acting_as
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
-from lithos.notes.catalogue.kinship import MOST_VERSIONS
+from lithos.notes.catalogue.copy_origin import MOST_VERSIONS
 from lithos.notes.files.displaced import CopyIntent, CopyMerges
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import OutsideKnowledge, digest_of
@@ -52,8 +52,8 @@ from lithos.notes.model.versions import COPY, CREATED, DELETED, OUTSIDE, UPDATED
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.service.texts import LoadedNote, NoteTexts
 from lithos.notes.writing.actor_writer import Writer
+from lithos.notes.writing.external_changes import CopyKeeping, CopyRemoval, OutsideBytes
 from lithos.notes.writing.messages import RestoreNote
-from lithos.notes.writing.outside_changes import CopyKeeping, CopyRemoval, OutsideBytes
 from lithos.text.yaml.nodes import UnreadableNote
 
 log = get_logger("lithos.copies")
@@ -219,10 +219,10 @@ class ConflictCopies:
             merge=merge_copy(note, copy, ancestor),
         )
 
-    def _ancestor(self, note_id: str, note: bytes, copy: bytes) -> Ancestor:
+    def _ancestor(self, note_id: str, note: bytes, copy: bytes) -> MergeBase:
         """From what both began, as far as the history knows. Blocks."""
         if note == copy:
-            return Ancestor(note, is_merged=True)
+            return MergeBase(note, is_merged=True)
         rows, total = self._rows(note_id)
         versions = [PastVersion(row.op, data) for row in rows if (data := self._data(row)) is not None]
         is_whole = bool(rows) and total == len(rows) and rows[-1].op == CREATED

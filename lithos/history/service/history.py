@@ -55,7 +55,7 @@ _ROW: Final = "r"
 
 
 @frozen
-class KeptVersion:
+class VersionContent:
     """One version with its exact bytes."""
 
     row: VersionRow
@@ -138,30 +138,30 @@ class NoteHistory:
         last = {row.note_id: row.title for row in rows if row is not None}
         return {one: last.get(one, one) if title is None else title for one, title in titles.items()}
 
-    async def at_version(self, note_id: str, version: int) -> KeptVersion:
+    async def at_version(self, note_id: str, version: int) -> VersionContent:
         """The bytes of a version. Raises `VersionNotFound`, `DocNotFound`."""
         number = max(0, min(version, _LARGEST))  # no version has either
         return await self._find(note_id, f"version {version}", lambda reader: reader.row(note_id, number))
 
-    async def at_row(self, note_id: str, row: int) -> KeptVersion:
+    async def at_row(self, note_id: str, row: int) -> VersionContent:
         """The bytes of the row with this number. Raises `VersionNotFound`, `DocNotFound`."""
         number = max(0, min(row, _LARGEST))
         return await self._find(note_id, f"row {row}", lambda reader: reader.row_numbered(note_id, number))
 
-    async def at_time(self, note_id: str, at: datetime) -> KeptVersion:
+    async def at_time(self, note_id: str, at: datetime) -> VersionContent:
         """The version that was current then. Raises `VersionNotFound`, `DocNotFound`."""
         wanted = f"version of {format_time(at)}"
         return await self._find(note_id, wanted, lambda reader: reader.current_at(note_id, at))
 
     async def _find(
         self, note_id: str, wanted: str, look: Callable[[HistoryReading], VersionRow | None]
-    ) -> KeptVersion:
+    ) -> VersionContent:
         reader = self._open()
 
-        def find() -> KeptVersion | None:
+        def find() -> VersionContent | None:
             row = look(reader)
             data = None if row is None else reader.content_of(row)
-            return None if row is None or data is None else KeptVersion(row, data)
+            return None if row is None or data is None else VersionContent(row, data)
 
         found = await self._blocking.run(find)
         if found is None:
@@ -184,7 +184,7 @@ class NoteHistory:
             kept = await self.at_time(found_id, as_of)
         return await self._blocking.run(lambda: self._parse(kept))
 
-    def _parse(self, kept: KeptVersion) -> KeptNote:
+    def _parse(self, kept: VersionContent) -> KeptNote:
         row = kept.row
         try:
             document = parse_document(kept.data, row.path, row.at, row.note_id, self._catalogue.style)
@@ -287,7 +287,7 @@ class NoteHistory:
         if not target and newest is None:
             raise await self._not_kept(note_id, "version at all")
         after = await self._named(note_id, target or str(newest.version if newest else 0))
-        before: KeptVersion | None
+        before: VersionContent | None
         if not only:
             before = await self._named(note_id, first)
         elif only.startswith(_ROW):
@@ -301,13 +301,13 @@ class NoteHistory:
             return VersionDiff(before.row.version if before else None, after.row.version, made, rows)
         return VersionDiff(before.row.version if before else None, after.row.version, made)
 
-    async def _named(self, note_id: str, text: str) -> KeptVersion:
+    async def _named(self, note_id: str, text: str) -> VersionContent:
         """What a part of `diff` names: a version, or a row."""
         if text.startswith(_ROW):
             return await self.at_row(note_id, int(text.removeprefix(_ROW)))
         return await self.at_version(note_id, int(text))
 
-    async def _row_before(self, row: VersionRow) -> KeptVersion | None:
+    async def _row_before(self, row: VersionRow) -> VersionContent | None:
         reader = self._open()
         before = await self._blocking.run(lambda: reader.row_before(row.note_id, row.row))
         return None if before is None else await self.at_row(row.note_id, before.row)
@@ -332,7 +332,7 @@ class NoteHistory:
 
         return await self._blocking.run(count)
 
-    async def _before(self, note_id: str, version: int) -> KeptVersion | None:
+    async def _before(self, note_id: str, version: int) -> VersionContent | None:
         reader = self._open()
         rows, _ = await self._blocking.run(lambda: reader.rows(note_id, 1, version))
         return await self.at_version(note_id, rows[0].version) if rows else None
@@ -392,12 +392,12 @@ def _text_at(reader: HistoryReading, note_id: str, version: int) -> bytes | None
     return body_of(reader.content(note_id, version) or b"")
 
 
-def _compare(before: KeptVersion | None, after: KeptVersion) -> Diff:
+def _compare(before: VersionContent | None, after: VersionContent) -> Diff:
     """A deletion stands for no text: what led to it is all removed."""
     return unified_diff(_text_of(before), _text_of(after), _name_of(before), _name_of(after))
 
 
-def _with_paths(before: KeptVersion | None, after: KeptVersion, made: Diff) -> Diff:
+def _with_paths(before: VersionContent | None, after: VersionContent, made: Diff) -> Diff:
     """The difference of two rows, which also tells of a move, as that may be all of it."""
     if before is None or before.row.path == after.row.path:
         return made
@@ -405,9 +405,9 @@ def _with_paths(before: KeptVersion | None, after: KeptVersion, made: Diff) -> D
     return attrs.evolve(made, text=moved + made.text)
 
 
-def _text_of(kept: KeptVersion | None) -> bytes:
+def _text_of(kept: VersionContent | None) -> bytes:
     return b"" if kept is None or kept.row.op == DELETED else kept.data
 
 
-def _name_of(kept: KeptVersion | None) -> str:
+def _name_of(kept: VersionContent | None) -> str:
     return "/dev/null" if kept is None else f"{kept.row.path}\tversion {kept.row.version}"

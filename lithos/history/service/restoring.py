@@ -14,7 +14,7 @@ from typing import Final
 from attrs import define, frozen
 
 from lithos.history.model.undo import takes_back
-from lithos.history.service.history import HistoryRequest, KeptVersion, NoteHistory
+from lithos.history.service.history import HistoryRequest, NoteHistory, VersionContent
 from lithos.kernel.actors.threads import Blocking
 from lithos.kernel.values.errors import (
     DocNotFound,
@@ -35,7 +35,7 @@ from lithos.notes.service.merging import merge_files, says
 from lithos.notes.service.texts import LoadedNote, NoteTexts
 from lithos.notes.writing.messages import RestoreNote, WriteOutcome
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 #: Earlier versions by the same agent that are looked at.
 MOST_EARLIER: Final = 20
@@ -65,7 +65,7 @@ class RestoreRequest:
 
 
 @frozen
-class Restored:
+class RestoredNote:
     """What was done; `outcome` is None when the note says already what it would say.
 
     `merged_with` is the version whose changes stay beside what was restored.
@@ -88,7 +88,7 @@ class Restoring:
     _texts: NoteTexts
     _blocking: Blocking
 
-    async def restore(self, request: RestoreRequest) -> Restored:
+    async def restore(self, request: RestoreRequest) -> RestoredNote:
         """Restore a version; returns as `Knowledge.write` does.
 
         Raises `VersionNotFound`, `DocNotFound`, `PathCollision` and `VersionConflict`, for an overlap with
@@ -109,7 +109,7 @@ class Restoring:
             current_version=self._version_of(request.id),
         )
 
-    async def _wanted(self, request: RestoreRequest) -> KeptVersion:
+    async def _wanted(self, request: RestoreRequest) -> VersionContent:
         """What is to be restored. Raises `InvalidInput` unless one of version and row is named."""
         if request.row is None and request.version is not None:
             return await self._history.at_version(request.id, request.version)
@@ -120,7 +120,7 @@ class Restoring:
             )
         return await self._history.at_row(request.id, request.row)
 
-    async def _restore_in_turn(self, request: RestoreRequest, kept: KeptVersion) -> Restored:
+    async def _restore_in_turn(self, request: RestoreRequest, kept: VersionContent) -> RestoredNote:
         """Restore a version, again where the note was deleted meanwhile by somebody else."""
         for _ in range(RETRIES - 1):
             try:
@@ -134,7 +134,7 @@ class Restoring:
         entry = self._catalogue.get(note_id)
         return None if entry is None else entry.note.version
 
-    async def _restore_whole(self, request: RestoreRequest, kept: KeptVersion) -> Restored:
+    async def _restore_whole(self, request: RestoreRequest, kept: VersionContent) -> RestoredNote:
         # All may be pruned by now, but `kept` is at hand.
         newest = await self._history.newest(request.id) or kept.row
         oldest = await self._history.oldest(request.id)
@@ -164,8 +164,8 @@ class Restoring:
         return _told(await self._knowledge.write(made))
 
     async def _restore_merged(
-        self, request: RestoreRequest, base: KeptVersion, kept: KeptVersion
-    ) -> Restored:
+        self, request: RestoreRequest, base: VersionContent, kept: VersionContent
+    ) -> RestoredNote:
         entry = self._catalogue.get(request.id)
         loaded = None if entry is None else await self._texts.load(entry)
         if entry is None or loaded is None:
@@ -181,7 +181,7 @@ class Restoring:
             )
         style, now = self._catalogue.style, loaded
         if await self._is_done(request, base, kept, entry.path):
-            return Restored(None, request.id, entry.path, current)
+            return RestoredNote(None, request.id, entry.path, current)
         refused = (
             f"Others changed the same places since version {base.row.version}. Nothing was restored; edit "
             "the note with its history at hand."
@@ -194,7 +194,7 @@ class Restoring:
             own = await self._own_bytes(entry, now, data)
             data, is_kept = (data, is_kept) if own is None else (own, True)
         if data is None:
-            return Restored(None, request.id, entry.path, current)
+            return RestoredNote(None, request.id, entry.path, current)
         merged_with = current if merged.is_merged else None
         newest = await self._history.newest(request.id)
         made = await self._make(
@@ -236,7 +236,7 @@ class Restoring:
         return kept.data if is_right and kept.data != now.source.data else None
 
     async def _is_done(
-        self, request: RestoreRequest, base: KeptVersion, kept: KeptVersion, path: str
+        self, request: RestoreRequest, base: VersionContent, kept: VersionContent, path: str
     ) -> bool:
         """Whether an earlier version by the same agent, or by `lithos undo`, has the change taken back.
 
@@ -265,7 +265,7 @@ class Restoring:
     async def _make(
         self,
         request: RestoreRequest,
-        kept: KeptVersion,
+        kept: VersionContent,
         data: bytes,
         *,
         path: str,
@@ -313,11 +313,13 @@ def _say_the_same(one: bytes, other: bytes, entry: Entry, at: datetime, style: V
     return says(first) == says(second)
 
 
-def _told(outcome: WriteOutcome, merged_with: int | None = None) -> Restored:
-    return Restored(outcome, outcome.id, outcome.path, outcome.version, merged_with)
+def _told(outcome: WriteOutcome, merged_with: int | None = None) -> RestoredNote:
+    return RestoredNote(outcome, outcome.id, outcome.path, outcome.version, merged_with)
 
 
-def _has_done(base: KeptVersion, kept: KeptVersion, then: KeptVersion, path: str, style: VaultStyle) -> bool:
+def _has_done(
+    base: VersionContent, kept: VersionContent, then: VersionContent, path: str, style: VaultStyle
+) -> bool:
     """Whether `then` says what a merge would make of it. Blocks."""
     try:
         before, mine, theirs = (

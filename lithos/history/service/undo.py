@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 import attrs
 from attrs import define, field, frozen
 
-from lithos.history.model.undo import Step, interleave, is_undone, plan_steps, since_by_others, split_step
+from lithos.history.model.undo import UndoStep, interleave, is_undone, plan_steps, since_by_others, split_step
 from lithos.kernel.values.principals import CLI_AGENT, UNDO_AGENT
 from lithos.kernel.values.times import format_time, parse_time
 from lithos.notes.model.versions import DELETED, VersionRow
@@ -50,10 +50,10 @@ class UndoFailed(Exception):
 
 
 @frozen
-class Result:
+class UndoResult:
     """What became of a step: the version that the note has by it, or the reason why it was left."""
 
-    step: Step
+    step: UndoStep
     result: str
     version: int | None = None
     reason: str = ""
@@ -76,7 +76,7 @@ class Result:
 
 async def plan_undo(
     tools: ToolCalls, agents: Sequence[str], since: datetime | None, until: datetime
-) -> list[Step]:
+) -> list[UndoStep]:
     """All steps that take the changes of agents from `since` to before `until` back, newest first.
 
     Without `since` all changes that the history has. Changes of several agents go in one order, so that
@@ -108,11 +108,11 @@ async def changes_of(
     return [row for row in found if not (row.is_undo and agent == UNDO_AGENT)]
 
 
-async def plan_changes(tools: ToolCalls, changes: Sequence[VersionRow]) -> list[Step]:
+async def plan_changes(tools: ToolCalls, changes: Sequence[VersionRow]) -> list[UndoStep]:
     """The steps that take these changes back; both come newest first. Raises `UndoFailed`."""
     oldest = {row.note_id: row for row in changes}  # of each note, notes in the order of their newest
     wanted = set(changes)
-    steps: list[Step] = []
+    steps: list[UndoStep] = []
     for note_id, first in oldest.items():
         steps += plan_steps(await _versions_down_to(tools, note_id, first), wanted.__contains__)
     return interleave(steps, {row: place for place, row in enumerate(changes)})
@@ -186,25 +186,25 @@ class UndoRun:
     dry_run: bool = False
     by: str = UNDO_AGENT
     #: Notes that a dry run would have deleted, moved or changed by now, and their last steps.
-    _tried: dict[str, Step] = field(factory=dict)
+    _tried: dict[str, UndoStep] = field(factory=dict)
     #: Changes that this run has dealt with.
     _settled: set[VersionRow] = field(factory=set)
     #: Of each note its newest version when this run came to it first.
     _began: dict[str, VersionRow] = field(factory=dict)
 
-    async def carry_out(self, step: Step) -> list[Result]:
+    async def carry_out(self, step: UndoStep) -> list[UndoResult]:
         """Do one step; change by change where it cannot be done at once."""
         result = await self._do(step)
         if result.result != LEFT or len(step.changes) == 1:
             return [result]
         return [await self._do(each) for each in split_step(step)]
 
-    async def _do(self, step: Step) -> Result:
+    async def _do(self, step: UndoStep) -> UndoResult:
         """Do one step, again when its note is changed meanwhile."""
         wanted, newer = step, self._tried.get(step.last.note_id)
         if newer is not None and newer.before == step.last:
             # A dry run has not done the newer part; from what there is both are one step.
-            step = Step(changes=newer.changes + step.changes, before=step.before)
+            step = UndoStep(changes=newer.changes + step.changes, before=step.before)
         for _ in range(RETRIES):
             try:
                 result = await self._try(step)
@@ -215,17 +215,17 @@ class UndoRun:
                 if self.dry_run:
                     self._tried[step.last.note_id] = step
             return attrs.evolve(result, step=wanted)
-        return Result(step, LEFT, reason="it is changed all the time; run undo again")
+        return UndoResult(step, LEFT, reason="it is changed all the time; run undo again")
 
-    async def _try(self, step: Step) -> Result:
+    async def _try(self, step: UndoStep) -> UndoResult:
         if step.is_nothing:
-            return Result(step, UNDONE, reason="created and deleted by the agent")
+            return UndoResult(step, UNDONE, reason="created and deleted by the agent")
         if step.is_pruned:
-            return Result(step, LEFT, reason="the version before is not kept any more")
+            return UndoResult(step, LEFT, reason="the version before is not kept any more")
         rows = await _versions_down_to(self.tools, step.last.note_id, step.last)
         place = next((n for n, row in enumerate(rows) if row == step.last), None)
         if place is None:
-            return Result(step, LEFT, reason="the version is not kept any more")
+            return UndoResult(step, LEFT, reason="the version is not kept any more")
         newest = rows[0]
         first = self._began.setdefault(step.last.note_id, newest)
         since = next((n for n, row in enumerate(rows) if row == first), 0)
@@ -237,22 +237,22 @@ class UndoRun:
         if is_deleted:
             is_own = newest.agent == self.by != UNDO_AGENT
             if step.kind == "delete" or newest.is_undo or is_own:
-                return Result(step, UNDONE, reason="the note is gone")
-            return Result(step, LEFT, reason=f"{newest.agent} has deleted the note since")
+                return UndoResult(step, UNDONE, reason="the note is gone")
+            return UndoResult(step, LEFT, reason=f"{newest.agent} has deleted the note since")
         if step.kind == "delete":
             return await self._delete(step, newer, newest)
         return await self._revert(step, newer)
 
     async def _return(
-        self, step: Step, newer: Sequence[VersionRow], newest: VersionRow, *, is_deleted: bool
-    ) -> Result:
+        self, step: UndoStep, newer: Sequence[VersionRow], newest: VersionRow, *, is_deleted: bool
+    ) -> UndoResult:
         assert step.before is not None
         if not is_deleted or is_undone(newer, step, self.by):
-            return Result(
+            return UndoResult(
                 step, UNDONE, reason="the note is there again" if not is_deleted else "undone before"
             )
         if newer:
-            return Result(step, LEFT, reason=f"{newest.agent} has deleted the note since")
+            return UndoResult(step, LEFT, reason=f"{newest.agent} has deleted the note since")
         answer = await self._call(
             "lithos_restore",
             id=step.last.note_id,
@@ -264,22 +264,22 @@ class UndoRun:
             back_to=step.before.path,
         )
         if answer.get("code") == "path_collision" and answer.get("existing_id") in self._tried:
-            return Result(step, RETURNED)
+            return UndoResult(step, RETURNED)
         if "code" in answer or answer["status"] == _PROPOSED:
             return self._left(step, answer)
-        return Result(step, RETURNED, answer["version"])
+        return UndoResult(step, RETURNED, answer["version"])
 
-    async def _delete(self, step: Step, newer: Sequence[VersionRow], newest: VersionRow) -> Result:
+    async def _delete(self, step: UndoStep, newer: Sequence[VersionRow], newest: VersionRow) -> UndoResult:
         # What others changed and took back again is no change any more: the file has the bytes of the agent.
         other = None if newest.digest == step.last.digest else since_by_others(newer, self.by)
         if other is not None:
-            return Result(
+            return UndoResult(
                 step, LEFT, reason=f"{other.agent} has changed the new note since (version {other.version})"
             )
         if is_undone(newer, step, self.by):
-            return Result(step, UNDONE, reason="undone before")
+            return UndoResult(step, UNDONE, reason="undone before")
         if self.dry_run:
-            return Result(step, REMOVED)
+            return UndoResult(step, REMOVED)
         answer = await self._call(
             "lithos_delete",
             id=step.last.note_id,
@@ -289,11 +289,11 @@ class UndoRun:
         )
         if "code" in answer or answer.get("status") == _PROPOSED:
             return self._left(step, answer)
-        return Result(step, REMOVED)
+        return UndoResult(step, REMOVED)
 
-    async def _revert(self, step: Step, newer: Sequence[VersionRow]) -> Result:
+    async def _revert(self, step: UndoStep, newer: Sequence[VersionRow]) -> UndoResult:
         assert step.before is not None
-        done = Result(step, UNDONE, reason="the note says what it said before")
+        done = UndoResult(step, UNDONE, reason="the note says what it said before")
         if step.writes:
             answer = await self._call(
                 "lithos_restore",
@@ -308,22 +308,22 @@ class UndoRun:
                 return self._left(step, answer)
             if answer["status"] != "unchanged":
                 result = MERGED if "merged_with" in answer else REVERTED
-                done = Result(step, result, answer["version"])
+                done = UndoResult(step, result, answer["version"])
         if not step.moves or is_undone(newer, step, self.by):
             return done
         known = await _call(
             self.tools, "lithos_read", {"id": step.last.note_id, "max_length": 1, "agent": CLI_AGENT}
         )
         if known["path"] not in (step.before.path, step.last.path):
-            return Result(step, LEFT, reason=f"the note was moved to {known['path']} since")
+            return UndoResult(step, LEFT, reason=f"the note was moved to {known['path']} since")
         moved = await self._move_back(step, str(known["path"]))
         if moved is not None:
             return moved
         if done.result == UNDONE and known["path"] != step.before.path:
-            return Result(step, REVERTED, known["version"])
+            return UndoResult(step, REVERTED, known["version"])
         return done
 
-    async def _move_back(self, step: Step, path: str) -> Result | None:
+    async def _move_back(self, step: UndoStep, path: str) -> UndoResult | None:
         """Move the note to where it was; None when it is there."""
         assert step.before is not None
         if self.dry_run or path == step.before.path:
@@ -341,14 +341,14 @@ class UndoRun:
             raise _Changed
         return answer
 
-    def _left(self, step: Step, answer: Mapping[str, Any]) -> Result:
+    def _left(self, step: UndoStep, answer: Mapping[str, Any]) -> UndoResult:
         if answer.get("status") == _PROPOSED:
-            return Result(step, LEFT, reason=f"it waits for a person, as {answer['proposal_id']}")
+            return UndoResult(step, LEFT, reason=f"it waits for a person, as {answer['proposal_id']}")
         if "conflicts" in answer:
-            return Result(
+            return UndoResult(
                 step, LEFT, reason=f"others changed the same: {_name_conflicts(answer['conflicts'])}"
             )
-        return Result(step, LEFT, reason=str(answer["message"]))
+        return UndoResult(step, LEFT, reason=str(answer["message"]))
 
 
 def _name_conflicts(conflicts: Sequence[Mapping[str, Any]]) -> str:

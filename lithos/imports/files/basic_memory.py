@@ -21,7 +21,14 @@ import yaml
 from attrs import define, evolve, field
 
 from lithos.imports.files.reading import MarkdownFile, read_head, read_markdown, walk
-from lithos.imports.model.importing import Attachment, ImportRefused, Item, Malformed, Record, RecordEdge
+from lithos.imports.model.importing import (
+    ImportedAttachment,
+    ImportRefused,
+    Item,
+    Malformed,
+    Record,
+    RecordEdge,
+)
 from lithos.imports.model.observations import permalink_of, read_statements
 from lithos.imports.model.texts import digest, tags_of
 from lithos.notes.links.links import scan_targets
@@ -70,9 +77,9 @@ class BasicMemory:
                 yield from _attachment(name, file)
 
 
-def _attachment(name: str, file: Path) -> Iterator[Attachment | Malformed]:
+def _attachment(name: str, file: Path) -> Iterator[ImportedAttachment | Malformed]:
     try:
-        yield Attachment(name, file, file.stat().st_size)
+        yield ImportedAttachment(name, file, file.stat().st_size)
     except OSError as error:
         yield Malformed(name, f"it cannot be read ({error})")
 

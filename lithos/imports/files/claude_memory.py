@@ -18,7 +18,7 @@ from lithos.imports.model.importing import ImportRefused, Item, Malformed, Recor
 from lithos.imports.model.memory_files import (
     INDEX,
     INSTRUCTIONS,
-    Scope,
+    MemoryScope,
     imports_of,
     scope_of,
     title_of,
@@ -44,7 +44,7 @@ class _File:
 
     name: str
     path: Path
-    scope: Scope
+    scope: MemoryScope
     depth: int = 0
 
 
@@ -138,7 +138,7 @@ def _find(path: Path) -> Iterator[_File]:
             yield _File(name, file, scope)
 
 
-def _scope_of_one(file: Path) -> Scope:
+def _scope_of_one(file: Path) -> MemoryScope:
     """The scope of a file or memory folder that is named by itself, by the folders above it."""
     whole = file.resolve()
     parents = whole.parts[:-1]
@@ -152,7 +152,7 @@ def _scope_of_one(file: Path) -> Scope:
             return inner
     folder = parents[-2] if len(parents) > 1 and parents[-1] == _MEMORY else parents[-1]
     found = scope_of(whole.name, folder, is_home=False)
-    return found or Scope("auto", folder.strip("-") or "project")
+    return found or MemoryScope("auto", folder.strip("-") or "project")
 
 
 def _record(file: _File, found: MarkdownFile, targets: list[str]) -> Record:

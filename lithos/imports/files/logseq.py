@@ -42,7 +42,7 @@ _MOST: Final = 1_000_000
 
 
 @frozen(kw_only=True)
-class Page:
+class LogseqPage:
     """What a file of the graph becomes: its text, and what goes into its frontmatter.
 
     `is_titled`: the title has to be said there. `dead` are references to blocks that are nowhere.
@@ -95,7 +95,7 @@ class LogseqGraph:
             if len(self._blocks) < _MOST:
                 self._blocks.setdefault(found[1], stem)
 
-    def page(self, name: str, data: bytes, own_title: str | None) -> Page:
+    def page(self, name: str, data: bytes, own_title: str | None) -> LogseqPage:
         """A file as a note; `own_title` is what its frontmatter or file name says. Its bytes are UTF-8."""
         stem = _stem(name)
         data, dead = self._rewritten(data)
@@ -114,7 +114,7 @@ class LogseqGraph:
         is_titled = called != stem and not has_heading and not has_title
         names = dict.fromkeys((*said.aliases, *(() if is_titled else (called,)), page_name(stem), *spellings))
         title = called if is_titled else own_title or called
-        return Page(
+        return LogseqPage(
             title=title,
             data=data,
             is_titled=is_titled,

@@ -19,9 +19,16 @@ from attrs import evolve
 
 from lithos.imports.files.logseq import LogseqGraph
 from lithos.imports.files.reading import read_moment
-from lithos.imports.model.importing import Attachment, Degraded, ImportRefused, Item, Malformed, Record
-from lithos.kernel.databases.own_notes import find_own_notes
+from lithos.imports.model.importing import (
+    Degraded,
+    ImportedAttachment,
+    ImportRefused,
+    Item,
+    Malformed,
+    Record,
+)
 from lithos.kernel.databases.private_files import open_regular
+from lithos.kernel.databases.unserved_notes import find_own_notes
 from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.files.lookup import list_attachments
 from lithos.notes.files.tree import is_text, walk_notes
@@ -30,7 +37,7 @@ from lithos.notes.format.document import parse_identified
 from lithos.notes.links.links import scan_links
 from lithos.notes.model.ignored import Ignored
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 #: Bytes of a file that is read.
 LARGEST_FILE: Final = 8 * 1024 * 1024
@@ -182,4 +189,4 @@ def _find_attachment(root: str, name: str, ignored: Ignored) -> Iterator[Item]:
     if not real.startswith(root + os.sep):
         yield Malformed(name, "it is a link that leads out of the folder")
     elif stat.S_ISREG(status.st_mode):
-        yield Attachment(name, file, status.st_size)
+        yield ImportedAttachment(name, file, status.st_size)

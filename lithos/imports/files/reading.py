@@ -135,7 +135,7 @@ MOST_OF_A_FILE: Final = MOST_BYTES
 
 
 @frozen
-class Line:
+class FileLine:
     """A line of a file: its number from 1 and its bytes; None for one that is too long."""
 
     number: int
@@ -155,7 +155,7 @@ def read_head(path: Path, size: int = HEAD) -> bytes:
     return data.removeprefix(codecs.BOM_UTF8)
 
 
-def read_lines(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[Line]:
+def read_lines(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[FileLine]:
     """The lines that are not blank; one of more than `most` bytes is passed over, not held."""
     number, offset = 0, file.tell()
     while data := file.readline(most + 1):
@@ -163,12 +163,12 @@ def read_lines(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[Line]:
         offset += len(data)
         if len(data) <= most or data.endswith(b"\n"):
             if data.strip():
-                yield Line(number, begin, data)
+                yield FileLine(number, begin, data)
             continue
         while (rest := file.readline(WINDOW)) and not rest.endswith(b"\n"):
             offset += len(rest)
         offset += len(rest)
-        yield Line(number, begin, None)
+        yield FileLine(number, begin, None)
 
 
 def walk(root: Path, *, hidden: frozenset[str] = frozenset()) -> Iterator[tuple[str, Path]]:

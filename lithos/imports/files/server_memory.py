@@ -15,7 +15,7 @@ import apsw
 from attrs import define, field
 
 from lithos.imports.files.conversations import CONTINUES
-from lithos.imports.files.reading import Line, read_head, read_lines
+from lithos.imports.files.reading import FileLine, read_head, read_lines
 from lithos.imports.model.conversation import parts_of
 from lithos.imports.model.importing import MOST_CONTENT, ImportRefused, Item, Malformed, Record, RecordEdge
 from lithos.imports.model.json_items import read_json
@@ -142,7 +142,7 @@ def _store(
         database.executemany("INSERT OR IGNORE INTO relation VALUES (?, ?, ?, ?)", relations)
 
 
-def _read(line: Line) -> Entity | Relation | Malformed:
+def _read(line: FileLine) -> Entity | Relation | Malformed:
     position = f"line {line.number}"
     if line.data is None:
         return Malformed(position, "it has more than 32 MB")

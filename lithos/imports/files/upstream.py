@@ -20,7 +20,7 @@ from typing import Any, Final
 import apsw
 from attrs import evolve
 
-from lithos.events.model.carrying import ACCESSES, CarriedTable, Column, Database, Row, Value
+from lithos.events.model.imported_rows import ACCESSES, CarriedColumn, CarriedTable, Database, TableRow, Value
 from lithos.events.rows.store import CoordinationStore
 from lithos.imports.files.markdown import read_folder
 from lithos.imports.model.importing import TABLES, Degraded, ImportRefused, Item, Malformed, RowBatch
@@ -30,7 +30,7 @@ from lithos.kernel.values.times import format_time
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.rows.stats import StatsStore
 from lithos.notes.model.ignored import Ignored
-from lithos.tasks.model.carried import TASK_EDGES, TASKS
+from lithos.tasks.model.imported_tables import TASK_EDGES, TASKS
 from lithos.tasks.model.task import BLOCKS
 from lithos.tasks.rows.task_tables import dependencies_of
 
@@ -193,7 +193,7 @@ def _read_table(
     connection: apsw.Connection, table: CarriedTable, columns: dict[str, set[str]]
 ) -> Iterator[RowBatch | Malformed]:
     source = _name_of_log(connection, columns) if table is ACCESSES else ""
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     size = 0
     for item in _items(connection, table, columns):
         if isinstance(item, Malformed):
@@ -210,7 +210,7 @@ def _read_table(
 
 def _items(
     connection: apsw.Connection, table: CarriedTable, columns: dict[str, set[str]]
-) -> Iterator[Row | Malformed]:
+) -> Iterator[TableRow | Malformed]:
     if table.name in columns:
         names = columns[table.name]
         wanted = ", ".join(_expression(column, names) for column in table.columns)
@@ -224,7 +224,7 @@ def _items(
         yield from _edges_of_metadata(connection, columns["tasks"])
 
 
-def _expression(column: Column, names: set[str]) -> str:
+def _expression(column: CarriedColumn, names: set[str]) -> str:
     """The SQL of a column: texts as bytes, since one that is no UTF-8 shall not end the reading."""
     name = column.name
     if name == "resolved_at" and "completed_at" in names:
@@ -237,7 +237,7 @@ def _expression(column: Column, names: set[str]) -> str:
     return f"CASE WHEN typeof({value})='text' THEN CAST({value} AS BLOB) ELSE {value} END"
 
 
-def _row(table: CarriedTable, values: Iterable[Any], position: str) -> Row | Malformed | None:
+def _row(table: CarriedTable, values: Iterable[Any], position: str) -> TableRow | Malformed | None:
     """A row as it is carried; None for one that is made anew here."""
     row: list[Value] = []
     try:
@@ -254,7 +254,7 @@ def _row(table: CarriedTable, values: Iterable[Any], position: str) -> Row | Mal
     return tuple(row)
 
 
-def _value(column: Column, value: Any) -> Value:
+def _value(column: CarriedColumn, value: Any) -> Value:
     if isinstance(value, bytes):
         try:
             value = value.decode()
@@ -276,12 +276,12 @@ def _value(column: Column, value: Any) -> Value:
     return number
 
 
-def _edges_of_metadata(connection: apsw.Connection, names: set[str]) -> Iterator[Row]:
+def _edges_of_metadata(connection: apsw.Connection, names: set[str]) -> Iterator[TableRow]:
     """Dependencies in the metadata of open tasks, which a start in place makes `blocks` edges too."""
     if "metadata" not in names:
         return
     known = {row[0] for row in _task_rows(connection, names)}
-    seen: set[Row] = set()
+    seen: set[TableRow] = set()
     for task_id, status, created_at, metadata in _task_rows(connection, names):
         if status != "open":
             continue

@@ -188,7 +188,7 @@ def _open_fence(text: str) -> str:
 
 
 @frozen
-class Part:
+class ConversationPart:
     """One note of several, or the only one: its number from 1, how many there are, its title and text.
 
     `said` is the text without the links to the parts before and behind.
@@ -203,21 +203,21 @@ class Part:
 
 def parts_of(
     blocks: Callable[[], Iterable[str]], title: str, most_bytes: int, joint: str = "\n\n"
-) -> Iterator[Part]:
+) -> Iterator[ConversationPart]:
     """The parts into which the blocks fit, each with a link to the one before and the one behind.
 
     `blocks` is called again to count the parts, so that they need not all be held.
     """
     few = list(islice(split_blocks(blocks(), most_bytes, joint), 2))
     if len(few) == 1:
-        yield Part(1, 1, title, few[0], few[0])
+        yield ConversationPart(1, 1, title, few[0], few[0])
         return
     count = sum(1 for _ in split_blocks(blocks(), most_bytes, joint))
     name = linkable(title) or "Conversation"
     for number, said in enumerate(split_blocks(blocks(), most_bytes, joint), 1):
         before = f"*Continues [[{part_title(name, number - 1)}]].*\n\n" if number > 1 else ""
         behind = f"\n\n*Continued in [[{part_title(name, number + 1)}]].*" if number < count else ""
-        yield Part(number, count, part_title(name, number), said, f"{before}{said}{behind}")
+        yield ConversationPart(number, count, part_title(name, number), said, f"{before}{said}{behind}")
 
 
 def part_title(name: str, number: int) -> str:

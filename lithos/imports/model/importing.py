@@ -2,7 +2,7 @@
 
 A source is read as a stream, so that a file of any size needs little memory (docs/spec/integration.md §1).
 
-Of another Lithos's databases rows are carried over (`lithos.events.model.carrying`).
+Of another Lithos's databases rows are carried over (`lithos.events.model.imported_rows`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, Final, Protocol
 
 from attrs import field, frozen
 
-from lithos.events.model.carrying import ACCESSES, AGENTS, CarriedTable, Row
-from lithos.memory.model.carried import LEARNED
-from lithos.tasks.model.carried import CARRIED
+from lithos.events.model.imported_rows import ACCESSES, AGENTS, CarriedTable, TableRow
+from lithos.memory.model.imported_tables import LEARNED
+from lithos.tasks.model.imported_tables import CARRIED
 
 #: In the order in which they are carried.
 TABLES: Final[Mapping[str, CarriedTable]] = {
@@ -33,7 +33,7 @@ class RowBatch:
     """
 
     table: CarriedTable
-    rows: tuple[Row, ...] = field(repr=False)
+    rows: tuple[TableRow, ...] = field(repr=False)
     source: str = ""
     is_look: bool = False
 
@@ -90,7 +90,7 @@ class Record:
 
 
 @frozen
-class Attachment:
+class ImportedAttachment:
     """A file that is no note and is copied beside the notes; `path` is relative, `file` where it lies."""
 
     path: str
@@ -114,7 +114,7 @@ class Degraded:
     reason: str
 
 
-Item = Record | Attachment | Malformed | Degraded | RowBatch
+Item = Record | ImportedAttachment | Malformed | Degraded | RowBatch
 
 
 class Source(Protocol):

@@ -32,14 +32,14 @@ _VAGUE: Final = frozenset({
 
 
 @frozen
-class Scope:
+class MemoryScope:
     """Where a memory counts: kind (`user`, `project`, `local`, `rules`, `auto`, `agent`) and namespace."""
 
     kind: str
     namespace: str
 
 
-def scope_of(path: str, root: str, *, is_home: bool) -> Scope | None:
+def scope_of(path: str, root: str, *, is_home: bool) -> MemoryScope | None:
     """The scope of the file at `path`, relative to a folder named `root`; None for what is no memory.
 
     `is_home`: the folder is a person's `.claude`, not a project.
@@ -49,17 +49,17 @@ def scope_of(path: str, root: str, *, is_home: bool) -> Scope | None:
         return None
     if "memory" in folders and "projects" in folders[: folders.index("memory")]:
         # `-home-ann-work-shop`, the path of a project with dashes, without the first dash.
-        return Scope("auto", folders[folders.index("memory") - 1].strip("-") or "project")
+        return MemoryScope("auto", folders[folders.index("memory") - 1].strip("-") or "project")
     agent = next((at for at, each in enumerate(folders) if each in _AGENT_FOLDERS), None)
     if agent is not None and (is_home or ".claude" in folders[:agent]):
         inner = "/".join(folders[agent + 1 : agent + 2])
         base = USER if is_home else _joined(root, folders[: folders.index(".claude")])
-        return Scope("agent", "/".join(filter(None, (base, "agents", inner))))
+        return MemoryScope("agent", "/".join(filter(None, (base, "agents", inner))))
     where = _instruction_folder(folders, name, is_home=is_home)
     if where is None:
         return None
     kind, inside = where
-    return Scope(kind, USER if is_home else _joined(root, inside))
+    return MemoryScope(kind, USER if is_home else _joined(root, inside))
 
 
 def _instruction_folder(folders: list[str], name: str, *, is_home: bool) -> tuple[str, list[str]] | None:

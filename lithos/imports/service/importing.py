@@ -19,7 +19,7 @@ import trio
 from attrs import define, field, frozen
 
 from lithos.events.journal.coordinator import Coordinator
-from lithos.events.model.carrying import Carried
+from lithos.events.model.imported_rows import Carried
 from lithos.imports.files.attachments import ImportLedger, key_of
 from lithos.imports.model.importing import Record, RowBatch
 from lithos.imports.service.dead_links import PAGE, DeadLink, LinksOfImport
@@ -35,17 +35,17 @@ from lithos.imports.service.records import (
     MALFORMED,
     UNCHANGED,
     UPDATED,
-    Begun,
+    ImportResult,
+    ImportSession,
     Options,
-    Outcome,
     Remembered,
+    RowImporter,
     SourceEdge,
-    Tables,
     excess_of,
     own_rows,
 )
-from lithos.imports.service.rendering import Rendered, Target, hash_of, read_mark, render
-from lithos.kernel.actors.opening import Opening
+from lithos.imports.service.rendering import NoteTarget, Rendered, hash_of, read_mark, render
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.actors.threads import Threads, slices
 from lithos.kernel.parts import Clock
 from lithos.kernel.settings import StorageConfig
@@ -117,7 +117,7 @@ class _Step:
     """A record that is written, and what it replaces."""
 
     record: Record
-    target: Target
+    target: NoteTarget
     key: int
     #: The digest of the file that is replaced; None for a new note.
     replaced: str | None
@@ -152,12 +152,12 @@ class Importing:
         self._notes_folder = files.root.absolute()
         self._ignored = files.ignored
         self._content_limit = storage.max_content_size_bytes
-        self._tables = Tables(coordinator.mailbox, memory.mailbox)
+        self._tables = RowImporter(coordinator.mailbox, memory.mailbox)
         #: Called before each batch that is written: more will follow.
         self._gather = fulltext_indexer.gather
         self._session: _Session | None = None
 
-    async def begin(self, options: Options) -> Begun:
+    async def begin(self, options: Options) -> ImportSession:
         """Begin an import; one that has not ended, as its command was killed, ends with it.
 
         Raises `InvalidInput` for a folder that notes cannot be in.
@@ -185,17 +185,17 @@ class Importing:
             lost = [key for key in session.notes if key not in self._ledger]
             await self._working.run(partial(self._ledger.add, lost))
         self._session = session
-        return Begun(session.id, self._notes_folder, self._content_limit)
+        return ImportSession(session.id, self._notes_folder, self._content_limit)
 
-    async def take(self, session_id: str, records: Sequence[Record]) -> list[Outcome]:
+    async def take(self, session_id: str, records: Sequence[Record]) -> list[ImportResult]:
         """Write a batch of records, or tell what would be written. Raises `NoImport`."""
         session = self._find(session_id)
-        outcomes: list[Outcome | None] = [None] * len(records)
+        outcomes: list[ImportResult | None] = [None] * len(records)
         steps: dict[int, _Step] = {}
         async with session.planning:
             for number, record in enumerate(records):
                 planned = await self._plan(session, record)
-                if isinstance(planned, Outcome):
+                if isinstance(planned, ImportResult):
                     outcomes[number] = planned
                 else:
                     steps[number] = planned
@@ -305,28 +305,28 @@ class Importing:
 
     # -- the plan ------------------------------------------------------------------------------
 
-    async def _plan(self, session: _Session, record: Record) -> Outcome | _Step:
+    async def _plan(self, session: _Session, record: Record) -> ImportResult | _Step:
         """What is to be done with a record, after those before it."""
         options, where = session.options, record.position
         if foreign := options.names_another(record.author, record.properties.get("author")):
-            return Outcome(where, FAILED, reason=foreign)
+            return ImportResult(where, FAILED, reason=foreign)
         key = self._key(options, record.id)
         if key in session.seen:
-            return Outcome(
+            return ImportResult(
                 where, DUPLICATE, reason=f"another record before it has the id {record.id[:200]!r}"
             )
         if len(session.seen) < MOST_SEEN:
             session.seen.add(key)
         too_large = excess_of(record, self._content_limit)
         if too_large:
-            return Outcome(where, MALFORMED, reason=too_large)
+            return ImportResult(where, MALFORMED, reason=too_large)
         note_id = session.notes.get(key)
         entry = self._catalogue.get(note_id) if note_id else None
-        planned: Outcome | _Step
+        planned: ImportResult | _Step
         if entry is not None:
             planned = await self._plan_again(session, record, key, entry)
         elif (note_id is not None or key in self._ledger) and not options.recreate:
-            return Outcome(where, DELETED_HERE, reason="it was imported before and deleted here")
+            return ImportResult(where, DELETED_HERE, reason="it was imported before and deleted here")
         else:
             planned = self._plan_new(session, record, key)
         if isinstance(planned, _Step):
@@ -339,7 +339,7 @@ class Importing:
         return planned
 
     def _note_links(
-        self, session: _Session, record: Record, planned: Outcome | _Step, entry: Entry | None
+        self, session: _Session, record: Record, planned: ImportResult | _Step, entry: Entry | None
     ) -> None:
         """Remember the links of a record that is, or becomes, a note."""
         if isinstance(planned, _Step):
@@ -362,19 +362,21 @@ class Importing:
         if len(session.titles) < MOST_TITLES:
             session.titles.setdefault(_title_key(record.title), note_id)
 
-    async def _plan_again(self, session: _Session, record: Record, key: int, entry: Entry) -> Outcome | _Step:
+    async def _plan_again(
+        self, session: _Session, record: Record, key: int, entry: Entry
+    ) -> ImportResult | _Step:
         """What becomes of a record that has a note."""
         mark = read_mark(entry.note.extra)
         assert mark is not None
         if mark.hash == record.hash:
-            return Outcome(record.position, UNCHANGED, entry.path)
+            return ImportResult(record.position, UNCHANGED, entry.path)
         loaded = await self._texts.load(entry)
         if loaded is None:
-            return Outcome(record.position, FAILED, entry.path, "the file of its note cannot be read")
+            return ImportResult(record.position, FAILED, entry.path, "the file of its note cannot be read")
         if hash_of(loaded.document) != mark.said:
             reason = "it changed at the source, and its note was changed here: the note stays as it is"
-            return Outcome(record.position, CHANGED_HERE, entry.path, reason)
-        target = Target(
+            return ImportResult(record.position, CHANGED_HERE, entry.path, reason)
+        target = NoteTarget(
             note_id=entry.note.id,
             path=entry.path,
             mark_id=mark.id,
@@ -384,7 +386,7 @@ class Importing:
         )
         return _Step(record, target, key, digest_of(loaded.source.data))
 
-    def _plan_new(self, session: _Session, record: Record, key: int) -> Outcome | _Step:
+    def _plan_new(self, session: _Session, record: Record, key: int) -> ImportResult | _Step:
         """The note of a record that has none: its id and path."""
         options = session.options
         mark_id = _mark_id(options, record.id)
@@ -394,14 +396,14 @@ class Importing:
         try:
             path, notices = self._choose_path(session, record, note_id)
         except InvalidInput as refusal:
-            return Outcome(record.position, FAILED, reason=refusal.message)
+            return ImportResult(record.position, FAILED, reason=refusal.message)
         own, refused = _said_id(record), frozenset[str]()
         if own is not None and (own in self._catalogue or hash(own) in session.own_ids):
             refused = frozenset((own,))
         elif own is not None:
             session.own_ids.add(hash(own))
             note_id = own
-        target = Target(note_id, path, mark_id, refuses_id=refused)
+        target = NoteTarget(note_id, path, mark_id, refuses_id=refused)
         return _Step(record, target, key, None, notices)
 
     def _choose_path(
@@ -463,14 +465,14 @@ class Importing:
         session: _Session,
         step: _Step,
         made: Rendered | LithosError,
-        outcomes: list[Outcome | None],
+        outcomes: list[ImportResult | None],
         number: int,
     ) -> None:
         """Write one note; again when its path was taken meanwhile, or its file changed."""
         record, taken = step.record, frozenset[str]()
         for _ in range(_RETRIES + _NAMES_TRIED):
             if isinstance(made, LithosError):
-                outcomes[number] = Outcome(record.position, FAILED, reason=made.message)
+                outcomes[number] = ImportResult(record.position, FAILED, reason=made.message)
                 return
             try:
                 outcomes[number] = await self._write(session, step, made)
@@ -481,7 +483,7 @@ class Importing:
                 step = attrs.evolve(step, target=attrs.evolve(step.target, path=path), notices=notices)
             except VersionConflict:
                 planned = await self._decide_again(session, step)
-                if isinstance(planned, Outcome):
+                if isinstance(planned, ImportResult):
                     outcomes[number] = planned
                     return
                 step = planned
@@ -489,16 +491,18 @@ class Importing:
                 made = refusal
                 continue
             made = await self._working.run(partial(self._render, step, session, self._clock()))
-        outcomes[number] = Outcome(record.position, FAILED, reason="its note keeps changing; import again")
+        outcomes[number] = ImportResult(
+            record.position, FAILED, reason="its note keeps changing; import again"
+        )
 
-    async def _decide_again(self, session: _Session, step: _Step) -> Outcome | _Step:
+    async def _decide_again(self, session: _Session, step: _Step) -> ImportResult | _Step:
         entry = self._catalogue.get(step.target.note_id)
         if entry is None or read_mark(entry.note.extra) is None:
             reason = "its note was changed here while it was imported, and stays as it is"
-            return Outcome(step.record.position, CHANGED_HERE, step.target.path, reason)
+            return ImportResult(step.record.position, CHANGED_HERE, step.target.path, reason)
         return await self._plan_again(session, step.record, step.key, entry)
 
-    async def _write(self, session: _Session, step: _Step, made: Rendered) -> Outcome:
+    async def _write(self, session: _Session, step: _Step, made: Rendered) -> ImportResult:
         note_id = made.document.note.id
         outcome = await self._knowledge.write(
             ImportNote(
@@ -515,7 +519,7 @@ class Importing:
             self._remember(session, step.record, step.key, note_id)
             session.titles[_title_key(step.record.title)] = note_id
         notices = (*step.notices, *made.notices)
-        return Outcome(step.record.position, outcome.status, outcome.path, notices=notices)
+        return ImportResult(step.record.position, outcome.status, outcome.path, notices=notices)
 
 
 def _mark_id(options: Options, record_id: str) -> str:
@@ -533,6 +537,6 @@ def _said_id(record: Record) -> str | None:
     return own if isinstance(own, str) else None
 
 
-def _would_be(step: _Step) -> Outcome:
+def _would_be(step: _Step) -> ImportResult:
     result = CREATED if step.replaced is None else UPDATED
-    return Outcome(step.record.position, result, step.target.path, notices=step.notices)
+    return ImportResult(step.record.position, result, step.target.path, notices=step.notices)

@@ -17,15 +17,15 @@ import attrs
 from attrs import define, field, frozen
 
 from lithos.events.journal.messages import CoordinatorMailbox
-from lithos.events.model.carrying import Carried, CarriedTable, CarryRows, KeptRow, Row
-from lithos.events.rows.carrying import key_text
+from lithos.events.model.imported_rows import Carried, CarriedTable, CarryRows, KeptRow, TableRow
+from lithos.events.rows.imported_rows import key_text
 from lithos.imports.model.importing import TABLES, Record, RecordEdge, RowBatch
 from lithos.kernel.actors.threads import slices
 from lithos.kernel.values.limits import holds_more_values
 from lithos.kernel.values.times import format_optional, parse_time
 from lithos.memory.learning.actor import MemoryMailbox
-from lithos.memory.model.carried import CarryLearned
-from lithos.tasks.model.carried import TASKS, SettleTasks
+from lithos.memory.model.imported_tables import CarryLearned
+from lithos.tasks.model.imported_tables import TASKS, SettleTasks
 
 #: Seconds for one batch.
 DEADLINE: Final = 120.0
@@ -53,7 +53,7 @@ class Remembered:
             self.renamed[said] = note_id
 
 
-class Tables:
+class RowImporter:
     """Carries batches of rows over; `agent` is who imports."""
 
     def __init__(self, coordinator: CoordinatorMailbox, memory: MemoryMailbox) -> None:
@@ -95,9 +95,11 @@ class Tables:
             await self._coordinator.ask(SettleTasks(agent=agent, task_ids=tuple(some)), within=DEADLINE)
 
 
-def _separate(batch: RowBatch, why_not: Callable[[Row], str]) -> tuple[tuple[Row, ...], list[KeptRow]]:
+def _separate(
+    batch: RowBatch, why_not: Callable[[TableRow], str]
+) -> tuple[tuple[TableRow, ...], list[KeptRow]]:
     """The rows that may be carried, and those for which there is a reason why not."""
-    free, kept = list[Row](), list[KeptRow]()
+    free, kept = list[TableRow](), list[KeptRow]()
     for row in batch.rows:
         if reason := why_not(row):
             kept.append(KeptRow(key_text(batch.table.key(row)), reason))
@@ -115,7 +117,7 @@ def own_rows(batch: RowBatch, options: Options) -> tuple[RowBatch, list[KeptRow]
     return attrs.evolve(batch, rows=own), kept
 
 
-def rename_notes(table: CarriedTable, row: Row, renamed: dict[str, str]) -> Row:
+def rename_notes(table: CarriedTable, row: TableRow, renamed: dict[str, str]) -> TableRow:
     """A row with the ids that notes have here, also inside of the lists of receipts."""
     if not renamed:
         return row
@@ -250,7 +252,7 @@ class Options:
 
 
 @frozen
-class Begun:
+class ImportSession:
     """An import that began: its number, the folder of the notes, for attachments, and bytes of a note."""
 
     session: str
@@ -259,7 +261,7 @@ class Begun:
 
 
 @frozen
-class Outcome:
+class ImportResult:
     """What became of a record: one of the results below, the path of its note, and why.
 
     `notices` are what else a person should know, such as another path than the one wished for.

@@ -19,14 +19,14 @@ from attrs import frozen
 from lithos.imports.model.importing import Record
 from lithos.kernel.values.errors import InvalidInput
 from lithos.notes.format.document import adopt_document, parse_identified, render_document
-from lithos.notes.format.healing import normalise_note, written_values
+from lithos.notes.format.tolerant_reading import normalise_note, written_values
 from lithos.notes.model.note import NOTE_TYPES, OWNED_KEYS, Document, Note
 from lithos.notes.model.paths import normalise_url
 from lithos.text.markdown import clean_title
-from lithos.text.words.matching import tag_key, tag_keys
+from lithos.text.words.list_filters import tag_key, tag_keys
 from lithos.text.yaml.layout import leading_title, trim_content
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 MARK: Final = "imported_from"
 _OWNED: Final = frozenset(OWNED_KEYS)
@@ -74,7 +74,7 @@ def hash_of(document: Document) -> str:
 
 
 @frozen
-class Target:
+class NoteTarget:
     """The note that a record becomes: a new one, or the next `version` of one that is there."""
 
     note_id: str
@@ -99,7 +99,7 @@ class Rendered:
 
 
 def render(
-    record: Record, target: Target, kind: str, agent: str, now: datetime, style: VaultStyle
+    record: Record, target: NoteTarget, kind: str, agent: str, now: datetime, style: VaultStyle
 ) -> Rendered:
     """The note of a record. Raises `UnreadableNote` and `InvalidInput` when no file can hold it."""
     if record.text is None:
@@ -114,7 +114,7 @@ def render(
 
 
 def _adopt(
-    record: Record, text: bytes, target: Target, kind: str, now: datetime, style: VaultStyle
+    record: Record, text: bytes, target: NoteTarget, kind: str, now: datetime, style: VaultStyle
 ) -> Rendered:
     """The file as it stands, with the further keys."""
     modified = record.updated_at or now
@@ -167,7 +167,7 @@ def _adopt(
 
 
 def _render_new(
-    record: Record, target: Target, kind: str, agent: str, now: datetime, style: VaultStyle
+    record: Record, target: NoteTarget, kind: str, agent: str, now: datetime, style: VaultStyle
 ) -> Rendered:
     """A new file with the values of the record."""
     modified = record.updated_at or record.created_at or now

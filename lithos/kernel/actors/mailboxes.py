@@ -268,7 +268,7 @@ def _left_in(inbox: Inbox[M]) -> Iterator[Envelope[M, Any]]:
             yield inbox.receive_nowait()
 
 
-class Start(Protocol[M]):
+class ActorBody(Protocol[M]):
     """An actor's body: rebuild state from disk, call `task_status.started()`, serve the inbox."""
 
     async def __call__(self, inbox: Inbox[M], *, task_status: trio.TaskStatus[None]) -> None: ...
@@ -276,7 +276,7 @@ class Start(Protocol[M]):
 
 async def supervise(
     mailbox: Mailbox[M],
-    start: Start[M],
+    start: ActorBody[M],
     *,
     closes: Iterable[Mailbox[Any]] = (),
     crashes: int = 3,

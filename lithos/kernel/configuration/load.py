@@ -16,11 +16,11 @@ from attrs import field, frozen
 
 from lithos.kernel.configuration.catalogue import DECLARED, SETTINGS, Config, Setting, hide_userinfo
 from lithos.kernel.configuration.rules import Disagreement
-from lithos.kernel.configuration.sections import Section
+from lithos.kernel.configuration.sections import SettingsSection
 from lithos.kernel.configuration.sources import (
     ConfigError,
-    Given,
     Layer,
+    RawSetting,
     read_environment,
     read_file,
     read_options,
@@ -148,7 +148,7 @@ def state_of_vault(vault: Path, environment: Mapping[str, str]) -> Path:
 
 
 def _with_state_of_vault(
-    chosen: Mapping[str, Given], environment: Mapping[str, str], found_in: Path | None
+    chosen: Mapping[str, RawSetting], environment: Mapping[str, str], found_in: Path | None
 ) -> Config:
     """The configuration; with a vault and no data directory, that of the vault.
 
@@ -193,9 +193,9 @@ def config_in(directory: Path) -> Path | None:
         raise ConfigError(f"file {path} cannot be read: {error.strerror or error}") from error
 
 
-def _judge(given: Iterable[Given]) -> tuple[dict[str, Given], list[str]]:
+def _judge(given: Iterable[RawSetting]) -> tuple[dict[str, RawSetting], list[str]]:
     """The last usable value of each key, and what is wrong with the others."""
-    chosen: dict[str, Given] = {}
+    chosen: dict[str, RawSetting] = {}
     problems: list[str] = []
     for each in given:
         setting = SETTINGS[each.key]
@@ -208,7 +208,7 @@ def _judge(given: Iterable[Given]) -> tuple[dict[str, Given], list[str]]:
     return chosen, problems
 
 
-def _describe_problem(setting: Setting, given: Given) -> str:
+def _describe_problem(setting: Setting, given: RawSetting) -> str:
     shown = "the value"
     if not setting.secret:
         shown = _show(given.value)
@@ -242,7 +242,7 @@ def _pieces(value: Any) -> Iterator[str]:
         yield hide_userinfo(repr(value))
 
 
-def _build(chosen: Mapping[str, Given]) -> Config:
+def _build(chosen: Mapping[str, RawSetting]) -> Config:
     tree: dict[str, Any] = {}
     for key, each in chosen.items():
         *sections, name = key.split(".")
@@ -258,7 +258,7 @@ def _build(chosen: Mapping[str, Given]) -> Config:
         raise ConfigError(f"{error} ({sources})") from None
 
 
-def _branch(section: Section, tree: Mapping[str, Any]) -> Mapping[str, Any]:
+def _branch(section: SettingsSection, tree: Mapping[str, Any]) -> Mapping[str, Any]:
     """The part of a tree that is of a section; of one without a name, what else is at the top."""
     if section.name:
         part: Mapping[str, Any] = tree.get(section.name, {})

@@ -7,11 +7,11 @@ from typing import Any
 
 from attrs import frozen
 
-from lithos.kernel.declared import declared_in
+from lithos.kernel.discovery import declared_in
 
 
 @frozen
-class Section:
+class SettingsSection:
     """One section: `kind` is an attrs class whose fields are made by `setting`.
 
     All keys are given in full, such as `events.enabled`. The keys of a section without a name have no dot.
@@ -38,7 +38,7 @@ class Section:
         return f"{self.name}." if self.name else ""
 
 
-def find_sections() -> tuple[Section, ...]:
+def find_sections() -> tuple[SettingsSection, ...]:
     """Return the `SETTINGS` of every package that has a `settings.py`, in the order of their places.
 
     A package that is missing declares nothing. No `capability.py` is imported: all of them together take

@@ -125,7 +125,7 @@ LOG_VARIABLES: Final = ("LITHOS_LOG_LEVEL", "LITHOS_LOG_FORMAT")
 
 
 @frozen
-class Given:
+class RawSetting:
     """One raw value and its `source`, in words."""
 
     key: str
@@ -139,7 +139,7 @@ class Given:
 class Layer:
     """The values of one source, lowest precedence first, with warnings about ignored ones."""
 
-    given: tuple[Given, ...] = ()
+    given: tuple[RawSetting, ...] = ()
     warnings: tuple[str, ...] = ()
     #: `vaults` and `default_vault` as the file has them (lithos/kernel/configuration/vaults.py).
     vaults: Any = None
@@ -159,7 +159,7 @@ def read_environment(environment: Mapping[str, str]) -> Layer:
         **{setting.variable: key for key, setting in SETTINGS.items()},
     }
     given = [
-        Given(key, environment[name], f"environment variable {name}", from_text=True)
+        RawSetting(key, environment[name], f"environment variable {name}", from_text=True)
         for name, key in names.items()
         if environment.get(name, "").strip()
     ]
@@ -179,7 +179,7 @@ def read_options(options: Mapping[str, Any]) -> Layer:
     """Options as they were typed; an unknown key is a mistake of the caller (`KeyError`)."""
     return Layer(
         tuple(
-            Given(SETTINGS[key].key, value, "the command line", from_text=True)
+            RawSetting(SETTINGS[key].key, value, "the command line", from_text=True)
             for key, value in options.items()
         )
     )
@@ -198,17 +198,17 @@ def read_file(path: Path, *, in_data_dir: bool) -> Layer:
             f"file {path}: there must be sections such as `server:` at the top, not a single value or list"
         )
     vaults, default_vault = tree.pop("vaults", None), tree.pop("default_vault", None)
-    given: list[Given] = []
-    older: list[Given] = []  # weaker than the names that replaced them
+    given: list[RawSetting] = []
+    older: list[RawSetting] = []  # weaker than the names that replaced them
     warnings: list[str] = []
     unknown: list[str] = []
     for key, value in drop_retired(flatten(tree, "", path), f"file {path}", warnings):
         if key == "storage.data_dir" and in_data_dir:
             warnings.append(f"storage.data_dir in file {path} has no effect: the file was found through it")
         elif key in SETTINGS:
-            given.append(Given(key, value, f"file {path}", from_text=False))
+            given.append(RawSetting(key, value, f"file {path}", from_text=False))
         elif key in OLDER_NAMES:
-            older.append(Given(OLDER_NAMES[key], value, f"file {path} ({key})", from_text=False))
+            older.append(RawSetting(OLDER_NAMES[key], value, f"file {path} ({key})", from_text=False))
         else:
             unknown.append(key)
     warnings += [

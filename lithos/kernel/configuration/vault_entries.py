@@ -17,7 +17,7 @@ from attrs import frozen
 from lithos.kernel.configuration.catalogue import DECLARED, SECTIONS, SETTINGS
 from lithos.kernel.configuration.load import refuse
 from lithos.kernel.configuration.retired import drop_retired
-from lithos.kernel.configuration.sources import MOST_UNKNOWN, ConfigError, Given, flatten, guess
+from lithos.kernel.configuration.sources import MOST_UNKNOWN, ConfigError, RawSetting, flatten, guess
 from lithos.kernel.configuration.yaml_file import shorten
 
 #: Settings that say which folders are served, which of a named vault nothing but its own entry says.
@@ -32,18 +32,18 @@ _ENTRY: Final = "give each vault as `work: {path: ~/work}`"
 
 
 @frozen
-class Entry:
+class DeclaredVault:
     """A vault as it is declared: where it is, and its own settings."""
 
     name: str
     path: Path
     data_dir: Path | None
     source: str
-    own: tuple[Given, ...] = ()
+    own: tuple[RawSetting, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def split_typed(typed: Sequence[str]) -> tuple[list[Entry], list[str]]:
+def split_typed(typed: Sequence[str]) -> tuple[list[DeclaredVault], list[str]]:
     """Vaults that are declared as `work=~/work`, and all else. Raises `ConfigError`."""
     found = [(text, _NAMED.fullmatch(text)) for text in typed]
     plain = [text for text, named in found if named is None]
@@ -59,7 +59,7 @@ def split_typed(typed: Sequence[str]) -> tuple[list[Entry], list[str]]:
     return entries, plain
 
 
-def _declared(text: str, name: str, place: str) -> Entry:
+def _declared(text: str, name: str, place: str) -> DeclaredVault:
     if os.path.lexists(text):
         raise ConfigError(
             f"--vault {text} may be a vault named {name!r} at {place}, or the folder {text!r} that is here; "
@@ -67,7 +67,7 @@ def _declared(text: str, name: str, place: str) -> Entry:
         )
     if not place.strip():
         raise ConfigError(f"--vault {text} names no folder; give NAME=PATH, as work=~/work")
-    return Entry(name, _absolute(place, f"--vault {text}"), None, "the command line")
+    return DeclaredVault(name, _absolute(place, f"--vault {text}"), None, "the command line")
 
 
 def _absolute(place: str, where: str) -> Path:
@@ -82,7 +82,7 @@ def _absolute(place: str, where: str) -> Path:
         raise ConfigError(f"{where}: {error}; give an absolute path") from error
 
 
-def read_entries(vaults: Any, path: Path | None) -> Iterator[Entry]:
+def read_entries(vaults: Any, path: Path | None) -> Iterator[DeclaredVault]:
     """The vaults of a file. Raises `ConfigError` with all that is wrong with how they are named."""
     if vaults is None or path is None:
         return
@@ -103,7 +103,7 @@ def read_entries(vaults: Any, path: Path | None) -> Iterator[Entry]:
     refuse(problems)
 
 
-def _read_entry(name: str, entry: Any, path: Path) -> Entry:
+def _read_entry(name: str, entry: Any, path: Path) -> DeclaredVault:
     where = f"vaults.{name}"
     if not isinstance(entry, Mapping):
         raise ConfigError(f"{where} in file {path} is no map; {_ENTRY}")
@@ -117,7 +117,7 @@ def _read_entry(name: str, entry: Any, path: Path) -> Entry:
     source = f"file {path} ({where})"
     given, warnings = _read_own(rest, where, path, source)
     data = places["data_dir"]
-    return Entry(
+    return DeclaredVault(
         name,
         _absolute(str(places["path"]), f"{where}.path"),
         None if data is None else _absolute(str(data), f"{where}.data_dir"),
@@ -129,9 +129,9 @@ def _read_entry(name: str, entry: Any, path: Path) -> Entry:
 
 def _read_own(
     rest: Mapping[str, Any], where: str, path: Path, source: str
-) -> tuple[tuple[Given, ...], tuple[str, ...]]:
+) -> tuple[tuple[RawSetting, ...], tuple[str, ...]]:
     """The settings of an entry, and warnings about ignored ones. Raises `ConfigError`."""
-    given, warnings, problems = list[Given](), list[str](), list[str]()
+    given, warnings, problems = list[RawSetting](), list[str](), list[str]()
     for key, value in drop_retired(flatten(rest, "", path), source, warnings):
         if key in PLACES:
             own = "path" if key == "storage.vault" else "data_dir"
@@ -149,7 +149,7 @@ def _read_own(
         elif key.partition(".")[0] in SHARED:
             warnings.append(is_shared_warning(f"{where}.{key} in file {path}"))
         else:
-            given.append(Given(key, value, source, from_text=False))
+            given.append(RawSetting(key, value, source, from_text=False))
     refuse(problems)
     return tuple(given), tuple(warnings)
 
@@ -162,7 +162,7 @@ def is_shared_warning(what: str) -> str:
     )
 
 
-def with_own(entry: Entry, own: Entry | None) -> Entry:
+def with_own(entry: DeclaredVault, own: DeclaredVault | None) -> DeclaredVault:
     """A vault of the command line, with the settings that a file has for its name."""
     if own is None:
         return entry

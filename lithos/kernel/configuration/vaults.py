@@ -26,8 +26,8 @@ from lithos.kernel.configuration.load import (
 )
 from lithos.kernel.configuration.sources import (
     ConfigError,
-    Given,
     Layer,
+    RawSetting,
     guess,
     read_environment,
     read_file,
@@ -37,7 +37,7 @@ from lithos.kernel.configuration.vault_entries import (
     NAME,
     PLACES,
     SHARED,
-    Entry,
+    DeclaredVault,
     is_shared_warning,
     read_entries,
     split_typed,
@@ -70,7 +70,7 @@ class NamedVault:
 
 
 @frozen(kw_only=True)
-class Vaults:
+class ConfiguredVaults:
     """All vaults that have names, in their order; none where one without a name is served, as ever."""
 
     configured: tuple[NamedVault, ...] = ()
@@ -98,7 +98,7 @@ def load_vaults(
     environment: Mapping[str, str],
     overrides: Mapping[str, Any] | None = None,
     is_lenient: bool = False,
-) -> Vaults:
+) -> ConfiguredVaults:
     """The named vaults; an empty answer where one without a name is meant, which `load_config` loads.
 
     `typed` is what `--vault` was given, each as it stands; `overrides` are other options as of `load_config`,
@@ -111,7 +111,7 @@ def load_vaults(
     entries = list(named or read_entries(base.vaults, path))
     if not entries:
         _refuse_without_vaults(base, path, plain)
-        return Vaults()
+        return ConfiguredVaults()
     if data_dir is not None:
         raise ConfigError(
             f"--data-dir {data_dir} cannot be given with named vaults, since each has a data directory of "
@@ -119,7 +119,7 @@ def load_vaults(
         )
     chosen = _choose(plain, entries, is_file_named=config_path is not None)
     if chosen is None:
-        return Vaults()
+        return ConfiguredVaults()
     _refuse_unnamed(base, path, is_typed=bool(named))
     if named:  # those of the file are not served, and give settings to those of their name
         own = {entry.name: entry for entry in read_entries(base.vaults, path)}
@@ -130,7 +130,7 @@ def load_vaults(
     loaded = [_load(entry, layers, path, environment) for entry in entries]
     if not is_lenient:
         refuse([f"vault {each.name}: {problem}" for each in loaded for problem in each.problems])
-    return Vaults(
+    return ConfiguredVaults(
         configured=_share(loaded, default),
         default=default,
         chosen=chosen,
@@ -199,7 +199,9 @@ def _refuse_unnamed(base: Layer, path: Path | None, *, is_typed: bool) -> None:
         )
 
 
-def _choose(plain: Sequence[str], entries: Sequence[Entry], *, is_file_named: bool) -> tuple[str, ...] | None:
+def _choose(
+    plain: Sequence[str], entries: Sequence[DeclaredVault], *, is_file_named: bool
+) -> tuple[str, ...] | None:
     """The vaults that `--vault` names; None for a folder that is none of them, and needs none.
 
     Raises `ConfigError`.
@@ -229,14 +231,14 @@ def _choose(plain: Sequence[str], entries: Sequence[Entry], *, is_file_named: bo
     return tuple(chosen)
 
 
-def _is_at(entry: Entry, text: str) -> bool:
+def _is_at(entry: DeclaredVault, text: str) -> bool:
     try:
         return os.path.realpath(Path(text).expanduser()) == os.path.realpath(entry.path)
     except (RuntimeError, ValueError):  # no home, or no path
         return False
 
 
-def _default_of(base: Layer, path: Path | None, entries: Sequence[Entry], *, is_typed: bool) -> str:
+def _default_of(base: Layer, path: Path | None, entries: Sequence[DeclaredVault], *, is_typed: bool) -> str:
     names = [entry.name for entry in entries]
     wanted = base.default_vault
     if wanted is None or (is_typed and wanted not in names):
@@ -250,7 +252,7 @@ def _default_of(base: Layer, path: Path | None, entries: Sequence[Entry], *, is_
 
 
 def _load(
-    entry: Entry,
+    entry: DeclaredVault,
     layers: tuple[Layer, ...],
     base: Path | None,
     environment: Mapping[str, str],
@@ -269,7 +271,7 @@ def _load(
     if file.vaults is not None:
         warnings.append(f"vaults in file {own_path} has no effect: it is the file of one vault, {entry.name}")
     places = [(PLACES[0], entry.path), (PLACES[1], data)]
-    own = tuple(Given(key, value, entry.source, from_text=False) for key, value in places)
+    own = tuple(RawSetting(key, value, entry.source, from_text=False) for key, value in places)
     first, *outer = layers
     last = Layer((*entry.own, *own), tuple(warnings))
     loaded = merge_layers(

@@ -45,7 +45,7 @@ _Files = tuple[Identity | None, Identity | None]
 
 
 @frozen
-class Layout:
+class DatabaseLayout:
     """The tables of a database; `upgrade` changes those of an older file, inside a transaction."""
 
     tables: str
@@ -66,7 +66,7 @@ class DatabaseLost(OSError):
 class Database:
     """Writes go through one caller inside `transaction()`; reads use the second connection."""
 
-    layout: ClassVar[Layout]
+    layout: ClassVar[DatabaseLayout]
     log: ClassVar = get_logger("lithos.database")
 
     def __init__(self, path: Path, connections: Connections | None = None) -> None:

@@ -21,7 +21,7 @@ from lithos.kernel.values.times import format_optional, format_time
 T = TypeVar("T")
 
 
-class Stored(NamedTuple):
+class ColumnCodec(NamedTuple):
     """How the values of a column are written (None: as they are) and read."""
 
     write: Callable[[Any], Any] | None
@@ -38,9 +38,9 @@ def listed(values: Iterable[object]) -> str:
     return json.dumps(list(values))
 
 
-def or_else(default: object) -> Stored:
+def or_else(default: object) -> ColumnCodec:
     """A value that older files may lack: NULL, and what is empty, reads as the default."""
-    return Stored(None, lambda value: value or default)
+    return ColumnCodec(None, lambda value: value or default)
 
 
 def matching(wanted: Mapping[str, Any]) -> tuple[str, list[Any]]:
@@ -50,11 +50,11 @@ def matching(wanted: Mapping[str, Any]) -> tuple[str, list[Any]]:
 
 
 #: A time that there must be, and one that may be missing.
-TIME: Final = Stored(format_time, stored_time)
-MOMENT: Final = Stored(format_optional, read_time)
-TEXTS: Final = Stored(lambda texts: dump(list(texts)), load_texts)
-OBJECT: Final = Stored(lambda mapping: dump(dict(mapping)), load_object)
-FLAG: Final = Stored(int, bool)
+TIME: Final = ColumnCodec(format_time, stored_time)
+MOMENT: Final = ColumnCodec(format_optional, read_time)
+TEXTS: Final = ColumnCodec(lambda texts: dump(list(texts)), load_texts)
+OBJECT: Final = ColumnCodec(lambda mapping: dump(dict(mapping)), load_object)
+FLAG: Final = ColumnCodec(int, bool)
 COUNT: Final = or_else(0)
 
 
@@ -70,7 +70,7 @@ class Table(Generic[T]):
         names: Mapping[str, str] | None = None,
         kept: Collection[str] = (),
         order: Iterable[str] = (),
-        **how: Stored,
+        **how: ColumnCodec,
     ) -> None:
         """`key` names the columns of a conflict; `kept` are others that an upsert leaves as they are.
 

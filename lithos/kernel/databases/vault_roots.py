@@ -31,7 +31,7 @@ _WAYS_OUT: Final = {
 
 
 @frozen
-class Place:
+class VaultFolder:
     """A folder of a vault, and where it really is."""
 
     vault: str
@@ -55,12 +55,12 @@ def check_vault_roots(vaults: Sequence[tuple[str, Path, Path]]) -> None:
         raise VaultsOverlap(trouble)
 
 
-def _look_at(name: str, notes: Path, data: Path) -> Iterator[Place]:
+def _look_at(name: str, notes: Path, data: Path) -> Iterator[VaultFolder]:
     kinds: tuple[tuple[Kind, Path], ...] = (("notes", notes), ("data", data))
     for kind, path in kinds:
         real = os.path.realpath(path)
         above = tuple(filter(None, map(_identity_of, Path(real).parents)))
-        yield Place(name, kind, path, real, _identity_of(Path(real)), above)
+        yield VaultFolder(name, kind, path, real, _identity_of(Path(real)), above)
 
 
 def _identity_of(path: Path) -> Identity | None:
@@ -71,7 +71,7 @@ def _identity_of(path: Path) -> Identity | None:
         return None
 
 
-def find_overlaps(places: Sequence[Place]) -> Iterator[str]:
+def find_overlaps(places: Sequence[VaultFolder]) -> Iterator[str]:
     """What is wrong between these folders, each time naming both vaults and folders, and what to do.
 
     Of each vault the notes come before the data directory, which may hold its own notes, as `knowledge` is.
@@ -84,7 +84,7 @@ def find_overlaps(places: Sequence[Place]) -> Iterator[str]:
             yield _tell(inner, "is also" if relation == "is also" else "is inside of", outer)
 
 
-def _relation_of(one: Place, other: Place) -> Literal["is also", "holds", "is inside of"] | None:
+def _relation_of(one: VaultFolder, other: VaultFolder) -> Literal["is also", "holds", "is inside of"] | None:
     if one.real == other.real or (one.identity is not None and one.identity == other.identity):
         return "is also"
     if _is_within(other, one):
@@ -92,17 +92,17 @@ def _relation_of(one: Place, other: Place) -> Literal["is also", "holds", "is in
     return "is inside of" if _is_within(one, other) else None
 
 
-def _is_within(inner: Place, outer: Place) -> bool:
+def _is_within(inner: VaultFolder, outer: VaultFolder) -> bool:
     by_path = inner.real.startswith(outer.real.rstrip(os.sep) + os.sep)
     return by_path or (outer.identity is not None and outer.identity in inner.above)
 
 
-def _tell(one: Place, relation: str, other: Place) -> str:
+def _tell(one: VaultFolder, relation: str, other: VaultFolder) -> str:
     first, second = (_WORDS[place.kind].format(_shown(place), place.vault) for place in (one, other))
     way_out = _WAYS_OUT[frozenset({one.kind, other.kind})]
     return f"{first[0].upper()}{first[1:]} {relation} {second}. {way_out}"
 
 
-def _shown(place: Place) -> str:
+def _shown(place: VaultFolder) -> str:
     """The path as it was given, and where it leads if that is elsewhere."""
     return str(place.path) if str(place.path) == place.real else f"{place.path} ({place.real})"

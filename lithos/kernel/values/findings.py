@@ -1,7 +1,7 @@
 """The registry of checks, and what `lithos doctor`, `validate` and `care` find (docs/spec/cli-config.md §2).
 
 `CHECKS` has all checks; commands and pages are views of it. A `CheckResult` holds what one check of the
-doctor found, by severity, and a `Report` the issues of all notes by check (docs/spec/copies.md §5).
+doctor found, by severity, and a `IssueReport` the issues of all notes by check (docs/spec/copies.md §5).
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def checks_of(view: str) -> list[Check]:
 
 
 @frozen
-class Named:
+class NamedNote:
     """A note that an issue names; `id` is None for a file that is not served."""
 
     id: str | None
@@ -136,13 +136,13 @@ class Issue:
 
     path: str
     detail: str
-    notes: tuple[Named, ...] = ()
+    notes: tuple[NamedNote, ...] = ()
     link: str | None = None
-    likely: Named | None = None
+    likely: NamedNote | None = None
 
 
 @frozen
-class Group:
+class IssueGroup:
     """The first issues of one check, and the number of all."""
 
     check: Check
@@ -151,7 +151,7 @@ class Group:
 
 
 @frozen
-class Report:
+class IssueReport:
     """The issues of all notes, by the name of the check and in the order of the checks.
 
     `notes` is the number of notes, and `troubles` say what could not be checked.
@@ -159,7 +159,7 @@ class Report:
 
     at: datetime
     notes: int
-    groups: Mapping[str, Group]
+    groups: Mapping[str, IssueGroup]
     troubles: Sequence[str] = ()
 
 
@@ -170,7 +170,7 @@ _NAMED: Final = 3
 
 
 @frozen
-class Finding:
+class CheckFinding:
     """One finding with its severity, and for all but `ok` the remedy. Both texts are whole sentences."""
 
     status: Status
@@ -183,7 +183,7 @@ class CheckResult:
     """The result of one check; there is at least one finding."""
 
     name: str
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckFinding, ...]
 
     @property
     def status(self) -> Status:
@@ -191,7 +191,7 @@ class CheckResult:
         return worst(finding.status for finding in self.findings)
 
     @property
-    def told(self) -> tuple[Finding, ...]:
+    def told(self) -> tuple[CheckFinding, ...]:
         """The findings to report, worst first: all that are not `ok`, or else all."""
         bad = [finding for finding in self.findings if finding.status != "ok"]
         return tuple(sorted(bad, key=lambda each: -_ORDER.index(each.status))) or self.findings
@@ -215,19 +215,19 @@ class CheckResult:
         return {"name": self.name, "status": self.status, "message": self.message, "findings": findings}
 
 
-def ok(cause: str) -> Finding:
+def ok(cause: str) -> CheckFinding:
     """A finding that all is well."""
-    return Finding("ok", cause)
+    return CheckFinding("ok", cause)
 
 
-def warn(cause: str, way_out: str) -> Finding:
+def warn(cause: str, way_out: str) -> CheckFinding:
     """A warning: worth a look, but Lithos works."""
-    return Finding("warn", cause, way_out)
+    return CheckFinding("warn", cause, way_out)
 
 
-def fail(cause: str, way_out: str) -> Finding:
+def fail(cause: str, way_out: str) -> CheckFinding:
     """A failure: something does not work."""
-    return Finding("fail", cause, way_out)
+    return CheckFinding("fail", cause, way_out)
 
 
 def worst(statuses: Iterable[Status]) -> Status:

@@ -14,7 +14,7 @@ from typing import Final
 from attrs import evolve
 
 from lithos.memory.briefing.passages import MOST_PASSAGES, Passage, SplitNote
-from lithos.text.hidden import HIDDEN
+from lithos.text.hidden_text import HIDDEN
 
 #: A speaker at the beginning of a line: `Ann:`, `**Ann**:`, `[13:35] Ann Lee (she):`.
 SPEAKER: Final = re.compile(

@@ -16,7 +16,6 @@ from typing import Final
 
 from attrs import evolve, field, frozen
 
-from lithos.memory.briefing.choice import Chooser, Limits, Option
 from lithos.memory.briefing.parts import (
     GAP,
     AboutNote,
@@ -31,8 +30,9 @@ from lithos.memory.briefing.parts import (
     task_text,
     warnings_text,
 )
-from lithos.memory.briefing.passages import Passage, Source, Weighed, Weights, weigh_passages
-from lithos.text.edges import expects_more, first_block, tidy_edge
+from lithos.memory.briefing.passage_choice import Chooser, Limits, Option
+from lithos.memory.briefing.passages import Passage, SourceNote, WeightedPassage, Weights, weigh_passages
+from lithos.text.excerpt_bounds import expects_more, first_block, tidy_edge
 from lithos.text.markdown import code_fences
 from lithos.text.snippet import Terms
 from lithos.text.words.analysis import fold, words
@@ -74,7 +74,7 @@ class Material:
     """What a briefing is made of; `sources` best first, without what must not be shown."""
 
     task: TaskPart | None = None
-    sources: Sequence[Source] = ()
+    sources: Sequence[SourceNote] = ()
     terms: Terms = Terms()
     warnings: Sequence[AboutNote] = ()
     activity: Sequence[str] = ()
@@ -260,7 +260,7 @@ def _item(material: Material, excerpt: _Excerpt, best: float, count: Count) -> I
     )
 
 
-def _reason(source: Source, excerpt: _Excerpt) -> str:
+def _reason(source: SourceNote, excerpt: _Excerpt) -> str:
     parts = list(source.reasons[:2])
     if excerpt.terms:
         parts.append(f"has of the query: {', '.join(excerpt.terms[:6])}")
@@ -292,7 +292,7 @@ class _Choice:
         if has_others and style.wants_all:
             self._share = int(budget * SHARE_OF_ALL)
         self._drawing = _Drawing(material, count, style)
-        self._cut: list[Weighed] = []
+        self._cut: list[WeightedPassage] = []
         self._options: list[Option] = []
         for each in kept if room > 0 else ():
             fitted = self._drawing.fit(self._drawing.answered(each), self._cap(room))
@@ -351,7 +351,7 @@ class _Drawing:
         self._heads: dict[tuple[int, int], str] = {}
         self.headers: dict[tuple[int, int], int] = {}
 
-    def fit(self, weighed: Weighed, cap: int) -> Weighed | None:
+    def fit(self, weighed: WeightedPassage, cap: int) -> WeightedPassage | None:
         """The passage, cut where it is too long for one note's part; None where there is no room at all."""
         head = self._header(weighed.source, weighed.passage.section)
         if head + self._cost(weighed.source, weighed.passage) <= cap:
@@ -363,7 +363,7 @@ class _Drawing:
             return None
         return evolve(weighed, passage=passage)
 
-    def answered(self, weighed: Weighed) -> Weighed:
+    def answered(self, weighed: WeightedPassage) -> WeightedPassage:
         """The passage of a compact briefing: one that ends on a question goes on to what replies."""
         if not self._style.is_compact:
             return weighed
@@ -376,7 +376,7 @@ class _Drawing:
             end = first_block(split.content, following.start, following.end)
         return weighed if end == passage.end else evolve(weighed, passage=evolve(passage, end=end))
 
-    def option(self, weighed: Weighed) -> Option:
+    def option(self, weighed: WeightedPassage) -> Option:
         """What the choice has to know of a passage."""
         text = self._sources[weighed.source].split.text_of(weighed.passage)
         return Option(
@@ -388,10 +388,10 @@ class _Drawing:
             concepts=_concepts(text),
         )
 
-    def draw(self, chosen: Sequence[Weighed], room: int, cap: int) -> tuple[list[_Excerpt], int]:
+    def draw(self, chosen: Sequence[WeightedPassage], room: int, cap: int) -> tuple[list[_Excerpt], int]:
         """The excerpts and what they cost; the likeliest are widened in their sections while that fits."""
         places: dict[tuple[int, int], dict[int, Passage]] = defaultdict(dict)
-        worth: dict[tuple[int, int], list[Weighed]] = defaultdict(list)
+        worth: dict[tuple[int, int], list[WeightedPassage]] = defaultdict(list)
         spent, by_note = 0, defaultdict[int, int](int)
         for each in chosen:
             key = (each.source, each.passage.section)
@@ -427,7 +427,11 @@ class _Drawing:
         return sorted(others, key=lambda place: (min(abs(place - one) for one in have), place))
 
     def _excerpt(
-        self, key: tuple[int, int], have: dict[int, Passage], weighed: Sequence[Weighed], is_widened: bool
+        self,
+        key: tuple[int, int],
+        have: dict[int, Passage],
+        weighed: Sequence[WeightedPassage],
+        is_widened: bool,
     ) -> _Excerpt:
         source = self._sources[key[0]]
         top = max(weighed, key=lambda each: (each.worth, -each.place))

@@ -15,7 +15,7 @@ from attrs import evolve
 from lithos.memory.briefing.blocks import cut_blocks
 from lithos.memory.briefing.briefing import Briefing, Material, Style, compose
 from lithos.memory.briefing.parts import PATH_SHOWN, TITLE_SHOWN, AboutNote, one_line
-from lithos.memory.briefing.passages import Source, Weights
+from lithos.memory.briefing.passages import SourceNote, Weights
 from lithos.text.words.tokens import Count, cut_tidily
 
 #: Shares of the budget that explanations and warnings may take beside the text.
@@ -92,7 +92,7 @@ def _sources(briefing: Briefing) -> list[str]:
     ]
 
 
-def _per_source(sources: Sequence[Source], count: Count) -> int:
+def _per_source(sources: Sequence[SourceNote], count: Count) -> int:
     """Tokens of a source beside the text, of a usual one of these."""
     lines = [f'"{source_line(10, each.id, each.path, is_note=each.version > 0)}",' for each in sources[:20]]
     return -(-sum(map(count, lines)) // len(lines)) if lines else 0

@@ -19,7 +19,7 @@ from lithos.kernel.values.times import format_time
 from lithos.notes.model.note import NoteWarning
 from lithos.tasks.model.graph import Blocker
 from lithos.tasks.model.task import Claim, Finding, Task
-from lithos.text.hidden import without_hidden
+from lithos.text.hidden_text import without_hidden
 from lithos.text.markdown import code_fences
 from lithos.text.outline.outline import TOP
 from lithos.text.words.tokens import Count, cut_tidily

@@ -33,8 +33,8 @@ from attrs import frozen
 
 from lithos.search.ranking.replies import is_greeting
 from lithos.text.chunk import chunk_spans
-from lithos.text.edges import tidy_edge
-from lithos.text.hidden import HIDDEN, NO_FRAME, Frame, hide, without_hidden
+from lithos.text.excerpt_bounds import tidy_edge
+from lithos.text.hidden_text import HIDDEN, NO_FRAME, Frame, hide, without_hidden
 from lithos.text.outline.outline import TOP, Outline, read_outline, scan_outline
 from lithos.text.pieces import PIECE, matches_in_lines
 from lithos.text.snippet import Terms, first_places, places_among
@@ -73,7 +73,7 @@ class Weights:
 
 
 @frozen(kw_only=True, eq=False)
-class Source:
+class SourceNote:
     """A note that may be shown, as it was read; sources come best first, ties by id.
 
     `score` is that of its ranking, `nearness` the similarity of each chunk to the query where it is known,
@@ -94,7 +94,7 @@ class Source:
 
 
 @frozen(eq=False)
-class Weighed:
+class WeightedPassage:
     """A passage of a source (by number, and its place there): its probability, and its share of each term."""
 
     source: int
@@ -106,15 +106,15 @@ class Weighed:
 
 
 def weigh_passages(
-    sources: Sequence[Source], terms: Terms, weights: Weights, budget: int = 2_000
-) -> list[Weighed]:
+    sources: Sequence[SourceNote], terms: Terms, weights: Weights, budget: int = 2_000
+) -> list[WeightedPassage]:
     """The passages of notes that have to do with the query, by source and place; other notes are left out."""
     scores = [source.score for source in sources]
     within = min(weights.within_most, weights.within * budget / 1_000)
     matched = _shares(scores, weights.steepness, 1 - within)
     steeper = min(weights.steeper_most, max(1.0, weights.steeper * budget / 1_000))
     whole = _shares(scores, weights.steepness * steeper, within)
-    weighed: list[Weighed] = []
+    weighed: list[WeightedPassage] = []
     for number, source in enumerate(sources):
         weighed += _weigh(number, source, terms, weights, (matched[number], whole[number]))
     return weighed
@@ -129,8 +129,8 @@ def _shares(scores: Sequence[float], steepness: float, of: float) -> list[float]
 
 
 def _weigh(
-    number: int, source: Source, terms: Terms, weights: Weights, prior: tuple[float, float]
-) -> list[Weighed]:
+    number: int, source: SourceNote, terms: Terms, weights: Weights, prior: tuple[float, float]
+) -> list[WeightedPassage]:
     """The passages of one source; `prior` is to be shared by what matches, and by all of them."""
     title = f"{source.title} {source.dated}" if source.dated else source.title
     titled = dict.fromkeys(first_places(fold(title), terms), IN_TITLE)
@@ -170,7 +170,7 @@ def _weigh(
         found = said or found
     parts = _probabilities([(energy, passage) for _, passage, energy, _, _ in found], *prior)
     return [
-        Weighed(number, place, passage, part, shares, near)
+        WeightedPassage(number, place, passage, part, shares, near)
         for part, (place, passage, _, shares, near) in zip(parts, found, strict=False)
     ]
 

@@ -16,7 +16,7 @@ from quart import Blueprint, Response
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.edges import CONTRADICTS, RESOLUTIONS, SUPERSEDED
 from lithos.notes.service.knowledge import Knowledge, ReadNote
-from lithos.server.console.console import Console, Form, Refused, given
+from lithos.server.console.console import Console, Form, PageRefused, given
 from lithos.server.console.formats import query_with, readable
 
 ADDRESS: Final = "/console/contradictions"
@@ -50,7 +50,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 
 @frozen
-class Claim:
+class ContradictionEdge:
     """One edge that says so: its id, who made it, and why as pairs of name and text."""
 
     edge_id: str
@@ -71,7 +71,7 @@ class Contradictions:
         notes = [await self._read(note_id) for note_id in ids]
         claims = await self._claims(*ids)
         if not claims:
-            raise Refused(
+            raise PageRefused(
                 "No open contradiction is known between these notes: somebody has settled it, or took it "
                 "back. Look at the notes.",
                 404,
@@ -91,7 +91,7 @@ class Contradictions:
         one, other, ending = form.get("one", ""), form.get("other", ""), form.get("ending", "")
         winner = {"one": one, "other": other}.get(ending)
         if winner is None and ending not in OTHER_ENDINGS:
-            raise Refused("Nothing was settled: choose what becomes of the contradiction.")
+            raise PageRefused("Nothing was settled: choose what becomes of the contradiction.")
         page = f"/console/notes/{quote(winner or one, safe='')}"
         claims = await self._claims(one, other)
         if _seen(claims) != form.get("seen"):
@@ -121,7 +121,7 @@ class Contradictions:
             note_id=note_id, path=None, max_length=LONGEST, agent_id=self._console.agent
         )
 
-    async def _claims(self, one: str, other: str) -> list[Claim]:
+    async def _claims(self, one: str, other: str) -> list[ContradictionEdge]:
         """The open contradictions between two notes, in either direction, oldest first."""
         found: list[Mapping[str, Any]] = []
         for start, end in ((one, other), (other, one)):
@@ -134,8 +134,8 @@ def _address(one: str, other: str) -> str:
     return f"{ADDRESS}{query_with({}, one=one, other=other)}"
 
 
-def _claim_of(edge: Mapping[str, Any]) -> Claim:
-    return Claim(
+def _claim_of(edge: Mapping[str, Any]) -> ContradictionEdge:
+    return ContradictionEdge(
         edge["edge_id"],
         edge.get("provenance_actor"),
         edge["updated_at"],
@@ -158,6 +158,6 @@ def _reasons_of(evidence: object) -> list[tuple[str, str]]:
     ]
 
 
-def _seen(claims: Sequence[Claim]) -> str:
+def _seen(claims: Sequence[ContradictionEdge]) -> str:
     """What stands for these claims as they are."""
     return " ".join(f"{claim.edge_id}@{claim.at}" for claim in claims)

@@ -21,7 +21,7 @@ from lithos.memory.service.neighbourhood import (
     value_of,
 )
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.server.console.console import Console, Refused
+from lithos.server.console.console import Console, PageRefused
 from lithos.server.console.formats import readable, whole
 
 #: Rows of each table.
@@ -58,7 +58,7 @@ class GraphPage:
         status, refusal = 200, ""
         try:
             picture = await self._picture(note_id, query, depth)
-        except Refused as refused:
+        except PageRefused as refused:
             picture, status, refusal = Neighbourhood(nodes=(), lines=()), refused.status, refused.message
         drawing = await self._drawings.draw(picture, by, readable)
         title = self._console.parts.get(Catalogue).title(note_id)
@@ -92,7 +92,7 @@ class GraphPage:
         neighbourhoods = self._console.parts.get(Neighbourhoods)
         if note_id:
             if note_id not in self._console.parts.get(Catalogue):
-                raise Refused(
+                raise PageRefused(
                     "There is no such note: it was deleted, or the id is wrong. Search for it.", 404
                 )
             return await neighbourhoods.around([note_id], depth)

@@ -17,9 +17,9 @@ from lithos.memory.retrieve.scouts import CONTRADICTIONS, name_scouts
 from lithos.memory.rows.receipts import SCANNED, ReceiptFilter
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.ranking.ranking import SCOUTS
-from lithos.server.console.console import Console, Refused, given
+from lithos.server.console.console import Console, PageRefused, given
 from lithos.server.console.formats import told, told_ids, whole
-from lithos.tasks.service.board import Board
+from lithos.tasks.service.board import BoardReading
 
 PAGE: Final = 100
 #: Characters of a filter.
@@ -37,7 +37,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 
 @frozen(kw_only=True)
-class Feedback:
+class ReceiptFeedback:
     """What the completion of the task said of a retrieval; `other` is the receipt it named instead."""
 
     agent: str
@@ -65,7 +65,7 @@ class ReceiptPages:
         private = {one.id for one in page.receipts if is_private(one, notes)}
         return await self._console.show(
             "receipts.html",
-            tasks=await self._console.parts.get(Board).titles(
+            tasks=await self._console.parts.get(BoardReading).titles(
                 [one.task_id for one in page.receipts if one.task_id]
             ),
             rows=page.receipts,
@@ -84,13 +84,13 @@ class ReceiptPages:
         learning, catalogue = self._console.parts.get(Learning), self._console.parts.get(Catalogue)
         receipt = await learning.receipt(receipt_id)
         if receipt is None:
-            raise Refused(
+            raise PageRefused(
                 "There is no such receipt. The newest lcma.receipts_kept are kept: look for it in the list.",
                 404,
             )
         is_secret = is_private(receipt, catalogue)
         if is_secret and not self._console.sees_all_of(receipt.agent_id):
-            raise Refused(f"This retrieval returned private notes. {self._console.lacks('admin')}", 403)
+            raise PageRefused(f"This retrieval returned private notes. {self._console.lacks('admin')}", 403)
         task = await self._task(receipt.task_id) if receipt.task_id else None
         feedback = await self._feedback(receipt, task) if task else None
         taught = {each.note_id: each for each in await learning.taught(receipt)}
@@ -114,11 +114,11 @@ class ReceiptPages:
         """The task of a retrieval; of one that is not there only the id."""
         try:
             answer = await self._console.call("lithos_task_get", task_id=task_id)
-        except Refused:
+        except PageRefused:
             return {"id": task_id}
         return dict(answer["task"])
 
-    async def _feedback(self, receipt: Receipt, task: Mapping[str, Any]) -> Feedback | None:
+    async def _feedback(self, receipt: Receipt, task: Mapping[str, Any]) -> ReceiptFeedback | None:
         """What the completion of the task said, while the journal holds it."""
         ended = task.get("resolved_at")
         if task.get("status") != "completed" or not ended:
@@ -132,15 +132,15 @@ class ReceiptPages:
         cited, misleading = told_ids(payload.get("cited_nodes")), told_ids(payload.get("misleading_nodes"))
         agent = str(payload.get("agent") or "")
         if cited is None and misleading is None:
-            return Feedback(agent=agent, is_given=False)
+            return ReceiptFeedback(agent=agent, is_given=False)
         meant = told(payload.get("receipt_id"))
         if not isinstance(meant, str):
             newest = await self._console.parts.get(Learning).newest_receipt(receipt.task_id or "", agent)
             meant = newest.id if newest is not None else ""
         if meant != receipt.id:
-            return Feedback(agent=agent, other=meant or None, is_given=bool(meant))
+            return ReceiptFeedback(agent=agent, other=meant or None, is_given=bool(meant))
         returned = {node.id for node in receipt.final_nodes}
-        return Feedback(
+        return ReceiptFeedback(
             agent=agent,
             cited=frozenset(cited or ()),
             misleading=frozenset(misleading or ()),
@@ -148,7 +148,7 @@ class ReceiptPages:
         )
 
 
-def _verdict(note_id: str, feedback: Feedback | None) -> str:
+def _verdict(note_id: str, feedback: ReceiptFeedback | None) -> str:
     if feedback is None or not feedback.is_given or feedback.other is not None:
         return ""
     if note_id in feedback.misleading:

@@ -24,7 +24,7 @@ _TASK_SCOUT: Final = "task_context"
 
 
 @frozen
-class Candidate:
+class ContextCandidate:
     """A note that may be shown; `reasons` say how it was found."""
 
     entry: Entry
@@ -33,14 +33,14 @@ class Candidate:
 
 
 @define
-class Found:
+class RankedCandidates:
     """The candidates, best first, and the weighted words of the query.
 
     `keep` stores the receipt of the notes that were shown in so many tokens, and tells whether it could;
     without a receipt it does nothing.
     """
 
-    notes: Sequence[Candidate]
+    notes: Sequence[ContextCandidate]
     terms: Terms
     receipt_id: str | None = None
     is_degraded: bool = False
@@ -59,7 +59,7 @@ class Candidates:
     @asynccontextmanager
     async def find(
         self, request: RetrieveRequest, *, is_followup: bool = False, ranking: HybridRanking | None = None
-    ) -> AsyncIterator[Found]:
+    ) -> AsyncIterator[RankedCandidates]:
         """The candidates of a request; leaving the block by an exception leaves a receipt that says so.
 
         Raises `InvalidInput`, and `SearchBackendFailed` where LCMA is off and no index answers.
@@ -71,7 +71,7 @@ class Candidates:
             drawn = await self._retrieve.select(drawing, ranking)
             best = max((note.score for note, _ in drawn.notes), default=0.0)
             notes = [
-                Candidate(
+                ContextCandidate(
                     entry,
                     max(note.score, _OF_TASK * best) if _TASK_SCOUT in note.scouts else note.score,
                     note.reasons,
@@ -83,7 +83,7 @@ class Candidates:
                 return await self._retrieve.keep(drawing, drawn, shown, tokens, is_followup=is_followup)
 
             terms = drawn.selection.terms
-            yield Found(
+            yield RankedCandidates(
                 sorted(notes, key=lambda each: (-each.score, each.entry.note.id)),
                 terms if terms.terms else Terms.of(drawn.ask.words, {}),
                 drawing.receipt.id,
@@ -91,19 +91,19 @@ class Candidates:
                 keep=keep,
             )
 
-    async def _search_for(self, request: RetrieveRequest) -> Found:
+    async def _search_for(self, request: RetrieveRequest) -> RankedCandidates:
         """The best notes of a hybrid search that pass the gate."""
         await self._visibility.reach()
         gate = request.gate
         wanted = max(LEG_NOTES, LEG_SHARE * request.limit)
         while True:
             ranking = await self._search.rank_hybrid(request.query, request.filters, wanted)
-            found: list[Candidate] = []
+            found: list[ContextCandidate] = []
             async for some in slices(list(ranking.scores)):
                 for serial, score in some:
                     entry = self._catalogue.at_serial(serial)
                     if entry is not None and gate.passes(entry):
-                        found.append(Candidate(entry, score, ("matches the query",)))
+                        found.append(ContextCandidate(entry, score, ("matches the query",)))
             if len(found) >= request.limit or ranking.is_all:
                 break
             wanted *= _WIDER
@@ -111,4 +111,4 @@ class Candidates:
         async def keep(shown: frozenset[str], tokens: int) -> bool:
             return True
 
-        return Found(found[: request.limit], ranking.terms, None, bool(ranking.failed), keep=keep)
+        return RankedCandidates(found[: request.limit], ranking.terms, None, bool(ranking.failed), keep=keep)

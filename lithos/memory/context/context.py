@@ -20,25 +20,25 @@ from lithos.kernel.values.errors import IndexFailed, InvalidInput
 from lithos.memory.briefing.briefing import LEAST_BUDGET, MOST_BUDGET, Briefing, Material, compose
 from lithos.memory.briefing.compact import compose_whole
 from lithos.memory.briefing.parts import AboutNote, LeftOut, TaskPart
-from lithos.memory.briefing.passages import LEAST_TEXT, Source, affordable
-from lithos.memory.context.candidates import Candidate, Candidates, Found
+from lithos.memory.briefing.passages import LEAST_TEXT, SourceNote, affordable
+from lithos.memory.context.candidates import Candidates, ContextCandidate, RankedCandidates
 from lithos.memory.context.changes import Changed, JournalChanges, tell_activity, tell_decisions
-from lithos.memory.context.splits import Splits
+from lithos.memory.context.passage_cache import Splits
 from lithos.memory.retrieve.retrieve import Retrieve, RetrieveRequest
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.notes.model.note import NoteWarning
-from lithos.notes.service.kinds import ATTACHMENT, KINDS
+from lithos.notes.service.row_kinds import ATTACHMENT, KINDS
 from lithos.notes.service.texts import NoteTexts
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.index.tokenizer import load_pieces
 from lithos.search.indexing.indexer import Visibility
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.search.ranking.match import WEAK
+from lithos.search.ranking.match_strength import WEAK
 from lithos.search.ranking.replies import wants_all
-from lithos.search.service.gate import Gate
 from lithos.search.service.hybrid import HybridRanking
-from lithos.search.service.others import BESIDE, OtherHit, OtherHits, OtherQuery
+from lithos.search.service.other_files import BESIDE, OtherHit, OtherHits, OtherQuery
+from lithos.search.service.retrieval_filter import RetrievalFilter
 from lithos.search.service.search import Search
 from lithos.tasks.service.coordination import Coordination, TaskSheet
 from lithos.text.chunk import ChunkSizes
@@ -109,13 +109,13 @@ class ContextAnswer:
 
 
 @frozen(kw_only=True)
-class Gathered:
+class BriefingMaterial:
     """What a briefing is made of, before it is composed; `is_silent`: there is nothing new to tell."""
 
     material: Material
     #: Counts tokens.
     count: Count
-    found: Found
+    found: RankedCandidates
     is_silent: bool
     cursor: str | None
     is_degraded: bool
@@ -140,7 +140,7 @@ class Gathered:
 class _Read:
     """The sources of a briefing, and the candidates that were withheld, gone or not read."""
 
-    sources: Sequence[Source]
+    sources: Sequence[SourceNote]
     withheld: Sequence[LeftOut]
     warnings: Sequence[AboutNote]
     is_degraded: bool
@@ -236,7 +236,7 @@ class Context:
     @asynccontextmanager
     async def gather(
         self, request: ContextRequest, ranking: HybridRanking | None = None
-    ) -> AsyncIterator[Gathered]:
+    ) -> AsyncIterator[BriefingMaterial]:
         """What a briefing is made of; `ranking`: on one scale with other vaults. Raises as `brief`."""
         _check(request)
         troubles = list[tuple[str, str]]()
@@ -255,7 +255,7 @@ class Context:
         hits = await self._beside(request)
         async with self._candidates.find(asked, is_followup=is_followup, ranking=ranking) as found:
             material, is_degraded = await self._gather(request, found, sheet, changed, hits)
-            yield Gathered(
+            yield BriefingMaterial(
                 material=material,
                 count=count,
                 found=found,
@@ -329,7 +329,7 @@ class Context:
     async def _gather(
         self,
         request: ContextRequest,
-        found: Found,
+        found: RankedCandidates,
         sheet: TaskSheet | None,
         changed: Changed | None,
         hits: Sequence[OtherHit] = (),
@@ -358,10 +358,10 @@ class Context:
         )
         return material, read.is_degraded
 
-    async def _read(self, request: ContextRequest, found: Found) -> _Read:
+    async def _read(self, request: ContextRequest, found: RankedCandidates) -> _Read:
         """The texts of the candidates that may be shown, cut into passages in a worker thread."""
         now = self._clock()
-        trusted: list[Candidate] = []
+        trusted: list[ContextCandidate] = []
         withheld: list[LeftOut] = []
         warnings: list[AboutNote] = []
         best = max((each.score for each in found.notes), default=0.0)
@@ -397,13 +397,15 @@ class Context:
         warnings = [each for each in warnings if each.note_id in ids]
         return _Read(sources, withheld, warnings[:MOST_WARNINGS], is_degraded)
 
-    def _with_attachments(self, sources: Sequence[Source], hits: Sequence[OtherHit]) -> Sequence[Source]:
+    def _with_attachments(
+        self, sources: Sequence[SourceNote], hits: Sequence[OtherHit]
+    ) -> Sequence[SourceNote]:
         """Sources with places of attachments among them: one that answers counts as the best note does."""
         if not hits:
             return sources
         best = max((source.score for source in sources), default=1.0)
         beside = [
-            Source(
+            SourceNote(
                 id=hit.id,
                 title=hit.name if hit.page is None else f"{hit.name}, page {hit.page}",
                 path=hit.path,
@@ -426,13 +428,13 @@ class Context:
 
     def _split(
         self,
-        read: Sequence[tuple[Candidate, tuple[str, int] | None]],
+        read: Sequence[tuple[ContextCandidate, tuple[str, int] | None]],
         nearness: dict[int, list[float]],
         asked: AskedTime | None,
         is_compact: bool,
-    ) -> list[Source]:
+    ) -> list[SourceNote]:
         """The sources; of very much text the first notes are looked through as a whole. Runs in a thread."""
-        left, sources = MOST_TEXT, list[Source]()
+        left, sources = MOST_TEXT, list[SourceNote]()
         for candidate, shown in read:
             if shown is None:  # gone while it was read
                 continue
@@ -443,7 +445,7 @@ class Context:
             left -= cost
             note = entry.note
             sources.append(
-                Source(
+                SourceNote(
                     id=note.id,
                     title=note.title,
                     path=entry.path,
@@ -502,10 +504,10 @@ def _withheld(entry: Entry, warning: NoteWarning) -> LeftOut:
     )
 
 
-def _gate_of(request: ContextRequest) -> Gate:
+def _gate_of(request: ContextRequest) -> RetrievalFilter:
     """What the asker may see."""
     spaces = None if request.namespaces is None else frozenset(request.namespaces)
-    return Gate(namespaces=spaces, task_id=request.task_id, agent_id=request.agent_id)
+    return RetrievalFilter(namespaces=spaces, task_id=request.task_id, agent_id=request.agent_id)
 
 
 def _has_news(material: Material) -> bool:

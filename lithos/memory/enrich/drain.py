@@ -13,7 +13,7 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from lithos.kernel.actors.surviving import survive
+from lithos.kernel.actors.failure_boundary import survive
 from lithos.kernel.log import get_logger
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Clock

@@ -17,10 +17,10 @@ from lithos.memory.model.memory import RecordEntities
 from lithos.memory.retrieve.feedback import Learning
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.values import digest_of
-from lithos.notes.messages_of_index import Upsert
+from lithos.notes.indexing_messages import Upsert
 from lithos.notes.model.entities import (
     MARKER,
-    Found,
+    ExtractedEntities,
     decide_extraction,
     digest_entities,
     extract_entities,
@@ -40,7 +40,7 @@ Patch: TypeAlias = Callable[[PatchNote], Awaitable[WriteOutcome]]
 
 
 @frozen
-class Extraction:
+class NoteEntities:
     """The entities of one version of a note; `before` are those that counted, `source` is its bytes' hash."""
 
     id: str
@@ -107,7 +107,7 @@ class EntityExtraction:
             return is_stale(entry.note)
         return found.extractor < MARKER or found.source != entry.digest
 
-    async def look(self, note_id: str, *, force: bool = False) -> Extraction | None:
+    async def look(self, note_id: str, *, force: bool = False) -> NoteEntities | None:
         """Extract the entities to store for a note, None when none are due; stores nothing.
 
         Entities that are as a machine has written them last are not curated, whatever their marker.
@@ -129,7 +129,7 @@ class EntityExtraction:
         if entities is None:
             return None
         before = note.entities if self._patch is not None else self._catalogue.entities.of(note)
-        return Extraction(note.id, entry.path, note.version, before, entities, source, loaded.document)
+        return NoteEntities(note.id, entry.path, note.version, before, entities, source, loaded.document)
 
     async def _extract(self, note: Note, content: str, source: str, force: bool) -> tuple[str, ...] | None:
         if self._patch is not None:
@@ -144,11 +144,11 @@ class EntityExtraction:
             return None
         return await self._blocking.run(partial(extract_entities, content))
 
-    async def store(self, found: Extraction) -> bool:
+    async def store(self, found: NoteEntities) -> bool:
         """Store the result of `look` unless the note has changed since; True when stored."""
         return await (self._keep(found) if self._patch is None else self._write(found, self._patch))
 
-    async def _write(self, found: Extraction, patch: Patch) -> bool:
+    async def _write(self, found: NoteEntities, patch: Patch) -> bool:
         kept = self._catalogue.entities.get(found.id)
         if self._ledger is not None and kept is not None:  # before the index takes the note in
             await self._ledger.submit(RecordEntities(found.id, written=kept.instead_of))
@@ -170,10 +170,10 @@ class EntityExtraction:
             await self._ledger.submit(RecordEntities(found.id, written=digest_entities(found.entities)))
         return True
 
-    async def _keep(self, found: Extraction) -> bool:
+    async def _keep(self, found: NoteEntities) -> bool:
         note = found.document.note
         replaced = digest_entities(note.entities) if note.entities else ""
-        kept = Found(found.entities, MARKER, found.source, replaced)
+        kept = ExtractedEntities(found.entities, MARKER, found.source, replaced)
         if self._ledger is not None and self._is_current(found):
             await self._ledger.submit(RecordEntities(found.id, kept))
         entry = self._catalogue.get(found.id)
@@ -183,6 +183,6 @@ class EntityExtraction:
             self._index.promise(await self._index.accept(Upsert(entry, found.document, repair=True)))
         return True
 
-    def _is_current(self, found: Extraction) -> bool:
+    def _is_current(self, found: NoteEntities) -> bool:
         entry = self._catalogue.get(found.id)
         return entry is not None and entry.digest == found.source

@@ -17,7 +17,7 @@ from lithos.events.journal.coordinator import Coordinator
 from lithos.events.journal.reading import JournalThread
 from lithos.events.reading.agents import Cursors
 from lithos.events.rows.store import CoordinationStore
-from lithos.kernel.actors.surviving import survive
+from lithos.kernel.actors.failure_boundary import survive
 from lithos.kernel.actors.threads import slices
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.events import (

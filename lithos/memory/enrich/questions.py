@@ -12,7 +12,7 @@ from typing import Final
 
 import trio
 
-from lithos.kernel.actors.surviving import survive
+from lithos.kernel.actors.failure_boundary import survive
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.log import get_logger
 from lithos.kernel.settings import StorageConfig
@@ -28,7 +28,7 @@ from lithos.memory.model.questions import (
 )
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.questions import QuestionMemory, name_embedder
-from lithos.memory.rows.orders import ForgetOrders
+from lithos.memory.rows.forget_orders import ForgetOrders
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.texts import NoteTexts
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable

@@ -3,7 +3,7 @@
 One task feeds events into a durable queue; another drains the queue at intervals and now and then sweeps over
 everything (`Enrichment`). Both may be cancelled at any moment: the queue is durable.
 
-`Retention` bounds what retrieval stores: old receipts are deleted in batches. A retrieval costs
+`StatsRetention` bounds what retrieval stores: old receipts are deleted in batches. A retrieval costs
 some 2 kB for its receipt. Deleted rows free room inside `stats.db` for
 later rows; the file itself does not shrink. `TaskStates` answers which tasks may yet be completed.
 """
@@ -19,7 +19,7 @@ from attrs import define, field
 
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
-from lithos.kernel.actors.surviving import survive
+from lithos.kernel.actors.failure_boundary import survive
 from lithos.kernel.log import get_logger
 from lithos.memory.enrich.drain import Drain
 from lithos.memory.enrich.projection import IncompleteScan
@@ -74,7 +74,7 @@ PAGE: Final = 1_000
 
 
 @define(eq=False)
-class Retention:
+class StatsRetention:
     """Retention of `stats.db`: deletes what is too old or too much, one command after the other."""
 
     _memory: Learning
@@ -140,7 +140,7 @@ class Enrichment:
     """Runs drains and sweeps, never two at once."""
 
     _drain: Drain
-    _retention: Retention
+    _retention: StatsRetention
     _lcma: LcmaConfig
     #: Applies the pending feedback of completed tasks.
     _teach: Callable[[], Awaitable[None]]

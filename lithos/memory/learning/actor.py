@@ -36,14 +36,14 @@ from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import LithosError, StorageFailed, UpdateFailed
 from lithos.kernel.values.events import EDGE_UPSERTED, EventDraft
 from lithos.kernel.values.messages import Command, Done
-from lithos.memory.learning.steps import MemoryCommand, Steps, Store
+from lithos.memory.learning.steps import MemoryCommand, MemoryDatabase, Steps
 from lithos.memory.model.memory import ForgetNotes, LearningCommand, RecordEntities
 from lithos.memory.rows.edges import EdgeStore
 from lithos.memory.rows.stats import StatsStore
 from lithos.notes.catalogue.note_records import KeptEntities
-from lithos.notes.catalogue.relations import Relations, TypedEdges
+from lithos.notes.catalogue.relations import CountedEdges, Relations
 from lithos.notes.model.edges import Edge, EdgeCommand, ResolveConflict
-from lithos.notes.model.entities import Found
+from lithos.notes.model.entities import ExtractedEntities
 
 log = get_logger("lithos.memory")
 
@@ -54,7 +54,7 @@ _UNFIT = (UnicodeError, OverflowError)
 class _StoreFailed(Exception):
     """A database could not be written: everything uncommitted is undone."""
 
-    def __init__(self, store: Store, reason: Exception) -> None:
+    def __init__(self, store: MemoryDatabase, reason: Exception) -> None:
         super().__init__(str(reason))
         self.store = store
 
@@ -64,7 +64,7 @@ class _Job:
     """One command of a batch; `settled` once its outcome can no longer change."""
 
     command: MemoryCommand
-    needs: frozenset[Store] = frozenset()
+    needs: frozenset[MemoryDatabase] = frozenset()
     done: Done[object] = Done(None)
     settled: bool = False
 
@@ -105,17 +105,17 @@ class Batches:
 
     def _run(self, jobs: Sequence[_Job], now: datetime) -> None:
         needed = {store for job in jobs for store in job.needs}
-        with self._transaction(Store.STATS, needed):
-            with self._transaction(Store.EDGES, needed):
+        with self._transaction(MemoryDatabase.STATS, needed):
+            with self._transaction(MemoryDatabase.EDGES, needed):
                 for job in jobs:
                     self._carry_out(job, now)
             for job in jobs:
-                job.settled = Store.STATS not in job.needs
+                job.settled = MemoryDatabase.STATS not in job.needs
         for job in jobs:
             job.settled = True
 
     @contextmanager
-    def _transaction(self, store: Store, needed: set[Store]) -> Iterator[None]:
+    def _transaction(self, store: MemoryDatabase, needed: set[MemoryDatabase]) -> Iterator[None]:
         if store not in needed:
             yield
             return
@@ -141,8 +141,8 @@ class Batches:
             log.error("command not stored", command=type(job.command).__name__, reason=repr(failure))
             job.done = Done(_refusal(job.command, failure))
 
-    def _store(self, store: Store) -> EdgeStore | StatsStore:
-        return self._edges if store is Store.EDGES else self._stats
+    def _store(self, store: MemoryDatabase) -> EdgeStore | StatsStore:
+        return self._edges if store is MemoryDatabase.EDGES else self._stats
 
 
 def _refusal(command: MemoryCommand, reason: Exception) -> LithosError:
@@ -180,7 +180,7 @@ class TryWriting(Command[None]):
 MemoryMessage = MemoryCommand | Deliver | TryWriting
 MemoryMailbox = Mailbox[MemoryMessage]
 #: Edges that were changed, or all that count; None where they could not be read.
-_Changed = Sequence[Edge] | TypedEdges | None
+_Changed = Sequence[Edge] | CountedEdges | None
 
 
 def make_edge_id() -> str:
@@ -272,7 +272,7 @@ class Memory:
             self._is_mirror_doubtful = True
         try:
             if self._is_mirror_doubtful:
-                return TypedEdges(self._store.trust_edges())
+                return CountedEdges(self._store.trust_edges())
             ids = [str(event.payload["edge_id"]) for each in done for event in each.events]
             return [edge for edge_id in ids if (edge := self._store.edge(edge_id)) is not None]
         except (DatabaseFailed, OSError) as failure:
@@ -282,13 +282,13 @@ class Memory:
     def _mirror(self, changed: _Changed) -> None:
         """Have the relations know; None: they are read again with the next batch."""
         self._is_mirror_doubtful = changed is None
-        if isinstance(changed, TypedEdges):
+        if isinstance(changed, CountedEdges):
             self._relations.load_edges(changed)
         else:
             for edge in changed or ():
                 self._relations.put_edge(edge)
 
-    def _read_entities(self) -> Mapping[str, Found]:
+    def _read_entities(self) -> Mapping[str, ExtractedEntities]:
         """What was found in notes. Blocks."""
         try:
             with self._stats.noticing_damage():

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from enum import Enum
 
-from lithos.events.model.carrying import Carried
+from lithos.events.model.imported_rows import Carried
 from lithos.kernel.values.errors import LithosError
 from lithos.kernel.values.messages import Done, Handlers, carry_out
-from lithos.memory.model.carried import LEARNED, CarryLearned
+from lithos.memory.model.imported_tables import LEARNED, CarryLearned
 from lithos.memory.model.memory import (
     ApplyFeedback,
     ClaimJobs,
@@ -50,17 +50,17 @@ from lithos.notes.model.edges import (
 MemoryCommand = EdgeCommand[object] | LearningCommand[object]
 
 
-class Store(Enum):
+class MemoryDatabase(Enum):
     """The databases of the memory actor, in the order of their commits."""
 
     EDGES = "edges"
     STATS = "statistics"
 
 
-_EDGES = frozenset([Store.EDGES])
-_STATS = frozenset([Store.STATS])
-_BOTH = frozenset(Store)
-_NONE: frozenset[Store] = frozenset()
+_EDGES = frozenset([MemoryDatabase.EDGES])
+_STATS = frozenset([MemoryDatabase.STATS])
+_BOTH = frozenset(MemoryDatabase)
+_NONE: frozenset[MemoryDatabase] = frozenset()
 
 
 class Steps:
@@ -103,7 +103,7 @@ class Steps:
         """Change the databases; a `LithosError` as reply is a refusal that has changed nothing."""
         return carry_out(self._handlers, command, now)
 
-    def needs(self, command: MemoryCommand) -> frozenset[Store]:
+    def needs(self, command: MemoryCommand) -> frozenset[MemoryDatabase]:
         """The databases that the command may write; a missing one is made only for something to keep."""
         has_edges, has_stats = self._edges.is_there, self._stats.is_there
         if isinstance(command, EdgeCommand):

@@ -12,7 +12,7 @@ from typing import Final
 from attrs import field, frozen
 
 from lithos.kernel.values.messages import Command, R_co
-from lithos.notes.model.entities import Found
+from lithos.notes.model.entities import ExtractedEntities
 
 
 class LearningCommand(Command[R_co]):
@@ -261,12 +261,12 @@ class RecordEntities(LearningCommand[None]):
     """
 
     node_id: str
-    found: Found | None = None
+    found: ExtractedEntities | None = None
     written: str = ""
 
 
 @frozen
-class Asked:
+class RetrievalRecord:
     """A retrieval or a briefing: who asked what (`question` is a digest) when, and the notes of the answer.
 
     `tokens` is None where it was no briefing; `is_followup` where it was one about news alone.

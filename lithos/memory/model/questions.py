@@ -76,7 +76,7 @@ def final_score(hybrid: float, evidenced: float, trust: float = 1.0) -> float:
 
 
 @frozen
-class Standing:
+class MatrixEntry:
     """An entry as feedback finds it; `is_asked` where it is of exactly the question the feedback is about."""
 
     note_id: str
@@ -87,8 +87,11 @@ class Standing:
 
 
 def learn(
-    entries: Iterable[Standing], shown: Collection[str], cited: Collection[str], misleading: Collection[str]
-) -> Iterator[Standing]:
+    entries: Iterable[MatrixEntry],
+    shown: Collection[str],
+    cited: Collection[str],
+    misleading: Collection[str],
+) -> Iterator[MatrixEntry]:
     """Each entry as the feedback leaves it, in order.
 
     `entries` has one of the question itself for every cited note (with a = b = 0 if it is new).

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from lithos.notes.catalogue.catalogue import Entry
-from lithos.search.ranking.match import Judged
+from lithos.search.ranking.match_strength import MatchVerdict
 from lithos.text.snippet import Terms
 
 
@@ -37,4 +37,4 @@ class Selection:
     #: What snippets are built around; none: the words of the query, all alike.
     terms: Terms = Terms()
     #: How well they match by serial, all others are weak; None where the rows say nothing of it.
-    matches: Mapping[int, Judged] | None = None
+    matches: Mapping[int, MatchVerdict] | None = None

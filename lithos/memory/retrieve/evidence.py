@@ -24,11 +24,11 @@ from lithos.memory.model.questions import CANDIDATE, SUSPECT_SHARE, RememberedQu
 from lithos.memory.retrieve.candidates import Chosen, Selection
 from lithos.memory.retrieve.questions import QuestionMemory, tell_question
 from lithos.memory.retrieve.scout_team import MATCHING, NEAR, Team
-from lithos.memory.retrieve.scouts import DEADLINE, Ask, Dispatcher, Report
+from lithos.memory.retrieve.scouts import DEADLINE, Dispatcher, ScoutReport, ScoutRequest
 from lithos.memory.rows.question_matrix import Evidence
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
-from lithos.search.ranking.ranking import Candidate, explain, merge
+from lithos.search.ranking.ranking import ScoutHit, explain, merge
 from lithos.search.service.hybrid import LEG_NOTES, LEG_SHARE, NOTHING_RANKED, HybridRanking
 from lithos.search.service.search import Search
 
@@ -82,7 +82,7 @@ class EvidencePipeline:
     _working: Blocking
     _lineage: Lineage
 
-    async def select(self, ask: Ask, context: int, report: Report) -> Selection:
+    async def select(self, ask: ScoutRequest, context: int, report: ScoutReport) -> Selection:
         """The notes of the answer; `context`: how many seeds the second phase starts from."""
         looked = await self._look(ask, report)
         order = await self._order(looked, ask)
@@ -105,7 +105,7 @@ class EvidencePipeline:
 
     # -- looking -------------------------------------------------------------------------------
 
-    async def _look(self, ask: Ask, report: Report) -> _Looked:
+    async def _look(self, ask: ScoutRequest, report: ScoutReport) -> _Looked:
         """The search, the memory and the scouts of the first phase, all at once."""
         looked = _Looked()
         async with trio.open_nursery() as nursery:
@@ -114,7 +114,7 @@ class EvidencePipeline:
             await self._dispatcher.send(self._team.first, ask, report)
         return looked
 
-    async def _look_up(self, ask: Ask, report: Report, looked: _Looked) -> None:
+    async def _look_up(self, ask: ScoutRequest, report: ScoutReport, looked: _Looked) -> None:
         async def look() -> HybridRanking:
             return await self._widen(ask, looked)
 
@@ -127,7 +127,7 @@ class EvidencePipeline:
         for leg in hybrid.failed:
             self._dispatcher.fail(_LEGS[leg], report)
 
-    async def _widen(self, ask: Ask, looked: _Looked) -> HybridRanking:
+    async def _widen(self, ask: ScoutRequest, looked: _Looked) -> HybridRanking:
         """Search for more until enough trusted notes pass the gate, or there are no more; fills `looked`."""
         wanted = max(LEG_NOTES, LEG_SHARE * ask.limit)
         while True:
@@ -158,7 +158,7 @@ class EvidencePipeline:
                 began = time.perf_counter()
         return note_ids, frozenset(suspects)
 
-    async def _admit(self, scores: Sequence[tuple[int, float]], ask: Ask) -> dict[str, float]:
+    async def _admit(self, scores: Sequence[tuple[int, float]], ask: ScoutRequest) -> dict[str, float]:
         at, passes, allowed = self._catalogue.at_serial, ask.gate.passes, ask.admitted_serials
         admitted: dict[str, float] = {}
         async for some in slices(scores, LEG_NOTES * _WIDER):
@@ -169,7 +169,7 @@ class EvidencePipeline:
                         admitted[entry.note.id] = score
         return admitted
 
-    async def _remember(self, ask: Ask, looked: _Looked) -> None:
+    async def _remember(self, ask: ScoutRequest, looked: _Looked) -> None:
         if not ask.query.strip():
             return
         try:
@@ -179,7 +179,7 @@ class EvidencePipeline:
             log.warning("questions not remembered", reason=repr(failure))
             looked.complete = False
 
-    async def _look_around(self, ask: Ask, order: _Order, report: Report) -> bool:
+    async def _look_around(self, ask: ScoutRequest, order: _Order, report: ScoutReport) -> bool:
         """The scouts of the second phase, where what they find can be in the answer; whether they looked.
 
         They leave seeds out. So when the answer is full of seeds, nothing they find changes it.
@@ -194,7 +194,7 @@ class EvidencePipeline:
 
     # -- ranking -------------------------------------------------------------------------------
 
-    async def _order(self, looked: _Looked, ask: Ask) -> _Order:
+    async def _order(self, looked: _Looked, ask: ScoutRequest) -> _Order:
         scores = looked.scores
         values = {
             each.note_id: each
@@ -215,14 +215,14 @@ class EvidencePipeline:
         ids = sorted(final, key=lambda note_id: (-final[note_id], places.get(note_id, math.inf), note_id))
         return _Order(ids, values, final, suspects)
 
-    def _passes(self, note_id: str, ask: Ask) -> bool:
+    def _passes(self, note_id: str, ask: ScoutRequest) -> bool:
         entry = self._catalogue.get(note_id)
         return entry is not None and ask.gate.passes(entry)
 
     def _entries(self, note_ids: Iterable[str]) -> list[Entry]:
         return [entry for note_id in note_ids if (entry := self._catalogue.get(note_id)) is not None]
 
-    async def _others(self, looked: _Looked, order: _Order, report: Report) -> list[str]:
+    async def _others(self, looked: _Looked, order: _Order, report: ScoutReport) -> list[str]:
         """What only scouts found, the best of their scaled scores first, then by id."""
         found = report.found
         is_little = sum(map(len, found.values())) <= INLINE
@@ -233,7 +233,12 @@ class EvidencePipeline:
     # -- explaining ----------------------------------------------------------------------------
 
     async def _explain(
-        self, ask: Ask, note_ids: Sequence[str], hybrid: HybridRanking, order: _Order, report: Report
+        self,
+        ask: ScoutRequest,
+        note_ids: Sequence[str],
+        hybrid: HybridRanking,
+        order: _Order,
+        report: ScoutReport,
     ) -> list[Chosen]:
         """The notes with reasons and scouts."""
         entries = self._entries(note_ids)
@@ -265,7 +270,7 @@ class EvidencePipeline:
             for entry in entries
         ]
 
-    async def _tell_citations(self, ask: Ask, values: Sequence[Evidence]) -> dict[str, tuple[str]]:
+    async def _tell_citations(self, ask: ScoutRequest, values: Sequence[Evidence]) -> dict[str, tuple[str]]:
         """The reason of each note with evidence: the question that has the greatest part in it."""
         told = [each for each in values if each.value > CANDIDATE]
         questions: Mapping[int, RememberedQuestion] = {}
@@ -291,14 +296,14 @@ class EvidencePipeline:
         return {hit.serial: hit.chunk for hit in hybrid.chunks if hit.serial in wanted}
 
 
-def _legs(entries: Sequence[Entry], hybrid: HybridRanking) -> dict[str, list[Candidate]]:
+def _legs(entries: Sequence[Entry], hybrid: HybridRanking) -> dict[str, list[ScoutHit]]:
     """The search's hits as those of the scouts it stands for, of these notes only."""
     ids = {entry.serial: entry.note.id for entry in entries}
     return {
         "vector": [
-            Candidate(ids[hit.serial], hit.similarity, NEAR) for hit in hybrid.chunks if hit.serial in ids
+            ScoutHit(ids[hit.serial], hit.similarity, NEAR) for hit in hybrid.chunks if hit.serial in ids
         ],
         "lexical": [
-            Candidate(note_id, 1.0, MATCHING) for serial, note_id in ids.items() if serial in hybrid.lexical
+            ScoutHit(note_id, 1.0, MATCHING) for serial, note_id in ids.items() if serial in hybrid.lexical
         ],
     }

@@ -47,7 +47,7 @@ from lithos.memory.rows.stats import StatsStore, StatsTables
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.writing.messages import PatchNote
-from lithos.search.service.gate import Gate
+from lithos.search.service.retrieval_filter import RetrievalFilter
 from lithos.tasks.model.task_commands import CompleteTask, DropLesson, Lesson
 from lithos.tasks.rows.tasks import TaskRows
 
@@ -190,7 +190,7 @@ MOST_ELSEWHERE = 20
 
 
 @frozen
-class Taught:
+class FeedbackEffects:
     """The effects of one completion."""
 
     _feedback: Feedback
@@ -224,10 +224,10 @@ class Feedback:
         #: Adds the question that feedback is about; raises `LithosError` and `DatabaseFailed`.
         self._prepare = prepare
 
-    async def begin(self, command: CompleteTask) -> Taught | None:
+    async def begin(self, command: CompleteTask) -> FeedbackEffects | None:
         """What a completion teaches; raises as `check` does."""
         lesson = await self.check(command)
-        return None if lesson is None else Taught(self, lesson)
+        return None if lesson is None else FeedbackEffects(self, lesson)
 
     async def check(self, command: CompleteTask) -> ApplyFeedback | None:
         """Validate the feedback of a completion and return its lesson, if any; changes nothing.
@@ -337,7 +337,7 @@ class Feedback:
     def _elsewhere(self, command: CompleteTask, receipt: Receipt, judged: set[str]) -> tuple[str, ...]:
         """The first cited notes that are not in the receipt, of those that its asker may see."""
         spaces = receipt.namespace_filter
-        gate = Gate(
+        gate = RetrievalFilter(
             namespaces=None if spaces is None else frozenset(spaces),
             task_id=command.task_id,
             agent_id=command.agent,

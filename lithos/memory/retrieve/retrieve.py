@@ -33,15 +33,15 @@ from lithos.memory.retrieve.candidates import Chosen, Selection
 from lithos.memory.retrieve.evidence import EvidencePipeline
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.scout_team import Team
-from lithos.memory.retrieve.scouts import CONTRADICTIONS, Ask, Dispatcher, Report, name_scouts
+from lithos.memory.retrieve.scouts import CONTRADICTIONS, Dispatcher, ScoutReport, ScoutRequest, name_scouts
 from lithos.memory.settings import LcmaConfig
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.texts import Snippets
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.indexer import Visibility
-from lithos.search.ranking.match import WEAK
-from lithos.search.service.gate import Gate
+from lithos.search.ranking.match_strength import WEAK
 from lithos.search.service.hybrid import HybridRanking
+from lithos.search.service.retrieval_filter import RetrievalFilter
 from lithos.search.service.search import Hit
 from lithos.search.settings import SearchConfig
 from lithos.text.snippet import Terms
@@ -77,9 +77,9 @@ class RetrieveRequest:
     room: int = 0
 
     @property
-    def gate(self) -> Gate:
+    def gate(self) -> RetrievalFilter:
         """What the asker may see, and wants to."""
-        return Gate(
+        return RetrievalFilter(
             namespaces=None if self.namespaces is None else frozenset(self.namespaces),
             task_id=self.task_id,
             agent_id=self.agent_id,
@@ -90,26 +90,26 @@ class RetrieveRequest:
 
 
 @define
-class Drawing:
+class PendingRetrieval:
     """An accepted request under way: its receipt so far, and which scouts have reported."""
 
     request: RetrieveRequest
     receipt: Receipt
-    report: Report
+    report: ScoutReport
     is_kept: bool = False
 
 
 @frozen
-class Drawn:
+class SelectedNotes:
     """What a pipeline selected: the notes that exist and pass the gate, best first, with their entries."""
 
-    ask: Ask
+    ask: ScoutRequest
     selection: Selection
     notes: Sequence[tuple[Chosen, Entry]]
 
 
 @frozen
-class Result:
+class RetrievedNote:
     """One result: the note, the reasons, the scouts that found it, and its statistics."""
 
     hit: Hit
@@ -125,7 +125,7 @@ class RetrieveAnswer:
     `degraded` tells that something was left out: a scout, the statistics, or the keeping of the receipt.
     """
 
-    results: tuple[Result, ...]
+    results: tuple[RetrievedNote, ...]
     receipt: Receipt
     degraded: bool
     failed_scouts: tuple[str, ...]
@@ -168,7 +168,7 @@ class Retrieve:
                 answer = await self.show(drawing, await self.select(drawing))
         return await self.complete(drawing, answer)
 
-    async def complete(self, drawing: Drawing, answer: RetrieveAnswer) -> RetrieveAnswer:
+    async def complete(self, drawing: PendingRetrieval, answer: RetrieveAnswer) -> RetrieveAnswer:
         """Keep the receipt of what was shown; the answer with the statistics of before."""
         known = await self._record(answer.receipt, [result.hit.entry for result in answer.results])
         self._count(answer.receipt, len(answer.results))
@@ -182,14 +182,14 @@ class Retrieve:
         return attrs.evolve(answer, results=results)
 
     @asynccontextmanager
-    async def accept(self, request: RetrieveRequest) -> AsyncIterator[Drawing]:
+    async def accept(self, request: RetrieveRequest) -> AsyncIterator[PendingRetrieval]:
         """Accept a request; a block that fails or is given up leaves a receipt that says so.
 
         Within it call `select`, and `keep` for what is shown; or `show`, and `complete` after it. Raises
         `LcmaDisabled`, `InvalidInput`.
         """
         request = self._check(request)
-        drawing = Drawing(request, self._draft_receipt(request, self._clock()), Report())
+        drawing = PendingRetrieval(request, self._draft_receipt(request, self._clock()), ScoutReport())
         try:
             yield drawing
         except BaseException:
@@ -199,7 +199,7 @@ class Retrieve:
                 await self._record(failed, ())
             raise
 
-    async def select(self, drawing: Drawing, hybrid: HybridRanking | None = None) -> Drawn:
+    async def select(self, drawing: PendingRetrieval, hybrid: HybridRanking | None = None) -> SelectedNotes:
         """The notes of an accepted request, best first, all of which pass the gate now.
 
         `hybrid`: the search's ranking of these notes, where it is on one scale with those of other vaults.
@@ -212,10 +212,16 @@ class Retrieve:
         get = self._catalogue.get
         pairs = [(note, get(note.id)) for note in selection.notes]
         present = [(note, entry) for note, entry in pairs if entry is not None and ask.gate.passes(entry)]
-        return Drawn(ask, selection, present)
+        return SelectedNotes(ask, selection, present)
 
     async def keep(
-        self, drawing: Drawing, drawn: Drawn, shown: Collection[str], tokens: int, *, is_followup: bool
+        self,
+        drawing: PendingRetrieval,
+        drawn: SelectedNotes,
+        shown: Collection[str],
+        tokens: int,
+        *,
+        is_followup: bool,
     ) -> bool:
         """Keep the receipt of what a briefing shows of a selection, in so many tokens.
 
@@ -257,7 +263,7 @@ class Retrieve:
             task_id=request.task_id,
         )
 
-    async def show(self, drawing: Drawing, drawn: Drawn) -> RetrieveAnswer:
+    async def show(self, drawing: PendingRetrieval, drawn: SelectedNotes) -> RetrieveAnswer:
         """The answer that shows the notes of a selection, without storing the receipt."""
         request, report = drawing.request, drawing.report
         ask, selection = drawn.ask, drawn.selection
@@ -278,26 +284,30 @@ class Retrieve:
             conflicts=conflicts,
         )
 
-    async def _ask(self, request: RetrieveRequest, now: datetime, hybrid: HybridRanking | None) -> Ask:
+    async def _ask(
+        self, request: RetrieveRequest, now: datetime, hybrid: HybridRanking | None
+    ) -> ScoutRequest:
         gate, limit = request.gate, request.limit
         admitted = await gate.admit(self._catalogue) if gate.is_narrow else None
-        return Ask(query=request.query, limit=limit, gate=gate, now=now, admitted=admitted, hybrid=hybrid)
+        return ScoutRequest(
+            query=request.query, limit=limit, gate=gate, now=now, admitted=admitted, hybrid=hybrid
+        )
 
-    async def _find_conflicts(self, ask: Ask, report: Report) -> tuple[SurfacedConflict, ...]:
+    async def _find_conflicts(self, ask: ScoutRequest, report: ScoutReport) -> tuple[SurfacedConflict, ...]:
         if not ask.seeds:
             return ()
         find = self._team.find_contradictions
         found = await self._dispatcher.attempt(CONTRADICTIONS, lambda: find(ask), report)
         return tuple(found or ())
 
-    async def _present(self, drawn: Drawn, room: int) -> tuple[Result, ...]:
+    async def _present(self, drawn: SelectedNotes, room: int) -> tuple[RetrievedNote, ...]:
         """Read the texts; notes that are gone by now are left out."""
         ask, selection, present = drawn.ask, drawn.selection, drawn.notes
         entries, matches = [entry for _, entry in present], selection.matches
         terms = selection.terms if selection.terms.terms else Terms.of(ask.words, {})
         snippets = await self._snippets.cut(entries, terms, selection.chunks, room=room)
         return tuple(
-            Result(
+            RetrievedNote(
                 hit=Hit(
                     entry,
                     note.score,

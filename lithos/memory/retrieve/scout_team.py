@@ -14,10 +14,10 @@ from attrs import define, frozen
 
 from lithos.kernel.actors.threads import slices
 from lithos.memory.model.memory import SurfacedConflict
-from lithos.memory.retrieve.scouts import CHEAP_SLICE, Ask, RelationScouts, Scout
+from lithos.memory.retrieve.scouts import CHEAP_SLICE, RelationScouts, Scout, ScoutRequest
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.paths import host_of, slug_of
-from lithos.search.ranking.ranking import Candidate
+from lithos.search.ranking.ranking import ScoutHit
 
 #: Oversampling: how many results are requested per result wanted.
 GENEROSITY: Final = 3
@@ -41,7 +41,7 @@ class NameScouts:
 
     _catalogue: Catalogue
 
-    async def find_by_name(self, ask: Ask) -> Sequence[Candidate]:
+    async def find_by_name(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
         """The note the query names as a wiki-link would, by its slug or the beginning of its id: 1.0."""
         name = ask.words.strip()
         if not name:
@@ -49,9 +49,9 @@ class NameScouts:
         linked = self._catalogue.graph.resolve(name)
         owner = self._catalogue.slugs.owner(slug_of(name, ""))
         named = [note_id for note_id in (linked, owner) if note_id is not None]
-        found = [Candidate(note_id, 1.0, "is named by the query") for note_id in named]
+        found = [ScoutHit(note_id, 1.0, "is named by the query") for note_id in named]
         starting = await self._ids_starting(name)
-        return [*found, *(Candidate(note_id, 1.0, "has the id of the query") for note_id in starting)]
+        return [*found, *(ScoutHit(note_id, 1.0, "has the id of the query") for note_id in starting)]
 
     async def _ids_starting(self, text: str) -> list[str]:
         # Ids hold no blanks, so most queries need not be compared with every one of them.
@@ -63,7 +63,7 @@ class NameScouts:
             found += [entry.note.id for entry in some if entry.note.id.lower().startswith(prefix)]
         return found
 
-    async def find_newest(self, ask: Ask) -> Sequence[Candidate]:
+    async def find_newest(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
         """The newest notes with the tags or path, at most 3 x `limit`: 1, 1/2, 1/3 …, among equals by id."""
         admitted = ask.admitted or ()
         newest = nsmallest(
@@ -72,37 +72,37 @@ class NameScouts:
             key=lambda entry: (-entry.note.updated_at.timestamp(), entry.note.id),
         )
         return [
-            Candidate(entry.note.id, 1 / (1 + place), "is new among those with the tags or path")
+            ScoutHit(entry.note.id, 1 / (1 + place), "is new among those with the tags or path")
             for place, entry in enumerate(newest)
         ]
 
-    async def find_expiring(self, ask: Ask) -> Sequence[Candidate]:
+    async def find_expiring(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
         """Notes that expire: 1.0 for stale ones, 0.5 for others."""
-        found: list[Candidate] = []
+        found: list[ScoutHit] = []
         async for some in slices(self._catalogue.facets.expiring(), CHEAP_SLICE):
             found += [
-                Candidate(entry.note.id, _STALE, "has expired and may need an update")
+                ScoutHit(entry.note.id, _STALE, "has expired and may need an update")
                 if entry.note.is_stale(ask.now)
-                else Candidate(entry.note.id, _FRESH, "has an expiry and is still fresh")
+                else ScoutHit(entry.note.id, _FRESH, "has an expiry and is still fresh")
                 for entry in self._catalogue.at_serials(some)
             ]
         return found
 
-    async def find_of_same_host(self, ask: Ask) -> Sequence[Candidate]:
+    async def find_of_same_host(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
         """1.0 for every note whose source is on the web site of a seed's source."""
-        found: list[Candidate] = []
+        found: list[ScoutHit] = []
         for host in {host_of(seed.note.source_url) for seed in ask.seeds if seed.note.source_url}:
             reason = f"comes from {host} as well"
             async for some in slices(list(self._catalogue.sites.of(host)), CHEAP_SLICE):
-                found += [Candidate(note_id, 1.0, reason) for note_id in some if note_id not in ask.seed_ids]
+                found += [ScoutHit(note_id, 1.0, reason) for note_id in some if note_id not in ask.seed_ids]
         return found
 
 
-def _has_tags_or_path(ask: Ask) -> bool:
+def _has_tags_or_path(ask: ScoutRequest) -> bool:
     return bool(ask.gate.filters.tags) or ask.gate.filters.path_prefix is not None
 
 
-def _asks_for_fresh(ask: Ask) -> bool:
+def _asks_for_fresh(ask: ScoutRequest) -> bool:
     return not FRESHNESS_WORDS.isdisjoint(_WORD.findall(ask.words.lower()))
 
 
@@ -112,7 +112,7 @@ class Team:
 
     first: tuple[Scout, ...]
     second: tuple[Scout, ...]
-    find_contradictions: Callable[[Ask], Awaitable[Sequence[SurfacedConflict]]]
+    find_contradictions: Callable[[ScoutRequest], Awaitable[Sequence[SurfacedConflict]]]
 
 
 def make_team(names: NameScouts, relations: RelationScouts) -> Team:

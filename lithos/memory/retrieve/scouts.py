@@ -20,9 +20,9 @@ from lithos.memory.model.memory import SurfacedConflict
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.index_links import Direction, LinkGraph
 from lithos.notes.model.edges import CONTRADICTS, Edge, other_end
-from lithos.search.ranking.ranking import SCOUTS, Candidate
-from lithos.search.service.gate import Gate
+from lithos.search.ranking.ranking import SCOUTS, ScoutHit
 from lithos.search.service.hybrid import HybridRanking
+from lithos.search.service.retrieval_filter import RetrievalFilter
 from lithos.tasks.service.coordination import Coordination
 
 _LINK_SCORE: Final = 0.5
@@ -41,38 +41,38 @@ class RelationScouts:
     edges_touching: EdgesTouching
     findings: Coordination
 
-    async def find_of_task(self, ask: Ask) -> Sequence[Candidate]:
+    async def find_of_task(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
         """Notes that the findings of the task name, and notes made for it: 1.0 each."""
         task_id = ask.gate.task_id
         assert task_id is not None
         named = [
-            Candidate(finding.knowledge_id, 1.0, "is named by a finding of the task")
+            ScoutHit(finding.knowledge_id, 1.0, "is named by a finding of the task")
             for finding in await self.findings.findings(task_id, None)
             if finding.knowledge_id is not None
         ]
-        made: list[Candidate] = []
+        made: list[ScoutHit] = []
         async for some in slices(self.catalogue.serials(), CHEAP_SLICE):
             made += [
-                Candidate(entry.note.id, 1.0, "was written for the task")
+                ScoutHit(entry.note.id, 1.0, "was written for the task")
                 for entry in self.catalogue.at_serials(some)
                 if entry.note.source == task_id
             ]
         return [*named, *made]
 
-    async def find_sources(self, ask: Ask) -> Sequence[Candidate]:
+    async def find_sources(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
         """What seeds were derived from, and what was derived from them: 1.0 each."""
         graph = self.catalogue.graph.provenance
-        found: list[Candidate] = []
+        found: list[ScoutHit] = []
         async for some in slices(ask.seeds):
             for seed in some:
                 found += _beside(graph, seed, "outgoing", 1.0, f"is a source of {quote(seed)}")
                 found += _beside(graph, seed, "incoming", 1.0, f"was derived from {quote(seed)}")
         return _without_seeds(found, ask)
 
-    async def find_neighbours(self, ask: Ask) -> Sequence[Candidate]:
+    async def find_neighbours(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
         """What is linked with seeds, either way: 0.5 a link, a typed edge its weight, the best per note."""
         graph = self.catalogue.graph.links
-        found: list[Candidate] = []
+        found: list[ScoutHit] = []
         async for some in slices(ask.seeds):
             for seed in some:
                 found += _beside(graph, seed, "both", _LINK_SCORE, f"is linked with {quote(seed)}")
@@ -80,14 +80,14 @@ class RelationScouts:
             found += self._ends(edge, ask)
         return _best_per_note(_without_seeds(found, ask))
 
-    def _ends(self, edge: Edge, ask: Ask) -> Iterator[Candidate]:
+    def _ends(self, edge: Edge, ask: ScoutRequest) -> Iterator[ScoutHit]:
         for seed_id in {edge.from_id, edge.to_id} & ask.seed_ids:
             seed = self.catalogue.get(seed_id)
             if seed is not None:
                 reason = f"has an edge {edge.type!r} with {quote(seed)}"
-                yield Candidate(other_end(edge, seed_id), edge.weight, reason)
+                yield ScoutHit(other_end(edge, seed_id), edge.weight, reason)
 
-    async def find_contradictions(self, ask: Ask) -> list[SurfacedConflict]:
+    async def find_contradictions(self, ask: ScoutRequest) -> list[SurfacedConflict]:
         """Unsettled contradictions of seeds with notes that exist and may be seen, oldest first."""
         return [
             SurfacedConflict(edge.id, edge.from_id, edge.to_id, edge.conflict_state)
@@ -98,26 +98,26 @@ class RelationScouts:
             and self._is_visible(edge.to_id, ask)
         ]
 
-    def _is_visible(self, note_id: str, ask: Ask) -> bool:
+    def _is_visible(self, note_id: str, ask: ScoutRequest) -> bool:
         entry = self.catalogue.get(note_id)
         return entry is not None and ask.gate.shows(entry)
 
 
 def _beside(
     graph: LinkGraph, seed: Entry, direction: Direction, score: float, reason: str
-) -> Iterator[Candidate]:
+) -> Iterator[ScoutHit]:
     """The direct neighbours."""
     near = graph.reach([seed.note.id], 1, direction)
-    return (Candidate(note_id, score, reason) for note_id in near)
+    return (ScoutHit(note_id, score, reason) for note_id in near)
 
 
-def _without_seeds(found: Sequence[Candidate], ask: Ask) -> list[Candidate]:
+def _without_seeds(found: Sequence[ScoutHit], ask: ScoutRequest) -> list[ScoutHit]:
     return [candidate for candidate in found if candidate.id not in ask.seed_ids]
 
 
-def _best_per_note(found: Sequence[Candidate]) -> list[Candidate]:
+def _best_per_note(found: Sequence[ScoutHit]) -> list[ScoutHit]:
     """The first of the best ones of each note."""
-    best: dict[str, Candidate] = {}
+    best: dict[str, ScoutHit] = {}
     for candidate in found:
         known = best.get(candidate.id)
         if known is None or candidate.score > known.score:
@@ -134,7 +134,7 @@ LONGEST_TITLE: Final = 80
 
 
 @frozen(kw_only=True)
-class Ask:
+class ScoutRequest:
     """The request to a scout.
 
     `admitted` are all notes that pass the gate, known only when it is narrow. `seeds` are the best notes
@@ -144,7 +144,7 @@ class Ask:
 
     query: str
     limit: int
-    gate: Gate
+    gate: RetrievalFilter
     now: datetime
     admitted: Sequence[Entry] | None = None
     seeds: tuple[Entry, ...] = ()
@@ -165,10 +165,10 @@ class Ask:
 
 
 #: Generates candidates; a note may come more than once, and hidden ones are dropped later.
-Find: TypeAlias = Callable[[Ask], Awaitable[Sequence[Candidate]]]
+Find: TypeAlias = Callable[[ScoutRequest], Awaitable[Sequence[ScoutHit]]]
 
 
-def always(ask: Ask) -> bool:
+def always(ask: ScoutRequest) -> bool:
     """The condition of a scout that takes part in every retrieval."""
     return True
 
@@ -179,7 +179,7 @@ class Scout:
 
     name: str
     find: Find
-    wants: Callable[[Ask], bool] = always
+    wants: Callable[[ScoutRequest], bool] = always
 
 
 def quote(entry: Entry) -> str:
@@ -201,10 +201,10 @@ _ORDER: Final = (*SCOUTS, CONTRADICTIONS)
 
 
 @define
-class Report:
+class ScoutReport:
     """The candidates by scout, and which scouts ran or failed; `failed` ones found nothing."""
 
-    found: dict[str, list[Candidate]] = field(factory=dict)
+    found: dict[str, list[ScoutHit]] = field(factory=dict)
     fired: set[str] = field(factory=set)
     failed: set[str] = field(factory=set)
 
@@ -221,14 +221,14 @@ class Dispatcher:
     _catalogue: Catalogue
     _metrics: Metrics = field(factory=Metrics)
 
-    async def send(self, scouts: Sequence[Scout], ask: Ask, report: Report) -> None:
+    async def send(self, scouts: Sequence[Scout], ask: ScoutRequest, report: ScoutReport) -> None:
         """Run all scouts whose condition holds; their candidates are added to the report."""
         async with trio.open_nursery() as nursery:
             for scout in scouts:
                 if scout.wants(ask):
                     nursery.start_soon(self._send_one, scout, ask, report)
 
-    async def _send_one(self, scout: Scout, ask: Ask, report: Report) -> None:
+    async def _send_one(self, scout: Scout, ask: ScoutRequest, report: ScoutReport) -> None:
         found = await self.attempt(scout.name, lambda: scout.find(ask), report)
         if found is None:
             return
@@ -237,7 +237,7 @@ class Dispatcher:
         self._metrics.observe("lcma_scout_candidates", len(passing), f"scout_{scout.name}")
 
     async def attempt(
-        self, name: str, look: Callable[[], Awaitable[T]], report: Report, *also: str
+        self, name: str, look: Callable[[], Awaitable[T]], report: ScoutReport, *also: str
     ) -> T | None:
         """The result of `look`, or None when it fails or exceeds its deadline; the report records which.
 
@@ -258,12 +258,12 @@ class Dispatcher:
             self._metrics.observe("lcma_scout_duration_seconds", perf_counter() - began, f"scout_{each}")
         return found
 
-    def fail(self, name: str, report: Report) -> None:
+    def fail(self, name: str, report: ScoutReport) -> None:
         """Record that a scout failed."""
         self._metrics.count("lcma_scout_failures", f"scout_{name}")
         report.fired.discard(name)
         report.failed.add(name)
 
-    def _pass(self, found: Iterable[Candidate], ask: Ask) -> list[Candidate]:
+    def _pass(self, found: Iterable[ScoutHit], ask: ScoutRequest) -> list[ScoutHit]:
         get, passes = self._catalogue.get, ask.gate.passes
         return [each for each in found if (entry := get(each.id)) is not None and passes(entry)]

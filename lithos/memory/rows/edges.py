@@ -17,14 +17,14 @@ from typing import Any, Final
 import apsw
 import attrs
 
-from lithos.events.model.carrying import Carried
-from lithos.events.rows.carrying import LEDGER_TABLE, RowMerger
-from lithos.kernel.databases.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns
-from lithos.kernel.databases.table import OBJECT, TIME, Stored, Table, listed, matching
+from lithos.events.model.imported_rows import Carried
+from lithos.events.rows.imported_rows import LEDGER_TABLE, RowMerger
+from lithos.kernel.databases.database import SET_ASIDE, DatabaseLayout, LearningDatabase, add_missing_columns
+from lithos.kernel.databases.table import OBJECT, TIME, ColumnCodec, Table, listed, matching
 from lithos.kernel.values.events import EventDraft
 from lithos.kernel.values.principals import ENRICH_AGENT
 from lithos.kernel.values.times import EPOCH, format_time, parse_time
-from lithos.memory.model.carried import LEARNED, CarryLearned
+from lithos.memory.model.imported_tables import LEARNED, CarryLearned
 from lithos.memory.model.memory import ProjectionOutcome, ProjectProvenance
 from lithos.memory.rows.queue import LessonLedger
 from lithos.notes.model.edges import (
@@ -172,7 +172,7 @@ _EDGES: Final = Table(
 )  # fmt: skip
 _OUTBOX: Final = Table(
     "outbox", EventDraft, order=("origin", "type", "agent", "payload", "timestamp"),
-    payload=Stored(OBJECT.write, json.loads), timestamp=Stored(format_time, parse_time),
+    payload=ColumnCodec(OBJECT.write, json.loads), timestamp=ColumnCodec(format_time, parse_time),
 )  # fmt: skip
 _TOUCHING: Final = (
     f"{_EDGES.select} WHERE rowid IN"  # noqa: S608 - constants
@@ -203,7 +203,7 @@ def _upgrade(connection: apsw.Connection, _: datetime) -> None:
 class EdgeStore(LearningDatabase):
     """The edges; lists use the second connection."""
 
-    layout = Layout(_TABLES + LEDGER_TABLE, _upgrade, set_aside=SET_ASIDE)
+    layout = DatabaseLayout(_TABLES + LEDGER_TABLE, _upgrade, set_aside=SET_ASIDE)
 
     @property
     def learned(self) -> LearnedEdges:

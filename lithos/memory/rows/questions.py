@@ -18,7 +18,7 @@ from attrs import frozen
 from lithos.kernel.databases.table import FLAG, MOMENT, Rows, Table, listed, matching, or_else
 from lithos.kernel.values.times import format_optional, format_time
 from lithos.memory.model.memory import ApplyFeedback, AskedQuestion
-from lithos.memory.model.questions import QuestionFilter, RememberedQuestion, Standing, kernel, learn
+from lithos.memory.model.questions import MatrixEntry, QuestionFilter, RememberedQuestion, kernel, learn
 from lithos.memory.rows.question_matrix import QuestionMatrix, QuestionVector
 from lithos.search.index.chunk_rows import compare_codes, invert_lengths
 
@@ -67,7 +67,7 @@ class QuestionRows(Rows):
         known = self._standings(question, shown)
         own = {standing.note_id for standing in known.values() if standing.is_asked}
         before = list(known.values())
-        new = [Standing(note_id, True, 1.0) for note_id in cited if note_id not in own]
+        new = [MatrixEntry(note_id, True, 1.0) for note_id in cited if note_id not in own]
         after = list(learn([*before, *new], shown, cited, feedback.misleading))
         moment = format_time(now)
         for entry, old, standing in zip(known, before, after, strict=False):
@@ -89,7 +89,7 @@ class QuestionRows(Rows):
         if new:
             self.trim(most)
 
-    def _standings(self, question: AskedQuestion, shown: Sequence[str]) -> dict[int, Standing]:
+    def _standings(self, question: AskedQuestion, shown: Sequence[str]) -> dict[int, MatrixEntry]:
         """The entries of these notes by id, with their kernels."""
         rows = self._all(
             "SELECT id,note_id,digest,embedder,vector,a,b FROM question_memory"
@@ -98,7 +98,7 @@ class QuestionRows(Rows):
         )
         kernels = self._kernels(question, rows)
         return {
-            row[0]: Standing(row[1], row[2] == question.digest, k, row[5] or 0.0, row[6] or 0.0)
+            row[0]: MatrixEntry(row[1], row[2] == question.digest, k, row[5] or 0.0, row[6] or 0.0)
             for row, k in zip(rows, kernels, strict=True)
         }
 
@@ -119,7 +119,7 @@ class QuestionRows(Rows):
                 cosines[place] = max(cosines[place], cosine)
         return [kernel(cosine, question.theta) for cosine in cosines]
 
-    def add(self, question: AskedQuestion, standing: Standing, namespace: str, now: datetime) -> None:
+    def add(self, question: AskedQuestion, standing: MatrixEntry, namespace: str, now: datetime) -> None:
         """Insert an entry of the question."""
         self._run(
             _NEW, question.digest, standing.note_id, namespace, question.text, question.codes or None,

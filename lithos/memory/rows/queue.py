@@ -12,7 +12,7 @@ from lithos.kernel.databases.sqlite import load_texts
 from lithos.kernel.databases.table import Rows, listed
 from lithos.kernel.values.times import format_time
 from lithos.memory.model.memory import EnrichJob, EnrichTrigger
-from lithos.notes.model.entities import Found
+from lithos.notes.model.entities import ExtractedEntities
 
 _KEEP: Final = (
     "INSERT OR REPLACE INTO extracted_entities(node_id,digest,extractor,source,entities) VALUES(?,?,?,?,?)"
@@ -131,7 +131,7 @@ class LedgerRows(LessonLedger):
         notes = [*ids]
         return sum(self._drop_from(table, "node_id", notes) for table in _OF_NOTES)
 
-    def keep_entities(self, node_id: str, found: Found | None, written: str) -> None:
+    def keep_entities(self, node_id: str, found: ExtractedEntities | None, written: str) -> None:
         """Store what was found in a note, or the digest of what was written into its file; else forget it."""
         if found is None and not written:
             self._run("DELETE FROM extracted_entities WHERE node_id=?", node_id)
@@ -141,7 +141,7 @@ class LedgerRows(LessonLedger):
             texts = json.dumps(found.entities)
             self._run(_KEEP, node_id, found.instead_of, found.extractor, found.source, texts)
 
-    def entities(self) -> dict[str, Found]:
+    def entities(self) -> dict[str, ExtractedEntities]:
         """What was found in each note, without what was written into files."""
         if all(row[1] != "entities" for row in self._all("PRAGMA table_info(extracted_entities)")):
             return {}  # a file of an earlier version that nobody has opened for writing yet
@@ -150,7 +150,7 @@ class LedgerRows(LessonLedger):
             " WHERE entities IS NOT NULL"
         )
         return {
-            node_id: Found(load_texts(texts), extractor, source or "", digest)
+            node_id: ExtractedEntities(load_texts(texts), extractor, source or "", digest)
             for node_id, texts, extractor, source, digest in rows
         }
 

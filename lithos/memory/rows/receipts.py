@@ -11,10 +11,10 @@ from attrs import frozen
 
 from lithos.kernel.databases.database import stored_time
 from lithos.kernel.databases.sqlite import load_json, load_texts, texts_of
-from lithos.kernel.databases.table import COUNT, FLAG, TEXTS, TIME, Rows, Stored, Table, dump, or_else
+from lithos.kernel.databases.table import COUNT, FLAG, TEXTS, TIME, ColumnCodec, Rows, Table, dump, or_else
 from lithos.kernel.values.principals import UNKNOWN_AGENT
 from lithos.kernel.values.times import format_time
-from lithos.memory.model.memory import Asked, FinalNode, Receipt, SurfacedConflict
+from lithos.memory.model.memory import FinalNode, Receipt, RetrievalRecord, SurfacedConflict
 from lithos.memory.model.questions import digest_question
 
 _ASKED: Final = (
@@ -102,12 +102,14 @@ def _objects(text: str | None, *keys: str) -> list[dict[str, Any]]:
 
 _RECEIPTS: Final = Table(
     "receipts", Receipt, names={"limit": '"limit"'}, ts=TIME, limit=COUNT,
-    namespace_filter=Stored(
+    namespace_filter=ColumnCodec(
         lambda namespaces: None if namespaces is None else dump(list(namespaces)),
         lambda text: None if text is None else load_texts(text),
     ),
-    scouts_fired=TEXTS, candidates_considered=COUNT, final_nodes=Stored(_dump_nodes, _read_nodes),
-    conflicts_surfaced=Stored(lambda edges: dump([attrs.asdict(edge) for edge in edges]), _read_conflicts),
+    scouts_fired=TEXTS, candidates_considered=COUNT, final_nodes=ColumnCodec(_dump_nodes, _read_nodes),
+    conflicts_surfaced=ColumnCodec(
+        lambda edges: dump([attrs.asdict(edge) for edge in edges]), _read_conflicts
+    ),
     surface_conflicts=FLAG, temperature=or_else(0.0), terrace_reached=COUNT, is_followup=FLAG,
 )  # fmt: skip
 
@@ -177,14 +179,14 @@ class ReceiptRows(Rows):
         after = found[most - 1][0] if len(found) > most else floor
         return ReceiptPage([_RECEIPTS.read(row[1:]) for row in found[:most]], after)
 
-    def asked(self, after: int, most: int) -> tuple[list[Asked], int]:
+    def asked(self, after: int, most: int) -> tuple[list[RetrievalRecord], int]:
         """What was asked by at most so many receipts behind a place, and the place of the last of them.
 
         Retrievals that failed answered nothing, and are left out.
         """
         rows = self._all(_ASKED, after, most)
         found = [
-            Asked(
+            RetrievalRecord(
                 stored_time(at),
                 agent or UNKNOWN_AGENT,
                 digest_question(query or ""),

@@ -18,12 +18,12 @@ from typing import Final
 
 import apsw
 
-from lithos.events.model.carrying import Carried
-from lithos.events.rows.carrying import LEDGER_TABLE, RowMerger
-from lithos.kernel.databases.database import SET_ASIDE, Layout, LearningDatabase, add_missing_columns
+from lithos.events.model.imported_rows import Carried
+from lithos.events.rows.imported_rows import LEDGER_TABLE, RowMerger
+from lithos.kernel.databases.database import SET_ASIDE, DatabaseLayout, LearningDatabase, add_missing_columns
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.databases.table import COUNT, MOMENT, Rows, Table, listed
-from lithos.memory.model.carried import LEARNED, CarryLearned
+from lithos.memory.model.imported_tables import LEARNED, CarryLearned
 from lithos.memory.model.memory import NodeStats
 from lithos.memory.rows.question_matrix import QuestionMatrix
 from lithos.memory.rows.questions import QuestionRows
@@ -140,7 +140,7 @@ class StatsTables:
 class StatsStore(LearningDatabase):
     """The statistics; `reading` uses the second connection, `remembered` has all questions in memory."""
 
-    layout = Layout(TABLES, upgrade, set_aside=SET_ASIDE)
+    layout = DatabaseLayout(TABLES, upgrade, set_aside=SET_ASIDE)
 
     def __init__(self, path: Path, now: datetime) -> None:
         super().__init__(path, now)

@@ -47,7 +47,7 @@ _NARROW: Final = (17.5, 38.0, 9)
 
 ColourBy = Literal["folder", "type", "namespace"]
 #: In which drawings the label of a note has room: in all, only in wide ones, in none.
-Shown = Literal["always", "wide", "never"]
+LineVisibility = Literal["always", "wide", "never"]
 
 
 @frozen
@@ -60,7 +60,7 @@ class Spot:
     radius: float
     colour: int
     label: str
-    shown: Shown
+    shown: LineVisibility
     is_left: bool
 
 
@@ -74,7 +74,7 @@ class Colour:
 
 
 @frozen(kw_only=True)
-class Drawing:
+class GraphDrawing:
     """The spots in the order of the neighbourhood's nodes, SVG path data by kind of line, the legend."""
 
     spots: Sequence[Spot]
@@ -89,12 +89,12 @@ class Drawings:
         self._drawing = drawing
         self._kept: OrderedDict[bytes, Sequence[Point]] = OrderedDict()
 
-    async def draw(self, picture: Neighbourhood, by: ColourBy, name: Callable[[str], str]) -> Drawing:
+    async def draw(self, picture: Neighbourhood, by: ColourBy, name: Callable[[str], str]) -> GraphDrawing:
         """The drawing of a neighbourhood; `name` makes a title fit to be shown."""
         key = _key(picture)
         known = self._kept.get(key)
 
-        def work() -> tuple[Sequence[Point], Drawing]:
+        def work() -> tuple[Sequence[Point], GraphDrawing]:
             edges = [(line.start, line.end) for line in picture.lines]
             places = lay_out(len(picture.nodes), edges, WIDTH / HEIGHT) if known is None else known
             return places, _draw(picture, places, by, name)
@@ -119,7 +119,7 @@ def _key(picture: Neighbourhood) -> bytes:
 
 def _draw(
     picture: Neighbourhood, places: Sequence[Point], by: ColourBy, name: Callable[[str], str]
-) -> Drawing:
+) -> GraphDrawing:
     points = [(MARGIN + x * (WIDTH - 2 * MARGIN), MARGIN / 2 + y * (HEIGHT - MARGIN)) for x, y in places]
     highest = max((node.pagerank for node in picture.nodes), default=0.0) or 1.0
     radii = [SMALLEST + (LARGEST - SMALLEST) * math.sqrt(node.pagerank / highest) for node in picture.nodes]
@@ -145,7 +145,7 @@ def _draw(
         )
         for i, node in enumerate(picture.nodes)
     ]
-    return Drawing(spots=spots, paths=_paths(picture.lines, spots), legend=legend)
+    return GraphDrawing(spots=spots, paths=_paths(picture.lines, spots), legend=legend)
 
 
 def _label(title: str, folded: int) -> str:
@@ -219,7 +219,7 @@ def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, 
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
-def _paths(lines: Sequence[Line], spots: Sequence[Spot]) -> dict[LineKind, str]:
+def _paths(lines: Sequence[GraphLine], spots: Sequence[Spot]) -> dict[LineKind, str]:
     """The lines of each kind as SVG path data."""
     found: dict[LineKind, list[str]] = {}
     for line in lines:
@@ -258,7 +258,7 @@ class Node:
 
 
 @frozen
-class Line:
+class GraphLine:
     """A relation between notes, by their places in `Neighbourhood.nodes`; `name` as people say it."""
 
     start: int
@@ -275,7 +275,7 @@ class Neighbourhood:
     """
 
     nodes: Sequence[Node]
-    lines: Sequence[Line]
+    lines: Sequence[GraphLine]
     left_out: int = 0
     lines_left_out: int = 0
 
@@ -388,7 +388,7 @@ class Neighbourhoods:
         )
 
 
-def _typed_lines(edges: Iterable[Edge], numbers: Mapping[str, int]) -> Iterator[Line]:
+def _typed_lines(edges: Iterable[Edge], numbers: Mapping[str, int]) -> Iterator[GraphLine]:
     """Typed edges between notes of a picture; those that only repeat the provenance are left out."""
     seen: set[tuple[int, int, str]] = set()
     for edge in edges:
@@ -397,7 +397,7 @@ def _typed_lines(edges: Iterable[Edge], numbers: Mapping[str, int]) -> Iterator[
             continue
         if (start, end, edge.type) not in seen:
             seen.add((start, end, edge.type))
-            yield Line(start, end, "contradicts" if edge.type == CONTRADICTS else "typed", edge.type)
+            yield GraphLine(start, end, "contradicts" if edge.type == CONTRADICTS else "typed", edge.type)
 
 
 def _lines_of(
@@ -406,11 +406,11 @@ def _lines_of(
     kind: LineKind,
     name: str,
     starts: Iterable[str] | None = None,
-) -> Iterator[Line]:
+) -> Iterator[GraphLine]:
     """The edges of a graph between notes of a picture, from some of them or all."""
     for start in numbers if starts is None else starts:
         ends = graph.neighbours(start)[0]
         few = numbers if len(ends) > len(numbers) else ends
         for end in few:
             if end in ends and isinstance(end, str) and end in numbers and end != start:
-                yield Line(numbers[start], numbers[end], kind, name)
+                yield GraphLine(numbers[start], numbers[end], kind, name)

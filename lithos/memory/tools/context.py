@@ -8,14 +8,14 @@ from lithos.kernel.parts import Parts
 from lithos.memory.briefing.briefing import Item
 from lithos.memory.briefing.parts import PATH_SHOWN, SECTION_SHOWN, TITLE_SHOWN, AboutNote, LeftOut, one_line
 from lithos.memory.context.context import SECTIONS, Context, ContextAnswer, ContextRequest, WaitingKeys
-from lithos.notes.service.kinds import ATTACHMENT, read_kinds
+from lithos.notes.service.row_kinds import ATTACHMENT, read_kinds
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.service.others import OtherHit
+from lithos.search.service.other_files import OtherHit
 from lithos.server.settings import ServerConfig
-from lithos.server.tools.answers import row_of
 from lithos.server.tools.arguments import argument, as_command
 from lithos.server.tools.bounds import FILTERS, LOOKUP, NAME, NAMESPACES, QUERY
 from lithos.server.tools.declaring import Answer, tool
+from lithos.server.tools.serialization import row_of
 
 #: Characters of a reason.
 REASON_SHOWN = 240

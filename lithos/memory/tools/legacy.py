@@ -14,7 +14,7 @@ from lithos.search.service.search import Search, SearchRequest
 from lithos.server.tools.arguments import argument, as_command
 from lithos.server.tools.bounds import FILTERS, LOOKUP, NAME, QUERY
 from lithos.server.tools.declaring import Answer, tool
-from lithos.server.tools.fitting import MOST_BESIDE, Paged
+from lithos.server.tools.fitting import MOST_BESIDE, CuttableAnswer
 
 
 @tool(
@@ -22,7 +22,7 @@ from lithos.server.tools.fitting import MOST_BESIDE, Paged
     "core",
     "RI",
     place=60,
-    paged=Paged(rows=("outgoing", "incoming"), most=MOST_BESIDE, totals="each"),
+    paged=CuttableAnswer(rows=("outgoing", "incoming"), most=MOST_BESIDE, totals="each"),
     is_legacy=True,
 )
 class LinksTool:
@@ -49,7 +49,12 @@ class LinksTool:
 
 
 @tool(
-    "lithos_semantic", "core", "RI", place=61, paged=Paged(rows=("results",), totals="none"), is_legacy=True
+    "lithos_semantic",
+    "core",
+    "RI",
+    place=61,
+    paged=CuttableAnswer(rows=("results",), totals="none"),
+    is_legacy=True,
 )
 class SemanticTool:
     """Search notes by meaning. Newer: lithos_search."""
@@ -82,7 +87,7 @@ class SemanticTool:
     "core",
     "RI",
     place=62,
-    paged=Paged(rows=("sources", "derived", "unresolved_sources"), most=MOST_BESIDE, totals="each"),
+    paged=CuttableAnswer(rows=("sources", "derived", "unresolved_sources"), most=MOST_BESIDE, totals="each"),
     is_legacy=True,
 )
 class ProvenanceTool:

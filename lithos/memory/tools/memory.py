@@ -16,15 +16,14 @@ from lithos.memory.model.questions import RememberedQuestion
 from lithos.memory.model.salience import salience_of, usage_of
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.retrieve.questions import PRIVATE
-from lithos.memory.retrieve.retrieve import Result, Retrieve, RetrieveRequest
+from lithos.memory.retrieve.retrieve import Retrieve, RetrievedNote, RetrieveRequest
 from lithos.memory.service.edges import Edges
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.edges import RESOLUTIONS, Edge, EdgeFilter, ResolveConflict, UpsertEdge
-from lithos.notes.service.kinds import ATTACHMENT, NOTE, read_kinds
+from lithos.notes.service.row_kinds import ATTACHMENT, NOTE, read_kinds
 from lithos.notes.tools_rows import Veil, warn
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.service.gate import Gate
-from lithos.search.service.others import (
+from lithos.search.service.other_files import (
     BESIDE,
     OtherHit,
     OtherHits,
@@ -33,16 +32,17 @@ from lithos.search.service.others import (
     skipped,
     standings_of,
 )
+from lithos.search.service.retrieval_filter import RetrievalFilter
 from lithos.search.service.search import Search
 from lithos.search.settings import room_of_rows
 from lithos.search.tools_rows import search_row
 from lithos.server.settings import ServerConfig
-from lithos.server.tools.answers import row_of, sliced_rows
 from lithos.server.tools.arguments import argument, as_command, check_choice
 from lithos.server.tools.bounds import FILTERS, LOOKUP, METADATA, NAME, NAMESPACE, NAMESPACES, QUERY
-from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.compacting import CompactForm
 from lithos.server.tools.declaring import Answer, tool
-from lithos.server.tools.fitting import Paged
+from lithos.server.tools.fitting import CuttableAnswer
+from lithos.server.tools.serialization import row_of, sliced_rows
 
 #: Of a place of an attachment: retrieval does not learn of these.
 _UNLEARNED: Mapping[str, Any] = {
@@ -97,8 +97,8 @@ class EdgeUpsertTool:
     "standard",
     "RI",
     place=7,
-    paged=Paged(rows=("edges", "results")),
-    sparing=Sparing(always=("edges",)),
+    paged=CuttableAnswer(rows=("edges", "results")),
+    sparing=CompactForm(always=("edges",)),
 )
 class EdgeListTool:
     """List typed edges between notes, for example all contradictions."""
@@ -139,7 +139,7 @@ def edge_row(edge: Edge) -> dict[str, Any]:
     return {"edge_id": edge.id, **row_of(edge)}
 
 
-@tool("lithos_node_stats", "standard", "RI", place=25, sparing=Sparing(defaults=_UNUSED))
+@tool("lithos_node_stats", "standard", "RI", place=25, sparing=CompactForm(defaults=_UNUSED))
 class NodeStatsTool:
     """Show how useful a note has been: salience, uses, feedback and the questions it was cited for."""
 
@@ -184,7 +184,7 @@ def question_row(question: RememberedQuestion, *, is_private: bool) -> dict[str,
     }
 
 
-_RETRIEVED: Final = Sparing(
+_RETRIEVED: Final = CompactForm(
     always=("results", "id", "title", "snippet", "path", "receipt_id"),
     asked={
         "explain": (
@@ -200,7 +200,7 @@ _RETRIEVED: Final = Sparing(
     "core",
     "R",
     place=5,
-    paged=Paged(rows=("results",), totals="none", beside=("conflicts",)),
+    paged=CuttableAnswer(rows=("results",), totals="none", beside=("conflicts",)),
     sparing=_RETRIEVED,
     is_heavy=True,
 )
@@ -284,11 +284,11 @@ class RetrieveTool:
     def _veil(self, catalogue: Catalogue) -> Veil:
         """What this asker is told of the notes that warnings name."""
         spaces = self.namespace_filter
-        gate = as_command(Gate, self, namespaces=frozenset(spaces) if spaces else None)
+        gate = as_command(RetrievalFilter, self, namespaces=frozenset(spaces) if spaces else None)
         return lambda warning: gate.veil(warning, catalogue.get(warning.id))
 
 
-def retrieve_row(result: Result, now: datetime) -> dict[str, Any]:
+def retrieve_row(result: RetrievedNote, now: datetime) -> dict[str, Any]:
     """One result: a search row, and how it came about."""
     return search_row(result.hit, now) | {
         "reasons": list(result.reasons),

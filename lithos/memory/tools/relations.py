@@ -11,12 +11,12 @@ from lithos.memory.tools.memory import edge_row
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.service.relations import SECTIONS, Graph
 from lithos.notes.tools_rows import linked_row, warn
-from lithos.server.tools.answers import row_of, sliced_rows
 from lithos.server.tools.arguments import argument, check_choice
 from lithos.server.tools.bounds import FILTERS, LOOKUP, NAME, TITLE
-from lithos.server.tools.compacting import Sparing
+from lithos.server.tools.compacting import CompactForm
 from lithos.server.tools.declaring import Answer, tool
-from lithos.server.tools.fitting import MOST_BESIDE, Paged
+from lithos.server.tools.fitting import MOST_BESIDE, CuttableAnswer
+from lithos.server.tools.serialization import row_of, sliced_rows
 from lithos.tasks.service.impact import Affected, Impact
 
 PREVIEW, QUARANTINE, CLEAR = "preview", "quarantine", "clear"
@@ -27,8 +27,8 @@ ACTIONS: Final = (PREVIEW, QUARANTINE, CLEAR)
     "lithos_impact",
     "standard",
     place=43,
-    paged=Paged(rows=("dependents", "tasks", "readers"), totals="none", beside=("linked_from",)),
-    sparing=Sparing(always=("id", "status", "dependents")),
+    paged=CuttableAnswer(rows=("dependents", "tasks", "readers"), totals="none", beside=("linked_from",)),
+    sparing=CompactForm(always=("id", "status", "dependents")),
     preview=("action", PREVIEW),
 )
 class ImpactTool:
@@ -85,7 +85,7 @@ def _answer(found: Affected) -> dict[str, Any]:
     }
 
 
-_SECTIONS: Final = Paged(
+_SECTIONS: Final = CuttableAnswer(
     rows=(
         "links.outgoing", "links.incoming", "provenance.sources", "provenance.derived",
         "provenance.unresolved_sources", "edges.outgoing", "edges.incoming", "related_ids",
@@ -96,7 +96,7 @@ _SECTIONS: Final = Paged(
 
 
 #: Sections name all ids.
-_RELATED: Final = Sparing(
+_RELATED: Final = CompactForm(
     always=("id", "title", "links", "outgoing", "incoming"), unsaid=("included", "related_ids")
 )
 

@@ -16,28 +16,28 @@ import attrs
 from attrs import define, frozen
 
 from lithos.kernel.values.errors import DocNotFound, InvalidInput
+from lithos.notes.catalogue.conversation_turns import LONGEST, Turns
 from lithos.notes.catalogue.facets import FacetFilter, FacetPage, Facets
+from lithos.notes.catalogue.new_paths import path_to_make, prefix_as_spelled
 from lithos.notes.catalogue.note_graph import NoteGraph, exhaust
 from lithos.notes.catalogue.note_records import KeptEntities, NoteRecords
 from lithos.notes.catalogue.relations import Multimap, Relations
-from lithos.notes.catalogue.spelling import path_to_make, prefix_as_spelled
 from lithos.notes.catalogue.tag_counts import TagCounts
-from lithos.notes.catalogue.turns import LONGEST, Turns
 from lithos.notes.files.manifest import Entry as Entry  # noqa: PLC0414 - who asks for notes has it from here
 from lithos.notes.files.values import FileState
 from lithos.notes.format.document import derive_id
 from lithos.notes.links.links import FileNames
 from lithos.notes.model.copies import strong_originals
-from lithos.notes.model.note import Note, Standing, not_ahead, with_creation
+from lithos.notes.model.note import AssignedVersion, Note, not_ahead, with_creation
 from lithos.notes.model.paths import folder_of, host_of
 from lithos.text.words.analysis import name_key
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 _HEXADECIMAL: Final = re.compile(r"[0-9a-f-]*")
 
 
 @frozen
-class Skipped:
+class SkippedFile:
     """A file that is not indexed, with its state when examined.
 
     `note_id`: the note whose second file it is. `copy`: what it is to that note as a conflict copy.
@@ -132,7 +132,7 @@ class Catalogue:
         #: What extraction found in notes, outside their files.
         self.entities = KeptEntities()
         #: Files that are not indexed, and why: unreadable ones and second files of one id. See `skip`.
-        self.skipped: dict[str, Skipped] = {}
+        self.skipped: dict[str, SkippedFile] = {}
         #: The paths of the second files by the id that another file has.
         self.doubles: dict[str, set[str]] = {}
         #: Told the serial number of each note that is removed: what is kept of it elsewhere is of no use.
@@ -274,7 +274,7 @@ class Catalogue:
         entry = self._by_id.get(note_id)
         return self.records.see(note_id, digest, own, entry.standing if entry else None)
 
-    def standing(self, note_id: str) -> Standing | None:
+    def standing(self, note_id: str) -> AssignedVersion | None:
         """The newest version assigned to a note, and the hash of the bytes that have it."""
         entry = self._by_id.get(note_id)
         return self.records.version(note_id) or (entry.standing if entry else None)
@@ -372,7 +372,7 @@ class Catalogue:
         if self.files.add(path) if is_there else self.files.discard(path):
             self.graph.see_file(path)
 
-    def skip(self, path: str, skipped: Skipped) -> None:
+    def skip(self, path: str, skipped: SkippedFile) -> None:
         """Note that a file is not indexed, and why."""
         self.unskip(path)
         self.skipped[path] = skipped

@@ -27,7 +27,7 @@ from lithos.notes.catalogue.relations import Multimap
 from lithos.notes.model.note import Note
 from lithos.notes.model.paths import DEFAULT_NAMESPACE, folder_of
 from lithos.text.words.analysis import fold, normalise
-from lithos.text.words.matching import tag_key, tag_keys
+from lithos.text.words.list_filters import tag_key, tag_keys
 
 #: Places of a block as a power of two: made in half a millisecond, searched in some hundredths.
 BLOCK_BITS: Final = 10

@@ -46,7 +46,7 @@ _TRIES: Final = 20
 
 
 @frozen
-class Kin:
+class LineageStep:
     """A note one step along the lineage, and by what: `derived_from_ids`, or the type of a typed edge."""
 
     id: str
@@ -78,24 +78,26 @@ class Lineage:
 
     # -- kin -----------------------------------------------------------------------------------
 
-    def sources(self, note_id: str) -> list[Kin]:
+    def sources(self, note_id: str) -> list[LineageStep]:
         """What a note rests on directly, only notes that exist, by id."""
         entry = self._catalogue.get(note_id)
         stated = () if entry is None else entry.note.derived_from_ids
         return self._kin(note_id, stated, self._relations.typed.types_from(note_id))
 
-    def dependents(self, note_id: str) -> list[Kin]:
+    def dependents(self, note_id: str) -> list[LineageStep]:
         """What rests on a note directly, only notes that exist, by id."""
         stated = self._relations.derived.of(note_id)
         return self._kin(note_id, stated, self._relations.typed.types_to(note_id))
 
-    def _kin(self, note_id: str, stated: Iterable[str], typed: Iterable[tuple[str, str]]) -> list[Kin]:
+    def _kin(
+        self, note_id: str, stated: Iterable[str], typed: Iterable[tuple[str, str]]
+    ) -> list[LineageStep]:
         """Each once: what notes say themselves goes before typed edges, of these the first type by name."""
         found = dict.fromkeys(stated, "derived_from_ids")
         for other, via in sorted(typed):
             found.setdefault(other, via)
         return [
-            Kin(other, via)
+            LineageStep(other, via)
             for other, via in sorted(found.items())
             if other != note_id and other in self._catalogue
         ]

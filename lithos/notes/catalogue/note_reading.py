@@ -11,15 +11,15 @@ from attrs import field, frozen
 from lithos.kernel.values.events import NOTE_CONFLICT_COPY, NOTE_RENAMED, EventDraft, note_origin
 from lithos.kernel.values.limits import TITLE
 from lithos.kernel.values.times import from_nanoseconds
-from lithos.notes.catalogue.catalogue import ConflictCopy, Entry, Skipped
+from lithos.notes.catalogue.catalogue import ConflictCopy, Entry, SkippedFile
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import FileState, FoundFile, OutsideKnowledge, digest_of, state_of
 from lithos.notes.format.document import parse_identified
 from lithos.notes.links.links import targets_in
 from lithos.notes.model.copies import is_copy_of, is_weakly_named
-from lithos.notes.model.note import Document, Note, Standing
+from lithos.notes.model.note import AssignedVersion, Document, Note
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 #: Bytes of a file that is still read as a note: a larger one would exhaust the memory.
 LARGEST_FILE = 64 * 1024 * 1024
@@ -104,20 +104,20 @@ def unreadable(file: FoundFile, reason: str) -> Examined:
 
 def second_file(
     file: Entry | Examined, note_id: str, holder_path: str, style: VaultStyle, *, is_own: bool = False
-) -> Skipped:
+) -> SkippedFile:
     """Why a second file of one id is not indexed: it is a conflict copy, or has the id by mistake.
 
     `is_own`: a person said that it is a note of its own.
     """
     if style.knows_copies and not is_own and is_copy_of(file.path, holder_path, note_id):
         return conflict_copy(file, note_id, holder_path, names_id=True)
-    return Skipped(f"DUPLICATE_ID: {holder_path} has the same id {note_id}", file.state, note_id)
+    return SkippedFile(f"DUPLICATE_ID: {holder_path} has the same id {note_id}", file.state, note_id)
 
 
-def conflict_copy(file: Entry | Examined, note_id: str, original: str, *, names_id: bool) -> Skipped:
+def conflict_copy(file: Entry | Examined, note_id: str, original: str, *, names_id: bool) -> SkippedFile:
     """Why a conflict copy of a note is not indexed."""
     copy = ConflictCopy(file.digest, original, names_id, is_weakly_named(file.path, original))
-    return Skipped(f"CONFLICT_COPY: it is the other version of {original}", file.state, note_id, copy)
+    return SkippedFile(f"CONFLICT_COPY: it is the other version of {original}", file.state, note_id, copy)
 
 
 def with_id(examined: Examined, note_id: str) -> Examined:
@@ -177,7 +177,7 @@ def draft_copy(original: Entry, path: str, agent: str, now: datetime) -> EventDr
 def draft_event(
     kind: str,
     payload: Mapping[str, str],
-    standing: Standing,
+    standing: AssignedVersion,
     tags: tuple[str, ...],
     agent: str,
     now: datetime,

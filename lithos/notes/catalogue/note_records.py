@@ -24,10 +24,10 @@ from typing import Final
 import attrs
 import trio
 
-from lithos.events.model.ports import Along
+from lithos.events.model.ports import ExtraRows
 from lithos.notes.format.document import derive_id
-from lithos.notes.model.entities import Found
-from lithos.notes.model.note import Note, Standing, effective_version, newest
+from lithos.notes.model.entities import ExtractedEntities
+from lithos.notes.model.note import AssignedVersion, Note, effective_version, newest
 from lithos.notes.rows_coordination import NoteRows
 
 _JOINT: Final = "\x1f"
@@ -41,24 +41,24 @@ class KeptEntities:
     """
 
     def __init__(self) -> None:
-        self._found: dict[str, Found] = {}
+        self._found: dict[str, ExtractedEntities] = {}
 
-    def load(self, found: Mapping[str, Found]) -> None:
+    def load(self, found: Mapping[str, ExtractedEntities]) -> None:
         """Have all that is stored, and nothing else."""
         self._found = dict(found)
 
-    def put(self, note_id: str, found: Found | None) -> None:
+    def put(self, note_id: str, found: ExtractedEntities | None) -> None:
         """Enter what was found in a note; None: nothing is kept of it."""
         if found is None:
             self._found.pop(note_id, None)
         else:
             self._found[note_id] = found
 
-    def get(self, note_id: str) -> Found | None:
+    def get(self, note_id: str) -> ExtractedEntities | None:
         """What was found in a note, whether it counts or not."""
         return self._found.get(note_id)
 
-    def counting(self, note: Note) -> Found | None:
+    def counting(self, note: Note) -> ExtractedEntities | None:
         """What was found in a note, where that counts and not what its file says."""
         found = self._found.get(note.id)
         return found if found is not None and found.counts_for(note) else None
@@ -88,7 +88,7 @@ class KeptEntities:
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-class NoteRecords(Along):
+class NoteRecords(ExtraRows):
     """Write-behind cache, owned by the catalogue, committed by the coordinator. At most three rows a note."""
 
     def __init__(self, rows: NoteRows | None = None) -> None:
@@ -125,29 +125,29 @@ class NoteRecords(Along):
 
     # -- versions ------------------------------------------------------------------------------
 
-    def version(self, note_id: str) -> Standing | None:
+    def version(self, note_id: str) -> AssignedVersion | None:
         """The version assigned to a note last, unless its file itself says it."""
         return self._versions.get(note_id)
 
-    def see(self, note_id: str, digest: str, own: int, known: Standing | None) -> int:
+    def see(self, note_id: str, digest: str, own: int, known: AssignedVersion | None) -> int:
         """Assign the effective version of bytes that were read; `known` is the catalogue's version."""
         # What a write has placed may not be in the catalogue yet; one that was refused is no intent any more.
         last = newest((self._versions.get(note_id) or known, *self.intents(note_id)), digest)
         version = effective_version(own, digest, last)
         if last is not None and last.digest != digest:
-            standing = Standing(version, digest)
+            standing = AssignedVersion(version, digest)
             is_safe = standing in self.intents(note_id) and note_id not in self._urgent_intents
             self.put_version(note_id, standing, is_urgent=not is_safe)
         return version
 
-    def put_version(self, note_id: str, standing: Standing, *, is_urgent: bool = True) -> None:
+    def put_version(self, note_id: str, standing: AssignedVersion, *, is_urgent: bool = True) -> None:
         """Record a version; an urgent one must be committed before any reader sees it."""
         if self._versions.get(note_id) != standing:
             self._versions[note_id] = self._unsaved.versions[note_id] = standing
             if is_urgent:
                 self._urgent.add(note_id)
 
-    def settle_version(self, note_id: str, standing: Standing, *, is_said: bool = True) -> None:
+    def settle_version(self, note_id: str, standing: AssignedVersion, *, is_said: bool = True) -> None:
         """Drop the row of a version that the file itself says by now, and the catalogue too.
 
         One that the file does not say (not `is_said`) is recorded: by the commit that the next one joins, and
@@ -156,7 +156,7 @@ class NoteRecords(Along):
         """
         seen = self._versions.get(note_id)
         if seen is not None and seen.version >= standing.version and seen.digest != standing.digest:
-            self.put_version(note_id, Standing(seen.version, ""))
+            self.put_version(note_id, AssignedVersion(seen.version, ""))
         elif is_said:
             self.drop_version(note_id)
         else:
@@ -170,12 +170,12 @@ class NoteRecords(Along):
 
     # -- intents -------------------------------------------------------------------------------
 
-    def intents(self, note_id: str) -> Collection[Standing]:
+    def intents(self, note_id: str) -> Collection[AssignedVersion]:
         """The versions that writes are placing or have placed, and that the manifest may not have yet."""
         known = self._intents.get(note_id, {})
-        return [Standing(version, digest) for version, digest in known.items()]
+        return [AssignedVersion(version, digest) for version, digest in known.items()]
 
-    def intend(self, note_id: str, standing: Standing) -> None:
+    def intend(self, note_id: str, standing: AssignedVersion) -> None:
         """Record the version and bytes a write is about to place; `save_intents` before they are shown."""
         known = self._intents.setdefault(note_id, {})
         if known.get(standing.version) != standing.digest:
@@ -183,7 +183,7 @@ class NoteRecords(Along):
             self._unsaved.intents[note_id, standing.version] = standing.digest
             self._urgent_intents.add(note_id)
 
-    def withdraw(self, note_id: str, standing: Standing) -> None:
+    def withdraw(self, note_id: str, standing: AssignedVersion) -> None:
         """Drop the intent of a write that was refused."""
         known = self._intents.get(note_id, {})
         if known.get(standing.version) == standing.digest:

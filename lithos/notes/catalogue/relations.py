@@ -63,7 +63,7 @@ class Multimap:
                 del self._items[key]
 
 
-class TypedEdges:
+class CountedEdges:
     """The typed edges that count: of the lineage, but no inferred ones, and unresolved contradictions.
 
     Projected edges (provenance type `frontmatter`) are shadows of `derived_from_ids` and left out.
@@ -149,7 +149,7 @@ class Relations:
         #: By note: those that supersede it.
         self.successors = Multimap()
         self.quarantined: set[str] = set()
-        self.typed = TypedEdges()
+        self.typed = CountedEdges()
 
     # -- notes: the catalogue ------------------------------------------------------------------
 
@@ -224,7 +224,7 @@ class Relations:
         if self.typed.put(edge):
             self._begin_anew()
 
-    def load_edges(self, typed: TypedEdges) -> None:
+    def load_edges(self, typed: CountedEdges) -> None:
         """Exchange all typed edges, as they were read."""
         self.typed = typed
         self._begin_anew()

@@ -33,8 +33,8 @@ from lithos.kernel.values.events import (
 )
 from lithos.kernel.values.principals import SCAN_AGENT
 from lithos.kernel.values.times import from_nanoseconds
-from lithos.notes.catalogue.catalogue import Catalogue, Entry, Skipped
-from lithos.notes.catalogue.kinship import Kinship, VersionsOf
+from lithos.notes.catalogue.catalogue import Catalogue, Entry, SkippedFile
+from lithos.notes.catalogue.copy_origin import Kinship, VersionsOf
 from lithos.notes.catalogue.note_reading import (
     conflict_copy,
     draft_change,
@@ -49,9 +49,9 @@ from lithos.notes.files.lookup import UNKNOWN_STATE, current_state, list_attachm
 from lithos.notes.files.manifest import Manifest
 from lithos.notes.files.values import FoundFile, OutsideKnowledge
 from lithos.notes.model.copies import all_copy_names, is_copy_of, is_weakly_named, says_own_note
-from lithos.notes.model.note import Standing, effective_version, newest, with_creation
-from lithos.notes.model.plan import Place, VanishRule, elect, plan_event, plan_files, plan_vanished
-from lithos.text.yaml.style import VaultStyle
+from lithos.notes.model.note import AssignedVersion, effective_version, newest, with_creation
+from lithos.notes.model.plan import RecordedPath, VanishRule, elect, plan_event, plan_files, plan_vanished
+from lithos.text.yaml.vault_style import VaultStyle
 
 
 def name_entries(
@@ -132,7 +132,7 @@ def _with_id(entry: Entry, note_id: str) -> Entry:
 def give_versions(
     entries: dict[str, Entry],
     rows: Iterable[Entry],
-    announced: Mapping[str, Standing],
+    announced: Mapping[str, AssignedVersion],
     records: NoteRecords,
     *,
     says_versions: bool = True,
@@ -150,7 +150,7 @@ def give_versions(
         is_known = remembered is None and told is None and not intents
         if row is not None and row.digest == entry.digest and is_known:
             continue  # nearly all notes of nearly all starts
-        indexed = Standing(row.note.version, row.digest) if row is not None else None
+        indexed = AssignedVersion(row.note.version, row.digest) if row is not None else None
         last = newest((indexed, remembered, told), entry.digest)
         if last is None or last.digest != entry.digest:
             # Without the intended bytes in the file, the write was not done, or somebody edited after it.
@@ -189,7 +189,7 @@ Progress = Callable[[int, int], None]
 #: Has readers see notes that were known, until the scan is over.
 Show = Callable[[Catalogue], None]
 #: Where notes were according to the history, by id; asked only where several files have one id.
-PlacesOf = Callable[[Collection[str]], Mapping[str, Place]]
+PlacesOf = Callable[[Collection[str]], Mapping[str, RecordedPath]]
 
 
 @frozen
@@ -210,15 +210,15 @@ class _Told:
     """The state of a note that was last announced by an event."""
 
     path: str
-    standing: Standing
+    standing: AssignedVersion
     tags: tuple[str, ...]
 
 
 def _drop_vanished(
-    files: NoteFiles, found: dict[str, FoundFile], examined: dict[str, Entry | Skipped]
+    files: NoteFiles, found: dict[str, FoundFile], examined: dict[str, Entry | SkippedFile]
 ) -> set[str]:
     """Take the files that vanished between the listing and the look out of both; return their paths."""
-    unreadable = [path for path, seen in examined.items() if isinstance(seen, Skipped)]
+    unreadable = [path for path, seen in examined.items() if isinstance(seen, SkippedFile)]
     lost = {path for path in unreadable if current_state(files, path) is None}
     for path in lost:
         del found[path], examined[path]
@@ -273,7 +273,7 @@ def scan_folder(
         shown = _show((row for path, row in rows.items() if path not in gone), catalogue.style, show)
     for path in list_attachments(str(files.root)):
         catalogue.files.add(path)
-    examined: dict[str, Entry | Skipped] = {}
+    examined: dict[str, Entry | SkippedFile] = {}
     known = len(found) - len(plan.examine)
     tell(known, len(found))
     reads_links = manifest.has_old_links
@@ -287,7 +287,7 @@ def scan_folder(
     hidden = {path: seen for path in absent if (seen := _examine_hidden(files, path))}
     read = {path: rows[path] for path in found if path not in examined}
     read |= {path: seen for path, seen in examined.items() if isinstance(seen, Entry)}
-    unread = [*hidden, *(path for path, seen in examined.items() if isinstance(seen, Skipped))]
+    unread = [*hidden, *(path for path, seen in examined.items() if isinstance(seen, SkippedFile))]
     named = name_entries(read, rows, (path for path in absent if path not in hidden), unread, records)
     _follow_own(named, rows, records)
     copies = _find_copies(files, named, rows, catalogue, versions)
@@ -346,9 +346,9 @@ def _find_copies(
     rows: Mapping[str, Entry],
     catalogue: Catalogue,
     versions: VersionsOf,
-) -> dict[str, Skipped]:
+) -> dict[str, SkippedFile]:
     """The conflict copies among the files that name no id."""
-    found: dict[str, Skipped] = {}
+    found: dict[str, SkippedFile] = {}
     if not catalogue.style.knows_copies:
         return found
 
@@ -410,7 +410,7 @@ def _choose_kept(
 
 def _look(
     files: NoteFiles, file: FoundFile, row: Entry | None, catalogue: Catalogue, *, reads_links: bool = False
-) -> Entry | Skipped:
+) -> Entry | SkippedFile:
     """Read a file that is new or was touched, without its text; its serial is assigned by `_elect`.
 
     `reads_links`: those that are known were found by older rules.
@@ -419,7 +419,7 @@ def _look(
     stand_in = catalogue.records.id_at(file.path)
     seen = examine(files, file, row if is_whole else None, stand_in, catalogue.style)
     if seen.document is None:
-        return Skipped(seen.reason, seen.state)
+        return SkippedFile(seen.reason, seen.state)
     if row is not None and row.digest == seen.digest:
         note = attrs.evolve(seen.document.note, id=row.note.id, version=row.note.version)
         links = row.links if seen.is_known else seen.links
@@ -427,21 +427,21 @@ def _look(
     return make_entry(seen, serial=0)
 
 
-def _examine_hidden(files: NoteFiles, path: str) -> Skipped | None:
+def _examine_hidden(files: NoteFiles, path: str) -> SkippedFile | None:
     """Why a known file is not listed although it has not vanished: its folder may be unreadable."""
     try:
         files.read(path)
     except (FileNotFoundError, NotADirectoryError, OutsideKnowledge):
         return None
     except OSError as failure:
-        return Skipped(f"it cannot be read: {failure}", UNKNOWN_STATE)
+        return SkippedFile(f"it cannot be read: {failure}", UNKNOWN_STATE)
     return None
 
 
 def _elect(
     paths: Iterable[str],
     rows: Mapping[str, Entry],
-    examined: Mapping[str, Entry | Skipped],
+    examined: Mapping[str, Entry | SkippedFile],
     catalogue: Catalogue,
     told: Mapping[str, _Told],
     recorded: PlacesOf,
@@ -455,7 +455,7 @@ def _elect(
     claimants: dict[str, list[Entry]] = {}
     for path in sorted(paths):
         row, seen = rows.get(path), examined.get(path)
-        if isinstance(seen, Skipped):
+        if isinstance(seen, SkippedFile):
             catalogue.skip(path, seen)
             if row is None or seen.copy is not None:
                 continue
@@ -482,9 +482,9 @@ def _places(
     rows: Mapping[str, Entry],
     told: Mapping[str, _Told],
     recorded: PlacesOf,
-) -> dict[str, list[Place]]:
+) -> dict[str, list[RecordedPath]]:
     """Where notes were that several files claim to be, the surest first."""
-    places: dict[str, list[Place]] = {note_id: [] for note_id in claimants}
+    places: dict[str, list[RecordedPath]] = {note_id: [] for note_id in claimants}
     for note_id in claimants.keys() & told.keys():
         places[note_id].append((told[note_id].path, told[note_id].standing.digest))
     for row in rows.values():
@@ -502,7 +502,7 @@ def _places(
 def _settle_claims(
     note_id: str,
     claimants: Sequence[Entry],
-    places: Sequence[Place],
+    places: Sequence[RecordedPath],
     entries: dict[str, Entry],
     catalogue: Catalogue,
 ) -> None:
@@ -536,7 +536,7 @@ def _recall(rows: Iterable[Entry], announced: Iterable[Event]) -> dict[str, _Tol
             told.pop(note_id, None)
         elif draft.type in (NOTE_CREATED, NOTE_UPDATED, NOTE_RENAMED):
             path = draft.payload["dest_path" if draft.type == NOTE_RENAMED else "path"]
-            standing = Standing(origin_version(draft.origin) or 1, origin_digest(draft.origin) or "")
+            standing = AssignedVersion(origin_version(draft.origin) or 1, origin_digest(draft.origin) or "")
             told[note_id] = _Told(str(path), standing, draft.tags)
     return told
 

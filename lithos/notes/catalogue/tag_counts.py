@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from attrs import field, frozen
 
-from lithos.text.words.matching import distinct_tags, most_written, tag_key
+from lithos.text.words.list_filters import distinct_tags, most_written, tag_key
 
 
 @frozen

@@ -16,15 +16,15 @@ from lithos.kernel.actors.threads import Threads, slices
 from lithos.kernel.values.errors import DocNotFound
 from lithos.kernel.values.times import parse_time
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
-from lithos.notes.console.note_text import Draft, Shown, draft, finish, place_of
+from lithos.notes.console.note_text import ParsedPart, RenderedPart, draft, finish, place_of
 from lithos.notes.model.note import Note, NoteWarning, WarningKind
 from lithos.notes.model.paths import folder_of
 from lithos.notes.service.browsing import Browsing
 from lithos.notes.service.knowledge import Knowledge, ReadNote
 from lithos.notes.tools_rows import metadata_row
-from lithos.server.console.console import Console, Form, Refused
+from lithos.server.console.console import Console, Form, PageRefused
 from lithos.server.console.formats import Difference, folders_of, plural, read_diff, whole
-from lithos.server.console.wording import agent_name, worded
+from lithos.server.console.labels import agent_name, worded
 
 #: Rows of the lists around a text: fewer where names are so long that the page would be too large.
 BESIDE: Final = (25, 8, 2)
@@ -82,7 +82,7 @@ class NotePages:
         path = request.args.get("path", "")[:4_096]
         entry = self._console.parts.get(Catalogue).spelled(path)
         if entry is None:
-            raise Refused("No note is in a file of this path. Find it under Notes.", 404)
+            raise PageRefused("No note is in a file of this path. Find it under Notes.", 404)
         return redirect(_address(entry.note.id), 302)
 
     # -- looking -------------------------------------------------------------------------------------
@@ -145,13 +145,13 @@ class NotePages:
             note_id=note_id, path=None, max_length=None, agent_id=self._console.agent, version=version
         )
 
-    async def _shown(self, read: ReadNote) -> Shown:
+    async def _shown(self, read: ReadNote) -> RenderedPart:
         """The part of the text that the address names: `from` a character, or `section`."""
         text, path = read.content, read.entry.path
         start = _number(request.args.get("from")) or 0
         section = request.args.get("section", "")[:1_000]
 
-        def begin() -> Draft:
+        def begin() -> ParsedPart:
             place = place_of(text, section) if section else None
             return draft(text, path, start if place is None else place)
 
@@ -177,7 +177,7 @@ class NotePages:
         """The versions that are kept; without a history none, and why."""
         try:
             found = await self._console.call("lithos_history", id=note_id, limit=VERSIONS, before=before)
-        except Refused as refusal:
+        except PageRefused as refusal:
             return {"versions": [], "total": 0}, refusal.message
         return found, ""
 
@@ -202,7 +202,7 @@ class NotePages:
         row = _number(request.args.get("row"))
         versions = await self._console.call("lithos_history", id=note_id, limit=VERSIONS)
         if not versions["versions"]:
-            raise Refused("No version of this note is kept yet. Look again in a moment.", 404)
+            raise PageRefused("No version of this note is kept yet. Look again in a moment.", 404)
         if last is None:
             entry = self._console.parts.get(Catalogue).get(note_id)
             last = entry.note.version if entry is not None else versions["versions"][0]["version"]
@@ -232,7 +232,7 @@ class NotePages:
         """What bringing a version back would do."""
         version = _number(request.args.get("version"))
         if version is None:
-            raise Refused("Say which version to bring back: choose one in the table of versions.")
+            raise PageRefused("Say which version to bring back: choose one in the table of versions.")
         entry = self._console.parts.get(Catalogue).get(note_id)
         planned = await self._console.call(
             "lithos_restore", id=note_id, version=version, agent=self._console.agent, dry_run=True
@@ -260,7 +260,7 @@ class NotePages:
         """Bring a version back under the person's name, unless the note was changed meanwhile."""
         version = _number(form.get("version"))
         if version is None:
-            raise Refused("Nothing was restored: the form names no version. Choose one in the table.")
+            raise PageRefused("Nothing was restored: the form names no version. Choose one in the table.")
         again = f"{_address(note_id)}/restore?version={version}"
         expected = _number(form.get("expected"))
         entry = self._console.parts.get(Catalogue).get(note_id)
@@ -278,7 +278,7 @@ class NotePages:
                 agent=self._console.agent,
                 expected_version=expected,
             )
-        except Refused as refusal:
+        except PageRefused as refusal:
             if refusal.code != "version_conflict":
                 raise
             self._console.tell(
@@ -314,7 +314,9 @@ class NotePages:
         if action == "quarantine":
             reason = " ".join(form.get("reason", "").split())
             if not reason:
-                raise Refused("Nothing was changed: the reason is blank. Say what is wrong with the note.")
+                raise PageRefused(
+                    "Nothing was changed: the reason is blank. Say what is wrong with the note."
+                )
             more = {"reason": reason, "open_tasks": "open_tasks" in form}
         done = await self._console.call(
             "lithos_impact", id=note_id, action=action, agent=self._console.agent, **more

@@ -42,7 +42,7 @@ class Jump:
 
 
 @frozen
-class Draft:
+class ParsedPart:
     """A part of a text, parsed; `start` and `end` count characters of the whole.
 
     `finish` must be told the notes that `parsed.targets` mean.
@@ -54,7 +54,7 @@ class Draft:
 
 
 @frozen
-class Shown:
+class RenderedPart:
     """A part of a text as HTML, its outline, and where the parts before and after it begin, if any."""
 
     html: Markup
@@ -67,13 +67,13 @@ class Shown:
     more_headings: int = 0
 
 
-def draft(text: str, path: str, start: int, most: int = LONGEST) -> Draft:
+def draft(text: str, path: str, start: int, most: int = LONGEST) -> ParsedPart:
     """Parse the part of a text that begins at a character, of at most so many characters."""
     start = max(0, min(start, len(text)))
     window = text[start : start + most]
     if start + most < len(text):
         window = window[: _end_of(window)]
-    return Draft(parse_markdown(window, path), start, start + len(window))
+    return ParsedPart(parse_markdown(window, path), start, start + len(window))
 
 
 def _end_of(window: str) -> int:
@@ -89,7 +89,7 @@ def _end_of(window: str) -> int:
     return window.rfind("\n", len(window) // 2) + 1 or len(window)
 
 
-def finish(text: str, path: str, made: Draft, found: Mapping[str, str | None]) -> Shown:
+def finish(text: str, path: str, made: ParsedPart, found: Mapping[str, str | None]) -> RenderedPart:
     """The HTML of a part; of less than was drafted where that would be too much."""
     html, most = made.parsed.render(found), made.end - made.start
     while len(html.encode()) > MOST_HTML:
@@ -107,17 +107,17 @@ def finish(text: str, path: str, made: Draft, found: Mapping[str, str | None]) -
     return _shown(html, jumps, made.start, made.end, text)
 
 
-def _plain(text: str, start: int) -> Shown:
+def _plain(text: str, start: int) -> RenderedPart:
     end = min(len(text), start + _SMALLEST)
     html = Markup("<pre>{}</pre>").format(escape(text[start:end]))
     return _shown(html, _outline_of(text, start, end), start, end, text)
 
 
-def _shown(html: Markup, jumps: Sequence[Jump], start: int, end: int, text: str) -> Shown:
+def _shown(html: Markup, jumps: Sequence[Jump], start: int, end: int, text: str) -> RenderedPart:
     headings = [place for place, _, _ in scan_headings(text)] if start else []
     earlier = [place for place in headings if start - LONGEST <= place < start]
     before = None if not start else earlier[0] if earlier else max(0, start - LONGEST)
-    return Shown(
+    return RenderedPart(
         html=html,
         outline=jumps[:MOST_HEADINGS],
         start=start,

@@ -14,7 +14,7 @@ from quart import Blueprint, Response, redirect, request
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.model.note import NOTE_TYPES, STATUSES
 from lithos.notes.service.browsing import SORTS, STATES, BrowseRequest, Browsing
-from lithos.server.console.console import Console, Refused, given, given_offset
+from lithos.server.console.console import Console, PageRefused, given, given_offset
 from lithos.server.console.formats import folders_of, query_with
 
 #: Notes of one page; of one whose titles and paths have a thousand characters each fewer.
@@ -86,7 +86,7 @@ class BrowsePages:
         offset, found, no_history = given_offset(), dict[str, Any](), ""
         try:
             found = await self._console.call("lithos_history", deleted=True, limit=LIMIT, offset=offset)
-        except Refused as refusal:
+        except PageRefused as refusal:
             no_history = refusal.message
         return await self._console.show(
             "notes_deleted.html", found=found, offset=offset, limit=LIMIT, no_history=no_history

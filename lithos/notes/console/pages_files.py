@@ -11,7 +11,7 @@ from quart.wrappers.response import ResponseBody
 
 from lithos.notes.files.lookup import Attachment
 from lithos.notes.service.browsing import VaultFiles
-from lithos.server.console.console import Console, Refused
+from lithos.server.console.console import Console, PageRefused
 
 #: Pictures that browsers show, and that hold no script (SVG does).
 IMAGES: Final = {
@@ -51,14 +51,14 @@ class FilePages:
         if attachment is None:
             if found is not None and found != path:
                 return redirect("/console/files/" + quote(found, safe="/"), 302)
-            raise Refused(
+            raise PageRefused(
                 "There is no such file in the vault, or it is one that is not shown: hidden and ignored "
                 "files, and what a symbolic link reaches outside. Look at the link in the note.",
                 404,
             )
         if attachment.size > LARGEST:
             attachment.file.close()
-            raise Refused(
+            raise PageRefused(
                 f"This file has {attachment.size:,} bytes; the console serves at most {LARGEST:,}. Open it "
                 "in the vault's folder.",
                 413,

@@ -20,12 +20,12 @@ from attrs import evolve
 
 from lithos.notes.files.placeholders import find_in_cloud
 from lithos.notes.files.protection import Protection, probe_protection
+from lithos.notes.files.read_lease import SaveBytes, Watch, check_regular, recover_folder, settle
 from lithos.notes.files.replacing import Replacing, check_writable, make_folders, sync_folder, try_writing
 from lithos.notes.files.system_calls import KernelCalls, SystemCalls
 from lithos.notes.files.tree import is_inside, resolve_below, walk_notes
 from lithos.notes.files.values import (
     TEMPORARY_PREFIX,
-    Elsewhere,
     FileBusy,
     FileState,
     Fingerprint,
@@ -34,13 +34,13 @@ from lithos.notes.files.values import (
     LinkedFile,
     Move,
     OutsideKnowledge,
-    Place,
+    PathRedirected,
+    PrivateFolder,
     Put,
     ReadFile,
     Remove,
     state_of,
 )
-from lithos.notes.files.watch import SaveBytes, Watch, check_regular, recover_folder, settle
 from lithos.notes.model.ignored import Ignored
 
 #: The name of the folder in `.lithos` for exchanged files.
@@ -193,7 +193,7 @@ class NoteFiles:
             self._replacing = Replacing(self._calls, protection, self._kept.append, usable)
         return self._replacing
 
-    def _make_place(self, root: str) -> Place | None:
+    def _make_place(self, root: str) -> PrivateFolder | None:
         """None where there is no folder for exchanged files and none can be made."""
         if self._place is None:
             return None
@@ -203,14 +203,14 @@ class NoteFiles:
                 self._calls.mkdir(folder)
         except OSError:
             return None
-        return Place(folder, root)
+        return PrivateFolder(folder, root)
 
     def apply(self, changes: Sequence[Put | Remove | Move]) -> list[FileState | Exception | None]:
         """Apply a batch of changes and make them durable together (group commit).
 
         Returns per change the new state of a file that was written or moved, `None` for a removed one, or the
         exception that stopped it (`OSError`, `FileChanged`, `FileBusy`, `FileOccupied`, `OutsideKnowledge`,
-        `Elsewhere`, `LinkedFile`).
+        `PathRedirected`, `LinkedFile`).
         A failed change leaves its old file as it was and no temporary file; only `NotSynced` stands for one
         that is applied. Fetch the displaced files with `take_kept`.
         """
@@ -259,7 +259,7 @@ class NoteFiles:
                     self._refuse_placeholder(change.new if isinstance(change, Move) else change.path, left)
                     for made in make_folders(self._calls, os.path.dirname(left)):
                         folders.setdefault(made, []).append(number)
-            except (OSError, OutsideKnowledge, Elsewhere, LinkedFile) as failure:
+            except (OSError, OutsideKnowledge, PathRedirected, LinkedFile) as failure:
                 results[number] = failure
         return targets, written, folders
 
@@ -348,7 +348,7 @@ class NoteFiles:
             found += kept
             tidied += number
         if self._place is not None and self._place.is_dir():
-            place = Place(os.path.realpath(self._place), self._find_root())
+            place = PrivateFolder(os.path.realpath(self._place), self._find_root())
             kept, number = recover_folder(self._calls, place.folder, os.listdir(place.folder), place)
             found += kept
             tidied += number
@@ -375,11 +375,11 @@ class NoteFiles:
         return real
 
     def _locate_decided(self, path: str, decided: str | None, root: str) -> str:
-        """Resolve a path which links lead to the place that was decided on; raises `Elsewhere` otherwise."""
+        """Resolve a path which links lead where it was decided on; raises `PathRedirected` otherwise."""
         target = self._locate(path, root)
         real = _below(root, target)
         if real != (path if decided is None else decided):
-            raise Elsewhere(path, real)
+            raise PathRedirected(path, real)
         return target
 
     def refuse_link(self, path: str) -> None:

@@ -21,15 +21,15 @@ from typing import Any, Final
 import apsw
 from attrs import fields, frozen
 
-from lithos.kernel.databases.database import Connections, Database, Layout
+from lithos.kernel.databases.database import Connections, Database, DatabaseLayout
 from lithos.kernel.databases.sqlite import Durability
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.ids import is_id
 from lithos.kernel.values.times import format_time, parse_time
 from lithos.notes.files.values import FileState
-from lithos.notes.model.note import Note, Standing
+from lithos.notes.model.note import AssignedVersion, Note
 from lithos.notes.model.paths import namespace_of, slug_of
-from lithos.notes.model.plan import Claim
+from lithos.notes.model.plan import IdClaim
 
 #: Raise it when a row's meaning changes: older manifests are then dropped and rebuilt.
 FORMAT = 3
@@ -80,9 +80,9 @@ class Entry:
         return slug_of(self.note.title, self.note.id)
 
     @property
-    def claim(self) -> Claim:
+    def claim(self) -> IdClaim:
         """Its claim of its id."""
-        return Claim(self.path, self.digest, self.state.mtime_ns)
+        return IdClaim(self.path, self.digest, self.state.mtime_ns)
 
     @property
     def may_name_id(self) -> bool:
@@ -95,9 +95,9 @@ class Entry:
         return None if self.identified else self.note.id
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> AssignedVersion:
         """Its effective version, and the hash of the bytes that have it."""
-        return Standing(self.note.version, self.digest)
+        return AssignedVersion(self.note.version, self.digest)
 
     @cached_property
     def namespace(self) -> str:
@@ -115,7 +115,7 @@ def _drop_other_format(connection: apsw.Connection, _: datetime) -> None:
 class Manifest(Database):
     """`.lithos/manifest.db`. Methods block; one caller at a time."""
 
-    layout = Layout(
+    layout = DatabaseLayout(
         _SCHEMA, _drop_other_format, Durability.OFF, has_reader=False, set_aside="damaged manifest set aside"
     )
     log = get_logger("lithos.manifest")

@@ -8,9 +8,9 @@ that want to open it so for that moment.
 
 Nothing here waits for other programs: a file that one is writing is `FileBusy` at once. New bytes are written
 and synced in the folder of their note, whose group and access list they so inherit: without a name until they
-are whole, or, where a file must have one, under a temporary name. What is exchanged lies in a `Place` that no
-other program looks into, where there is one. `sync_folder` makes many changes of names durable at once,
-`make_folders` creates missing folders, `try_writing` is the health check's trial write.
+are whole, or, where a file must have one, under a temporary name. What is exchanged lies in a `PrivateFolder`
+that no other program looks into, where there is one. `sync_folder` makes many changes of names durable at
+once, `make_folders` creates missing folders, `try_writing` is the health check's trial write.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import TypeVar
 from attrs import evolve
 
 from lithos.notes.files.protection import Protection
+from lithos.notes.files.read_lease import Watch, is_same
 from lithos.notes.files.system_calls import UNNAMED, UNSUPPORTED, SystemCalls
 from lithos.notes.files.values import (
     TEMPORARY_PREFIX,
@@ -37,7 +38,7 @@ from lithos.notes.files.values import (
     Kept,
     Move,
     NotSynced,
-    Place,
+    PrivateFolder,
     Put,
     Remove,
     digest_of,
@@ -45,7 +46,6 @@ from lithos.notes.files.values import (
     state_of,
     temporary_name,
 )
-from lithos.notes.files.watch import Watch, is_same
 from lithos.text.words.analysis import name_key
 
 
@@ -88,7 +88,7 @@ class Replacing:
         calls: SystemCalls,
         protection: Protection,
         keep: Callable[[Kept], None],
-        place: Place | None = None,
+        place: PrivateFolder | None = None,
     ) -> None:
         self._calls = calls
         self.protection = protection

@@ -1,8 +1,8 @@
 """Values of the note store: file states, changes to make and their failures; and names of our own files.
 
 The names of our own files tell after a crash what a file is and where it belongs (recovery). All are
-dot-named, so that nothing takes them for notes. Those of the second kind lie in a `Place` out of the sight
-of other programs where the file system allows it, else beside their notes as all others do.
+dot-named, so that nothing takes them for notes. Those of the second kind lie in a `PrivateFolder` out of the
+sight of other programs where the file system allows it, else beside their notes as all others do.
 
 * `.lithos-….tmp`: ours, may be partial; worthless without the process that made it. Of new bytes only where
   files cannot be written before they have a name (`Protection.unnamed`).
@@ -43,7 +43,7 @@ class PrivateName:
 
 
 @frozen
-class Place:
+class PrivateFolder:
     """A folder for the private files of all notes below `root`, on the same volume; both are real paths."""
 
     folder: str
@@ -64,7 +64,9 @@ def temporary_name(calls: SystemCalls, folder: str) -> str:
     return os.path.join(folder, f"{TEMPORARY_PREFIX}{calls.token()}{calls.token()}{TEMPORARY_SUFFIX}")
 
 
-def private_name(calls: SystemCalls, target: str, kind: Kind, *known: str, place: Place | None = None) -> str:
+def private_name(
+    calls: SystemCalls, target: str, kind: Kind, *known: str, place: PrivateFolder | None = None
+) -> str:
     """A path for a whole file that is, was or will be the note `target`; `known` are up to two digests.
 
     It is in the `place`, or beside the note where there is none or its name would not hold the note's path.
@@ -238,7 +240,7 @@ class OutsideKnowledge(Exception):
     """Path traversal: the path leads out of `knowledge/` through a symlink."""
 
 
-class Elsewhere(Exception):
+class PathRedirected(Exception):
     """Links lead from a path to another place than the one for which the change was decided."""
 
     def __init__(self, path: str, real: str) -> None:

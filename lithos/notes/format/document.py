@@ -24,29 +24,29 @@ from attrs import fields as fields_of
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.ids import is_id
 from lithos.kernel.values.limits import cut_extra
-from lithos.notes.format.healing import (
+from lithos.notes.format.owned_keys import NO_KEYS, PREFIX, PREFIXED, OwnedKeys, means_something, read_owned
+from lithos.notes.format.tolerant_reading import (
     clean_items,
     clean_sources,
     normalise_note,
     older_source,
     written_values,
 )
-from lithos.notes.format.owned_keys import NO_KEYS, PREFIX, PREFIXED, OwnedKeys, means_something, read_owned
 from lithos.notes.model.note import OWNED_KEYS, Document, Note
 from lithos.text.markdown import clean_title, has_conflict_markers, scan_tags
 from lithos.text.words.analysis import normalise
-from lithos.text.yaml.edit import Changes, apply_changes
+from lithos.text.yaml.edit import KeyChanges, apply_changes
 from lithos.text.yaml.layout import (
     FRONTMATTER,
-    Heading,
     Layout,
+    TitleHeading,
     read_layout,
     tail_of,
     trim_content,
     unify_breaks,
 )
 from lithos.text.yaml.nodes import UnreadableNote, YamlMapping, write_entry
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 _PATH_NAMESPACE: Final = uuid.UUID("f4e237e9-7591-52a3-b80b-91916f8d138c")
 _OWNED: Final = frozenset(OWNED_KEYS)
@@ -114,7 +114,7 @@ class Reading:
         return not self.style.minimal_frontmatter or is_own
 
     @property
-    def title_heading(self) -> Heading | None:
+    def title_heading(self) -> TitleHeading | None:
         """Where the leading H1 is, if it is the title."""
         return None if self.layout.keeps_heading else self.layout.heading
 
@@ -152,7 +152,7 @@ class Reading:
             data=data, document=document, identified=new.is_identified, says_version=new.says_version
         )
 
-    def _as_said(self, wanted: Note, changes: Changes) -> Note:
+    def _as_said(self, wanted: Note, changes: KeyChanges) -> Note:
         """What a file with these changes says of the note: what Lithos keeps elsewhere stays as it was."""
         written = changes.values.keys()
         kept = {
@@ -163,7 +163,7 @@ class Reading:
         return evolve(wanted, **kept) if self.style.minimal_frontmatter else wanted
 
     def edited(
-        self, changes: Changes, body: str, is_right: Callable[[Reading], bool]
+        self, changes: KeyChanges, body: str, is_right: Callable[[Reading], bool]
     ) -> tuple[bytes, Reading]:
         """The file with this body and changed frontmatter: the gentlest edit that reads back right.
 
@@ -324,7 +324,7 @@ def amend_document(
     written = written_values(expected.note)
     wanted = {key: written[key] for key in values}
     names = old.owned.names(wanted, expected.note.extra, minimal=style.minimal_frontmatter)
-    changes = Changes(values={names[key]: value for key, value in wanted.items()}, removed=frozenset())
+    changes = KeyChanges(values={names[key]: value for key, value in wanted.items()}, removed=frozenset())
     return old.edited(changes, old.layout.body, lambda new: _same(new.document, expected))[0]
 
 
@@ -437,7 +437,7 @@ def _new_values(note: Note, path: str, style: VaultStyle) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key in _CREATED or value != _DEFAULTS.get(key, ())}
 
 
-def _changes(old: Reading, new: Note) -> Changes:
+def _changes(old: Reading, new: Note) -> KeyChanges:
     """The changes of an update; under a minimal style only `_ADDED`, and what differs."""
     before, after = written_values(old.document.note), written_values(new)
     owned, minimal = old.owned, old.style.minimal_frontmatter
@@ -465,10 +465,10 @@ def _changes(old: Reading, new: Note) -> Changes:
     names = owned.names(values | dict.fromkeys(dropped), new.extra, minimal=minimal)
     named = {names[key]: value for key, value in values.items()}
     removed = extra.removed | {names[key] for key in dropped}
-    return Changes(values={**named, **extra.values}, removed=removed)
+    return KeyChanges(values={**named, **extra.values}, removed=removed)
 
 
-def _to_mark(old: Reading, new: Note, extra: Changes) -> set[str]:
+def _to_mark(old: Reading, new: Note, extra: KeyChanges) -> set[str]:
     """The keys of which Lithos says its own value too, as what a person's say now would be taken for it."""
     changed = {key for key in extra.values if key in _OWNED and key not in old.owned.prefixed}
     marked = {key for key in changed if means_something(key, extra.values[key])}
@@ -481,14 +481,14 @@ def _to_mark(old: Reading, new: Note, extra: Changes) -> set[str]:
     return (marked - {*_STAMPS, "source"}) | ({"version"} if marked and looks_managed else set())
 
 
-def _changes_of_extra(old: Reading, new: Note) -> Changes:
+def _changes_of_extra(old: Reading, new: Note) -> KeyChanges:
     extra = old.document.note.extra
     changed = {
         key: value
         for key, value in new.extra.items()
         if key not in extra or not _same_json(value, extra[key])
     }
-    return Changes(values=changed, removed=frozenset(extra.keys() - new.extra.keys()))
+    return KeyChanges(values=changed, removed=frozenset(extra.keys() - new.extra.keys()))
 
 
 def _body(title: str | None, content: str, newline: str = "\n") -> str:

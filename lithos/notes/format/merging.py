@@ -124,12 +124,12 @@ def merge_texts(base: str, mine: str, theirs: str) -> Merged[str]:
         whole = Conflict(line=1, base=base[:TEXT_CUT], mine=mine[:TEXT_CUT], theirs=theirs[:TEXT_CUT])
         return Merged(conflicts=(whole,), total=1, is_complete=False)
     numbers: dict[str, int] = {}
-    sides = [Lines.of(text, numbers) for text in (base, mine, theirs)]
+    sides = [NumberedLines.of(text, numbers) for text in (base, mine, theirs)]
     return LineMerge(*sides).run()
 
 
 @frozen
-class Lines:
+class NumberedLines:
     """A text as lines: their numbers (equal lines have equal ones), texts and breaks ("" ends the text)."""
 
     numbers: Sequence[int]
@@ -137,7 +137,7 @@ class Lines:
     breaks: Sequence[str]
 
     @classmethod
-    def of(cls, text: str, numbers: dict[str, int]) -> Lines:
+    def of(cls, text: str, numbers: dict[str, int]) -> NumberedLines:
         """`numbers` has those given to lines so far."""
         *whole, last = text.split(_LF)
         texts = [line.removesuffix("\r") for line in whole]
@@ -171,7 +171,7 @@ Bounds = tuple[int, int]
 class LineMerge:
     """One merge of three texts as lines."""
 
-    def __init__(self, base: Lines, mine: Lines, theirs: Lines) -> None:
+    def __init__(self, base: NumberedLines, mine: NumberedLines, theirs: NumberedLines) -> None:
         self._base, self._mine, self._theirs = base, mine, theirs
         self._texts: list[str] = []
         self._breaks: list[str] = []
@@ -225,7 +225,7 @@ class LineMerge:
         else:
             self._overlap(base, mine, theirs)
 
-    def _take(self, side: Lines, bounds: Bounds) -> None:
+    def _take(self, side: NumberedLines, bounds: Bounds) -> None:
         """What one side has, or both, between two common parts."""
         self._texts += side.texts[slice(*bounds)]
         self._breaks += side.breaks[slice(*bounds)]

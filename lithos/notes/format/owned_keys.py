@@ -17,9 +17,9 @@ from attrs import frozen
 
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.ids import is_id
-from lithos.notes.format.healing import heal_older, heal_own, is_older_source
+from lithos.notes.format.tolerant_reading import heal_older, heal_own, is_older_source
 from lithos.notes.model.note import OWNED_KEYS
-from lithos.text.yaml.nodes import UnreadableNote, Values, is_null, read_mapping, write_entry
+from lithos.text.yaml.nodes import UnreadableNote, ValueReader, is_null, read_mapping, write_entry
 
 #: What stands before the name of a key that a person uses for something else.
 PREFIX: Final = "lithos_"
@@ -75,7 +75,7 @@ class OwnedKeys:
 NO_KEYS: Final = OwnedKeys(values={})
 
 
-def read_owned(nodes: Mapping[str, yaml.Node], values: Values, *, minimal: bool) -> OwnedKeys:
+def read_owned(nodes: Mapping[str, yaml.Node], values: ValueReader, *, minimal: bool) -> OwnedKeys:
     """Take a frontmatter's top-level keys apart; `minimal`: it is of somebody else's vault."""
     prefixed = frozenset(name.removeprefix(PREFIX) for name in PREFIXED.intersection(nodes))
     own = nodes
@@ -110,7 +110,7 @@ def _persons(
     healed: dict[str, Any],
     own: Mapping[str, yaml.Node],
     free: Collection[str],
-    values: Values,
+    values: ValueReader,
     *,
     is_managed: bool,
 ) -> set[str]:
@@ -146,7 +146,7 @@ def _is_out_of_range(node: yaml.Node) -> bool:
     return isinstance(node, yaml.ScalarNode) and not 0 <= float(node.value) <= 1
 
 
-def _has_others(node: yaml.Node, values: Values) -> bool:
+def _has_others(node: yaml.Node, values: ValueReader) -> bool:
     """Whether a mapping has keys besides those of Lithos's summaries."""
     return isinstance(node, yaml.MappingNode) and not values.pairs(node).keys() <= {"short", "long"}
 

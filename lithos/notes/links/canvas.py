@@ -32,7 +32,7 @@ class NoCanvas(Exception):
 
 
 @frozen
-class Text:
+class CardText:
     """A text of a card: its value, and where it is in the file, without its quotes."""
 
     value: str
@@ -41,18 +41,18 @@ class Text:
 
 
 @define
-class Card:
+class CanvasCard:
     """A card: its texts by key."""
 
-    texts: dict[str, Text] = field(factory=dict)
+    texts: dict[str, CardText] = field(factory=dict)
 
     @property
-    def file(self) -> Text | None:
+    def file(self) -> CardText | None:
         """The path of the file that it shows, from the folder of all notes on."""
         return self.texts.get("file") if self._kind == "file" else None
 
     @property
-    def text(self) -> Text | None:
+    def text(self) -> CardText | None:
         """Its Markdown."""
         return self.texts.get("text") if self._kind == "text" else None
 
@@ -62,7 +62,7 @@ class Card:
         return kind.value if kind is not None else ""
 
 
-def read_canvas(data: bytes) -> tuple[str, list[Card]]:
+def read_canvas(data: bytes) -> tuple[str, list[CanvasCard]]:
     """The text of a canvas, and its cards. Raises `NoCanvas`."""
     if len(data) > LARGEST:
         raise NoCanvas(f"it has more than {LARGEST} bytes")
@@ -82,11 +82,11 @@ def read_canvas(data: bytes) -> tuple[str, list[Card]]:
     ) else []
 
 
-def _cards(text: str) -> Iterator[Card]:
+def _cards(text: str) -> Iterator[CanvasCard]:
     """The objects in the list `nodes` of a text that is valid JSON."""
     opened: list[str] = []
     keys: list[str] = []
-    card, is_key, at = Card(), False, len(text) - len(text.removeprefix("\ufeff"))
+    card, is_key, at = CanvasCard(), False, len(text) - len(text.removeprefix("\ufeff"))
     while (token := _TOKEN.match(text, at)) is not None:
         at, mark = token.end(), token[1]
         if token[2]:
@@ -94,13 +94,13 @@ def _cards(text: str) -> Iterator[Card]:
             if is_key:
                 keys[-1] = value
             elif opened == ["{", "[", "{"] and keys[0] == "nodes":
-                card.texts[keys[-1]] = Text(value, token.end(), at - 1)
+                card.texts[keys[-1]] = CardText(value, token.end(), at - 1)
             is_key = False
         elif mark in ("{", "["):
             opened.append(mark)
             keys.append("")
             is_key = mark == "{"
-            card = Card() if len(opened) == 3 else card
+            card = CanvasCard() if len(opened) == 3 else card
         elif mark in ("}", "]"):
             if opened == ["{", "[", "{"] and keys[0] == "nodes":
                 yield card
@@ -127,7 +127,7 @@ def relink_canvas(
     return apply_edits(text, edits).encode() if edits else data
 
 
-def _written(text: str, part: Text, edits: list[Edit]) -> Iterator[Edit]:
+def _written(text: str, part: CardText, edits: list[Edit]) -> Iterator[Edit]:
     """The edits of a value as edits of the file: what stays of the value stays as it is written."""
     source = text[part.start : part.end]
     is_ascii = _ESCAPED in source and source.isascii() and not part.value.isascii()

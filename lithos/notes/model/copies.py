@@ -234,10 +234,10 @@ def _weak(stem: str) -> Iterator[CopyName]:
 
 
 #: The lines of a text, each with how often it occurs.
-Lines = Counter[str]
+LineCounts = Counter[str]
 
 
-def lines_of(data: bytes) -> Lines:
+def lines_of(data: bytes) -> LineCounts:
     """The lines of a note's body that are not blank, without the spaces at their ends.
 
     The frontmatter does not count: notes made from one template have most of it in common. None for bytes
@@ -258,9 +258,9 @@ def are_kin(
     name: CopyName,
     named_id: str | None,
     note_id: str,
-    copy: Lines,
-    original: Lines,
-    kept: Iterable[Lines],
+    copy: LineCounts,
+    original: LineCounts,
+    kept: Iterable[LineCounts],
     unexplained: Unexplained = lambda lines: lines,
 ) -> bool:
     """Whether a file is the conflict copy that its name says; `named_id` is the id in it.
@@ -283,7 +283,7 @@ def are_kin(
     return any(_is_proven(copy, original, each, unexplained) for each in kept)
 
 
-def _is_proven(copy: Lines, original: Lines, version: Lines, unexplained: Unexplained) -> bool:
+def _is_proven(copy: LineCounts, original: LineCounts, version: LineCounts, unexplained: Unexplained) -> bool:
     """Whether two texts began with a version of the one, which the other cannot have but from it.
 
     A line that the original still says proves nothing: a person makes a new page by copying a page.
@@ -304,11 +304,11 @@ def _says_something(line: str) -> bool:
     return not text.endswith(":") and not _HEADING.match(text) and _LETTER.search(text) is not None
 
 
-def _shared(one: Lines, other: Lines) -> int:
+def _shared(one: LineCounts, other: LineCounts) -> int:
     """How many lines two texts have in common, each as often as both have it."""
     few, many = (one, other) if len(one) <= len(other) else (other, one)
     return sum(min(count, many[line]) for line, count in few.items() if line in many)
 
 
-def _are_near(one: Lines, other: Lines) -> bool:
+def _are_near(one: LineCounts, other: LineCounts) -> bool:
     return _shared(one, other) >= NEARLY_ALL * max(one.total(), other.total(), 1)

@@ -202,7 +202,7 @@ _SEEN_AT_LEAST: Final = 2
 
 
 @frozen
-class Found:
+class ExtractedEntities:
     """What extraction found in a note, as it is kept outside of the note's file.
 
     `extractor` is the marker of the rules, `source` the hash of the file's bytes. `instead_of` is the digest

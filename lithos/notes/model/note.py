@@ -16,7 +16,7 @@ from attrs import evolve, field, frozen
 
 from lithos.kernel.values.principals import UNKNOWN_AGENT
 from lithos.kernel.values.times import EPOCH
-from lithos.text.words.matching import distinct_tags
+from lithos.text.words.list_filters import distinct_tags
 
 ACCESS_SCOPES: Final = ("shared", "task", "agent_private")
 NOTE_TYPES: Final = ("observation", "agent_finding", "summary", "concept", "task_record", "hypothesis")
@@ -134,21 +134,21 @@ def not_ahead(note: Note, modified_at: datetime, now: datetime) -> Note:
 
 
 @frozen
-class Standing:
+class AssignedVersion:
     """An assigned version, and the hash of the bytes it stands for; "" for bytes of no file."""
 
     version: int
     digest: str
 
 
-def effective_version(own: int, digest: str, last: Standing | None) -> int:
+def effective_version(own: int, digest: str, last: AssignedVersion | None) -> int:
     """The version of bytes with this hash, in which the file says `own`; `last` is the newest known."""
     if last is None:
         return own
     return max(own, last.version + (digest != last.digest))
 
 
-def newest(standings: Iterable[Standing | None], digest: str) -> Standing | None:
+def newest(standings: Iterable[AssignedVersion | None], digest: str) -> AssignedVersion | None:
     """The one with the highest version; on a tie the one that stands for these bytes."""
     known = (standing for standing in standings if standing is not None)
     return max(known, key=lambda each: (each.version, each.digest == digest), default=None)

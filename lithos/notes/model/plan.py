@@ -64,7 +64,7 @@ def plan_event(told: tuple[str, str] | None, current: tuple[str, str]) -> str | 
 
 
 #: Where a note was last known to be, and the hash of the bytes that it had there.
-Place: TypeAlias = tuple[str, str]
+RecordedPath: TypeAlias = tuple[str, str]
 
 #: What programs that synchronise folders add to the name of a note for the loser of a conflict.
 _CONFLICT: Final = re.compile(
@@ -85,7 +85,7 @@ _LONGEST_NAME: Final = 255
 
 
 @frozen
-class Claim:
+class IdClaim:
     """A file that claims an id: its path, the hash of its bytes, and when it was changed."""
 
     path: str
@@ -100,7 +100,7 @@ def claim_order(path: str, mtime_ns: int) -> tuple[bool, int, str]:
     return bool(is_marked or _ASIDE.search(path)), mtime_ns, path
 
 
-def elect(claims: Collection[Claim], known: Iterable[Place]) -> Claim:
+def elect(claims: Collection[IdClaim], known: Iterable[RecordedPath]) -> IdClaim:
     """The file that keeps an id that several claim (docs/spec/notes.md §4).
 
     `known` is where the note was, the surest first: the file there, else one with the bytes it had there.
@@ -118,7 +118,7 @@ def elect(claims: Collection[Claim], known: Iterable[Place]) -> Claim:
     return next((claim for claim in ordered if claim.digest in digests), ordered[0])
 
 
-def _claim_order(claim: Claim, paths: Container[str]) -> tuple[bool, tuple[bool, int, str]]:
+def _claim_order(claim: IdClaim, paths: Container[str]) -> tuple[bool, tuple[bool, int, str]]:
     """The order of claims: a file that is named as a copy of another one comes after that."""
     is_copy = any(name.original in paths for name in all_copy_names(claim.path))
     return is_copy, claim_order(claim.path, claim.mtime_ns)

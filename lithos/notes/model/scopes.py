@@ -22,7 +22,7 @@ MOST_GLOBS: Final = 100
 LONGEST_GLOB: Final = 500
 
 #: Where a path lies for a caller: changed at once, kept as a proposal, or refused.
-Place = Literal["write", "propose", "outside", "protected"]
+PathAccess = Literal["write", "propose", "outside", "protected"]
 EVERYTHING: Final = ("**",)
 #: How the path of every note ends.
 _NOTE: Final = ".md"
@@ -35,7 +35,7 @@ class Scope:
     write: tuple[str, ...] = EVERYTHING
     propose: tuple[str, ...] = ()
 
-    def place_of(self, path: str) -> Place:
+    def place_of(self, path: str) -> PathAccess:
         """Where the path of a note lies in this scope."""
         if covers(self.write, path):
             return "write"
@@ -207,7 +207,7 @@ class WriteScopes:
     agents: Mapping[str, Scope] = field(factory=dict)
     of_token: ScopeOfToken = lambda _: None
 
-    def place_of(self, by: Principal | None, agent: str, path: str) -> Place:
+    def place_of(self, by: Principal | None, agent: str, path: str) -> PathAccess:
         """Where a path lies for who asks under an agent's name; `by` None is Lithos's own work."""
         if self.protected and covers(self.protected, path) and not is_person(by, agent):
             return "protected"
@@ -241,7 +241,7 @@ def is_person(by: Principal | None, agent: str) -> bool:
     return by not in (OWNER, ANYONE)
 
 
-def refusal_of(place: Place, path: str, agent: str, scope: Scope | None) -> Forbidden:
+def refusal_of(place: PathAccess, path: str, agent: str, scope: Scope | None) -> Forbidden:
     """The refusal for a path that the caller may not change; it names the path and the scope."""
     shown = path[:300]
     if place == "protected":

@@ -30,7 +30,7 @@ from lithos.notes.model.paths import folder_of
 from lithos.notes.service.texts import NoteTexts
 from lithos.text.markdown import plain_title
 from lithos.text.snippet import plain_passage
-from lithos.text.words.matching import has_tags
+from lithos.text.words.list_filters import has_tags
 
 #: Bytes read at once.
 CHUNK = 256 * 1024

@@ -15,7 +15,7 @@ from attrs import frozen
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.model.agents import READ, AuditRow
 from lithos.kernel.actors.mailboxes import honest_outcome
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.actors.threads import Threads, slices
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.errors import DocNotFound, InvalidInput, VersionNotFound
@@ -51,7 +51,7 @@ from lithos.text.markdown import one_line
 from lithos.text.outline.section_edit import SectionEdit, check_edit
 from lithos.text.snippet import cut, truncate
 from lithos.text.words.analysis import fold, name_key
-from lithos.text.words.matching import check_metadata_match, has_all, has_tags, matches_metadata
+from lithos.text.words.list_filters import check_metadata_match, has_all, has_tags, matches_metadata
 
 #: Seconds for queueing, disk and indexes together; far beyond any healthy write.
 WRITE_DEADLINE = 60.0

@@ -19,7 +19,7 @@ from lithos.notes.service.texts import LoadedNote
 from lithos.notes.writing.messages import MERGE, UpdateRequest, WriteOutcome
 from lithos.notes.writing.ports import VersionStore
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 #: The largest version number that a store can hold.
 _LARGEST: Final = 2**63 - 1

@@ -9,7 +9,7 @@ import attrs
 
 from lithos.kernel.values.errors import InvalidInput
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.format.pasted import Pasted, read_pasted
+from lithos.notes.format.pasted_file import Pasted, read_pasted
 from lithos.notes.service.texts import NoteTexts
 from lithos.notes.writing.messages import WriteNote
 from lithos.text.yaml.layout import FRONTMATTER, frontmatter_at

@@ -12,7 +12,7 @@ from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.model.note import Document
 from lithos.notes.model.versions import VersionRow
 from lithos.notes.writing.messages import WriteOutcome
-from lithos.text.words.likeness import Match
+from lithos.text.words.similarity import Match
 
 
 @frozen

@@ -35,7 +35,7 @@ class Related:
 
     links: Links | None = None
     provenance: Provenance | None = None
-    edges: TypedEdges | None = None
+    edges: EdgesOfNote | None = None
 
 
 @frozen
@@ -56,7 +56,7 @@ class Provenance:
 
 
 @frozen
-class TypedEdges:
+class EdgesOfNote:
     """Typed edges that leave the note, and that arrive at it."""
 
     outgoing: tuple[Edge, ...]
@@ -81,11 +81,11 @@ class Graph:
         edges = await self._edges(note_id, namespace) if "edges" in sections else None
         return Related(links=links, provenance=provenance, edges=edges)
 
-    async def _edges(self, note_id: str, namespace: str | None) -> TypedEdges:
+    async def _edges(self, note_id: str, namespace: str | None) -> EdgesOfNote:
         leaving = EdgeFilter(from_id=note_id, namespace=namespace)
         arriving = EdgeFilter(to_id=note_id, namespace=namespace)
         outgoing, incoming = await self._list_edges(leaving, arriving)
-        return TypedEdges(tuple(outgoing), tuple(incoming))
+        return EdgesOfNote(tuple(outgoing), tuple(incoming))
 
     async def _links(self, note_id: str, depth: int) -> Links:
         outgoing = self._catalogue.graph.links.reach([note_id], depth, "outgoing")

@@ -11,7 +11,7 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.values.errors import StorageFailed
 from lithos.kernel.values.limits import Fitting
 from lithos.kernel.values.times import from_nanoseconds
@@ -20,20 +20,20 @@ from lithos.notes.catalogue.note_reading import examine, make_entry
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import find_note
 from lithos.notes.files.placeholders import FileInCloud
-from lithos.notes.files.recall import Recall
+from lithos.notes.files.read_cache import Recall
 from lithos.notes.files.values import Fingerprint, OutsideKnowledge, ReadFile, digest_of
 from lithos.notes.format.document import parse_document
 from lithos.notes.links.links import WikiLink
-from lithos.notes.model.note import Document, Standing, with_creation
-from lithos.notes.service.frames import Frames
+from lithos.notes.model.note import AssignedVersion, Document, with_creation
+from lithos.notes.service.boilerplate import Frames
 from lithos.notes.writing.editing import Outlines
-from lithos.server.tools.shortening import escaped_length, rooms, shorten
+from lithos.server.tools.short_snippets import escaped_length, rooms, shorten
 from lithos.text.chunk import ChunkSizes
-from lithos.text.edges import expects_more, first_block, tidy_edge
-from lithos.text.hidden import hide, without_hidden
+from lithos.text.excerpt_bounds import expects_more, first_block, tidy_edge
+from lithos.text.hidden_text import hide, without_hidden
 from lithos.text.markdown import visible_text
 from lithos.text.outline.outline import Outline, Section
-from lithos.text.snippet import Passage, Terms, find_passage, first_prose, plain_passage
+from lithos.text.snippet import Snippet, Terms, find_passage, first_prose, plain_passage
 from lithos.text.yaml.layout import read_layout, unify_breaks
 from lithos.text.yaml.nodes import UnreadableNote
 
@@ -49,7 +49,7 @@ class OutlineRow:
 
 
 @frozen
-class Shown:
+class OutlinedText:
     """What of a note is shown by its outline: a text, the rows, and the section that the text is."""
 
     text: str
@@ -66,7 +66,7 @@ class Sections:
         self._keeps_heading = keeps_heading
         self._limiter = trio.CapacityLimiter(1)
 
-    async def show(self, data: bytes, section: str | None, *, with_rows: bool) -> Shown:
+    async def show(self, data: bytes, section: str | None, *, with_rows: bool) -> OutlinedText:
         """A section of a note file, or no text, and the outline.
 
         Raises `SectionNotFound`, and `InvalidInput` for a body of too many lines.
@@ -80,15 +80,15 @@ class Sections:
     def _learn(self, data: bytes) -> Outline:
         return self._outlines.read(read_layout(data, keeps_heading=self._keeps_heading))
 
-    def _show(self, data: bytes, section: str | None, with_rows: bool) -> Shown:
+    def _show(self, data: bytes, section: str | None, with_rows: bool) -> OutlinedText:
         outline = self._learn(data)
         newline = read_layout(data, keeps_heading=self._keeps_heading).newline
         rows = [_row(outline, each, newline) for each in outline.listed()] if with_rows else None
         if section is None:
-            return Shown("", rows, None)
+            return OutlinedText("", rows, None)
         found = outline.find(section)
         text = unify_breaks(outline.text_of(found), newline)
-        return Shown(text, rows, _row(outline, found, newline))
+        return OutlinedText(text, rows, _row(outline, found, newline))
 
 
 def _row(outline: Outline, section: Section, newline: str) -> OutlineRow:
@@ -201,14 +201,14 @@ class NoteTexts:
                 return _with_version(loaded, version, self._catalogue.get(entry.note.id))
         return None  # it changes all the time
 
-    def _known_version(self, loaded: LoadedNote, note_id: str, before: Standing | None) -> int | None:
+    def _known_version(self, loaded: LoadedNote, note_id: str, before: AssignedVersion | None) -> int | None:
         """The version of bytes that are those of `before`."""
         note = loaded.document.note
         if before is None or before.digest != loaded.source.digest or note.id != note_id:
             return None
         return max(before.version, note.version)
 
-    def _judge(self, loaded: LoadedNote, note_id: str, before: Standing | None) -> int | None:
+    def _judge(self, loaded: LoadedNote, note_id: str, before: AssignedVersion | None) -> int | None:
         """The version of other bytes; None when a tool may have written since `before` (read again)."""
         if before != self._catalogue.standing(note_id):
             return None
@@ -437,7 +437,7 @@ class Snippets:
         def cut_one(position: int, content: str, visible: str) -> str:
             entry = entries[position]
             number = chunks.get(entry.serial)
-            passage = find_passage(visible, terms) if number is None or not of_chunks else Passage("", 0.0)
+            passage = find_passage(visible, terms) if number is None or not of_chunks else Snippet("", 0.0)
             if number is not None and passage.share < FAIR_SHARE:
                 text = self._nearest_text(entry, content, number)
                 if text:

@@ -17,7 +17,7 @@ from lithos.kernel.actors.threads import Blocking
 from lithos.kernel.log import get_logger
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
-from lithos.notes.files.orders import VanishedFiles
+from lithos.notes.files.guard_orders import VanishedFiles
 from lithos.notes.model.plan import MASS_LOSS, VanishRule, is_mass_loss
 
 log = get_logger("lithos.guard")

@@ -20,13 +20,13 @@ from lithos.kernel.actors.threads import Threads
 from lithos.kernel.log import get_logger
 from lithos.notes.files.lookup import folder_identity
 from lithos.notes.files.protection import remote_file_system
+from lithos.notes.watching.debounce import Pending
+from lithos.notes.watching.folder_comparison import Sights, is_watched, look_again
 from lithos.notes.watching.guard import DeletionGuard
-from lithos.notes.watching.listening import Coverage, Listening, ListeningFailed, Probe
-from lithos.notes.watching.pending import Pending
-from lithos.notes.watching.settling import Taking
-from lithos.notes.watching.survey import Sights, is_watched, look_again
+from lithos.notes.watching.ingest import Ingest
+from lithos.notes.watching.notifications import FolderWatch, ListeningFailed, Probe, WatchCoverage
 from lithos.notes.writing.actor_writer import WriterMailbox
-from lithos.notes.writing.outside_changes import held_notes
+from lithos.notes.writing.external_changes import held_notes
 from lithos.notes.writing.ports import NoteIndex
 
 log = get_logger("lithos.watcher")
@@ -74,9 +74,9 @@ class Watcher:
         self._pending = Pending(debounce)
         #: The tree at the last comparison; None before the first.
         self._seen: Sights | None = None
-        self._coverage = Coverage(guard.files, guard.blocking)
-        self._taking = Taking(guard, writer, self._pending, count)
-        self._listening: Listening | None = None
+        self._coverage = WatchCoverage(guard.files, guard.blocking)
+        self._taking = Ingest(guard, writer, self._pending, count)
+        self._listening: FolderWatch | None = None
         self._probe: Probe | None = None
         self._is_armed = False
         self._identity: tuple[int, int] | None = None
@@ -142,7 +142,7 @@ class Watcher:
 
     async def _listen(self) -> None:
         """Enqueue the paths of notifications until the watch ends."""
-        self._listening = Listening(self._files, Threads())
+        self._listening = FolderWatch(self._files, Threads())
         async with aclosing(self._listening.notices()) as notices:
             async for noticed in notices:
                 if not self._is_armed:

@@ -22,8 +22,8 @@ from lithos.kernel.values.errors import IndexFailed, StorageFailed
 from lithos.kernel.values.events import EventDraft
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.files.manifest import Entry, Manifest
-from lithos.notes.messages_of_index import Indexed, IndexMessage
-from lithos.notes.writing.messages import Change, Publication, WriteOutcome, not_as_promised
+from lithos.notes.indexing_messages import Indexed, IndexMessage
+from lithos.notes.writing.messages import CommittedChange, Publication, WriteOutcome, not_as_promised
 from lithos.notes.writing.ports import PATIENCE, NoteIndex
 
 log = get_logger("lithos.publisher")
@@ -58,7 +58,7 @@ class Publisher:
         self._manifest = manifest
         self._blocking = blocking
         self._records = records
-        self._withheld: list[Change] = []
+        self._withheld: list[CommittedChange] = []
         #: Announced, but the journal could not be written yet: the manifest must not run ahead of it.
         self._unjournalled: _Rows = {}
         #: Journalled, but not in the manifest yet: it must not forget them either.
@@ -102,7 +102,7 @@ class Publisher:
 
     async def _flush(self, batch: Sequence[Publication]) -> list[WriteOutcome | Exception]:
         replies: list[WriteOutcome | Exception] = []
-        visible: list[Change] = []
+        visible: list[CommittedChange] = []
         deadline = trio.current_time() + PATIENCE
         for publication in batch:
             change = publication.change
@@ -152,13 +152,13 @@ class Publisher:
         for indexer, receipt in zip(self.indexers, receipts, strict=True):
             indexer.promise(receipt)
 
-    def _take_earlier(self, change: Change) -> list[Change]:
+    def _take_earlier(self, change: CommittedChange) -> list[CommittedChange]:
         """Pop the withheld changes of the same note or file: events of one note stay in order."""
         earlier = [old for old in self._withheld if _is_same_note(old, change)]
         self._withheld = [old for old in self._withheld if not _is_same_note(old, change)]
         return earlier
 
-    def _take_repaired(self) -> list[Change]:
+    def _take_repaired(self) -> list[CommittedChange]:
         """Pop all withheld changes, if an index has been repaired by now."""
         if not self._has_repaired_index():
             return []
@@ -169,7 +169,7 @@ class Publisher:
     def _has_repaired_index(self) -> bool:
         return any(indexer.is_converged for indexer in self.indexers)
 
-    async def _announce(self, changes: Sequence[Change]) -> None:
+    async def _announce(self, changes: Sequence[CommittedChange]) -> None:
         """Append the events to the journal; the manifest follows, so that a crash between loses no event."""
         if not changes:
             return
@@ -227,7 +227,7 @@ class Publisher:
                 self.mailbox.nudge(Publication(self._withheld[0], (), is_reminder=True))
 
 
-def _remember(change: Change, rows: _Rows) -> None:
+def _remember(change: CommittedChange, rows: _Rows) -> None:
     """Add the manifest updates of a change; later changes come later."""
     if change.vacated is not None:
         _place_last(rows, change.vacated, None)
@@ -250,11 +250,11 @@ async def _any_of(receipts: Sequence[Envelope[IndexMessage, Indexed]], deadline:
     return is_any.is_set()
 
 
-def _is_same_note(one: Change, other: Change) -> bool:
+def _is_same_note(one: CommittedChange, other: CommittedChange) -> bool:
     return one.entry.note.id == other.entry.note.id or one.entry.path == other.entry.path
 
 
-def _withheld_refusal(change: Change) -> StorageFailed:
+def _withheld_refusal(change: CommittedChange) -> StorageFailed:
     outcome = change.outcome
     return not_as_promised(
         outcome,

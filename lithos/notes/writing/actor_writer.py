@@ -19,12 +19,11 @@ import trio
 from lithos.kernel.actors.mailboxes import Inbox, Mailbox, run_batches
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import LithosError, StorageFailed
-from lithos.notes.catalogue.kinship import VersionsOf
+from lithos.notes.catalogue.copy_origin import VersionsOf
+from lithos.notes.catalogue.new_paths import NewPaths
 from lithos.notes.catalogue.note_graph import take_turns
 from lithos.notes.catalogue.note_reading import examine_renamed
-from lithos.notes.catalogue.spelling import NewPaths
 from lithos.notes.files.values import (
-    Elsewhere,
     FileBusy,
     FileChanged,
     FileState,
@@ -33,17 +32,17 @@ from lithos.notes.files.values import (
     Move,
     NotSynced,
     OutsideKnowledge,
+    PathRedirected,
     ReadFile,
     Remove,
 )
-from lithos.notes.messages_of_index import Removal, Upsert
-from lithos.notes.model.note import Standing
-from lithos.notes.model.scopes import Place, WriteScopes
+from lithos.notes.indexing_messages import Removal, Upsert
+from lithos.notes.model.note import AssignedVersion
+from lithos.notes.model.scopes import PathAccess, WriteScopes
 from lithos.notes.model.versions import HistoryFailed, NewVersion
 from lithos.notes.writing.actor_publisher import Publisher
 from lithos.notes.writing.applying import Applying
-from lithos.notes.writing.editing import EditPreparation, Outlines, edit_source
-from lithos.notes.writing.gate import (
+from lithos.notes.writing.change_gate import (
     agent_of,
     approved,
     check_scope,
@@ -53,9 +52,18 @@ from lithos.notes.writing.gate import (
     paths_of,
     proposes_nothing,
 )
+from lithos.notes.writing.editing import EditPreparation, Outlines, edit_source
+from lithos.notes.writing.external_changes import (
+    CopyKeeping,
+    CopyRemoval,
+    ExternalReply,
+    Outside,
+    OutsideFiles,
+    OutsideRequest,
+)
 from lithos.notes.writing.messages import (
     Accepted,
-    Change,
+    CommittedChange,
     DeleteNote,
     EditNote,
     ImportNote,
@@ -70,14 +78,6 @@ from lithos.notes.writing.messages import (
     not_as_promised,
 )
 from lithos.notes.writing.moving import MovePreparation, RelinkCanvas, relink_canvas, rewrite
-from lithos.notes.writing.outside_changes import (
-    CopyKeeping,
-    CopyRemoval,
-    Outside,
-    OutsideFiles,
-    OutsideRequest,
-    Taken,
-)
 from lithos.notes.writing.ports import ChangeGate, ProposedText
 from lithos.notes.writing.preparation import FILE_GONE, Preparation, Prepared
 from lithos.notes.writing.rebasing import Rebased, rebase
@@ -97,7 +97,7 @@ LIMIT = 1_000.0
 #: Retries of a request whose file another program changed meanwhile (compare-and-swap failed).
 RETRIES = 5
 
-#: Tools send write requests and get `Accepted`; external changes, and canvases, get `Taken`.
+#: Tools send write requests and get `Accepted`; external changes, and canvases, get `ExternalReply`.
 WriterMessage = WriteRequest | OutsideRequest | RelinkCanvas
 WriterMailbox = Mailbox[WriterMessage]
 
@@ -115,7 +115,7 @@ class _Job:
     #: Its bytes with other links, where that is the request.
     rewritten: bytes | None = None
     #: The newest version known when the source was read.
-    standing: Standing | None = None
+    standing: AssignedVersion | None = None
     #: It merged with its source file, where it has a base.
     rebased: Rebased | None = None
     #: Its body with the edit, where that is the request, or why there is none.
@@ -191,8 +191,8 @@ class Writer:
             nursery.cancel_scope.cancel()
         await self._recorder.finish()
 
-    async def _flush(self, messages: Sequence[WriterMessage]) -> list[Accepted | Taken | Exception]:
-        taken: dict[int, Taken] = {}
+    async def _flush(self, messages: Sequence[WriterMessage]) -> list[Accepted | ExternalReply | Exception]:
+        taken: dict[int, ExternalReply] = {}
         jobs: dict[int, _Job] = {}
         for number, message in enumerate(messages):
             if isinstance(message, OutsideRequest):
@@ -208,7 +208,7 @@ class Writer:
         replies = {number: job.reply for number, job in jobs.items()} | taken
         return [reply for number in range(len(messages)) if (reply := replies[number]) is not None]
 
-    async def _take(self, request: OutsideRequest) -> Taken:
+    async def _take(self, request: OutsideRequest) -> ExternalReply:
         """Ingest external changes, and pass them on like any other change."""
         taken = await self._outside.take(request)
         if isinstance(request, CopyRemoval | CopyKeeping):
@@ -243,9 +243,9 @@ class Writer:
         )
         self._keep(self._files.take_kept())
         for job, result in zip(ready, results, strict=True):
-            if isinstance(result, FileChanged | Elsewhere) and job.attempts < RETRIES:
+            if isinstance(result, FileChanged | PathRedirected) and job.attempts < RETRIES:
                 job.attempts += 1
-                if isinstance(result, Elsewhere):  # decided again, also on where the links lead
+                if isinstance(result, PathRedirected):  # decided again, also on where the links lead
                     job.reals[result.path] = result.real
             else:
                 job.reply = await self._settle(job, result)
@@ -277,11 +277,11 @@ class Writer:
             return await self._join(job)
         return []
 
-    async def _place_of(self, job: _Job) -> Place:
+    async def _place_of(self, job: _Job) -> PathAccess:
         """Where a prepared change lies, also by where links lead from its paths. Raises the refusal.
 
-        Those of a file that is changed at once are found when it is (`Elsewhere`). What waits for a person,
-        and what is changed after a move, has to be looked at before.
+        Those of a file that is changed at once are found when it is (`PathRedirected`). What waits for a
+        person, and what is changed after a move, has to be looked at before.
         """
         assert job.prepared is not None
         scopes, catalogue, request, prepared = self.scopes, self._catalogue, job.request, job.prepared
@@ -506,10 +506,10 @@ class Writer:
             former = prepared.operation.path
             vacated = None if former == entry.path or self._catalogue.at_path(former) else former
         return await self._pass_on(
-            Change(entry, prepared.document, prepared.event, prepared.outcome, vacated)
+            CommittedChange(entry, prepared.document, prepared.event, prepared.outcome, vacated)
         )
 
-    async def _pass_on(self, change: Change) -> Accepted:
+    async def _pass_on(self, change: CommittedChange) -> Accepted:
         message = (
             Removal(change.entry.serial) if change.document is None else Upsert(change.entry, change.document)
         )

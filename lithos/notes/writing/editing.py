@@ -19,7 +19,7 @@ from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.values import Put, ReadFile, digest_of
 from lithos.notes.format.document import edit_document
-from lithos.notes.format.pasted import begins_with_note_keys
+from lithos.notes.format.pasted_file import begins_with_note_keys
 from lithos.notes.links.links import targets_in
 from lithos.notes.model.note import Document, Note
 from lithos.notes.writing.messages import EditNote, OutlineNeeded

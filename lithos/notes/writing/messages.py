@@ -19,7 +19,7 @@ from lithos.kernel.values.messages import Command
 from lithos.kernel.values.principals import ACTING, Principal
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.displaced import MoveIntent
-from lithos.notes.messages_of_index import Indexed, IndexMessage
+from lithos.notes.indexing_messages import Indexed, IndexMessage
 from lithos.notes.model.note import Document
 from lithos.notes.model.versions import RESTORED, NewVersion
 from lithos.text.outline.section_edit import SectionEdit
@@ -70,7 +70,7 @@ def not_as_promised(outcome: WriteOutcome, message: str) -> StorageFailed:
 
 
 @frozen
-class Change:
+class CommittedChange:
     """A committed change: durable on disk and in the catalogue, still to be indexed and journalled.
 
     `document` is None for a removal; `vacated` is the path at which there is no note any more.
@@ -90,7 +90,7 @@ class Publication(Command[WriteOutcome]):
     `is_reminder` marks the publisher's own note to itself that an index is repaired.
     """
 
-    change: Change
+    change: CommittedChange
     receipts: Sequence[Envelope[IndexMessage, Indexed]]
     is_reminder: bool = False
 

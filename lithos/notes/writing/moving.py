@@ -32,9 +32,9 @@ from lithos.notes.links.edit import IsFile, relink, relink_own
 from lithos.notes.links.links import targets_in
 from lithos.notes.model.note import Document
 from lithos.notes.model.paths import folder_of, names_file, resolve_new_path
-from lithos.notes.model.scopes import Place, Scope, WriteScopes, refusal_of
+from lithos.notes.model.scopes import PathAccess, Scope, WriteScopes, refusal_of
+from lithos.notes.writing.external_changes import ExternalReply
 from lithos.notes.writing.messages import MoveNote, NothingToRelink, RelinkNote, WriteOutcome
-from lithos.notes.writing.outside_changes import Taken
 from lithos.notes.writing.preparation import Preparation, Prepared, cannot_update, find_note
 from lithos.notes.writing.write_rules import (
     check_free,
@@ -47,7 +47,7 @@ from lithos.text.yaml.nodes import UnreadableNote
 
 
 @attrs.frozen(kw_only=True)
-class RelinkCanvas(Command[Taken]):
+class RelinkCanvas(Command[ExternalReply]):
     """Rewrite the links on one canvas after a move; nothing else in it changes."""
 
     path: str
@@ -228,20 +228,20 @@ def rewrite(request: RelinkNote, path: str, source: ReadFile, is_file: IsFile) -
 
 async def relink_canvas(
     request: RelinkCanvas, files: NoteFiles, blocking: Blocking, scopes: WriteScopes
-) -> Taken:
+) -> ExternalReply:
     """Rewrite the links on a canvas, if its mover may change it."""
     agent, path = request.intent.agent, request.path
     place = scopes.place_of(request.by, agent, path)
     if place != "write":
-        return Taken(failure=_refusal(place, path, agent, scopes.scope_of(request.by, agent)))
+        return ExternalReply(failure=_refusal(place, path, agent, scopes.scope_of(request.by, agent)))
     try:
         is_changed = await blocking.run(partial(rewrite_canvas, files, path, request.intent.relinking))
     except (OSError, FileBusy, FileChanged, OutsideKnowledge, NoCanvas) as failure:
-        return Taken(failure=failure)
-    return Taken(rewritten=[path] if is_changed else [])
+        return ExternalReply(failure=failure)
+    return ExternalReply(rewritten=[path] if is_changed else [])
 
 
-def _refusal(place: Place, path: str, agent: str, scope: Scope | None) -> Forbidden:
+def _refusal(place: PathAccess, path: str, agent: str, scope: Scope | None) -> Forbidden:
     if place == "propose":
         return Forbidden(
             f"{path[:300]} changes only once a person has looked. It was not changed.", path=path

@@ -10,12 +10,12 @@ from attrs import frozen
 from lithos.kernel.actors.mailboxes import Envelope
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.values import ReadFile
-from lithos.notes.messages_of_index import Indexed, IndexMessage, Removal, Upsert
-from lithos.notes.model.plan import Place as RecordedPlace
+from lithos.notes.indexing_messages import Indexed, IndexMessage, Removal, Upsert
+from lithos.notes.model.plan import RecordedPath as RecordedPlace
 from lithos.notes.model.versions import NewVersion
 from lithos.notes.writing.messages import Accepted, WriteRequest
 from lithos.notes.writing.preparation import Prepared
-from lithos.notes.writing.recording import Result
+from lithos.notes.writing.recording import FileResult
 
 #: Seconds after which an index that lacks changes counts as failed (docs/spec/lifecycle.md §3).
 PATIENCE: Final = 2.0
@@ -85,7 +85,7 @@ class VersionRecorder(Protocol):
     async def record(self, versions: Sequence[NewVersion], *, is_pending: bool = True) -> list[int]:
         """Commit versions; returns their places for `settle`. Raises `HistoryFailed`."""
 
-    async def settle(self, places: Sequence[int], results: Sequence[Result]) -> None:
+    async def settle(self, places: Sequence[int], results: Sequence[FileResult]) -> None:
         """Note what became of the changes of these rows; those that were refused are dropped now."""
 
     def look_again(self) -> None:

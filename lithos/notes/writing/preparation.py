@@ -29,7 +29,6 @@ from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.displaced import MoveIntent
 from lithos.notes.files.placeholders import FileInCloud
 from lithos.notes.files.values import (
-    Elsewhere,
     FileBusy,
     FileChanged,
     FileOccupied,
@@ -37,14 +36,15 @@ from lithos.notes.files.values import (
     LinkedFile,
     Move,
     OutsideKnowledge,
+    PathRedirected,
     Put,
     ReadFile,
     Remove,
     digest_of,
 )
 from lithos.notes.format.document import Rewritten, open_document, parse_document, render_document, told_by
-from lithos.notes.format.healing import normalise_note
-from lithos.notes.format.pasted import check_said
+from lithos.notes.format.pasted_file import check_said
+from lithos.notes.format.tolerant_reading import normalise_note
 from lithos.notes.links.links import targets_in
 from lithos.notes.model.ignored import Ignored
 from lithos.notes.model.note import Document, Note
@@ -72,7 +72,7 @@ from lithos.notes.writing.write_rules import (
 )
 from lithos.text.yaml.layout import trim_content
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 log = get_logger("lithos.writer")
 
@@ -316,7 +316,7 @@ class Preparation:
             )
         if isinstance(failure, OSError) and failure.errno in _UNUSABLE_PATH:
             return InvalidInput(f"The path {path} cannot be used: {failure.strerror}. Choose another path.")
-        if isinstance(failure, FileChanged | FileBusy | Elsewhere):
+        if isinstance(failure, FileChanged | FileBusy | PathRedirected):
             return note_busy(path)
         reason = failure.strerror if isinstance(failure, OSError) else str(failure)
         log.error("note file not written", path=path, reason=str(failure))

@@ -19,15 +19,15 @@ from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.values import ReadFile
 from lithos.notes.format.document import parse_document
-from lithos.notes.format.healing import normalise_note
 from lithos.notes.format.merging import Merged, merge_documents, metadata_patch
+from lithos.notes.format.tolerant_reading import normalise_note
 from lithos.notes.model.note import Document, Note
 from lithos.notes.writing.messages import UpdateRequest, WriteNote
 from lithos.notes.writing.write_rules import intended_changes
 from lithos.text.markdown import scan_tags
 from lithos.text.yaml.layout import trim_content
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 #: Fields of a note that a request may change, and what they are called there.
 _FIELDS = {name: name for name in (

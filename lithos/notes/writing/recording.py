@@ -9,7 +9,7 @@ from lithos.kernel.values.events import NOTE_CREATED, TAKING_BACK, origin_source
 from lithos.kernel.values.principals import WATCHER_AGENT
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.files.values import FileState, Move, NotSynced, Put, ReadFile
-from lithos.notes.model.note import Standing
+from lithos.notes.model.note import AssignedVersion
 from lithos.notes.model.versions import (
     CREATED,
     DELETED,
@@ -32,16 +32,19 @@ class NotKept(Exception):
         self.state = state
 
 
-Result = FileState | Exception | None
+FileResult = FileState | Exception | None
 
 
-def is_undone(result: Result) -> bool:
+def is_undone(result: FileResult) -> bool:
     """Whether a result stands for a file that was not changed."""
     return isinstance(result, Exception) and not isinstance(result, NotSynced | NotKept)
 
 
 def version_of(
-    prepared: Prepared, source: ReadFile | Exception | None, former: Entry | None, seen: Standing | None
+    prepared: Prepared,
+    source: ReadFile | Exception | None,
+    former: Entry | None,
+    seen: AssignedVersion | None,
 ) -> NewVersion:
     """The version that a prepared change makes.
 
@@ -98,7 +101,7 @@ def _new(
     )
 
 
-def _state_before(former: Entry, source: ReadFile, seen: Standing | None, now: datetime) -> NewVersion:
+def _state_before(former: Entry, source: ReadFile, seen: AssignedVersion | None, now: datetime) -> NewVersion:
     """The state that a change was made from, should it not be kept yet."""
     if source.digest == former.digest:
         return first_version(former, source.data, now)

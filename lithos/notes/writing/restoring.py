@@ -27,7 +27,7 @@ from lithos.notes.format.document import (
     parse_identified,
 )
 from lithos.notes.links.links import targets_in
-from lithos.notes.model.note import Document, Note, Standing, not_ahead
+from lithos.notes.model.note import AssignedVersion, Document, Note, not_ahead
 from lithos.notes.model.versions import RENAMED
 from lithos.notes.writing.messages import ImportNote, RestoreNote, TakeOverNote
 from lithos.notes.writing.preparation import (
@@ -162,7 +162,7 @@ class RestorePreparation:
         records, says_version = self._catalogue.records, document.note.version == version
         if request.is_return:
             # What the file does not say must be durable before it is there, as no index knows it either.
-            records.put_version(request.id, Standing(version, digest_of(request.data)))
+            records.put_version(request.id, AssignedVersion(version, digest_of(request.data)))
             if not identified:
                 records.place(path, None if derive_id(path) == request.id else request.id)
         return _Bytes(
@@ -190,7 +190,7 @@ class RestorePreparation:
             raise DocNotFound(
                 f"The state of {path} is that of the note {document.note.id!r}. Restore that one instead."
             )
-        self._catalogue.records.put_version(request.id, Standing(version, digest_of(data)))
+        self._catalogue.records.put_version(request.id, AssignedVersion(version, digest_of(data)))
         document = self._dated(document, now)
         document = attrs.evolve(document, note=attrs.evolve(document.note, version=version))
         return _Bytes(data, document, identified, says_version=False)
@@ -235,7 +235,7 @@ class RestorePreparation:
         # longer. A recorded version has the rest committed with it.
         says_version = request.says_version and request.identified
         if not says_version:
-            records.put_version(request.id, Standing(note.version, digest_of(request.data)))
+            records.put_version(request.id, AssignedVersion(note.version, digest_of(request.data)))
         if not request.identified:
             records.place(path, None if derive_id(path) == request.id else request.id)
         if request.created_at is not None:

@@ -29,7 +29,7 @@ from lithos.kernel.values.ids import is_id
 from lithos.kernel.values.limits import check_merged
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.format.owned_keys import check_keys
-from lithos.notes.format.pasted import warn_of_unused
+from lithos.notes.format.pasted_file import warn_of_unused
 from lithos.notes.links.links import normalise_sources
 from lithos.notes.model.note import Document, Note
 from lithos.notes.model.paths import (
@@ -53,7 +53,7 @@ from lithos.notes.writing.messages import (
 )
 from lithos.text.markdown import scan_tags
 from lithos.text.words.analysis import name_key
-from lithos.text.words.matching import tag_key, tag_keys
+from lithos.text.words.list_filters import tag_key, tag_keys
 
 _PLAIN_FIELDS = ("schema_version", "namespace", "access_scope", "note_type", "status", "summaries")
 _PATCHED_FIELDS = (

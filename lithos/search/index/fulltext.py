@@ -28,9 +28,9 @@ from lithos.search.index.fulltext_schema import (
     make_document,
     make_schema,
 )
-from lithos.search.index.leads import LEADS, Leads
+from lithos.search.index.lead_stems import LEADS, Leads
 from lithos.search.ranking.compounds import Compounds, long_words
-from lithos.search.ranking.lead import Covered, LeadText, lead_coverage
+from lithos.search.ranking.lead_coverage import Covered, LeadText, lead_coverage
 from lithos.text.query import Node
 from lithos.text.words.analysis import FUNCTION_WORDS
 from lithos.text.words.frequencies import bm25_idf

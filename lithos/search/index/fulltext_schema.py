@@ -36,7 +36,7 @@ from lithos.text.dates import MOST_KEYS, OwnDate, time_alone
 from lithos.text.pieces import PIECE, cut_at_spaces
 from lithos.text.query import Beginning, Boolean, Boosted, Dated, Node, Occur, Phrase, Word
 from lithos.text.words.analysis import FUNCTION_WORDS, bigrams, fold, index_text, words
-from lithos.text.words.matching import tag_key, tag_keys
+from lithos.text.words.list_filters import tag_key, tag_keys
 
 #: Share of its BM25 score among the titles that a match there adds to its score in the whole text, and the
 #: same for headings. Such short fields score high: from about 0.4 on, chance matches in titles bury answers

@@ -40,7 +40,7 @@ class DataFile:
 
 
 @frozen
-class Manifest:
+class VectorManifest:
     """The content of `manifest.json`; `files` are the data files of the generation by name."""
 
     format: int
@@ -68,7 +68,7 @@ def notes_name(generation: int) -> str:
     return f"notes.{generation}.npy"
 
 
-def read_manifest(directory: Path) -> Manifest | None:
+def read_manifest(directory: Path) -> VectorManifest | None:
     """Return the manifest, `None` when there is none or it has another format.
 
     Raises `StoreDamaged` when it cannot be read.
@@ -83,12 +83,12 @@ def read_manifest(directory: Path) -> Manifest | None:
     if isinstance(found, dict) and isinstance(found.get("format"), int) and found["format"] != FORMAT:
         return None
     try:
-        return cattrs.structure(found, Manifest)
+        return cattrs.structure(found, VectorManifest)
     except (cattrs.BaseValidationError, TypeError, ValueError) as error:
         raise StoreDamaged(path, "lacks the keys of a manifest") from error
 
 
-def verify_files(directory: Path, manifest: Manifest) -> None:
+def verify_files(directory: Path, manifest: VectorManifest) -> None:
     """Raise `StoreDamaged` unless every data file has the size and hash it was written with."""
     expected = {vectors_name(manifest.generation), notes_name(manifest.generation)}
     if set(manifest.files) != expected:
@@ -116,7 +116,7 @@ def write_generation(
     chunks: int,
     write_vectors: Callable[[Path], None],
     write_notes: Callable[[Path], None],
-) -> Manifest:
+) -> VectorManifest:
     """Write the next generation, point the manifest to it and delete all others; return the manifest.
 
     Raises whatever writing raises; the store then still has the generation it had.
@@ -126,7 +126,7 @@ def write_generation(
     write_vectors(vectors)
     write_notes(notes)
     files = {path.name: describe_file(path) for path in (vectors, notes)}
-    manifest = Manifest(FORMAT, embedder, chunks, generation, files)
+    manifest = VectorManifest(FORMAT, embedder, chunks, generation, files)
     staged = directory / f"{MANIFEST}.new"
     staged.write_text(json.dumps(cattrs.unstructure(manifest), indent=1) + "\n", encoding="utf-8")
     staged.replace(directory / MANIFEST)

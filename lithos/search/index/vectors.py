@@ -39,7 +39,7 @@ from lithos.search.index.chunk_rows import (
     slice_notes,
 )
 from lithos.search.index.embedder import EmbedderIdentity, Matrix
-from lithos.search.index.note_means import NoteMeans
+from lithos.search.index.mean_vectors import NoteMeans
 from lithos.search.index.vector_files import StoreDamaged
 
 if TYPE_CHECKING:

@@ -1,10 +1,10 @@
 """The accurate tier: a second vector index, filled in the background with a transformer's vectors.
 
 Every note is searchable by its static vectors when it is acknowledged; the transformer follows, newest notes
-first, in one task that has one thread. Queries change to the accurate vectors once `Coverage` has enough, and
-then a note without current ones is compared by its static vectors. What is kept on disk is checked against
-the notes' stamps at the start, so that an interrupted run goes on where it was saved last. Nothing here is on
-the way of a write, and no failure here is one of the static tier, which goes on answering.
+first, in one task that has one thread. Queries change to the accurate vectors once `AccurateCoverage` has
+enough, and then a note without current ones is compared by its static vectors. What is kept on disk is
+checked against the notes' stamps at the start, so that an interrupted run goes on where it was saved last.
+Nothing here is on the way of a write, and no failure here is one of the static tier, which goes on answering.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
-from lithos.notes.messages_of_index import Upsert
+from lithos.notes.indexing_messages import Upsert
 from lithos.search.index.chunk_rows import VectorEntry
 from lithos.search.index.embedder import EmbedderUnavailable, Matrix
 from lithos.search.index.transformer import is_installed
 from lithos.search.index.vector_files import read_stamps, write_stamps
 from lithos.search.index.vectors import VectorIndex
-from lithos.search.indexing.coverage import Coverage, NoteText, Progress
+from lithos.search.indexing.coverage import AccurateCoverage, NoteText, Progress
 from lithos.search.indexing.ports import EmbeddedNotes, VectorPort, digest_texts
 from lithos.search.indexing.repair import LOOK_SLICE, load_note
 from lithos.search.indexing.tiers import STATIC, TIER, QueryEmbedder, TieredNotes
@@ -60,7 +60,7 @@ class _Opened:
     """The tier once its model is loaded."""
 
     notes: TieredNotes
-    coverage: Coverage
+    coverage: AccurateCoverage
 
 
 @define(eq=False, slots=False)
@@ -144,7 +144,7 @@ class AccurateTier:
             vectors = VectorIndex(self._directory, embedder.identity)
         if vectors.quarantined is not None:
             log.warning("damaged accurate vectors set aside", path=str(vectors.quarantined))
-        coverage = Coverage(lambda: target.vectors.chunk_total, vectors.stamp_of)
+        coverage = AccurateCoverage(lambda: target.vectors.chunk_total, vectors.stamp_of)
         return _Opened(TieredNotes(embedder, vectors, target, coverage.stale, self._note_failure), coverage)
 
     def _take_change(self, notes: Sequence[NoteText], removals: Sequence[int]) -> None:

@@ -41,7 +41,7 @@ class Progress:
     total: int
 
 
-class Coverage:
+class AccurateCoverage:
     """Notes that lack accurate vectors, in the order of work; methods may be called from any thread.
 
     `total` gives the chunks of all notes, `held` the digest of the text whose accurate vectors there are.

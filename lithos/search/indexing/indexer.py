@@ -25,8 +25,8 @@ from lithos.kernel.log import get_logger
 from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
-from lithos.notes.messages_of_index import (
-    Hurry,
+from lithos.notes.indexing_messages import (
+    FlushIndex,
     Index,
     Indexed,
     IndexMailbox,
@@ -153,7 +153,7 @@ class Indexer:
         if not self._linger or newest is None or newest.done.is_set() or newest is self._hurried:
             return
         self._hurried = newest
-        self.mailbox.nudge(Hurry())  # a full mailbox is a full batch, which does not linger
+        self.mailbox.nudge(FlushIndex())  # a full mailbox is a full batch, which does not linger
 
     async def caught_up(self, deadline: float) -> None:
         """Read your writes: wait until the index has applied, or refused, every change promised before this.
@@ -197,7 +197,7 @@ class Indexer:
                 self._flush,
                 size=self._batch,
                 linger=self._linger_now,
-                is_urgent=lambda message: isinstance(message, Hurry),
+                is_urgent=lambda message: isinstance(message, FlushIndex),
                 on_served=self._note_progress,
                 limit=600.0,
                 stats=self.mailbox.stats,

@@ -29,7 +29,7 @@ from lithos.kernel.actors.threads import start_call
 from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.catalogue.note_records import KeptEntities
-from lithos.notes.messages_of_index import Upsert
+from lithos.notes.indexing_messages import Upsert
 from lithos.search.index.chunk_rows import ABREAST, VectorEntry, VectorHit, VectorQuery
 from lithos.search.index.embedder import Embedder, Matrix
 from lithos.search.index.fulltext import FulltextIndex
@@ -101,7 +101,7 @@ def digest_texts(texts: Sequence[str]) -> int:
 
 
 @frozen
-class Wanted:
+class NearestQuery:
     """A query: the `most` notes nearest to the text, of the notes `among` where they are given."""
 
     text: str
@@ -110,17 +110,17 @@ class Wanted:
     among: Sequence[int] | None = None
 
 
-class Searched(Protocol):
+class SearchableVectors(Protocol):
     """Vectors that answer queries; `find` blocks."""
 
     @property
     def is_accurate(self) -> bool:
         """Whether they are those of the accurate tier, whose similarities weigh more."""
 
-    def find(self, wanted: Sequence[Wanted]) -> list[list[VectorHit]]:
+    def find(self, wanted: Sequence[NearestQuery]) -> list[list[VectorHit]]:
         """The hits of each query, best first; raises `IndexFailed`."""
 
-    def is_quick(self, wanted: Wanted) -> bool:
+    def is_quick(self, wanted: NearestQuery) -> bool:
         """Whether the event loop may call `find` with a query: it takes some tenths of a millisecond."""
 
 
@@ -139,12 +139,12 @@ class EmbeddedNotes:
     vectors: VectorIndex
     is_accurate: bool = False
 
-    def find(self, wanted: Sequence[Wanted]) -> list[list[VectorHit]]:
+    def find(self, wanted: Sequence[NearestQuery]) -> list[list[VectorHit]]:
         """The hits of each query, best first; a text without a known word finds nothing."""
         vectors = self.embedder.encode([each.text for each in wanted])
         return search_all(self.vectors, vectors, wanted)
 
-    def is_quick(self, wanted: Wanted) -> bool:
+    def is_quick(self, wanted: NearestQuery) -> bool:
         """With few vectors, for a text of ordinary length."""
         return (
             self.vectors.chunk_total <= QUICK_CHUNKS
@@ -154,7 +154,7 @@ class EmbeddedNotes:
 
 
 def search_all(
-    index: VectorIndex, vectors: Sequence[Matrix] | Matrix, wanted: Sequence[Wanted], spare: int = 0
+    index: VectorIndex, vectors: Sequence[Matrix] | Matrix, wanted: Sequence[NearestQuery], spare: int = 0
 ) -> list[list[VectorHit]]:
     """The hits of each query with its vector, those without `among` in one pass; `spare` more of each."""
     everywhere = [i for i, each in enumerate(wanted) if each.among is None]
@@ -247,14 +247,14 @@ PATIENCE: Final = 10.0
 
 
 @define(eq=False)
-class Asked:
+class PendingQuery:
     """A query in flight, a future: the caller does other work first and then awaits the hits."""
 
     _outcome: Outcome[list[VectorHit]] | None = None
     #: Whether the accurate tier answers it, which is decided when it is asked.
     is_accurate: bool = field(default=False, kw_only=True)
     #: Has it answered on the event loop; None: a thread answers it.
-    _find_here: Callable[[Asked], Awaitable[None]] | None = field(default=None, kw_only=True)
+    _find_here: Callable[[PendingQuery], Awaitable[None]] | None = field(default=None, kw_only=True)
     _answered: trio.Event = field(factory=trio.Event, init=False)
 
     async def hits(self) -> list[VectorHit]:
@@ -276,9 +276,9 @@ class Asked:
 
 @frozen
 class _Waiting:
-    notes: Searched
-    wanted: Wanted
-    asked: Asked
+    notes: SearchableVectors
+    wanted: NearestQuery
+    asked: PendingQuery
 
 
 class VectorQueries:
@@ -288,22 +288,29 @@ class VectorQueries:
         self._waiting: list[_Waiting] = []
         self._is_passing = False
         #: Those that the event loop answers, for the turn from when their hits are wanted.
-        self._quick: dict[Asked, _Waiting] = {}
+        self._quick: dict[PendingQuery, _Waiting] = {}
 
     def ask(
-        self, notes: Searched, text: str, most: int, threshold: float, among: Sequence[int] | None = None
-    ) -> Asked:
+        self,
+        notes: SearchableVectors,
+        text: str,
+        most: int,
+        threshold: float,
+        among: Sequence[int] | None = None,
+    ) -> PendingQuery:
         """Start a query for the `most` notes nearest to a text, of `among` where they are given."""
-        wanted = Wanted(spell_dates(text), most, threshold, among)
+        wanted = NearestQuery(spell_dates(text), most, threshold, among)
         if notes.is_quick(wanted):
-            return Asked(is_accurate=notes.is_accurate, find_here=partial(self._find_here, notes, wanted))
-        asked = Asked(is_accurate=notes.is_accurate)
+            return PendingQuery(
+                is_accurate=notes.is_accurate, find_here=partial(self._find_here, notes, wanted)
+            )
+        asked = PendingQuery(is_accurate=notes.is_accurate)
         self._waiting.append(_Waiting(notes, wanted, asked))
         if not self._is_passing:
             self._start()
         return asked
 
-    async def _find_here(self, notes: Searched, wanted: Wanted, asked: Asked) -> None:
+    async def _find_here(self, notes: SearchableVectors, wanted: NearestQuery, asked: PendingQuery) -> None:
         """Answer a query and some that wait beside it for the same vectors, unless one of them has."""
         self._quick[asked] = own = _Waiting(notes, wanted, asked)
         try:

@@ -15,8 +15,8 @@ from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import OutsideKnowledge, digest_of
 from lithos.notes.format.document import parse_document
-from lithos.notes.messages_of_index import (
-    Hurry,
+from lithos.notes.indexing_messages import (
+    FlushIndex,
     Index,
     Indexed,
     IndexMailbox,
@@ -29,7 +29,7 @@ from lithos.notes.model.note import Document
 from lithos.notes.model.plan import plan_index
 from lithos.text.yaml.layout import read_layout
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 log = get_logger("lithos.indexer")
 
@@ -90,7 +90,7 @@ class Repair:
 
     async def _post(self, message: IndexMessage) -> Envelope[IndexMessage, Indexed]:
         envelope = await self._mailbox.post(message)
-        self._mailbox.nudge(Hurry())
+        self._mailbox.nudge(FlushIndex())
         return envelope
 
     async def _settle(self, envelope: Envelope[IndexMessage, Indexed] | None) -> bool:

@@ -31,7 +31,13 @@ from lithos.search.index.vectors import VectorIndex, stored_identity
 from lithos.search.indexing.accurate import AccurateTier
 from lithos.search.indexing.coverage import Progress
 from lithos.search.indexing.indexer import Indexer
-from lithos.search.indexing.ports import Asked, EmbeddedNotes, Searched, VectorPort, VectorQueries
+from lithos.search.indexing.ports import (
+    EmbeddedNotes,
+    PendingQuery,
+    SearchableVectors,
+    VectorPort,
+    VectorQueries,
+)
 from lithos.search.indexing.tiers import STATIC
 from lithos.text.chunk import spell_dates
 
@@ -295,7 +301,9 @@ class SemanticBackend:
         """The embedder of the static tier; raises `SemanticUnavailable`."""
         return self._answering().embedder.identity
 
-    def ask(self, query: str, notes: int, threshold: float, among: Sequence[int] | None = None) -> Asked:
+    def ask(
+        self, query: str, notes: int, threshold: float, among: Sequence[int] | None = None
+    ) -> PendingQuery:
         """Start a nearest-neighbour query for notes, of `among` where they are given; returns its future.
 
         The tier that answers is the one in use now. A query without a word that the static model knows
@@ -303,5 +311,5 @@ class SemanticBackend:
         """
         static = self._answering()
         accurate = self.accurate.answering if self.accurate is not None else None
-        searched: Searched = static if accurate is None else accurate
+        searched: SearchableVectors = static if accurate is None else accurate
         return self._queries.ask(searched, query, notes, threshold, among)

@@ -15,7 +15,7 @@ from lithos.kernel.values.errors import IndexFailed
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.embedder import Embedder, Matrix
 from lithos.search.index.vectors import VectorIndex
-from lithos.search.indexing.ports import EmbeddedNotes, Wanted, search_all
+from lithos.search.indexing.ports import EmbeddedNotes, NearestQuery, search_all
 
 TIER: Final = "accurate"
 STATIC: Final = "static"
@@ -39,7 +39,7 @@ class TieredNotes:
     on_failure: Callable[[IndexFailed], None]
     is_accurate: bool = True
 
-    def find(self, wanted: Sequence[Wanted]) -> list[list[VectorHit]]:
+    def find(self, wanted: Sequence[NearestQuery]) -> list[list[VectorHit]]:
         """The hits of each query; by the static vectors alone when the model fails."""
         try:
             return self._find(wanted)
@@ -47,11 +47,11 @@ class TieredNotes:
             self.on_failure(failure)
             return self.static.find(wanted)
 
-    def is_quick(self, wanted: Wanted) -> bool:
+    def is_quick(self, wanted: NearestQuery) -> bool:
         """Never: a transformer takes milliseconds."""
         return False
 
-    def _find(self, wanted: Sequence[Wanted]) -> list[list[VectorHit]]:
+    def _find(self, wanted: Sequence[NearestQuery]) -> list[list[VectorHit]]:
         # One by one: the vector of a query must not depend on who else asks, which int8 activations make it.
         vectors = [self.embedder.encode_query(each.text) for each in wanted]
         # Taken before the scan: what becomes current meanwhile still counts by its static vectors.
@@ -63,7 +63,7 @@ class TieredNotes:
         return [_merge(found[i], others[i], stale, each.most) for i, each in enumerate(wanted)]
 
 
-def _only(wanted: Wanted, stale: frozenset[int]) -> Wanted:
+def _only(wanted: NearestQuery, stale: frozenset[int]) -> NearestQuery:
     """The same query among stale notes."""
     among = stale if wanted.among is None else stale.intersection(wanted.among)
     return evolve(wanted, among=list(among))

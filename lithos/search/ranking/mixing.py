@@ -1,8 +1,8 @@
 """Mixing: where hits among other files of the vault stand between the notes of one answer.
 
 Scores of two indexes cannot be compared: each has its own frequencies of words. The probability that a hit
-answers (`lithos.search.ranking.match`) can. The numbers below were chosen on the development collections, and
-on questions about other files (`bench/attachments.py` of ee169747): of these 76 of 100 are
+answers (`lithos.search.ranking.match_strength`) can. The numbers below were chosen on the development
+collections, and on questions about other files (`bench/attachments.py` of ee169747): of these 76 of 100 are
 answered among ten rows and 50 by the first, where 85 are by the three places that may be shown at all; nDCG
 of questions about notes falls by 0.2 and 0.3 of 100.
 """
@@ -14,7 +14,7 @@ from typing import Final
 
 from attrs import frozen
 
-from lithos.search.ranking.match import CANDIDATES
+from lithos.search.ranking.match_strength import CANDIDATES
 
 #: Of ten rows so many at most are no notes.
 MOST_MIXED: Final = 3
@@ -28,7 +28,7 @@ SLIGHT: Final = 0.02
 
 
 @frozen
-class Standing:
+class MixCandidate:
     """A hit to be mixed: the probability that it answers (None: not known) and its score, both 0..1.
 
     One that does not `lead` never stands before a note.
@@ -40,7 +40,7 @@ class Standing:
 
 
 @frozen
-class Place:
+class MixedHit:
     """One row of a mixed answer: the hit with this number, which is a note or not, and its score."""
 
     number: int
@@ -48,7 +48,7 @@ class Place:
     score: float
 
 
-def mix(notes: Sequence[Standing], others: Sequence[Standing], limit: int) -> list[Place]:
+def mix(notes: Sequence[MixCandidate], others: Sequence[MixCandidate], limit: int) -> list[MixedHit]:
     """The rows of an answer of at most `limit`, notes in their own order, best first.
 
     Three of ten rows are no notes at most, unless there are fewer notes. Scores never rise from row to row:
@@ -61,11 +61,11 @@ def mix(notes: Sequence[Standing], others: Sequence[Standing], limit: int) -> li
     best = [1.0 if note.chance is None else note.chance for note in notes]
     for number in range(len(best) - 2, -1, -1):
         best[number] = max(best[number], best[number + 1])
-    rows: list[Place] = []
+    rows: list[MixedHit] = []
     for number, note in enumerate(notes[:limit]):
         while waiting and _chance(waiting[0][1]) > LEAD * best[number]:
             _append(rows, waiting.pop(0), note.score)
-        rows.append(Place(number, True, note.score))
+        rows.append(MixedHit(number, True, note.score))
     del rows[limit:]
     shown = {row.number for row in rows if not row.is_note}
     slight = [each for each in first if _chance(each[1]) >= max((SLIGHT, *best[:1]))]
@@ -81,11 +81,11 @@ def mix(notes: Sequence[Standing], others: Sequence[Standing], limit: int) -> li
     return rows
 
 
-def _append(rows: list[Place], other: tuple[int, Standing], least: float) -> None:
+def _append(rows: list[MixedHit], other: tuple[int, MixCandidate], least: float) -> None:
     number, standing = other
     most = rows[-1].score if rows else 1.0
-    rows.append(Place(number, False, min(most, max(least, standing.score))))
+    rows.append(MixedHit(number, False, min(most, max(least, standing.score))))
 
 
-def _chance(standing: Standing) -> float:
+def _chance(standing: MixCandidate) -> float:
     return standing.chance or 0.0

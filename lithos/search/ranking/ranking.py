@@ -169,7 +169,7 @@ SCOUTS: Final = (
 
 
 @frozen
-class Candidate:
+class ScoutHit:
     """The raw score of one scout for one note, with the reason."""
 
     id: str
@@ -177,7 +177,7 @@ class Candidate:
     reason: str
 
 
-def scale(candidates: Sequence[Candidate]) -> dict[str, float]:
+def scale(candidates: Sequence[ScoutHit]) -> dict[str, float]:
     """Min-max scale the scores of one scout to 0..1; equal ones, or a single one, give 1.0.
 
     Of a repeated note the best score counts.
@@ -196,7 +196,7 @@ def scale(candidates: Sequence[Candidate]) -> dict[str, float]:
     return {note_id: (score - lowest) / (highest - lowest) for note_id, score in best.items()}
 
 
-def merge(found: Mapping[str, Sequence[Candidate]]) -> dict[str, float]:
+def merge(found: Mapping[str, Sequence[ScoutHit]]) -> dict[str, float]:
     """The highest scaled score of each note that a scout found, by note id."""
     pool: dict[str, float] = {}
     for candidates in found.values():
@@ -206,9 +206,7 @@ def merge(found: Mapping[str, Sequence[Candidate]]) -> dict[str, float]:
     return pool
 
 
-def explain(
-    found: Mapping[str, Iterable[Candidate]], note_ids: Collection[str]
-) -> dict[str, tuple[str, ...]]:
+def explain(found: Mapping[str, Iterable[ScoutHit]], note_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
     """The reasons of all scouts for each of these notes, in table order, each once."""
     reasons: dict[str, dict[str, None]] = {note_id: {} for note_id in note_ids}
     for scout in SCOUTS:

@@ -10,7 +10,7 @@ from attrs import define, field, frozen
 
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.ranking.match import CANDIDATES
+from lithos.search.ranking.match_strength import CANDIDATES
 from lithos.search.service.hybrid import LONGEST_QUERY, NOTHING_RANKED, HybridRanking, backend_failure
 from lithos.search.service.search import RankedRows, Search, SearchRequest
 from lithos.text.markdown import one_line
@@ -39,7 +39,7 @@ class CacheCandidate:
 
 
 @frozen
-class Answers:
+class LikelyAnswers:
     """The notes that probably answer a question, best first, and the ranking they are from."""
 
     likely: Sequence[CachedAnswer] = ()
@@ -53,13 +53,13 @@ class AnswerFinder:
     _search: Search
     _catalogue: Catalogue
 
-    async def find(self, query: str, limit: int, tags: tuple[str, ...]) -> Answers:
+    async def find(self, query: str, limit: int, tags: tuple[str, ...]) -> LikelyAnswers:
         """The best notes that probably answer a question, at most `limit`. Raises `SearchBackendFailed`.
 
         Only the first three rows of a hybrid search are considered.
         """
         if not query.strip():
-            return Answers()
+            return LikelyAnswers()
         search = self._search
         await search.reach_all()
         await search.wait_for_meaning()
@@ -72,9 +72,9 @@ class AnswerFinder:
             for serial, chance in list(search.hybrid.chances(ranking).items())[:limit]
             if chance >= confidence and (entry := self._catalogue.at_serial(serial)) is not None
         ]
-        return Answers(likely, ranking)
+        return LikelyAnswers(likely, ranking)
 
-    async def name(self, query: str, answers: Answers, first: Sequence[Entry]) -> list[CacheCandidate]:
+    async def name(self, query: str, answers: LikelyAnswers, first: Sequence[Entry]) -> list[CacheCandidate]:
         """Up to three notes that a miss names: those of `first`, then the best of the ranking, once only.
 
         Quarantined notes and notes without text of their own are left out.

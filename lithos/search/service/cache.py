@@ -11,9 +11,9 @@ from lithos.kernel.parts import Clock
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.model.paths import normalise_url
 from lithos.notes.service.texts import NoteTexts
-from lithos.search.service.answers import AnswerFinder, Answers, CacheCandidate
+from lithos.search.service.answers import AnswerFinder, CacheCandidate, LikelyAnswers
 from lithos.search.service.search import Search
-from lithos.text.words.matching import has_tags
+from lithos.text.words.list_filters import has_tags
 
 #: The ids of notes cited for a question much like this one, the nearest first.
 CitedBefore: TypeAlias = Callable[[str], Awaitable[Sequence[str]]]
@@ -92,13 +92,13 @@ class CacheLookup:
         named = await self._answers.name(request.query, answers, [each.entry for each in candidates])
         return CacheAnswer(stale_id=stale.note.id if stale else None, candidates=named)
 
-    async def _cache_candidates(self, request: CacheRequest) -> tuple[list[_Candidate], Answers]:
+    async def _cache_candidates(self, request: CacheRequest) -> tuple[list[_Candidate], LikelyAnswers]:
         """What may be a hit, and what the search found."""
         if request.source_url:
             owner = self._catalogue.urls.owner(normalise_url(request.source_url))
             entry = self._catalogue.get(owner) if owner else None
             if entry is not None and has_tags(entry.note.all_tags, request.tags):
-                return [_Candidate(entry, "source_url")], Answers()
+                return [_Candidate(entry, "source_url")], LikelyAnswers()
         answers = await self._answers.find(request.query, request.limit, request.tags)
         found = {
             answer.entry.note.id: _Candidate(answer.entry, "match", answer.probability)

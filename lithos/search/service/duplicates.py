@@ -23,9 +23,9 @@ from lithos.notes.model.versions import body_of
 from lithos.notes.service.ports import NewNote, Similar
 from lithos.notes.writing.messages import WriteOutcome
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.search.service.gate import Gate
+from lithos.search.service.retrieval_filter import RetrievalFilter
 from lithos.text.chunk import ChunkSizes
-from lithos.text.words.likeness import likeness, match_of, word_pairs
+from lithos.text.words.similarity import likeness, match_of, word_pairs
 
 log = get_logger("lithos.duplicates")
 
@@ -114,7 +114,7 @@ class Duplicates:
 
     def _confirm(self, new: NewNote, near: Mapping[int, float]) -> list[Similar]:
         """Those that share enough pairs of words, of the nearest that the agent may see."""
-        gate = Gate(agent_id=new.agent)
+        gate = RetrievalFilter(agent_id=new.agent)
         known = ((similarity, self._catalogue.at_serial(serial)) for serial, similarity in near.items())
         seen = [(each, entry) for each, entry in known if entry is not None and gate.passes(entry)]
         seen.sort(key=lambda each: (-each[0], each[1].note.id))

@@ -18,10 +18,10 @@ from lithos.notes.catalogue.note_records import KeptEntities
 from lithos.notes.service.relations import clamp_depth
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.indexing.ports import Asked
+from lithos.search.indexing.ports import PendingQuery
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.search.ranking.ranking import FUSION_K, reciprocal_rank
-from lithos.text.words.matching import has_all, has_tags
+from lithos.text.words.list_filters import has_all, has_tags
 
 
 class Nearest:
@@ -35,13 +35,13 @@ class Nearest:
         """The nearest neighbours of the query among the notes that pass the filters."""
         return await self.ask(query, filters, notes, threshold).hits()
 
-    def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> Asked:
+    def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> PendingQuery:
         """Start a nearest-neighbour query; its errors are raised by `hits`."""
         among = None
         if filters != Filters():
             among = self._among(filters)
         asked = capture(self._semantic.ask, query, notes, threshold, among)
-        return Asked(asked) if isinstance(asked, Error) else asked.unwrap()
+        return PendingQuery(asked) if isinstance(asked, Error) else asked.unwrap()
 
     def _among(self, filters: Filters) -> list[int]:
         """The notes that pass the filters."""

@@ -16,9 +16,8 @@ from lithos.kernel.values.errors import IndexFailed, SearchBackendFailed
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.semantic import SemanticUnavailable
-from lithos.search.ranking.arranging import highest_named, keep_places, lift_named, sink_bare
-from lithos.search.ranking.lead import Covered
-from lithos.search.ranking.match import (
+from lithos.search.ranking.lead_coverage import Covered
+from lithos.search.ranking.match_strength import (
     CALIBRATIONS,
     CANDIDATES,
     MEANING_CALIBRATIONS,
@@ -27,10 +26,10 @@ from lithos.search.ranking.match import (
     WORDS_CALIBRATION,
     Calibration,
     Features,
-    Judged,
     LexicalLeg,
+    MatchSignals,
+    MatchVerdict,
     MeaningFeatures,
-    Standing,
     WordFeatures,
     above,
     judge,
@@ -48,6 +47,7 @@ from lithos.search.ranking.ranking import (
     reciprocal_parts,
     reciprocal_rank,
 )
+from lithos.search.ranking.reordering import highest_named, keep_places, lift_named, sink_bare
 from lithos.search.service.ports import MeaningPort, NearestPort, NotesPort, WordsPort
 from lithos.search.settings import SearchConfig
 from lithos.text.query import begin_last, plain_words
@@ -142,7 +142,7 @@ class Hybrid:
 
     def judge_words(
         self, words: str, found: Sequence[tuple[int, float]]
-    ) -> tuple[Terms, Mapping[int, Judged] | None]:
+    ) -> tuple[Terms, Mapping[int, MatchVerdict] | None]:
         """The terms of a full-text query, and the strength of its first three rows; all others are weak.
 
         From words alone: a look at the vectors costs more than the whole search. Without strengths when
@@ -153,7 +153,7 @@ class Hybrid:
 
     def judge_meaning(
         self, query: str, found: Sequence[tuple[int, float]], threshold: float, *, is_accurate: bool
-    ) -> tuple[Terms, Mapping[int, Judged] | None]:
+    ) -> tuple[Terms, Mapping[int, MatchVerdict] | None]:
         """The same of a semantic search, from similarities and lead coverage: BM25 would cost as much again.
 
         `found` (serial, similarity) has thirty, or all there are from the threshold on.
@@ -163,7 +163,7 @@ class Hybrid:
 
     def _judge(
         self, features: Mapping[int, WordFeatures | MeaningFeatures] | None, calibration: Calibration
-    ) -> Mapping[int, Judged] | None:
+    ) -> Mapping[int, MatchVerdict] | None:
         if features is None:
             return None
         configured = self._settings.cache_confidence
@@ -383,7 +383,9 @@ def _features(
     """The features of each of the first three rows; `first` has ten."""
     mean, deviation = spread(islice(similarities.values(), THIRTIETH), threshold)  # best first
     rows = [
-        Standing(score, similarities.get(serial, 0.0), covered[serial].passage if serial in covered else 0.0)
+        MatchSignals(
+            score, similarities.get(serial, 0.0), covered[serial].passage if serial in covered else 0.0
+        )
         for serial, score in first
     ]
     found: dict[int, Features] = {}

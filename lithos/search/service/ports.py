@@ -10,11 +10,11 @@ from typing import Protocol
 
 from lithos.search.index.chunk_rows import VectorHit
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.ranking.lead import Covered
+from lithos.search.ranking.lead_coverage import Covered
 from lithos.text.query import Node
 
 
-class AskedPort(Protocol):
+class PendingQueryPort(Protocol):
     """A query to vectors that is under way."""
 
     @property
@@ -28,7 +28,7 @@ class AskedPort(Protocol):
 class NearestPort(Protocol):
     """Vectors that queries with filters go to."""
 
-    def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> AskedPort:
+    def ask(self, query: str, filters: Filters, notes: int, threshold: float) -> PendingQueryPort:
         """Start a nearest-neighbour query; its errors are raised by `hits`."""
 
 

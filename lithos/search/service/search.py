@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.model.agents import SEARCH_RESULT, AuditRow
-from lithos.kernel.actors.opening import Opening, wait_telling
+from lithos.kernel.actors.start_progress import Opening, wait_telling
 from lithos.kernel.actors.threads import NoteThreads
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.errors import IndexFailed, InvalidInput, InvalidMode, SearchBackendFailed
@@ -23,8 +23,7 @@ from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.index.fulltext_schema import Filters
 from lithos.search.indexing.indexer import Visibility
 from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
-from lithos.search.ranking.match import CANDIDATES, TENTH, WEAK, Judged, Strength, judge
-from lithos.search.service.asked import Asked
+from lithos.search.ranking.match_strength import CANDIDATES, TENTH, WEAK, MatchVerdict, Strength, judge
 from lithos.search.service.explaining import Explained, Explainer, Explanation, meaning_alone, words_alone
 from lithos.search.service.graph_search import Centrality, GraphSearch, Nearest
 from lithos.search.service.hybrid import (
@@ -36,7 +35,8 @@ from lithos.search.service.hybrid import (
     HybridRanking,
     backend_failure,
 )
-from lithos.search.service.least import LEAST_OF_MODEL, judged_part, least_similarity
+from lithos.search.service.recent_queries import RecentQueries
+from lithos.search.service.similarity_floors import LEAST_OF_MODEL, judged_part, least_similarity
 from lithos.search.settings import SearchConfig
 from lithos.text.chunk import ChunkSizes
 from lithos.text.query import Node, QuerySyntaxError, begin_last, parse_query, words_of
@@ -80,7 +80,7 @@ class Hit:
     score: float
     snippet: str
     similarity: float | None = None
-    judged: Judged | None = None
+    judged: MatchVerdict | None = None
 
     @property
     def match(self) -> Strength | None:
@@ -107,7 +107,7 @@ class RankedRows:
     failed: tuple[str, ...] = ()
     message: str = ""
     #: By serial, all others are weak; None: the rows say nothing of it.
-    matches: Mapping[int, Judged] | None = None
+    matches: Mapping[int, MatchVerdict] | None = None
     #: What a hybrid search ranked; its `scores` are the same iterator.
     ranking: HybridRanking | None = None
 
@@ -141,7 +141,7 @@ class Search:
         self.hybrid = Hybrid(self._nearest, semantic, fulltext, settings, catalogue)
         #: Walks of links from notes.
         self.graph_search = GraphSearch(catalogue, self._nearest, threads)
-        self.asked = Asked()
+        self.asked = RecentQueries()
         self._explainer = Explainer(fulltext, self.hybrid)
         self._visibility = visibility
         self._coordinator = coordinator
@@ -347,7 +347,7 @@ class Search:
             ranking.scores, ranking.chunks, ranking.terms, ranking.failed, ranking.message, matches, ranking
         )
 
-    def judged(self, ranking: HybridRanking) -> Mapping[int, Judged] | None:
+    def judged(self, ranking: HybridRanking) -> Mapping[int, MatchVerdict] | None:
         """How well the first rows match, by serial; all others are weak. None while a leg is missing."""
         if ranking.failed:
             return None

@@ -13,9 +13,9 @@ import trio
 from lithos.kernel.databases.lock import is_owned, read_owner
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.principals import CLI_AGENT
-from lithos.server.command.asker import Asker, LocalServers
+from lithos.server.command.ask_ports import LocalServers, ToolClient
 from lithos.server.command.output import warn
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.starting import find_options
 from lithos.server.mcp.client import TIMEOUT, OwnerClient
 from lithos.server.settings import ServerConfig
@@ -27,12 +27,16 @@ PAGE = 200
 NO_NOTES = "or start a server there first."
 
 
-def asking(command: Callable[[Session, Asker], Awaitable[int]]) -> Callable[[Session], int]:
+def asking(
+    command: Callable[[CommandSession, ToolClient], Awaitable[int]],
+) -> Callable[[CommandSession], int]:
     """Make what asks a command of its own, which raises what `explained_failures` explains."""
     return lambda session: trio.run(partial(_run, session, command))
 
 
-async def _run(session: Session, command: Callable[[Session, Asker], Awaitable[int]]) -> int:
+async def _run(
+    session: CommandSession, command: Callable[[CommandSession, ToolClient], Awaitable[int]]
+) -> int:
     owner = await find_owner(session)
     if owner is not None:
         return await command(session, owner)
@@ -41,7 +45,7 @@ async def _run(session: Session, command: Callable[[Session, Asker], Awaitable[i
         return await command(session, here)
 
 
-def local_servers(session: Session) -> LocalServers:
+def local_servers(session: CommandSession) -> LocalServers:
     """Servers in this process, for a command that found none running."""
     local: LocalServers | None = session.invocation.local
     if local is None:
@@ -57,7 +61,7 @@ def person() -> str:
         return CLI_AGENT
 
 
-async def find_owner(session: Session) -> OwnerClient | None:
+async def find_owner(session: CommandSession) -> OwnerClient | None:
     """The server that owns the data directory, if any; one that is starting is waited for."""
     with trio.move_on_after(OWNER_WAIT):
         while is_owned(session.private / "lock"):
@@ -73,7 +77,7 @@ async def find_owner(session: Session) -> OwnerClient | None:
     )
 
 
-async def require_owner(session: Session, why: str) -> OwnerClient:
+async def require_owner(session: CommandSession, why: str) -> OwnerClient:
     """The running server; `why` says what it is needed for."""
     owner = await find_owner(session)
     if owner is None:
@@ -81,12 +85,12 @@ async def require_owner(session: Session, why: str) -> OwnerClient:
     return owner
 
 
-def _none_owns(session: Session, why: str) -> str:
+def _none_owns(session: CommandSession, why: str) -> str:
     data = session.config.of(StorageConfig).data_dir
     return f"No server owns {data} now, and {why}. Start it with: {how_to_serve(session)}"
 
 
-def how_to_serve(session: Session) -> str:
+def how_to_serve(session: CommandSession) -> str:
     """The command that starts a server here."""
     storage = session.config.of(StorageConfig)
     if session.vaults:
@@ -95,7 +99,7 @@ def how_to_serve(session: Session) -> str:
     return f"lithos -d {storage.data_dir} {vault}serve -t http"
 
 
-def owner_now(session: Session, timeout: float = TIMEOUT) -> OwnerClient | None:
+def owner_now(session: CommandSession, timeout: float = TIMEOUT) -> OwnerClient | None:
     """The server that owns the data directory and says its address; each answer has `timeout` seconds."""
     lock = session.private / "lock"
     owner = read_owner(lock) if is_owned(lock) else None
@@ -111,7 +115,7 @@ def accept(answer: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return answer or {}
 
 
-async def ask_tool(asker: Asker, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+async def ask_tool(asker: ToolClient, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """A tool's answer; an envelope ends the command with its message.
 
     What is missing from it while notes are indexed is said on stderr, once for all its pages.
@@ -122,7 +126,9 @@ async def ask_tool(asker: Asker, tool: str, arguments: Mapping[str, Any]) -> Map
     return answer
 
 
-async def ask_pages(asker: Asker, tool: str, arguments: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+async def ask_pages(
+    asker: ToolClient, tool: str, arguments: Mapping[str, Any], key: str
+) -> list[dict[str, Any]]:
     """All rows of a list that tells its `total`, `PAGE` at a time."""
     rows: list[dict[str, Any]] = []
     total = 1
@@ -133,7 +139,9 @@ async def ask_pages(asker: Asker, tool: str, arguments: Mapping[str, Any], key: 
     return rows
 
 
-async def ask_rows(asker: Asker, tool: str, arguments: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+async def ask_rows(
+    asker: ToolClient, tool: str, arguments: Mapping[str, Any], key: str
+) -> list[dict[str, Any]]:
     """All rows of a list, asked again from `next_offset` on where an answer was cut."""
     answer = await ask_tool(asker, tool, arguments)
     rows = list(answer[key])

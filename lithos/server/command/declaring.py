@@ -16,7 +16,7 @@ from attrs import frozen
 from lithos.kernel.values.times import parse_time
 
 if TYPE_CHECKING:
-    from lithos.server.command.asker import LocalServers
+    from lithos.server.command.ask_ports import LocalServers
 
 #: An option or argument for `add_argument`: its names, and the rest. This has `alone` beside, for those of a
 #: command that exclude each other, and `under`, the heading of those that belong together.
@@ -38,7 +38,7 @@ def flag(spelling: str, text: str, **more: Any) -> Taken:
     return spelling.split(" "), {"action": "store_true", **more, "help": text}
 
 
-class Command(NamedTuple):
+class CliCommand(NamedTuple):
     """A command, or a part of one.
 
     `runs` names a module, imported only then, and its function, which gets a `Session`, or where
@@ -52,7 +52,7 @@ class Command(NamedTuple):
     description: str | None = None
     needs_session: bool = True
     chosen: str = ""
-    parts: Sequence[Command] = ()
+    parts: Sequence[CliCommand] = ()
     #: Commands are listed by their places.
     place: int = 0
     #: As `runs`: gets the `Invocation` where a client runs the command as its hook, with `--hook`.
@@ -71,7 +71,7 @@ class Command(NamedTuple):
 class Invocation:
     """The parsed arguments; `typed` holds only options that were given explicitly."""
 
-    declared: Command
+    declared: CliCommand
     config: Path | None
     data_dir: Path | None
     as_json: bool

@@ -11,7 +11,7 @@ from typing import Any
 from lithos.kernel.configuration.load import logs_json
 from lithos.kernel.log import ensure_logging, get_logger
 from lithos.server.command.declaring import Invocation
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.streams import make_printable
 from lithos.server.settings import ServerConfig
 
@@ -30,7 +30,7 @@ def print_line(text: str) -> None:
     print(make_printable(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
-def tell(asked: Session | Invocation, document: Any, lines: str | Iterable[str]) -> None:
+def tell(asked: CommandSession | Invocation, document: Any, lines: str | Iterable[str]) -> None:
     """The answer of a command: the document with `--json`, else the lines."""
     if asked.as_json:
         print_json(document)
@@ -78,7 +78,7 @@ def log_bugs() -> None:
         )
 
 
-def announce(session: Session, text: str, **fields: str) -> None:
+def announce(session: CommandSession, text: str, **fields: str) -> None:
     """A line for the person who started the server; stdout belongs to the protocol on stdio."""
     try:
         if session.config.of(ServerConfig).transport == "stdio":

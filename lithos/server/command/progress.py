@@ -10,14 +10,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from lithos.server.command.session import Session
+from lithos.server.command.session import CommandSession
 
 #: Told the name of what is done, how much is, and of how much.
 Progress = Callable[[str, int, int], None]
 
 
 @contextmanager
-def progress_bars(session: Session, unit: str) -> Iterator[Progress | None]:
+def progress_bars(session: CommandSession, unit: str) -> Iterator[Progress | None]:
     """A progress callback that draws one bar per name; None with `--json` or without a terminal."""
     if session.as_json or not sys.stderr.isatty():
         yield None
@@ -37,7 +37,7 @@ def progress_bars(session: Session, unit: str) -> Iterator[Progress | None]:
 
 
 @contextmanager
-def counted(session: Session, name: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+def counted(session: CommandSession, name: str, unit: str) -> Iterator[Callable[[int, int], None]]:
     """The same for one bar: a callback that takes what is done, and of how much (0: not known)."""
     with progress_bars(session, unit) as progress:
         yield (lambda done, total: None) if progress is None else partial(progress, name)

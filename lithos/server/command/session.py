@@ -14,9 +14,9 @@ from attrs import evolve, frozen
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.configuration.load import LoadedConfig, LogSettings, load_config, load_log_settings
 from lithos.kernel.configuration.sources import ConfigError
-from lithos.kernel.configuration.vaults import NamedVault, Vaults, load_vaults
+from lithos.kernel.configuration.vaults import ConfiguredVaults, NamedVault, load_vaults
 from lithos.kernel.databases.lock import is_owned, read_owner
-from lithos.kernel.databases.own_notes import find_own_notes
+from lithos.kernel.databases.unserved_notes import find_own_notes
 from lithos.kernel.databases.vault_roots import VaultsOverlap, check_vault_roots
 from lithos.kernel.log import configure_logging, get_logger
 from lithos.kernel.settings import StorageConfig
@@ -56,7 +56,7 @@ def refusing(*kinds: type[Exception], exit_code: int = 1) -> Iterator[None]:
 
 
 @frozen
-class Session:
+class CommandSession:
     """One command with its configuration."""
 
     invocation: Invocation
@@ -65,7 +65,7 @@ class Session:
     sources: Mapping[str, str] = {}
     warnings: tuple[str, ...] = ()
     #: All vaults that have names; `config` is that of the one which is meant (`default_vault`).
-    named: Vaults = Vaults()
+    named: ConfiguredVaults = ConfiguredVaults()
     #: The name of the vault that `config` is of; None where it has none.
     default_vault: str | None = None
 
@@ -78,7 +78,7 @@ class Session:
         names = self.named.chosen or [vault.name for vault in self.named.configured]
         return tuple(map(self.named.named, names))
 
-    def about(self, vault: NamedVault) -> Session:
+    def about(self, vault: NamedVault) -> CommandSession:
         """The same command for one of the named vaults."""
         loaded = vault.loaded
         return evolve(self, config=loaded.config, sources=loaded.sources, default_vault=vault.name)
@@ -158,7 +158,7 @@ def check_places(storage: StorageConfig, *, makes_folder: bool = False) -> str |
     return None
 
 
-def load_session(invocation: Invocation) -> Session:
+def load_session(invocation: Invocation) -> CommandSession:
     """Read the configuration and start logging on stderr; raises `CommandFailed` with exit code 2."""
     try:
         # A question at a terminal is not a server: only what is wrong is worth a line there.
@@ -185,7 +185,7 @@ def overrides_of(invocation: Invocation) -> dict[str, Any]:
     return {_SETTINGS[name]: value for name, value in invocation.typed.items() if name in _SETTINGS}
 
 
-def find_vaults(invocation: Invocation, *, is_lenient: bool = False) -> Vaults:
+def find_vaults(invocation: Invocation, *, is_lenient: bool = False) -> ConfiguredVaults:
     """The vaults that have names, none where one without a name is meant. Raises as `load_vaults`."""
     overrides = overrides_of(invocation)
     overrides.pop("storage.vault", None)
@@ -210,12 +210,12 @@ def load_one(invocation: Invocation, **more: Any) -> LoadedConfig:
     )
 
 
-def _one_vault(invocation: Invocation) -> Session:
+def _one_vault(invocation: Invocation) -> CommandSession:
     loaded = load_one(invocation)
-    return Session(invocation, loaded.config, loaded.sources, loaded.warnings)
+    return CommandSession(invocation, loaded.config, loaded.sources, loaded.warnings)
 
 
-def _several(invocation: Invocation, named: Vaults) -> Session:
+def _several(invocation: Invocation, named: ConfiguredVaults) -> CommandSession:
     """The session of the vault that is meant, beside all others. Raises as `load_session`."""
     chosen = named.chosen
     if len(chosen) > 1 and not invocation.declared.takes_several:
@@ -228,7 +228,7 @@ def _several(invocation: Invocation, named: Vaults) -> Session:
     meant = named.default if named.default in chosen or not chosen else chosen[0]
     loaded = named.named(str(meant)).loaded
     warnings = dict.fromkeys(text for vault in named.configured for text in vault.loaded.warnings)
-    return Session(invocation, loaded.config, loaded.sources, tuple(warnings), named, meant)
+    return CommandSession(invocation, loaded.config, loaded.sources, tuple(warnings), named, meant)
 
 
 def read_log_settings(level: str) -> LogSettings:

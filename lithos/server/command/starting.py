@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lithos.kernel.settings import StorageConfig
-from lithos.server.command.session import Session
+from lithos.server.command.session import CommandSession
 
 
 def find_program() -> tuple[str, ...]:
@@ -18,7 +18,7 @@ def find_program() -> tuple[str, ...]:
     return (found,) if found else (sys.executable, "-m", "lithos")
 
 
-def find_options(session: Session) -> tuple[str, ...]:
+def find_options(session: CommandSession) -> tuple[str, ...]:
     """The global options that lead to this data directory from wherever the program is started.
 
     Where vaults have names: those that lead to the ones that are meant.
@@ -34,7 +34,7 @@ def find_options(session: Session) -> tuple[str, ...]:
     return tuple(options)
 
 
-def _names_of(session: Session) -> Iterator[str]:
+def _names_of(session: CommandSession) -> Iterator[str]:
     named = session.named
     if named.is_typed:
         for vault in named.configured:

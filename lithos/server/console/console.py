@@ -16,7 +16,7 @@ from quart_trio import QuartTrio
 from werkzeug.datastructures import MultiDict
 from werkzeug.routing import PathConverter
 
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.capability import Pages
 from lithos.kernel.databases.sqlite import DatabaseFailed
@@ -27,8 +27,15 @@ from lithos.kernel.values.errors import LithosError
 from lithos.kernel.values.limits import Newest
 from lithos.kernel.values.principals import ANYONE, RIGHTS, Principal, Rights
 from lithos.server.console.formats import make_environment, readable, whole
-from lithos.server.console.frame import STATIC, add_headers, digest_of, sent_address, set_cookie, static_file
-from lithos.server.console.sessions import COOKIE, Session, Sessions
+from lithos.server.console.page_layout import (
+    STATIC,
+    add_headers,
+    digest_of,
+    sent_address,
+    set_cookie,
+    static_file,
+)
+from lithos.server.console.sessions import COOKIE, BrowserSession, Sessions
 from lithos.server.http.admissions import WrongTokens
 from lithos.server.http.ports import FrontSettings, SharedToolBox, ToolBox, VaultLink
 from lithos.server.settings import ServerConfig
@@ -55,14 +62,14 @@ Form = MultiDict[str, str]
 #: Answers a request with what Quart takes for a response.
 View = Callable[..., Awaitable[Any]]
 #: Carries a submitted form out; gives the location that shows the outcome.
-Change = Callable[..., Awaitable[str]]
+FormHandler = Callable[..., Awaitable[str]]
 
 
 #: Adds values to a page of another capability: it is given what that page shows.
 Panel = Callable[[Any], Awaitable[Mapping[str, Any]]]
 
 
-class Refused(Exception):
+class PageRefused(Exception):
     """A page or a change that cannot be: `message` says what, why and what to do next."""
 
     def __init__(self, message: str, status: int = 400, code: str = "") -> None:
@@ -124,22 +131,22 @@ class Console:
         return self._tools.acting_as(attrs.evolve(self.principal, is_own=True, is_person=True))
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
-        """The answer of a tool, as an agent gets it. Raises `Refused` for its refusals; None is left out."""
+        """A tool's answer, as an agent gets it. Raises `PageRefused` where it refuses; None is left out."""
         given = {name: value for name, value in arguments.items() if value is not None}
         try:
             answer = await self.tools.call(tool, given)
         except ArgumentFault as fault:
-            raise Refused(str(fault)) from fault
+            raise PageRefused(str(fault)) from fault
         if answer is None:
-            raise Refused("There is no such thing.", 404)
+            raise PageRefused("There is no such thing.", 404)
         code = answer.get("code")
         if isinstance(code, str) and "message" in answer:
-            raise Refused(str(answer["message"]), _STATUSES.get(code, 400), code)
+            raise PageRefused(str(answer["message"]), _STATUSES.get(code, 400), code)
         return dict(answer)
 
     async def show(self, template: str, status: int = 200, **context: Any) -> Response:
         """A page, rendered in a worker thread."""
-        session: Session | None = g.get("session")
+        session: BrowserSession | None = g.get("session")
         shared = self.shared | {
             "now": self.parts.clock(),
             "version": self.settings.version,
@@ -172,7 +179,7 @@ class Console:
                 break
         return response
 
-    def change(self, act: Change, needs: Rights = "write") -> View:
+    def change(self, act: FormHandler, needs: Rights = "write") -> View:
         """A view for a POST: checks rights and the session's token, carries `act(form, **values)` out once.
 
         What belongs to somebody `act` has to check by `demand_of`.
@@ -182,10 +189,10 @@ class Console:
         async def view(**values: Any) -> Any:
             self.demand(needs)
             form: Form = await request.form
-            session: Session = g.session
+            session: BrowserSession = g.session
             key = form.get("once", "")
             if not session.owns(form.get("csrf", "")) or not key:
-                raise Refused(
+                raise PageRefused(
                     "Nothing was changed: this form is not from a page of your session. Load the page again, "
                     "and submit its form.",
                     403,
@@ -194,7 +201,7 @@ class Console:
 
         return view
 
-    def asking(self, app: Blueprint, path: str, ask: View, act: Change, needs: Rights = "write") -> None:
+    def asking(self, app: Blueprint, path: str, ask: View, act: FormHandler, needs: Rights = "write") -> None:
         """Add a form that asks before it changes something: `ask` shows it, `act` carries it out."""
         app.get(path, endpoint=f"ask {path}")(self.only(needs, ask))
         app.post(path, endpoint=f"do {path}")(self.change(act, needs))
@@ -209,7 +216,7 @@ class Console:
 
         return guarded
 
-    def _vaults(self, session: Session | None) -> Sequence[VaultLink]:
+    def _vaults(self, session: BrowserSession | None) -> Sequence[VaultLink]:
         """The vaults to switch between; nothing where there is only one, as for a server of one."""
         links = self.settings.vaults(session.principal) if session and self.settings.vaults else ()
         return links if len(links) > 1 else ()
@@ -222,16 +229,16 @@ class Console:
         return f"This needs the right {needed}; you have {mine.rights} (token {mine.name})."
 
     def demand(self, needed: Rights) -> None:
-        """Raise `Refused` unless the person has this right."""
+        """Raise `PageRefused` unless the person has this right."""
         if reason := self.lacks(needed):
-            raise Refused(reason, 403, "forbidden")
+            raise PageRefused(reason, 403, "forbidden")
 
     def demand_of(self, owner: str | None) -> None:
-        """Raise `Refused` unless the person may change what belongs to this agent: `admin` for another's."""
+        """Raise `PageRefused` unless the person may change what is this agent's: `admin` for another's."""
         self.demand("write")
         if owner != self.agent and (reason := self.lacks("admin")):
             whose = f"It belongs to {readable(owner, 60)}, and you are {readable(self.agent, 60)}."
-            raise Refused(f"{reason} {whose}", 403, "forbidden")
+            raise PageRefused(f"{reason} {whose}", 403, "forbidden")
 
     def sees_all_of(self, agent: str | None) -> bool:
         """Whether the person may see what only the audit log tells of an agent: their own, or as `admin`."""
@@ -281,7 +288,7 @@ class Console:
         blueprint = Blueprint("console", "lithos.server.console", url_prefix="/console", static_folder=None)
         blueprint.before_request(self._admit)
         blueprint.after_request(self._add_headers)
-        for kind in (Refused, LithosError, DatabaseFailed):
+        for kind in (PageRefused, LithosError, DatabaseFailed):
             blueprint.register_error_handler(kind, self._explain)
         for module in (LOGIN, *self.pages.modules):
             import_module(module).add_routes(self, blueprint)
@@ -306,7 +313,7 @@ class Console:
         session = self.sessions.find(session_id)
         if not _is_page():
             g.session = session
-            raise Refused("There is no such page. Look for it by the navigation or the search.", 404)
+            raise PageRefused("There is no such page. Look for it by the navigation or the search.", 404)
         if session is None and not self.sessions.needs_login:
             session = self.begin_session()
         g.session = session
@@ -315,23 +322,23 @@ class Console:
         if request.method == "GET" and "partial" not in request.args:
             return redirect(f"/console/login?next={quote(sent_address())}", 302)
         why = self.sessions.why_ended(session_id) or "Your session has ended."
-        raise Refused(f"{why} Nothing was changed. Log in again.", 401)
+        raise PageRefused(f"{why} Nothing was changed. Log in again.", 401)
 
-    def begin_session(self, agent: str | None = None, principal: Principal = ANYONE) -> Session:
+    def begin_session(self, agent: str | None = None, principal: Principal = ANYONE) -> BrowserSession:
         """A new session of whoever asks; its cookie goes with the answer."""
-        session: Session = self.sessions.begin(agent, principal)
+        session: BrowserSession = self.sessions.begin(agent, principal)
         g.session = g.fresh_session = session
         return session
 
     async def _add_headers(self, response: Response) -> Response:
-        fresh: Session | None = g.get("fresh_session")
+        fresh: BrowserSession | None = g.get("fresh_session")
         if fresh is not None:
             set_cookie(response, fresh.id)
         return add_headers(response)
 
     async def _explain(self, failure: Exception) -> Response:
         """The page of a refusal."""
-        if isinstance(failure, Refused):
+        if isinstance(failure, PageRefused):
             status, message = failure.status, failure.message
             if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
                 self.rejected("unauthorized" if status == HTTPStatus.UNAUTHORIZED else "forbidden")

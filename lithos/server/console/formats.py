@@ -16,7 +16,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from lithos.kernel.values.times import parse_time
-from lithos.server.console.wording import FILTERS, OWN_AGENTS
+from lithos.server.console.labels import FILTERS, OWN_AGENTS
 
 #: Groups of lines that are shown.
 MOST_GROUPS: Final = 1_000
@@ -24,7 +24,7 @@ _KINDS: Final = {"+": "added", "-": "removed", "@": "place", "\\": "remark"}
 
 
 @frozen
-class Lines:
+class DiffLines:
     """Lines of one kind: `added`, `removed`, `same`, `place` (where in the file), `remark`."""
 
     kind: str
@@ -35,7 +35,7 @@ class Lines:
 class Difference:
     """A diff in groups of lines, with the numbers of lines added and removed."""
 
-    groups: Sequence[Lines]
+    groups: Sequence[DiffLines]
     added: int
     removed: int
     is_cut: bool
@@ -50,7 +50,7 @@ def read_diff(text: str, *, is_cut: bool) -> Difference:
     if body and not body[-1]:
         body.pop()
     groups = [
-        Lines(kind, "\n".join(some))
+        DiffLines(kind, "\n".join(some))
         for kind, some in groupby(body, lambda line: _KINDS.get(line[:1], "same"))
     ]
     return Difference(
@@ -70,7 +70,7 @@ _ROUND: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
 @frozen
-class Line:
+class ChartLine:
     """One line of a chart: pieces of points where there are gaps, and its last value."""
 
     name: str
@@ -86,7 +86,7 @@ class Chart:
     title: str
     unit: str
     top: float
-    lines: tuple[Line, ...]
+    lines: tuple[ChartLine, ...]
 
 
 def make_chart(
@@ -96,7 +96,7 @@ def make_chart(
     values = [value for _, series in lines for value in series if value is not None]
     top = round_up(max(values, default=0.0))
     made = tuple(
-        Line(name, _pieces(series, top, slots), series[-1] if series else None) for name, series in lines
+        ChartLine(name, _pieces(series, top, slots), series[-1] if series else None) for name, series in lines
     )
     return Chart(key, title, unit, top, made)
 

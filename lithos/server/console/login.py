@@ -11,10 +11,10 @@ from quart import Blueprint, Response, g, redirect, request
 
 from lithos.kernel.values.errors import InvalidInput
 from lithos.kernel.values.principals import Principal, check_agent
-from lithos.server.console.console import Console, Form, Refused
+from lithos.server.console.console import Console, Form, PageRefused
 from lithos.server.console.formats import readable
-from lithos.server.console.frame import PLACE
-from lithos.server.console.sessions import COOKIE, LONGEST_NAME, Session
+from lithos.server.console.page_layout import PLACE
+from lithos.server.console.sessions import COOKIE, LONGEST_NAME, BrowserSession
 from lithos.server.http.admissions import WrongTokens
 
 START: Final = "/console/"
@@ -87,7 +87,7 @@ class LoginPages:
         """End the session."""
         form: Form = await request.form
         if not g.session.owns(form.get("csrf", "")):
-            raise Refused("This form is not from a page of your session. Load the page again.", 403)
+            raise PageRefused("This form is not from a page of your session. Load the page again.", 403)
         self._console.sessions.end(g.session)
         response = redirect("/console/login" if self._console.sessions.needs_login else START, 303)
         response.delete_cookie(COOKIE, path=PLACE)
@@ -100,10 +100,10 @@ class LoginPages:
     async def rename(self, form: Form) -> str:
         """Record this session's changes under another name."""
         if fixed := self._fixed():
-            raise Refused(fixed, 403, "forbidden")
+            raise PageRefused(fixed, 403, "forbidden")
         name = choose_agent(form.get("agent", ""), self._console.own_agent)
         if not name:
-            raise Refused("The name is blank. Give the name under which your changes shall be recorded.")
+            raise PageRefused("The name is blank. Give the name under which your changes shall be recorded.")
         g.session.agent = name
         self._console.tell(f"Your changes are recorded as {name}.")
         return START
@@ -150,7 +150,7 @@ def choose_agent(given: str, own_agent: str, otherwise: str = "") -> str:
     return name if name == own_agent else check_agent(name, "name") or otherwise
 
 
-def tell_if_bound(session: Session, chosen: str) -> None:
+def tell_if_bound(session: BrowserSession, chosen: str) -> None:
     """Say on the next page that a name was not taken, as the token is bound to an agent."""
     if session.agent != chosen:
         why = _why_bound(session.principal)

@@ -21,7 +21,7 @@ from attrs import define, field, frozen
 from lithos.kernel.values.limits import Newest
 from lithos.kernel.values.principals import ANYONE, Principal
 from lithos.server.http.ports import AsgiApp, Message, Receive, Scope, Send, answer, ignore_rejection
-from lithos.server.tools.admitting import Keyring
+from lithos.server.tools.token_ports import Keyring
 
 PATH: Final = "/console/events"
 #: Seconds between two sends to one page, which hears of the first event at once, and events that may wait.
@@ -101,7 +101,7 @@ class Submission:
 
 
 @define(eq=False)
-class Session:
+class BrowserSession:
     """One browser. `csrf` is in each of its forms, and proves that a submission comes from its pages.
 
     `agent` is the name of its changes; that of a principal which is bound to an agent stays. The principal
@@ -157,7 +157,7 @@ class Sessions:
     _clock: Callable[[], datetime]
     _agent: str
     keyring: Keyring
-    _by_id: Newest[str, Session] = field(factory=lambda: Newest(MOST_SESSIONS))
+    _by_id: Newest[str, BrowserSession] = field(factory=lambda: Newest(MOST_SESSIONS))
     #: Why sessions ended, by their ids, for browsers that come back with one.
     _ended: Newest[str, str] = field(factory=lambda: Newest(MOST_SESSIONS))
 
@@ -169,7 +169,7 @@ class Sessions:
         """Whether a session takes a token now: one may be defined while the server runs."""
         return not self.keyring.is_open
 
-    def find(self, session_id: str | None) -> Session | None:
+    def find(self, session_id: str | None) -> BrowserSession | None:
         """The session with this id, unless it has ended."""
         session = self._by_id.get(session_id or "")
         if session is None or not self.holds(session):
@@ -177,7 +177,7 @@ class Sessions:
         self._by_id.move_to_end(session.id)
         return session
 
-    def holds(self, session: Session) -> bool:
+    def holds(self, session: BrowserSession) -> bool:
         """Whether a session goes on; it ends after its life, and with its token."""
         if self._by_id.get(session.id) is not session:
             return False
@@ -194,9 +194,9 @@ class Sessions:
         """Why the session with this id ended, as a sentence; empty where it is not known or did not."""
         return self._ended.get(session_id or "", "")
 
-    def begin(self, agent: str | None = None, principal: Principal = ANYONE) -> Session:
+    def begin(self, agent: str | None = None, principal: Principal = ANYONE) -> BrowserSession:
         """A new session, under the agent that the principal is bound to, if any."""
-        session = Session(
+        session = BrowserSession(
             secrets.token_urlsafe(32),
             principal.agent or agent or self._agent,
             self._clock() + LIFE,
@@ -205,13 +205,13 @@ class Sessions:
         self._by_id[session.id] = session
         return session
 
-    def end(self, session: Session, reason: str = "") -> None:
+    def end(self, session: BrowserSession, reason: str = "") -> None:
         """Forget a session; `reason` is what its browser is told at the login."""
         self._by_id.pop(session.id, None)
         if reason:
             self._ended[session.id] = reason
 
-    def _end_of(self, session: Session) -> str:
+    def _end_of(self, session: BrowserSession) -> str:
         """Why a session has to end now; empty where it has not."""
         # One that ends much later than a new one would was begun before the clock was put back.
         if not timedelta(0) < session.expires_at - self._clock() < LIFE + timedelta(minutes=1):

@@ -24,7 +24,7 @@ from lithos.kernel.values.limits import JSON_VALUES
 from lithos.kernel.values.principals import ANYONE, REMOTE_RIGHTS, Principal, Rights
 from lithos.server.http.limits import FORM_BYTES, FORM_FIELDS, IMPORT_VALUES, OAUTH_BYTES
 from lithos.server.http.ports import Header
-from lithos.server.tools.admitting import Keyring, OneToken
+from lithos.server.tools.token_ports import Keyring, OneToken
 
 #: A segment of a page's address: encoded is what may not stand as it is, in capitals, and no letter or digit.
 _ENCODED: Final = r"%(?!2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])[0-9A-F]{2}"
@@ -33,7 +33,7 @@ _PAGE: Final = re.compile(rf"/console(?:{_SEGMENT})++")
 
 
 @frozen
-class Address:
+class RouteAccess:
     """What is asked of a request for one address.
 
     `needs` is the right, None where no token is needed. The console asks for its token itself, by its pages.
@@ -51,24 +51,24 @@ class Address:
     is_oauth: bool = False
 
 
-_ADMIN: Final = Address("admin")
-_STREAM: Final = Address(takes_query_token=True)
-_CONSOLE: Final = Address(None, is_console=True, most_bytes=FORM_BYTES, most_values=FORM_FIELDS)
+_ADMIN: Final = RouteAccess("admin")
+_STREAM: Final = RouteAccess(takes_query_token=True)
+_CONSOLE: Final = RouteAccess(None, is_console=True, most_bytes=FORM_BYTES, most_values=FORM_FIELDS)
 #: MCP answers every token with the tools that it may call; the console's pages ask for more themselves.
-ADDRESSES: Final[Mapping[str, Address]] = MappingProxyType(
+ADDRESSES: Final[Mapping[str, RouteAccess]] = MappingProxyType(
     {
-        "/health": Address(None),
-        "/mcp": Address(),
-        "/mcp/": Address(),
-        "/sse": Address(),
-        "/messages": Address(),
-        "/messages/": Address(),
+        "/health": RouteAccess(None),
+        "/mcp": RouteAccess(),
+        "/mcp/": RouteAccess(),
+        "/sse": RouteAccess(),
+        "/messages": RouteAccess(),
+        "/messages/": RouteAccess(),
         "/events": _STREAM,
         "/events/ws": _STREAM,
-        "/metrics": Address("metrics"),
+        "/metrics": RouteAccess("metrics"),
         "/audit": _ADMIN,
         "/reconcile": _ADMIN,
-        "/import": Address("admin", most_values=IMPORT_VALUES),
+        "/import": RouteAccess("admin", most_values=IMPORT_VALUES),
         "/": _CONSOLE,
         "/console": _CONSOLE,
         "/console/": _CONSOLE,
@@ -76,7 +76,7 @@ ADDRESSES: Final[Mapping[str, Address]] = MappingProxyType(
 )
 
 
-_OAUTH: Final = Address(None, most_bytes=OAUTH_BYTES, most_values=OAUTH_BYTES, is_oauth=True)
+_OAUTH: Final = RouteAccess(None, most_bytes=OAUTH_BYTES, most_values=OAUTH_BYTES, is_oauth=True)
 RESOURCE: Final = "/.well-known/oauth-protected-resource"
 ISSUER: Final = "/.well-known/oauth-authorization-server"
 #: With `server.public_url` alone: of the server as a resource, and as its own authorization server.
@@ -84,7 +84,7 @@ RESOURCE_ADDRESSES: Final = (RESOURCE, f"{RESOURCE}/mcp", f"{RESOURCE}/sse")
 OAUTH_ADDRESSES: Final = (ISSUER, "/oauth/authorize", "/oauth/token", "/oauth/register", "/oauth/revoke")
 
 
-def find_address(path: str, *, console: bool, oauth: Collection[str] = ()) -> Address | None:
+def find_address(path: str, *, console: bool, oauth: Collection[str] = ()) -> RouteAccess | None:
     """The address that a path is, as it was sent; None for what is no address, or no spelling of one.
 
     Which pages there are below `/console/` the console knows; without it there is none. `oauth` are those of
@@ -158,13 +158,13 @@ class RequestHead:
 
 
 @frozen
-class Passage:
+class AdmittedRequest:
     """Admitted to an address; `headers` (CORS) belong on the response.
 
     `principal` is None for whoever needs no token for this path, and gave none that is valid.
     """
 
-    address: Address
+    address: RouteAccess
     headers: tuple[Header, ...] = ()
     principal: Principal | None = None
 
@@ -187,7 +187,7 @@ class _Authority:
     port: int | None
 
 
-def decide(policy: AccessPolicy, head: RequestHead) -> Passage | Refusal:
+def decide(policy: AccessPolicy, head: RequestHead) -> AdmittedRequest | Refusal:
     """Admit or refuse one request; `/health` skips Host, Origin and Token, the console the token."""
     address = find_address(head.path, console=policy.console, oauth=policy.oauth)
     if address is None:
@@ -206,7 +206,7 @@ def decide(policy: AccessPolicy, head: RequestHead) -> Passage | Refusal:
     given = presented_tokens(head, in_query=address.takes_query_token)
     principal = _principal_of(policy, given)
     if address.needs is None:
-        return Passage(address, cors, principal)
+        return AdmittedRequest(address, cors, principal)
     if principal is None:
         lines = (*cors, (b"www-authenticate", _challenge(policy, head.path, is_wrong=any(given))))
         return Refusal(401, "unauthorized", {"error": "unauthorized"}, lines, guessed=any(given))
@@ -215,7 +215,7 @@ def decide(policy: AccessPolicy, head: RequestHead) -> Passage | Refusal:
             lacking = f'Bearer error="insufficient_scope", scope="{address.needs}"'
             cors = (*cors, (b"www-authenticate", lacking.encode()))
         return _forbidden(principal, address.needs, head.path, cors)
-    return Passage(address, cors, principal)
+    return AdmittedRequest(address, cors, principal)
 
 
 def _challenge(policy: AccessPolicy, path: str, *, is_wrong: bool) -> bytes:

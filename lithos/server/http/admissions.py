@@ -18,7 +18,7 @@ from attrs import define, field
 from lithos.kernel.values.limits import Newest
 from lithos.kernel.values.principals import Principal
 from lithos.server.http.ports import Scope
-from lithos.server.tools.admitting import Keyring
+from lithos.server.tools.token_ports import Keyring
 
 #: Keys of an ASGI scope.
 PRINCIPAL: Final = "lithos.principal"

@@ -31,7 +31,7 @@ from lithos.server.http.ports import (
 )
 from lithos.server.mcp.over_http import McpEndpoints
 from lithos.server.mcp.resource_pages import Library
-from lithos.server.tools.admitting import Keyring, OneToken
+from lithos.server.tools.token_ports import Keyring, OneToken
 
 if TYPE_CHECKING:
     from lithos.server.http.quart_app import RouteModule

@@ -14,9 +14,9 @@ from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
 from lithos.kernel.log import get_logger
-from lithos.server.http.heads import BAD_REQUEST, HEAD_TOO_LARGE, body_length, correct_scope
 from lithos.server.http.limits import HEAD_BYTES, IDLE_PATIENCE, MESSAGE_BYTES
 from lithos.server.http.ports import AsgiApp, EncodedFrames, Message, Receive, Scope, Send, ignore_rejection
+from lithos.server.http.request_heads import BAD_REQUEST, HEAD_TOO_LARGE, body_length, correct_scope
 from lithos.server.http.stream import Connection
 
 log = get_logger("lithos.front.connections")

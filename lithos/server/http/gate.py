@@ -15,10 +15,10 @@ from attrs import evolve
 from lithos.kernel.values.limits import ValueCount
 from lithos.server.http.access import (
     AccessPolicy,
-    Address,
-    Passage,
+    AdmittedRequest,
     Refusal,
     RequestHead,
+    RouteAccess,
     decide,
     is_host,
     presented_tokens,
@@ -60,7 +60,7 @@ def announced_length(scope: Scope) -> int:
     return int(lengths[0]) if lengths and lengths[0].isdigit() else 0
 
 
-async def read_body(scope: Scope, receive: Receive, limit: int, address: Address) -> bytes:
+async def read_body(scope: Scope, receive: Receive, limit: int, address: RouteAccess) -> bytes:
     """Return the whole body of at most `limit` bytes, and of no more values than its address takes.
 
     A parser stands still for as long as it reads many values, so they are counted as the body arrives.
@@ -173,7 +173,7 @@ class Gate:
             headers=(*refusal.headers, (b"retry-after", b"%d" % ceil(seconds))),
         )
 
-    async def _admit(self, passage: Passage, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _admit(self, passage: AdmittedRequest, scope: Scope, receive: Receive, send: Send) -> None:
         scope["headers"] = _with_readable_host(scope["headers"])
         scope["query_string"] = without_query_token(scope["query_string"])
         send = _adding(passage.headers, send)

@@ -15,8 +15,8 @@ from typing import Final
 import trio
 
 from lithos.kernel.log import get_logger
-from lithos.server.http.heads import HEAD_END, HEAD_TOO_LARGE, Chunks, fault_of, without_offers
 from lithos.server.http.limits import HEAD_BYTES, PING_INTERVAL
+from lithos.server.http.request_heads import HEAD_END, HEAD_TOO_LARGE, Chunks, fault_of, without_offers
 from lithos.server.http.socket_frames import PING, SocketFrames
 from lithos.server.http.sockets import MAX_RECEIVE, PatientSocket
 

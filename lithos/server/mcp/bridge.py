@@ -20,7 +20,7 @@ from lithos.server.http.limits import STOP_FLUSH, STOP_GRACE
 from lithos.server.mcp import messages
 from lithos.server.mcp.link import AnswerLost, NeverSent, NoOwner, OwnerHangs, OwnerTrail
 from lithos.server.mcp.messages import Cancellation, Request, RequestId
-from lithos.server.mcp.stdio import Lines, Output, claim_standard_streams
+from lithos.server.mcp.stdio import Output, StdinMessages, claim_standard_streams
 
 log = get_logger("lithos.front.bridge")
 
@@ -162,7 +162,7 @@ async def serve_bridge(trail: OwnerTrail, shutdown: trio.Event) -> None:
             async with trio.open_nursery() as session:
                 session.start_soon(_give_up_after, shutdown, session.cancel_scope)
                 output = Output(wire_out, session.cancel_scope)
-                await Bridge(trail, output).serve(Lines(wire_in, shutdown, output))
+                await Bridge(trail, output).serve(StdinMessages(wire_in, shutdown, output))
                 session.cancel_scope.cancel()
             trail.close()
             nursery.cancel_scope.deadline = trio.current_time() + HOST_STOP

@@ -24,7 +24,13 @@ from lithos.kernel.actors.threads import slices
 from lithos.kernel.values.events import Event
 from lithos.kernel.values.principals import UNKNOWN_AGENT
 from lithos.kernel.values.times import format_time, parse_time
-from lithos.server.tools.offers import TAGS_URI, Address, changed_by, changes_list, read_address
+from lithos.server.tools.resource_uris import (
+    TAGS_URI,
+    ResourceAddress,
+    changed_by,
+    changes_list,
+    read_address,
+)
 
 #: Seconds between two notices about the same thing.
 QUIET: Final = 1.0
@@ -56,7 +62,7 @@ class Follower:
         self._woken = trio.Event()
         self._has_ended = False
 
-    def follow(self, uri: str, address: Address) -> None:
+    def follow(self, uri: str, address: ResourceAddress) -> None:
         """Subscribe to a resource, notified by the URI as the client gave it. Raises `TooMuchFollowed`."""
         spellings = self._followed.get(address.uri, {})
         if uri in spellings:
@@ -69,7 +75,7 @@ class Follower:
         self._followed.setdefault(address.uri, {})[uri] = None
         self._count += 1
 
-    def unfollow(self, uri: str, address: Address) -> None:
+    def unfollow(self, uri: str, address: ResourceAddress) -> None:
         """Unsubscribe from a resource; idempotent."""
         spellings = self._followed.get(address.uri, {})
         if uri in spellings:
@@ -125,10 +131,10 @@ class Follower:
 class Watched(Protocol):
     """Shows every event to whatever watches it."""
 
-    def watch(self, watcher: Changes, /) -> None: ...
+    def watch(self, watcher: ResourceChanges, /) -> None: ...
 
 
-class Changes:
+class ResourceChanges:
     """Fans events out to the followers of all clients, without back-pressure on the publisher."""
 
     def __init__(self, broadcaster: Watched) -> None:
@@ -176,7 +182,7 @@ MARKDOWN: Final = "text/markdown"
 JSON: Final = "application/json"
 
 #: Where something stands among those of its kind: by creation, the id decides between equals.
-Place: TypeAlias = tuple[datetime, str]
+ListPosition: TypeAlias = tuple[datetime, str]
 
 
 class UnknownResource(Exception):
@@ -202,9 +208,9 @@ class ListedResource:
     `place` is None for the only one of its kind.
     """
 
-    address: Address
+    address: ResourceAddress
     told: Mapping[str, Any]
-    place: Place | None = None
+    place: ListPosition | None = None
 
 
 @frozen
@@ -232,7 +238,7 @@ class ResourceKind(Protocol):
     async def read(self, id: str, agent: str) -> Content:
         """The content of a resource, which `agent` reads. Raises `UnknownResource`."""
 
-    async def newest(self, after: Place | None, count: int) -> list[ListedResource]:
+    async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
         """At most `count` resources older than `after`, the newest first."""
 
 
@@ -243,7 +249,7 @@ class Resources:
         """`kinds` are in the order of the list."""
         self.kinds = {each.kind: each for each in kinds}
 
-    async def find(self, uri: str) -> Address:
+    async def find(self, uri: str) -> ResourceAddress:
         """Resolve a URI to an existing resource. Raises `UnknownResource`."""
         address, kind = self._meant(uri)
         await kind.find(address.id)
@@ -277,7 +283,7 @@ class Resources:
         shown = tuple(found[:PAGE])
         return ResourcePage(shown, _write_cursor(shown[-1]) if len(found) > PAGE else None)
 
-    def _meant(self, uri: str) -> tuple[Address, ResourceKind]:
+    def _meant(self, uri: str) -> tuple[ResourceAddress, ResourceKind]:
         address = read_address(uri)
         if address is None or address.kind not in self.kinds:
             raise UnknownResource(
@@ -286,7 +292,7 @@ class Resources:
             )
         return address, self.kinds[address.kind]
 
-    def _read_cursor(self, cursor: str) -> tuple[str, Place]:
+    def _read_cursor(self, cursor: str) -> tuple[str, ListPosition]:
         try:
             kind, created_at, last_id = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
             if kind in self.kinds and self.kinds[kind].template is not None and isinstance(last_id, str):
@@ -297,7 +303,7 @@ class Resources:
 
 
 async def find_newest(
-    items: Sequence[T], place: Callable[[T], Place], after: Place | None, count: int
+    items: Sequence[T], place: Callable[[T], ListPosition], after: ListPosition | None, count: int
 ) -> list[T]:
     """The newest items with a sort key before `after`; yields to the event loop in between."""
     newest: list[T] = []
@@ -319,4 +325,4 @@ class Library:
     """Resources and their change notifications."""
 
     resources: Resources
-    changes: Changes
+    changes: ResourceChanges

@@ -29,16 +29,16 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from lithos.server.http.ports import cancel_when, compact_json
 from lithos.server.mcp.resource_pages import (
     BadCursor,
-    Changes,
     ChangesEnded,
     Content,
     Follower,
+    ResourceChanges,
     Resources,
     TooMuchFollowed,
     UnknownResource,
 )
 from lithos.server.mcp.tool_calls import join_slices
-from lithos.server.tools.offers import PROMPTS, BadPrompt, read_address, render_prompt
+from lithos.server.tools.resource_uris import PROMPTS, BadPrompt, read_address, render_prompt
 
 #: Streams of `subscriptions/listen` over all clients of one endpoint.
 MOST_LISTENERS: Final = 256
@@ -73,7 +73,7 @@ class Notices:
             return
 
 
-def notices_of(changes: Changes | None) -> Lifespan:
+def notices_of(changes: ResourceChanges | None) -> Lifespan:
     """The lifespan of a session with change notifications; without changes it has none."""
 
     @asynccontextmanager
@@ -121,13 +121,13 @@ def add_subscriptions(server: Server[Any], resources: Resources) -> None:
 
 
 @define(eq=False)
-class Listening:
+class SubscriptionStream:
     """`subscriptions/listen`: one call is one stream of change notifications until either side ends it.
 
     `ended_of` a request is set once its token is valid no longer.
     """
 
-    _changes: Changes
+    _changes: ResourceChanges
     _ended_of: Callable[[Context], trio.Event]
     _open: int = field(default=0, init=False)
 

@@ -12,11 +12,17 @@ from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
-from lithos.kernel.actors.opening import progress_told
+from lithos.kernel.actors.start_progress import progress_told
 from lithos.kernel.values.principals import OWNER, Principal
 from lithos.server.http.ports import SharedToolBox
 from lithos.server.mcp.resource_pages import Library
-from lithos.server.mcp.resources import Listening, add_prompts, add_resources, add_subscriptions, notices_of
+from lithos.server.mcp.resources import (
+    SubscriptionStream,
+    add_prompts,
+    add_resources,
+    add_subscriptions,
+    notices_of,
+)
 from lithos.server.mcp.tool_calls import call_tool_box
 from lithos.server.tools.arguments import ToolSpec
 
@@ -96,7 +102,7 @@ def build_mcp_server(
         server.add_request_handler(
             "subscriptions/listen",
             types.SubscriptionsListenRequestParams,
-            Listening(library.changes, lambda ctx: caller_of(ctx).ended),
+            SubscriptionStream(library.changes, lambda ctx: caller_of(ctx).ended),
         )
         if keeps_sessions:
             add_subscriptions(server, library.resources)

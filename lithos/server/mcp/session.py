@@ -40,7 +40,7 @@ from lithos.server.http.limits import STOP_FLUSH, STOP_GRACE
 from lithos.server.http.ports import Message, Receive, Scope, Send, SharedToolBox
 from lithos.server.mcp.resource_pages import Library
 from lithos.server.mcp.server import Caller, Context, build_mcp_server
-from lithos.server.mcp.stdio import Lines, Output, claim_standard_streams
+from lithos.server.mcp.stdio import Output, StdinMessages, claim_standard_streams
 
 #: The first event of an SSE session names it.
 _SESSION: Final = re.compile(rb"session_id=([0-9a-f]{32})")
@@ -269,7 +269,7 @@ async def serve_stdio(
     with claim_standard_streams() as (wire_in, wire_out):
         async with trio.open_nursery() as nursery:
             output = Output(wire_out, nursery.cancel_scope)
-            lines = Lines(wire_in, shutdown, output)
+            lines = StdinMessages(wire_in, shutdown, output)
             nursery.start_soon(_give_up_after, shutdown, nursery.cancel_scope)
             try:
                 async with stdio_server(cast(Any, lines), cast(Any, output)) as (reader, writer):

@@ -41,7 +41,7 @@ def claim_standard_streams() -> Iterator[tuple[int, int]]:
         os.close(wire_out)
 
 
-class Lines:
+class StdinMessages:
     """The lines of stdin that are messages, ending with its end or with the stop.
 
     What is no message of the protocol is answered on `output` and not passed on.
@@ -57,7 +57,7 @@ class Lines:
         #: Whether the rest of the line is skipped: it is too long, which was answered.
         self._is_skipping = False
 
-    def __aiter__(self) -> Lines:
+    def __aiter__(self) -> StdinMessages:
         return self
 
     async def __anext__(self) -> str:

@@ -19,7 +19,7 @@ from pydantic_core import from_json, to_json
 from lithos.kernel.log import get_logger
 from lithos.server.http.ports import Send, ToolBox, compact_json
 from lithos.server.tools.arguments import ArgumentFault, UnknownTool
-from lithos.server.tools.fitting import Pictured
+from lithos.server.tools.fitting import AnswerWithImage
 
 #: Rows encoded at once: about two milliseconds of rows as `lithos_list` has them.
 SLICE: Final = 200
@@ -81,7 +81,7 @@ async def encode_result(result: Mapping[str, Any] | None) -> dict[str, Any]:
     """Encode a tool's result: the same JSON as one text block and as structured content."""
     structured = {"result": None} if result is None else result
     content: list[dict[str, Any]] = [{"type": "text", "text": await join_slices(result, _fast_json)}]
-    if type(result) is Pictured:
+    if type(result) is AnswerWithImage:
         content.append(result.content())
     return {
         "content": content,

@@ -20,8 +20,8 @@ from lithos.kernel.values.events import TAKING_BACK, TOOL
 from lithos.kernel.values.ids import is_id
 from lithos.kernel.values.limits import TITLE, check_text
 from lithos.kernel.values.times import parse_time
-from lithos.server.tools.additions import is_added
 from lithos.server.tools.bounds import NAME, PATH, Bound
+from lithos.server.tools.ignored_arguments import is_added
 from lithos.server.tools.values import KINDS, is_blank, kind_of, read_integer, read_text, says_nothing
 from lithos.server.tools.values import ArgumentFault as ArgumentFault  # noqa: PLC0414
 from lithos.text.markdown import clean_title

@@ -1,7 +1,7 @@
 """Compact answers: what says nothing is left out (docs/spec/tools.md §1.7).
 
 Null, empty and false values go, and defaults, and what another key says; times have seconds and scores three
-digits. Each tool declares as `Sparing` what stays nevertheless. What a person or an agent stored is never
+digits. Each tool declares as `CompactForm` what stays nevertheless. What a person or an agent stored is never
 changed: texts, and the objects under the keys `STORED`.
 """
 
@@ -41,7 +41,7 @@ def _keys(keys: Iterable[str]) -> frozenset[str]:
 
 
 @frozen(kw_only=True)
-class Sparing:
+class CompactForm:
     """What of a tool's answer is sent in compact form; keys are meant wherever in the answer they are.
 
     * `always`: sent also when empty, false or null;
@@ -69,11 +69,11 @@ class Sparing:
         return self.unsaid.union(*unasked)
 
 
-PLAIN: Final = Sparing()
+PLAIN: Final = CompactForm()
 
 
 def compact(
-    answer: Mapping[str, Any], sparing: Sparing, given: object, *, limit: int = 0, skip: int = 0
+    answer: Mapping[str, Any], sparing: CompactForm, given: object, *, limit: int = 0, skip: int = 0
 ) -> dict[str, Any]:
     """The answer to a call with the arguments `given` without what says nothing.
 
@@ -118,7 +118,7 @@ def _cut(answer: dict[str, Any], key: str, room: int) -> None:
 class _Compacting:
     """Makes the objects of one answer compact; each is copied, none is changed."""
 
-    _sparing: Sparing
+    _sparing: CompactForm
     _left: frozenset[str]
     _span: slice
 

@@ -25,8 +25,8 @@ from attrs import define, field
 
 from lithos.kernel.parts import Parts
 from lithos.server.tools.arguments import ArgumentReader, TakesRequest, ToolSpec
-from lithos.server.tools.compacting import PLAIN, Sparing
-from lithos.server.tools.fitting import UNPAGED, Paged
+from lithos.server.tools.compacting import PLAIN, CompactForm
+from lithos.server.tools.fitting import UNPAGED, CuttableAnswer
 
 Profile = Literal["core", "standard", "full", "connector", "own"]
 #: Each lists the tools of those before it, too; beside them `CONNECTOR` lists its own alone.
@@ -38,7 +38,7 @@ Answer = Mapping[str, Any] | None
 C = TypeVar("C", bound=type[Any])
 
 
-class Answering(Protocol):
+class ToolCall(Protocol):
     """One call: the checked arguments, of a class declared by `@tool`."""
 
     async def answer(self, using: Parts) -> Answer: ...
@@ -65,8 +65,8 @@ class Tool:
     hints: str = ""
     place: int = field(kw_only=True)
     of: Literal["notes", "tasks", "both"] = "notes"
-    paged: Paged = UNPAGED
-    sparing: Sparing = PLAIN
+    paged: CuttableAnswer = UNPAGED
+    sparing: CompactForm = PLAIN
     fits_itself: bool = False
     is_heavy: bool = False
     counts: str = ""

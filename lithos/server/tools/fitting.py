@@ -34,7 +34,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @frozen(kw_only=True)
-class Paged:
+class CuttableAnswer:
     """What of a tool's answer may be long; paths are keys joined by dots.
 
     `rows` are lists (or one object) that `offset` pages through together, at most `most` of each; `totals`
@@ -49,10 +49,10 @@ class Paged:
     beside: tuple[str, ...] = ()
 
 
-UNPAGED: Final = Paged()
+UNPAGED: Final = CuttableAnswer()
 
 
-class Pictured(dict[str, Any]):
+class AnswerWithImage(dict[str, Any]):
     """An answer with an image, which clients get as MCP image content beside the text."""
 
     def __init__(self, row: Mapping[str, Any], media_type: str, data: str) -> None:
@@ -78,7 +78,7 @@ def cut_warning(length: int) -> dict[str, Any]:
 
 
 def fit(
-    answer: Mapping[str, Any], paged: Paged, limit: int, offset: int, *, is_skipped: bool
+    answer: Mapping[str, Any], paged: CuttableAnswer, limit: int, offset: int, *, is_skipped: bool
 ) -> dict[str, Any]:
     """The answer in at most `limit` characters of JSON (0: no limit), from `offset` on.
 
@@ -141,7 +141,7 @@ def _is_small(answer: Mapping[str, Any], lists: Iterable[Any], room: int) -> boo
     return True
 
 
-def _tell_totals(fitted: dict[str, Any], paged: Paged, counts: Mapping[str, int]) -> None:
+def _tell_totals(fitted: dict[str, Any], paged: CuttableAnswer, counts: Mapping[str, int]) -> None:
     if paged.totals == "all":
         for count in list(counts.values())[:1]:
             fitted.setdefault("total", count)

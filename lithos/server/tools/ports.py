@@ -15,7 +15,7 @@ from lithos.server.tools.declaring import Answer
 Serve = Callable[[datetime | None], Awaitable[Answer]]
 
 
-class SeePart(Protocol):
+class RecordPartialRead(Protocol):
     """Remembers that an agent got a text of a note: from `start` on, to the end unless it `is_cut`."""
 
     def __call__(
@@ -33,10 +33,10 @@ class NotePorts:
     locate: Locate
     identify: Identify
     as_spelled: Callable[[str], str]
-    see_part: SeePart
+    see_part: RecordPartialRead
 
 
-class Once(Protocol):
+class RequestDeduplication(Protocol):
     """Gives the answer of a call: that of the first one where it is a retry.
 
     Raises `InvalidInput` where the id was given to another call, and the refusals of `serve`.
@@ -58,4 +58,4 @@ class Once(Protocol):
 class KnownCalls:
     """The calls that are known by their `request_id`."""
 
-    once: Once
+    once: RequestDeduplication

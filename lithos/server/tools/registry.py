@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from attrs import evolve, field, fields, frozen
 
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import Forbidden, LithosError, SearchBackendFailed
@@ -23,10 +23,10 @@ from lithos.server.settings import ServerConfig
 from lithos.server.tools.admission import Admission
 from lithos.server.tools.arguments import CALLERS, ArgumentFault, ToolSpec, UnknownTool, one_form
 from lithos.server.tools.compacting import compact, compact_refusal, drop_plain_totals
-from lithos.server.tools.declaring import CONNECTOR, OWN, PROFILES, Answer, Answering, Tool
-from lithos.server.tools.fitting import UNPAGED, Pictured, fit
+from lithos.server.tools.declaring import CONNECTOR, OWN, PROFILES, Answer, Tool, ToolCall
+from lithos.server.tools.fitting import UNPAGED, AnswerWithImage, fit
 from lithos.server.tools.ports import NotePorts
-from lithos.server.tools.repeating import serve_once
+from lithos.server.tools.request_ids import serve_once
 
 #: The name under which clients that were written for upstream's Lithos give a filter by agent.
 _FILTER: Final = CALLERS[0]
@@ -304,12 +304,12 @@ class Tools:
         own = "" if is_blamed else answer.get("message", "")
         return {**told, "message": f"{self._opening.told()} {own}".rstrip()}
 
-    def read(self, name: str, arguments: Mapping[str, Any], principal: Principal) -> Answering:
+    def read(self, name: str, arguments: Mapping[str, Any], principal: Principal) -> ToolCall:
         """The checked arguments of a call. Raises `UnknownTool`, `ArgumentFault` and `LithosError`."""
         tool = self._by_name.get(name)
         if tool is None or (tool.profile == OWN and not principal.is_own):
             raise UnknownTool(name)
-        given: Answering = tool.reader.read(admit(principal, tool, self._as_meant(tool, arguments)))
+        given: ToolCall = tool.reader.read(admit(principal, tool, self._as_meant(tool, arguments)))
         return given
 
     def _as_meant(self, tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -336,7 +336,7 @@ class Tools:
         given, offset = self.read(name, arguments, principal), tool.reader.offset(arguments)
         return self._fit(tool, answer, offset, given, is_full=principal.is_own)
 
-    async def _serve(self, tool: Tool, given: Answering, principal: Principal) -> Answer:
+    async def _serve(self, tool: Tool, given: ToolCall, principal: Principal) -> Answer:
         """Have a call served when its turn has come: a heavy read may have to wait beside a change."""
         if tool.is_heavy:
             async with self._admission.reading():
@@ -355,7 +355,7 @@ class Tools:
     async def _serve_once(
         self,
         tool: Tool,
-        given: Answering,
+        given: ToolCall,
         principal: Principal,
         arguments: Mapping[str, Any],
     ) -> Answer:
@@ -386,10 +386,14 @@ class Tools:
             fitted = fit(said, paged, limit, offset, is_skipped=skips)
             if paged.totals == "each":
                 drop_plain_totals(fitted, paged.rows)
-        return Pictured(fitted, answer.media_type, answer.data) if type(answer) is Pictured else fitted
+        return (
+            AnswerWithImage(fitted, answer.media_type, answer.data)
+            if type(answer) is AnswerWithImage
+            else fitted
+        )
 
     def _remember(
-        self, given: Answering, answer: Mapping[str, Any], offset: int, principal: Principal
+        self, given: ToolCall, answer: Mapping[str, Any], offset: int, principal: Principal
     ) -> None:
         """Remember what of a note's text was given out in part."""
         holder = answer.get("document", answer)

@@ -30,7 +30,7 @@ _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @frozen
-class Looked:
+class ReadinessChange:
     """Those of some tasks that are ready, and the events of those that became so."""
 
     ready: Sequence[str]
@@ -51,7 +51,7 @@ class Readiness:
         #: The last of the waiting tasks that a start looks at; None when it is through.
         self._checked: str | None = ""
 
-    def refresh(self, task_ids: Iterable[str], by: str, now: datetime) -> Looked:
+    def refresh(self, task_ids: Iterable[str], by: str, now: datetime) -> ReadinessChange:
         """Look at tasks that may have become ready or blocked, through what the agent did."""
         wanted = list(dict.fromkeys(task_ids))
         graph = self._rows.graph_before(wanted)
@@ -64,13 +64,13 @@ class Readiness:
         for task_id in new:
             self._rows.ready.add(task_id)
             self._marks.lower(self._rows.ready.place(task_id))
-        return Looked(ready, [ready_event(graph.tasks[one], by, now) for one in new])
+        return ReadinessChange(ready, [ready_event(graph.tasks[one], by, now) for one in new])
 
-    def refresh_after(self, task_id: str, by: str, now: datetime) -> Looked:
+    def refresh_after(self, task_id: str, by: str, now: datetime) -> ReadinessChange:
         """Look at the tasks that this one holds back."""
         return self.refresh(self._rows.dependents(task_id), by, now)
 
-    def refresh_below(self, task_id: str, by: str, now: datetime) -> Looked:
+    def refresh_below(self, task_id: str, by: str, now: datetime) -> ReadinessChange:
         """Look at a task that waits for more or for less than before, and at all tasks below it."""
         return self.refresh([task_id, *self._rows.below([task_id])], by, now)
 

@@ -26,15 +26,15 @@ from lithos.kernel.values.errors import (
 )
 from lithos.kernel.values.events import EventDraft
 from lithos.kernel.values.messages import Done
-from lithos.tasks.board.carrying import Carrying
-from lithos.tasks.board.failing import Failing
-from lithos.tasks.board.readiness import Looked, Readiness
-from lithos.tasks.board.reverifying import Reverifying
+from lithos.tasks.board.failed_attempts import Failing
+from lithos.tasks.board.imported_tasks import Carrying
+from lithos.tasks.board.readiness import Readiness, ReadinessChange
+from lithos.tasks.board.reverification import Reverifying
 from lithos.tasks.board.task_choice import TaskChoice
 from lithos.tasks.board.task_claims import ASPECTS, TaskClaims
 from lithos.tasks.board.task_events import as_json_text, created_event, make_event, task_event
-from lithos.tasks.model.carried import SettleTasks
 from lithos.tasks.model.graph import check_keys, find_path, merge_metadata
+from lithos.tasks.model.imported_tables import SettleTasks
 from lithos.tasks.model.task import (
     ATTEMPTS,
     BLOCKING_TYPES,
@@ -365,7 +365,7 @@ class TaskBoard(Board):
 
     def _close(
         self, task: Task, status: str, by: str, now: datetime, outcome: str | None
-    ) -> tuple[Sequence[EventDraft], Looked]:
+    ) -> tuple[Sequence[EventDraft], ReadinessChange]:
         """What goes before the event of the closing, and what follows from it."""
         self._rows.put_task(
             attrs.evolve(task, status=status, resolved_at=max(now, task.created_at), outcome=outcome)
@@ -375,7 +375,7 @@ class TaskBoard(Board):
         after = self.readiness.refresh_after(task.id, by, now)
         # A closed parent passes on no blocker of its own.
         below = self.readiness.refresh(self._rows.below([task.id]), by, now)
-        return ended, Looked(after.ready, (*after.events, *below.events))
+        return ended, ReadinessChange(after.ready, (*after.events, *below.events))
 
     def _created(self, task: Task) -> Done[str]:
         ready = self.readiness.refresh([task.id], task.created_by, task.created_at).events

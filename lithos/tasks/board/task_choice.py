@@ -14,7 +14,7 @@ from typing import Final
 from lithos.tasks.model.graph import TaskGraph
 from lithos.tasks.model.task import Task, aspect_key
 from lithos.tasks.model.task_commands import NextTask
-from lithos.tasks.rows.ready_rows import FIRST, LAST, Candidate, Place
+from lithos.tasks.rows.ready_rows import FIRST, LAST, QueuePosition, ReadyTask
 from lithos.tasks.rows.tasks import TaskRows
 
 #: Kinds of choices that are remembered: an aspect and a filter each.
@@ -34,7 +34,7 @@ class Marks:
     """
 
     def __init__(self) -> None:
-        self._places: dict[Kind, Place] = {}
+        self._places: dict[Kind, QueuePosition] = {}
         self._latest = datetime.min.replace(tzinfo=UTC)
         self._unsure_until = self._latest
         self._is_sure = True
@@ -52,18 +52,18 @@ class Marks:
         if not self._is_sure:
             self._places.clear()
 
-    def since(self, kind: Kind) -> Place:
+    def since(self, kind: Kind) -> QueuePosition:
         """Where a choice of this kind begins."""
         return self._places.get(kind, FIRST)
 
-    def reached(self, kind: Kind, place: Place) -> None:
+    def reached(self, kind: Kind, place: QueuePosition) -> None:
         """Before this place no task can be chosen."""
         if self._is_sure:
             if len(self._places) >= KINDS and kind not in self._places:
                 self._places.clear()
             self._places[kind] = place
 
-    def lower(self, place: Place | None) -> None:
+    def lower(self, place: QueuePosition | None) -> None:
         """The task at this place may be chosen again; None for a task that is not ready."""
         if place is not None:
             self._places |= {kind: place for kind, mark in self._places.items() if mark > place}
@@ -100,7 +100,7 @@ class TaskChoice:
         self.marks.reached(kind, LAST)
         return None
 
-    def _taken(self, wanted: NextTask, candidate: Candidate, now: datetime) -> Task | None:
+    def _taken(self, wanted: NextTask, candidate: ReadyTask, now: datetime) -> Task | None:
         if not wanted.passes(candidate.tags, candidate.metadata):
             return None
         if not self._can_take(candidate.id, wanted.aspect):

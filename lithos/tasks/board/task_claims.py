@@ -19,15 +19,15 @@ from lithos.tasks.board.task_choice import TaskChoice
 from lithos.tasks.board.task_events import expired_event, make_event
 from lithos.tasks.model.task import (
     Claim,
+    ClaimGrant,
     ClaimTimes,
-    Grant,
     Task,
     aspect_key,
     check_claimable,
     check_fence,
     check_owned,
 )
-from lithos.tasks.model.task_commands import ClaimAspect, Given, NextTask, ReleaseClaim, RenewClaim
+from lithos.tasks.model.task_commands import ClaimAspect, ClaimedTask, NextTask, ReleaseClaim, RenewClaim
 from lithos.tasks.rows.tasks import TaskRows
 
 #: Aspects of one task that may be claimed.
@@ -46,15 +46,15 @@ class TaskClaims:
         #: A blocked task cannot be claimed.
         self._strict = strict
 
-    def next(self, command: NextTask, now: datetime) -> Done[Given | None]:
+    def next(self, command: NextTask, now: datetime) -> Done[ClaimedTask | None]:
         """Grant an aspect of the oldest ready task where it is free."""
         task = self._choice.choose(command, now)
         if task is None:
             return Done(None)
         done = self._grant(task, command, now)
-        return Done(Given(task, self._rows.claims_of(task.id, now), done.reply), done.events)
+        return Done(ClaimedTask(task, self._rows.claims_of(task.id, now), done.reply), done.events)
 
-    def claim(self, command: ClaimAspect, now: datetime) -> Done[Grant]:
+    def claim(self, command: ClaimAspect, now: datetime) -> Done[ClaimGrant]:
         """Grant an aspect under a new fence."""
         held = self._rows.claim(command.task_id, command.aspect)
         task = check_claimable(command.task_id, self._rows.task(command.task_id), held, command.agent, now)
@@ -67,7 +67,7 @@ class TaskClaims:
             )
         return self._grant(task, command, now)
 
-    def renew(self, command: RenewClaim, now: datetime) -> Done[Grant]:
+    def renew(self, command: RenewClaim, now: datetime) -> Done[ClaimGrant]:
         """Hold on longer (or shorter) under the same fence; nobody is told."""
         self._check_fence(command, now)
         held = self._rows.claim(command.task_id, command.aspect)
@@ -75,7 +75,7 @@ class TaskClaims:
         minutes = self._times.granted(command.ttl_minutes)
         claim = attrs.evolve(mine, expires_at=self._times.expiry(minutes, now))
         self._rows.extend_claim(claim)
-        return Done(Grant(claim, minutes))
+        return Done(ClaimGrant(claim, minutes))
 
     def release(self, command: ReleaseClaim, now: datetime) -> Done[None]:
         """Give an aspect up, also after its time; the event is by who does it, and names the holder."""
@@ -88,7 +88,7 @@ class TaskClaims:
         event = _claim_event("task.released", mine, self._rows.task(mine.task_id), now)
         return Done(None, (attrs.evolve(event, agent=command.agent),))
 
-    def _grant(self, task: Task, command: ClaimAspect | NextTask, now: datetime) -> Done[Grant]:
+    def _grant(self, task: Task, command: ClaimAspect | NextTask, now: datetime) -> Done[ClaimGrant]:
         minutes = self._times.granted(command.ttl_minutes)
         # Only with a backlog of ends is one taken over that is not told yet.
         over = self._rows.ready.untold(task.id, aspect_key(command.aspect), now)
@@ -102,7 +102,7 @@ class TaskClaims:
         self._rows.put_claim(claim, now)
         ended = [expired_event(one, task.tags, now) for one in over]
         claimed = _claim_event("task.claimed", claim, task, now, fence=claim.fence)
-        return Done(Grant(claim, minutes), (*ended, claimed))
+        return Done(ClaimGrant(claim, minutes), (*ended, claimed))
 
     def _check_fence(self, command: RenewClaim | ReleaseClaim, now: datetime) -> None:
         if command.fence is not None:

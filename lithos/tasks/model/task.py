@@ -64,7 +64,7 @@ class Claim:
 
 
 @frozen
-class Grant:
+class ClaimGrant:
     """A claim as it was granted or renewed, for so many minutes."""
 
     claim: Claim

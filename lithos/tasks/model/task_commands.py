@@ -14,8 +14,8 @@ from typing import Any
 from attrs import frozen
 
 from lithos.kernel.values.messages import BoardCommand, R_co
-from lithos.tasks.model.task import WORK, Claim, Grant, Task
-from lithos.text.words.matching import has_tags, matches_metadata
+from lithos.tasks.model.task import WORK, Claim, ClaimGrant, Task
+from lithos.text.words.list_filters import has_tags, matches_metadata
 
 
 @frozen(kw_only=True)
@@ -52,8 +52,8 @@ class UpdateTask(TaskCommand[None]):
 
 
 @frozen(kw_only=True)
-class ClaimAspect(TaskCommand[Grant]):
-    """Take or take again an aspect; the reply is the `Grant`."""
+class ClaimAspect(TaskCommand[ClaimGrant]):
+    """Take or take again an aspect; the reply is the `ClaimGrant`."""
 
     task_id: str
     aspect: str
@@ -61,8 +61,8 @@ class ClaimAspect(TaskCommand[Grant]):
 
 
 @frozen(kw_only=True)
-class RenewClaim(TaskCommand[Grant]):
-    """Hold an aspect longer; the reply is the `Grant`."""
+class RenewClaim(TaskCommand[ClaimGrant]):
+    """Hold an aspect longer; the reply is the `ClaimGrant`."""
 
     task_id: str
     aspect: str
@@ -100,17 +100,17 @@ class FailAttempt(TaskCommand[Failed]):
 
 
 @frozen
-class Given:
+class ClaimedTask:
     """A task that was chosen and claimed, with all its active claims."""
 
     task: Task
     claims: Sequence[Claim]
-    grant: Grant
+    grant: ClaimGrant
 
 
 @frozen(kw_only=True)
-class NextTask(TaskCommand[Given | None]):
-    """Claim the oldest ready task whose aspect is free; the reply is `Given`, or None when there is none.
+class NextTask(TaskCommand[ClaimedTask | None]):
+    """Claim the oldest ready task whose aspect is free; the reply is `ClaimedTask`, or None.
 
     An aspect that the agent itself holds is not free: it gets another task. `tags` are all needed.
     """

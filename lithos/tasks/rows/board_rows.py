@@ -25,7 +25,7 @@ from lithos.kernel.values.principals import UNKNOWN_AGENT
 from lithos.kernel.values.times import format_time, parse_time
 from lithos.tasks.model.task import BLOCKING_TYPES, PARENT_CHILD, Citation, Claim
 from lithos.tasks.rows.ready_rows import CLAIMS, TAGS_LIKE, needle, tag_needle
-from lithos.text.words.matching import has_tag
+from lithos.text.words.list_filters import has_tag
 
 # kept rows: citations, completions: at most 1,000 for each completed task
 CITATION_TABLE: Final = """
@@ -208,7 +208,7 @@ class HeldClaim:
 
 
 @frozen
-class Told:
+class JournalledEvent:
     """An event as the journal keeps it."""
 
     seq: int
@@ -295,7 +295,7 @@ class BoardRows(Rows):
 
     # -- the journal ---------------------------------------------------------------------------
 
-    def events_of_task(self, task_id: str, created_at: datetime, most: int) -> list[Told]:
+    def events_of_task(self, task_id: str, created_at: datetime, most: int) -> list[JournalledEvent]:
         """The newest events about a task, newest first."""
         rows = self._all(
             f"SELECT seq,type,agent,payload,timestamp FROM {_NEWEST}"  # noqa: S608 - constants
@@ -306,7 +306,9 @@ class BoardRows(Rows):
         )
         return [event for event in _told(rows) if event.payload.get("task_id") == task_id]
 
-    def events_of_agent(self, agent: str, types: Sequence[str], before: datetime, most: int) -> list[Told]:
+    def events_of_agent(
+        self, agent: str, types: Sequence[str], before: datetime, most: int
+    ) -> list[JournalledEvent]:
         """The newest events of these types by an agent from before a time, newest first."""
         rows = self._all(
             f"SELECT seq,type,agent,payload,timestamp FROM {_NEWEST}"  # noqa: S608 - constants
@@ -337,6 +339,6 @@ class BoardRows(Rows):
         return found
 
 
-def _told(rows: Iterable[Sequence[Any]]) -> Iterator[Told]:
+def _told(rows: Iterable[Sequence[Any]]) -> Iterator[JournalledEvent]:
     for seq, kind, agent, payload, at in rows:
-        yield Told(int(seq), kind, agent, load_object(payload), parse_time(at))
+        yield JournalledEvent(int(seq), kind, agent, load_object(payload), parse_time(at))

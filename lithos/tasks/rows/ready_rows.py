@@ -18,7 +18,7 @@ from lithos.kernel.values.times import EPOCH, format_time, parse_time
 from lithos.tasks.model.graph import opens_at
 from lithos.tasks.model.task import Claim, Task, aspect_key
 from lithos.tasks.model.task_commands import NextTask
-from lithos.text.words.matching import tag_key
+from lithos.text.words.list_filters import tag_key
 
 #: Whether stored tags may pass a filter, of which `{0}` is what `tag_needle` says. `lower` knows only ASCII
 #: letters, and escapes may hide any letter: tags with others, or with escapes, are all read.
@@ -52,18 +52,18 @@ _ENDED: Final = (
 )
 
 #: Where a task stands among all: its `created_at`, and its rowid among those of one moment.
-Place = tuple[str, int]
+QueuePosition = tuple[str, int]
 #: Before every task, and after every one.
-FIRST: Final[Place] = ("", 0)
-LAST: Final[Place] = ("~", 0)
+FIRST: Final[QueuePosition] = ("", 0)
+LAST: Final[QueuePosition] = ("~", 0)
 
 
 @frozen
-class Candidate:
+class ReadyTask:
     """A ready task whose aspect is free."""
 
     id: str
-    place: Place
+    place: QueuePosition
     tags: tuple[str, ...]
     metadata: dict[str, Any]
 
@@ -77,11 +77,13 @@ class ReadyRows(Rows):
 
     # -- choosing ------------------------------------------------------------------------------
 
-    def free(self, wanted: NextTask, key: str, since: Place, now: datetime, most: int) -> list[Candidate]:
+    def free(
+        self, wanted: NextTask, key: str, since: QueuePosition, now: datetime, most: int
+    ) -> list[ReadyTask]:
         """Ready tasks from a place on whose aspect is free, oldest first; the filter is yet to be checked."""
         found = self._all(_FREE, *since, key, format_time(now), *_needles(wanted), most)
         return [
-            Candidate(id, (created_at, rowid), load_texts(tags), load_object(metadata))
+            ReadyTask(id, (created_at, rowid), load_texts(tags), load_object(metadata))
             for id, created_at, rowid, tags, metadata in found
         ]
 
@@ -108,9 +110,9 @@ class ReadyRows(Rows):
         sql = "SELECT task_id FROM ready_tasks WHERE task_id IN (SELECT value FROM json_each(?))"
         return set(self._texts(sql, listed(task_ids)))
 
-    def place(self, task_id: str) -> Place | None:
+    def place(self, task_id: str) -> QueuePosition | None:
         """Where a task that is ready stands."""
-        found: Place | None = self._first(
+        found: QueuePosition | None = self._first(
             "SELECT created_at,number FROM ready_tasks WHERE task_id=?", task_id
         )
         return found

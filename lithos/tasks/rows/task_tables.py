@@ -17,7 +17,7 @@ from typing import Final
 
 import apsw
 
-from lithos.events.rows.schema import Tables, columns_of
+from lithos.events.rows.schema import CapabilityTables, columns_of
 from lithos.kernel.databases.sqlite import load_object
 from lithos.kernel.values.principals import MIGRATION_AGENT
 from lithos.kernel.values.times import format_time
@@ -184,7 +184,7 @@ def dependencies_of(metadata: str | None) -> Iterator[tuple[str, str]]:
                 yield key, before
 
 
-TASK_TABLES: Final = Tables(
+TASK_TABLES: Final = CapabilityTables(
     place=1,
     create=_TASK_TABLES + CITATION_TABLE,
     indexes=_TASK_INDEXES + IMPACT_INDEXES,

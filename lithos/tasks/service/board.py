@@ -27,7 +27,7 @@ from lithos.tasks.model.task import (
     Finding,
     Task,
 )
-from lithos.tasks.rows.board_rows import BoardRows, HeldClaim, LightTask, Told
+from lithos.tasks.rows.board_rows import BoardRows, HeldClaim, JournalledEvent, LightTask
 from lithos.tasks.rows.tasks import TaskRows
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class BoardFilter:
 
 
 @frozen(kw_only=True)
-class Card:
+class TaskCard:
     """One task of a column; `children` counts those of each status, `waiting` the open tasks behind it."""
 
     task: Task
@@ -80,11 +80,11 @@ class Card:
 
 
 @frozen
-class Column:
+class BoardColumn:
     """Some cards of a column, and how many there are in all."""
 
     name: str
-    cards: Sequence[Card]
+    cards: Sequence[TaskCard]
     total: int
 
 
@@ -128,7 +128,7 @@ class Dossier:
     discovered_from: Sequence[Task]
     discovered: Sequence[Task]
     findings: Sequence[Finding]
-    events: Sequence[Told]
+    events: Sequence[JournalledEvent]
 
 
 @frozen(kw_only=True)
@@ -142,7 +142,7 @@ class Effects:
     children: Sequence[Task] = field(factory=tuple)
 
 
-class Board:
+class BoardReading:
     """Reads columns of the board and single tasks, each time as of one moment."""
 
     def __init__(
@@ -165,22 +165,24 @@ class Board:
 
     async def columns(
         self, wanted: BoardFilter, limit: int, *, only: str | None = None, offset: int = 0
-    ) -> dict[str, Column]:
+    ) -> dict[str, BoardColumn]:
         """All columns with at most so many cards each, or one from an offset on."""
         return await self._look(lambda: self._columns(wanted, limit, only, offset))
 
-    def _columns(self, wanted: BoardFilter, limit: int, only: str | None, offset: int) -> dict[str, Column]:
+    def _columns(
+        self, wanted: BoardFilter, limit: int, only: str | None, offset: int
+    ) -> dict[str, BoardColumn]:
         now = self._clock()
         claims = self._rows.claims(now)
         names = COLUMNS if only is None else (only,)
         ids = self._sort(wanted, claims, now)
-        found: dict[str, Column] = {}
+        found: dict[str, BoardColumn] = {}
         for name in names:
             if name == DONE:
                 found[name] = self._done(wanted, limit, offset)
             else:
                 shown = ids[name][offset : offset + limit]
-                found[name] = Column(name, self._cards(shown, claims, now), len(ids[name]))
+                found[name] = BoardColumn(name, self._cards(shown, claims, now), len(ids[name]))
         return found
 
     def _sort(
@@ -217,24 +219,24 @@ class Board:
             if not (each.source in passed if each.type == WAITS_ON_GATE else each.status == "completed")
         }
 
-    def _done(self, wanted: BoardFilter, limit: int, offset: int) -> Column:
+    def _done(self, wanted: BoardFilter, limit: int, offset: int) -> BoardColumn:
         if wanted.is_empty:
             ids, total = self._rows.closed_ids(limit, offset)
-            return Column(DONE, self._plain(ids), total)
+            return BoardColumn(DONE, self._plain(ids), total)
         rows = self._rows.tasks_like(wanted.project, wanted.tag, wanted.agent, is_open=False)
         passing = [row.id for row in rows if wanted.passes(row, ())]
-        return Column(DONE, self._plain(passing[offset : offset + limit]), len(passing))
+        return BoardColumn(DONE, self._plain(passing[offset : offset + limit]), len(passing))
 
-    def _plain(self, ids: Sequence[str]) -> list[Card]:
+    def _plain(self, ids: Sequence[str]) -> list[TaskCard]:
         tasks = self._tasks.tasks_by_id(ids)
-        return [Card(task=tasks[one], children={}) for one in ids if one in tasks]
+        return [TaskCard(task=tasks[one], children={}) for one in ids if one in tasks]
 
-    def _cards(self, ids: Sequence[str], claims: dict[str, list[HeldClaim]], now: datetime) -> list[Card]:
+    def _cards(self, ids: Sequence[str], claims: dict[str, list[HeldClaim]], now: datetime) -> list[TaskCard]:
         tasks = self._tasks.tasks_by_id(ids)
         graph = self._tasks.graph_before(ids, transitively=True)
         children, behind = self._rows.children(ids), self._rows.dependents(ids)
         return [
-            Card(
+            TaskCard(
                 task=tasks[one],
                 claims=claims.get(one, ()),
                 blockers=[(each, graph.tasks[each.task_id].title) for each in graph.blockers(one, now)],

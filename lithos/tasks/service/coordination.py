@@ -22,9 +22,9 @@ from lithos.kernel.values.errors import InvalidInput, TaskNotFound
 from lithos.tasks.model.graph import Blocker, TaskGraph
 from lithos.tasks.model.task import EDGE_TYPES, TASK_STATUSES, TASK_TYPES, Claim, Finding, Task, TaskEdge
 from lithos.tasks.model.task_commands import (
+    ClaimedTask,
     CompleteTask,
     CreateTask,
-    Given,
     Lesson,
     NextTask,
     PostFinding,
@@ -33,7 +33,7 @@ from lithos.tasks.model.task_commands import (
 )
 from lithos.tasks.rows.board_rows import Reader, RestingTask
 from lithos.tasks.rows.tasks import TaskRows
-from lithos.text.words.matching import check_metadata_match, has_tags, matches_metadata
+from lithos.text.words.list_filters import check_metadata_match, has_tags, matches_metadata
 
 T = TypeVar("T")
 
@@ -94,7 +94,7 @@ class TaskSheet:
 
 
 @frozen
-class Waiting:
+class WaitingTasks:
     """Tasks that are wanted but cannot be claimed now: ready ones that are held, and blocked ones."""
 
     waiting: int
@@ -110,7 +110,7 @@ class DirectedEdge:
 
 
 @frozen
-class Page:
+class PageBounds:
     """At most `limit` items, the first `offset` skipped."""
 
     limit: int
@@ -121,7 +121,7 @@ class Page:
         return items[self.offset : self.offset + self.limit]
 
 
-class Learned(Protocol):
+class CompletionEffects(Protocol):
     """The effects of a completion on the notes that it cites."""
 
     @property
@@ -132,10 +132,10 @@ class Learned(Protocol):
         """Apply the effects. A failure is logged: the task is done."""
 
 
-class Teaching(Protocol):
+class CompletionLearning(Protocol):
     """Learns from completions."""
 
-    async def begin(self, command: CompleteTask) -> Learned | None:
+    async def begin(self, command: CompleteTask) -> CompletionEffects | None:
         """Validate the feedback of a completion; changes nothing. None where there is nothing to learn."""
 
 
@@ -148,7 +148,7 @@ class Coordination:
         reading: JournalThread,
         coordinator: Coordinator,
         clock: Clock,
-        teaching: Teaching | None,
+        teaching: CompletionLearning | None,
     ) -> None:
         rows = journal.rows(TaskRows)
         self._coordinator = coordinator
@@ -179,7 +179,7 @@ class Coordination:
         await lesson.apply()
         return unblocked
 
-    async def next(self, command: NextTask) -> Given | Waiting:
+    async def next(self, command: NextTask) -> ClaimedTask | WaitingTasks:
         """Claim the next task; when there is none, how many there are that cannot be had now.
 
         They are counted after the coordinator found none: what became free in between counts as waiting, so
@@ -189,7 +189,7 @@ class Coordination:
         given = await self.run(command)
         if given is not None:
             return given
-        return Waiting(*await self._read(lambda: self._rows.ready.counts(command)))
+        return WaitingTasks(*await self._read(lambda: self._rows.ready.counts(command)))
 
     async def namesakes(self, task_id: str) -> list[Task]:
         """Other open tasks with the title of a task that was just made."""
@@ -266,7 +266,9 @@ class Coordination:
         found = await self._read(lambda: self._rows.findings(task_id))
         return [finding for finding in found if since is None or finding.created_at > since]
 
-    async def ready(self, wanted: TaskFilter, page: Page, *, with_claims: bool) -> tuple[list[TaskView], int]:
+    async def ready(
+        self, wanted: TaskFilter, page: PageBounds, *, with_claims: bool
+    ) -> tuple[list[TaskView], int]:
         """A page of the ready tasks (open and without blockers), newest first, and how many there are."""
         now = self._clock()
 
@@ -276,7 +278,7 @@ class Coordination:
 
         return await self._page(wanted, page, lambda graph, task: graph.is_ready(task, now), show)
 
-    async def blocked(self, wanted: TaskFilter, page: Page) -> tuple[list[TaskView], int]:
+    async def blocked(self, wanted: TaskFilter, page: PageBounds) -> tuple[list[TaskView], int]:
         """A page of the blocked tasks with their blockers, newest first, and how many there are."""
         now = self._clock()
 
@@ -289,7 +291,7 @@ class Coordination:
     async def _page(
         self,
         wanted: TaskFilter,
-        page: Page,
+        page: PageBounds,
         passes: Callable[[TaskGraph, Task], bool],
         show: Callable[[Sequence[Task]], list[TaskView]],
     ) -> tuple[list[TaskView], int]:

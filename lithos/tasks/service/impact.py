@@ -14,7 +14,7 @@ import trio
 from attrs import define, frozen
 
 from lithos.events.journal.coordinator import Coordinator
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.actors.threads import SLICE, slices
 from lithos.kernel.values.errors import DocNotFound, NoteNotFound
 from lithos.kernel.values.limits import cut_name

@@ -26,7 +26,7 @@ _DEPTH: Final = 8
 #: Where equal lines begin in the first and in the second text, and how many there are.
 Block = tuple[int, int, int]
 #: What becomes of lines (`equal`, `replace`, `delete`, `insert`), and their bounds in both texts.
-Change = tuple[str, int, int, int, int]
+EditScriptStep = tuple[str, int, int, int, int]
 #: Bounds in the first and in the second text.
 _Range = tuple[int, int, int, int]
 
@@ -201,7 +201,7 @@ def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
     return Diff("".join(parts), is_truncated=False)
 
 
-def group_changes(first: Sequence[str], second: Sequence[str]) -> Iterator[list[Change]]:
+def group_changes(first: Sequence[str], second: Sequence[str]) -> Iterator[list[EditScriptStep]]:
     """The changes from one text to another by lines, in groups with a few equal lines around each."""
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))

@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from lithos.text.pieces import PIECE
-from lithos.text.words.letters import replace_letters
+from lithos.text.words.letter_folding import replace_letters
 
 #: Marks in a row that normalisation has to bear.
 LONGEST_RUN: Final = 30

@@ -108,14 +108,16 @@ def apply_edits(source: str, edits: Iterable[Edit]) -> str:
 
 
 @frozen(kw_only=True)
-class Changes:
+class KeyChanges:
     """New values by key, in the order in which missing keys are added, and the keys to drop."""
 
     values: Mapping[str, Any]
     removed: frozenset[str]
 
 
-def apply_changes(mapping: YamlMapping, changes: Changes, newline: str, read_item: ReadItem) -> Iterator[str]:
+def apply_changes(
+    mapping: YamlMapping, changes: KeyChanges, newline: str, read_item: ReadItem
+) -> Iterator[str]:
     """The YAML text after `changes`, gentlest attempt first; keep the first that reads back right.
 
     `read_item(key, node)` is a list item's value as `changes.values` would hold it.
@@ -160,7 +162,7 @@ class _Editor:
             line_end=_line_end(source, end),
         )
 
-    def edit(self, changes: Changes, *, drops_merges: bool) -> str:
+    def edit(self, changes: KeyChanges, *, drops_merges: bool) -> str:
         """The text with the changes made; new entries stand behind all others."""
         values = changes.values
         effective = {entry.key: entry for entry in self._entries if not entry.merge}  # the last of equal keys
@@ -177,7 +179,7 @@ class _Editor:
         )
         return apply_edits(self._source, [*edits, (len(self._source), len(self._source), "".join(missing))])
 
-    def untie(self, changes: Changes) -> Changes:
+    def untie(self, changes: KeyChanges) -> KeyChanges:
         """`changes` plus the keys that lean on anchors of changed ones, and all that merge keys bring in."""
         changed = set(changes.values) | changes.removed
         explicit = {entry.key for entry in self._entries if not entry.merge}

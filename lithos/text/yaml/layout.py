@@ -22,7 +22,7 @@ _KEY_WORDS: Final = 3
 
 
 @frozen(kw_only=True)
-class Heading:
+class TitleHeading:
     """The leading H1: its line without line break, and the text within that line."""
 
     line_start: int
@@ -44,7 +44,7 @@ class Layout:
     yaml_start: int
     yaml_end: int
     body_start: int
-    heading: Heading | None
+    heading: TitleHeading | None
     #: The heading belongs to the content; the title is elsewhere.
     keeps_heading: bool = False
 
@@ -199,7 +199,7 @@ def _decode(data: bytes) -> str:
         ) from error
 
 
-def _find_heading(text: str, position: int) -> Heading | None:
+def _find_heading(text: str, position: int) -> TitleHeading | None:
     """The first H1 with a text; only blank lines and other headings may stand before it."""
     while True:
         blank = _BLANK_LINES.match(text, position)
@@ -211,7 +211,7 @@ def _find_heading(text: str, position: int) -> Heading | None:
         line_end = len(text) if line_end < 0 else line_end
         title = text[mark.end() : line_end]
         if len(mark[1]) == 1 and title.strip():
-            return Heading(
+            return TitleHeading(
                 line_start=position,
                 line_end=line_end,
                 start=mark.end() + len(title) - len(title.lstrip()),

@@ -110,7 +110,7 @@ def is_integer(node: yaml.Node) -> bool:
     return node.tag == _TAG + "int"
 
 
-class Values:
+class ValueReader:
     """Reads the nodes composed from one `source`; counts values, so that aliases cannot explode."""
 
     def __init__(self, source: str) -> None:
@@ -162,7 +162,7 @@ class YamlMapping:
 
     source: str
     root: yaml.MappingNode | None
-    values: Values
+    values: ValueReader
 
     @property
     def nodes(self) -> dict[str, yaml.Node]:
@@ -172,7 +172,7 @@ class YamlMapping:
 
 def read_mapping(source: str) -> YamlMapping:
     """Compose `source`; raises `UnreadableNote` for malformed YAML and anything but a mapping."""
-    return YamlMapping(source=source, root=_compose(source), values=Values(source))
+    return YamlMapping(source=source, root=_compose(source), values=ValueReader(source))
 
 
 def is_merge(key: yaml.Node) -> bool:

@@ -19,10 +19,10 @@ from attrs import define, field, frozen
 
 from lithos.events.journal.reading import JournalThread
 from lithos.events.rows.store import CoordinationStore
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.actors.threads import BackgroundThread, Blocking
 from lithos.kernel.parts import Clock
-from lithos.kernel.values.findings import Group, Issue, Named, Report, checks_of, load_checks
+from lithos.kernel.values.findings import Issue, IssueGroup, IssueReport, NamedNote, checks_of, load_checks
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.lineage import Lineage
 from lithos.notes.files.files import NoteFiles
@@ -48,18 +48,18 @@ PATIENCE: Final = 0.05
 METADATA_KEY: Final = "care"
 
 
-def named_of(entry: Entry) -> Named:
+def named_of(entry: Entry) -> NamedNote:
     """A note as issues name it."""
-    return Named(entry.note.id, entry.note.title, entry.path)
+    return NamedNote(entry.note.id, entry.note.title, entry.path)
 
 
-def about(detail: str, *notes: Named, link: str | None = None, likely: Named | None = None) -> Issue:
+def about(detail: str, *notes: NamedNote, link: str | None = None, likely: NamedNote | None = None) -> Issue:
     """An issue of notes."""
     return Issue(notes[0].path if notes else "", detail, notes, link, likely)
 
 
 @frozen
-class Inspected:
+class CareSubjects:
     """The parts of a server that the checks of its notes look at."""
 
     catalogue: Catalogue
@@ -75,10 +75,10 @@ class Inspected:
 
 
 @define(eq=False)
-class Round:
+class CareRun:
     """What the checks of one run look at."""
 
-    parts: Inspected
+    parts: CareSubjects
     now: datetime
     thread: Blocking
     #: What could not be checked, and why.
@@ -150,7 +150,7 @@ async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
 
 
 @define(eq=False)
-class Rounds:
+class CareRuns:
     """Runs the checks of a view; a run that was asked for goes on when its caller leaves.
 
     A report has at most `most` issues of each check.
@@ -158,10 +158,10 @@ class Rounds:
 
     _view: str
     _most: int
-    _parts: Inspected
+    _parts: CareSubjects
     _thread: Blocking = field(factory=lambda: BackgroundThread("care"))
     #: The last report.
-    last: Report | None = field(default=None, init=False)
+    last: IssueReport | None = field(default=None, init=False)
     _good_until: float = field(default=0.0, init=False)
     _wanted: trio.Event = field(factory=trio.Event, init=False)
     #: Set when the run that is asked for, or going on, has ended.
@@ -180,7 +180,7 @@ class Rounds:
             ended, self._ended, self._wanted = self._ended, trio.Event(), trio.Event()
             ended.set()
 
-    async def report(self, patience: float) -> Report | None:
+    async def report(self, patience: float) -> IssueReport | None:
         """The report of a run that begins now, or goes on; None if that takes over `patience` seconds."""
         ended = self._ended
         self._wanted.set()
@@ -189,7 +189,7 @@ class Rounds:
             return self.last
         return None
 
-    async def lately(self) -> Report | None:
+    async def lately(self) -> IssueReport | None:
         """The last report, None while there is none; a new run begins where it is too old."""
         if self.last is None:
             return await self.report(PATIENCE)
@@ -197,14 +197,14 @@ class Rounds:
             self._wanted.set()
         return self.last
 
-    async def _check(self) -> Report:
+    async def _check(self) -> IssueReport:
         parts = self._parts
         await parts.opening.wait_known()
         await parts.lineage.settle()
         while not parts.catalogue.graph.settle(1):
             await trio.lowlevel.checkpoint()
-        subject = Round(parts, parts.clock(), self._thread)
-        groups: dict[str, Group] = {}
+        subject = CareRun(parts, parts.clock(), self._thread)
+        groups: dict[str, IssueGroup] = {}
         for each in checks_of(self._view):
             total, issues = 0, list[Issue]()
             async for issue in each.look(subject):
@@ -212,15 +212,15 @@ class Rounds:
                 if total <= self._most:
                     issues.append(issue)
             if total:
-                groups[each.name] = Group(each, total, issues)
-        return Report(subject.now, len(parts.catalogue), groups, subject.troubles)
+                groups[each.name] = IssueGroup(each, total, issues)
+        return IssueReport(subject.now, len(parts.catalogue), groups, subject.troubles)
 
 
-class Care(Rounds):
+class Care(CareRuns):
     """What people look through now and then."""
 
 
-class Concerns(Rounds):
+class OverviewWarnings(CareRuns):
     """What the overview warns of."""
 
 
@@ -240,12 +240,12 @@ class CareTasks:
     _coordination: Coordination
     _turn: trio.Lock = field(factory=trio.Lock, init=False)
 
-    async def open(self, report: Report, agent: str) -> list[OpenedTask]:
+    async def open(self, report: IssueReport, agent: str) -> list[OpenedTask]:
         """A task for each group, unless one is open, or the last was about the same issues."""
         async with self._turn:
             return [await self._open(group, agent) for group in report.groups.values()]
 
-    async def _open(self, group: Group, agent: str) -> OpenedTask:
+    async def _open(self, group: IssueGroup, agent: str) -> OpenedTask:
         check, digest = group.check, _digest(group.issues)
         mine = await self._coordination.list_tasks(
             TaskFilter(metadata_match={METADATA_KEY: check.name}), with_claims=False

@@ -1,4 +1,4 @@
-"""What the checks look at (`Patient`), and how one is run: isolated, with a deadline.
+"""What the checks look at (`Installed`), and how one is run: isolated, with a deadline.
 
 Checks change nothing but for dot-named probe files, which they remove.
 """
@@ -17,9 +17,9 @@ from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.lock import OwnerRecord
 from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed
 from lithos.kernel.log import get_logger
-from lithos.kernel.running import RunServer
+from lithos.kernel.server_ports import RunServer
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.values.findings import Check, CheckResult, Finding, Issue, fail, ok, warn
+from lithos.kernel.values.findings import Check, CheckFinding, CheckResult, Issue, fail, ok, warn
 from lithos.memory.enrich.projection import Projection
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.search.index.embedder import Embedder, EmbedderUnavailable, load_embedder
@@ -28,7 +28,7 @@ from lithos.search.indexing.ports import FulltextPort
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.settings import SearchConfig
 from lithos.text.chunk import ChunkSizes
-from lithos.upkeep.checks.validation import Survey
+from lithos.upkeep.checks.validation import CheckedVault
 
 log = get_logger("lithos.doctor")
 T = TypeVar("T")
@@ -36,7 +36,7 @@ T = TypeVar("T")
 _EXPECTED = (CorruptDatabase, DatabaseFailed, OSError)
 
 
-class NotLookedAt(Exception):
+class CheckSkipped(Exception):
     """What a check needs is not there; another check says why."""
 
 
@@ -49,7 +49,7 @@ class Ownership:
 
 
 @frozen
-class Live:
+class RunningServer:
     """What a check asks inside of a running server."""
 
     catalogue: Catalogue
@@ -60,7 +60,7 @@ class Live:
 
 
 @define(eq=False, kw_only=True)
-class Patient:
+class Installed:
     """An installation that is looked at, from outside or, where `live` is given, inside of its server.
 
     Its configuration as far as it can be used, what cannot be (`problems`), and what was ignored in it
@@ -78,13 +78,13 @@ class Patient:
     #: How a model is loaded; the embedder that was loaded serves all checks.
     load: Callable[[str], Embedder] = load_embedder
     #: Reads the notes, where nobody has yet; blocks.
-    take_survey: Callable[[], Survey] | None = None
-    live: Live | None = None
+    take_survey: Callable[[], CheckedVault] | None = None
+    live: RunningServer | None = None
     #: Its name among several vaults.
     vault: str = ""
     #: By note id the vault and the path of the notes of the vaults that were looked at before.
     elsewhere: dict[str, tuple[str, str]] | None = None
-    _survey: Survey | None = None
+    _survey: CheckedVault | None = None
     owner: Ownership = field(default=Ownership(False, None), init=False)
     embedder: Embedder | None = field(default=None, init=False)
 
@@ -109,15 +109,15 @@ class Patient:
         return self.live is None
 
     @property
-    def survey(self) -> Survey:
-        """The notes that were read. Raises `NotLookedAt`."""
+    def survey(self) -> CheckedVault:
+        """The notes that were read. Raises `CheckSkipped`."""
         if self._survey is None:
-            raise NotLookedAt("the notes could not be read")
+            raise CheckSkipped("the notes could not be read")
         return self._survey
 
     @property
     def catalogue(self) -> Catalogue:
-        """The notes that were read. Raises `NotLookedAt`."""
+        """The notes that were read. Raises `CheckSkipped`."""
         return self.survey.catalogue
 
     @property
@@ -125,7 +125,7 @@ class Patient:
         """The notes, none where they could not be read."""
         return () if self._survey is None else self._survey.catalogue
 
-    async def read_notes(self) -> Survey:
+    async def read_notes(self) -> CheckedVault:
         """Read the notes, unless they are known."""
         if self.take_survey is not None:
             self._survey = await look_aside(self.take_survey)
@@ -143,7 +143,7 @@ class Patient:
         return self.embedder
 
 
-async def run_check(check: Check, patient: Patient, bound: float) -> CheckResult:
+async def run_check(check: Check, patient: Installed, bound: float) -> CheckResult:
     """Run a check with a deadline of `bound` seconds; a crash or timeout becomes its result."""
     name = check.name.replace("_", " ") if check.title else check.name
     try:
@@ -154,7 +154,7 @@ async def run_check(check: Check, patient: Patient, bound: float) -> CheckResult
             f"This check was not done after {bound:g} seconds.",
             "The disk or the network may hang: look at the log of the system, then run doctor again.",
         )
-    except NotLookedAt as reason:
+    except CheckSkipped as reason:
         finding = warn(f"This was not looked at: {reason}.", "See the check of the notes.")
     except _EXPECTED as failure:
         finding = fail(
@@ -170,7 +170,7 @@ async def run_check(check: Check, patient: Patient, bound: float) -> CheckResult
     return CheckResult(name, (finding,))
 
 
-async def _look(check: Check, patient: Patient) -> list[Finding]:
+async def _look(check: Check, patient: Installed) -> list[CheckFinding]:
     """An asynchronous look on the event loop, any other in a thread; issues of notes as one finding."""
     looked = check.look(patient)
     if isinstance(looked, AsyncIterable):
@@ -180,7 +180,7 @@ async def _look(check: Check, patient: Patient) -> list[Finding]:
     return [_sum_up(check, found)] if check.title else found
 
 
-def _sum_up(check: Check, issues: Sequence[Issue]) -> Finding:
+def _sum_up(check: Check, issues: Sequence[Issue]) -> CheckFinding:
     if not issues:
         return ok(f"{check.title}: none.")
     first = f"{issues[0].path}: {issues[0].detail}"

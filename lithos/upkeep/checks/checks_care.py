@@ -1,6 +1,6 @@
 """Checks of what the notes say: warnings, links, near duplicates and use (docs/spec/copies.md §5).
 
-They change nothing. Each looks at a `Round`; those that the doctor has too look at what it has.
+They change nothing. Each looks at a `CareRun`; those that the doctor has too look at what it has.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lithos.kernel.values.findings import (
     SYSTEM,
     Issue,
     Look,
-    Named,
+    NamedNote,
     Severity,
     check,
     has_data,
@@ -35,15 +35,15 @@ from lithos.search.index.vectors import VectorIndex
 from lithos.search.indexing.semantic import SemanticUnavailable
 from lithos.search.service.duplicates import read_bodies
 from lithos.tasks.rows.tasks import TaskRows
-from lithos.text.hidden import hide, without_hidden
+from lithos.text.hidden_text import hide, without_hidden
 from lithos.text.markdown import visible_text
-from lithos.text.words.likeness import LOOKED_AT, STRONG, Pairs, Templates, clusters, likeness, word_pairs
-from lithos.upkeep.checks.care import AT_ONCE, Round, about, entries_of, in_slices, named_of
-from lithos.upkeep.checks.checks import Patient
-from lithos.upkeep.model.likely import LikelyNotes, words_of
+from lithos.text.words.similarity import LOOKED_AT, STRONG, Pairs, Templates, clusters, likeness, word_pairs
+from lithos.upkeep.checks.care import AT_ONCE, CareRun, about, entries_of, in_slices, named_of
+from lithos.upkeep.checks.checks import Installed
+from lithos.upkeep.model.likely_targets import LikelyNotes, words_of
 
 #: What checks look at that need the catalogue alone; the doctor has no more.
-Subject: TypeAlias = Round | Patient
+Subject: TypeAlias = CareRun | Installed
 #: Two notes, by their ids in order.
 Both: TypeAlias = tuple[str, str]
 
@@ -104,7 +104,7 @@ async def _broken(notes: Subject) -> AsyncIterator[Issue]:
         yield about(str(entry.note.frontmatter_problem), named_of(entry))
     async for path, skipped in in_slices(sorted(catalogue.skipped.items(), key=itemgetter(0))):
         if skipped.note_id is None:
-            named = Named(None, path.rpartition("/")[2].removesuffix(".md"), path)
+            named = NamedNote(None, path.rpartition("/")[2].removesuffix(".md"), path)
             yield about(skipped.reason, named)
 
 
@@ -133,7 +133,7 @@ async def _conflict_markers(notes: Subject) -> AsyncIterator[Issue]:
             yield about("git left a conflict in the text, <<<<<<< to >>>>>>>", named_of(entry))
 
 
-async def _warned(kind: WarningKind, notes: Round) -> AsyncIterator[Issue]:
+async def _warned(kind: WarningKind, notes: CareRun) -> AsyncIterator[Issue]:
     async for issue in in_slices((await notes.warned()).get(kind, ())):
         yield issue
 
@@ -146,7 +146,7 @@ _told("superseded", OVERVIEW)(partial(_warned, "superseded"))
 
 
 @_told("dead_links", CARE)
-async def _dead_links(notes: Round) -> AsyncIterator[Issue]:
+async def _dead_links(notes: CareRun) -> AsyncIterator[Issue]:
     """Targets with a likely note first, and of these those in most notes."""
     catalogue, graph = notes.catalogue, notes.catalogue.graph
     broken = sorted(graph.broken_targets())
@@ -167,7 +167,7 @@ async def _dead_links(notes: Round) -> AsyncIterator[Issue]:
 
 
 @_told("stubs", CARE)
-async def _stubs(notes: Round) -> AsyncIterator[Issue]:
+async def _stubs(notes: CareRun) -> AsyncIterator[Issue]:
     small = [entry async for entry in notes.active() if entry.state.size <= STUB_BYTES]
     words = await notes.aside(partial(_count_words, notes), small)
     for entry, number in zip(small, words, strict=True):
@@ -175,13 +175,13 @@ async def _stubs(notes: Round) -> AsyncIterator[Issue]:
             yield about(f"{number} words" if number else "no text", named_of(entry))
 
 
-def _count_words(notes: Round, entries: Sequence[Entry]) -> list[int | None]:
+def _count_words(notes: CareRun, entries: Sequence[Entry]) -> list[int | None]:
     texts = read_bodies(notes.parts.files, entries)
     return [None if text is None else len(words_of(visible_text(text))) for text in texts]
 
 
 @_told("unlinked", CARE)
-async def _unlinked(notes: Round) -> AsyncIterator[Issue]:
+async def _unlinked(notes: CareRun) -> AsyncIterator[Issue]:
     links = notes.catalogue.graph.links
     async for entry in notes.active():
         if not any(map(len, links.neighbours(entry.note.id))) and not entry.note.derived_from_ids:
@@ -189,7 +189,7 @@ async def _unlinked(notes: Round) -> AsyncIterator[Issue]:
 
 
 @_told("unused", CARE)
-async def _unused(notes: Round) -> AsyncIterator[Issue]:
+async def _unused(notes: CareRun) -> AsyncIterator[Issue]:
     """Notes that were neither changed, read nor cited within the days that count."""
     since, used = notes.now - timedelta(days=notes.parts.settings.days), set[str]()
     store, reading = notes.parts.journal, notes.parts.reading
@@ -210,7 +210,7 @@ async def _unused(notes: Round) -> AsyncIterator[Issue]:
 
 
 @_told("duplicates", CARE)
-async def _near_duplicates(notes: Round) -> AsyncIterator[Issue]:
+async def _near_duplicates(notes: CareRun) -> AsyncIterator[Issue]:
     """Clusters of notes that share most of their pairs of words; small ones first, the most alike first."""
     catalogue = notes.catalogue
     try:
@@ -229,7 +229,7 @@ async def _near_duplicates(notes: Round) -> AsyncIterator[Issue]:
         yield about(f"they share up to {share:.0%} of their neighbouring words", *named)
 
 
-async def _candidates(notes: Round, vectors: VectorIndex) -> dict[Both, tuple[Entry, Entry]]:
+async def _candidates(notes: CareRun, vectors: VectorIndex) -> dict[Both, tuple[Entry, Entry]]:
     """The pairs of active notes that are near each other and not settled."""
     entries = [entry async for entry in notes.active()]
     entries.sort(key=lambda entry: entry.note.updated_at, reverse=True)
@@ -264,7 +264,7 @@ def _may_repeat(one: Entry, other: Entry) -> bool:
     return other.note.status == "active" and not is_settled
 
 
-async def _alike(notes: Round, pairs: Mapping[Both, tuple[Entry, Entry]]) -> dict[Both, float]:
+async def _alike(notes: CareRun, pairs: Mapping[Both, tuple[Entry, Entry]]) -> dict[Both, float]:
     """The pairs of notes that share enough without what a template gave them, wherever its notes are."""
     entries = list({entry.note.id: entry for pair in pairs.values() for entry in pair}.values())
     known: dict[str, Pairs] = {}
@@ -280,7 +280,7 @@ async def _alike(notes: Round, pairs: Mapping[Both, tuple[Entry, Entry]]) -> dic
     return dict(await notes.aside(partial(_shares, known, templates.likeness), both, 10 * AT_ONCE))
 
 
-def _word_pairs(notes: Round, entries: Sequence[Entry]) -> dict[str, Pairs]:
+def _word_pairs(notes: CareRun, entries: Sequence[Entry]) -> dict[str, Pairs]:
     """The pairs of words of notes without what their folders share. Blocks."""
     known: dict[str, Pairs] = {}
     for entry, text in zip(entries, read_bodies(notes.parts.files, entries), strict=True):

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Final
 
-from lithos.kernel.values.findings import DOCTOR, SYSTEM, Finding, check, fail, has_data, ok, warn
+from lithos.kernel.values.findings import DOCTOR, SYSTEM, CheckFinding, check, fail, has_data, ok, warn
 from lithos.search.index.embedder import EmbedderUnavailable, is_at_hand
 from lithos.search.index.transformer import INSTALL, find_trouble, is_installed
 from lithos.search.settings import SearchConfig
-from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.checks.reconcile import reconcile
 from lithos.upkeep.checks.reconcile_indices import GRAPH, INDICES, PROVENANCE, Action, find_index_faults
-from lithos.upkeep.checks.validation import Survey
+from lithos.upkeep.checks.validation import CheckedVault
 
 #: What is told of each fault of an index; only a damaged one stops searches.
 _FAULTS: Final = {
@@ -31,13 +31,13 @@ _FOLDERS: Final = {"fulltext": ".tantivy", "vectors": ".usearch"}
 
 
 @check("embedder", DOCTOR, place=180)
-def check_embedder(patient: Patient) -> Iterator[Finding]:
+def check_embedder(patient: Installed) -> Iterator[CheckFinding]:
     """Whether the models load. Nothing is downloaded."""
     yield _try_embedder(patient, patient.config.of(SearchConfig).embedding_model)
     yield _try_accurate(patient.config.of(SearchConfig).tier)
 
 
-def _try_embedder(patient: Patient, model: str) -> Finding:
+def _try_embedder(patient: Installed, model: str) -> CheckFinding:
     if not is_at_hand(model):
         return warn(
             f"The embedding model {model!r} is not on this machine yet.",
@@ -55,7 +55,7 @@ def _try_embedder(patient: Patient, model: str) -> Finding:
     return ok(f"{model} loads, {patient.embedder.identity.dims} dimensions.")
 
 
-def _try_accurate(tier: str) -> Finding:
+def _try_accurate(tier: str) -> CheckFinding:
     """Not installed is no fault unless it is asked for."""
     if tier == "static":
         return ok("The accurate tier is switched off (search.tier).")
@@ -71,7 +71,7 @@ def _try_accurate(tier: str) -> Finding:
 
 
 @check("indexes", DOCTOR, place=190, when=has_data)
-def check_indexes(patient: Patient) -> Iterator[Finding]:
+def check_indexes(patient: Installed) -> Iterator[CheckFinding]:
     """Whether the indexes can be used and hold exactly the notes.
 
     A running server answers for their content: what it holds in memory is not on disk yet.
@@ -89,7 +89,7 @@ def check_indexes(patient: Patient) -> Iterator[Finding]:
         yield ok("Formats are known." if survey.is_live else "They hold exactly the notes.")
 
 
-def _matters(survey: Survey, fault: Action) -> bool:
+def _matters(survey: CheckedVault, fault: Action) -> bool:
     if survey.is_live:
         return fault.reason in ("schema_mismatch", "check_failed")
     return (survey.data / _FOLDERS[fault.details["index"]]).exists()
@@ -103,7 +103,7 @@ _COMPARED: Final = (
 )
 
 
-async def _compare(scope: str, well: str, way_out: str, patient: Patient) -> AsyncIterator[Finding]:
+async def _compare(scope: str, well: str, way_out: str, patient: Installed) -> AsyncIterator[CheckFinding]:
     (result,) = await reconcile(patient, [scope], dry_run=True)
     for failure in result.failures:
         yield warn(f"This could not be compared ({failure.code}): {failure.detail}", _RUN)

@@ -15,16 +15,26 @@ import trio
 
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.values.findings import DOCTOR, SYSTEM, Finding, check, fail, has_data, name_some, ok, warn
+from lithos.kernel.values.findings import (
+    DOCTOR,
+    SYSTEM,
+    CheckFinding,
+    check,
+    fail,
+    has_data,
+    name_some,
+    ok,
+    warn,
+)
 from lithos.kernel.values.times import format_time
 from lithos.notes.files.displaced import DISPLACED, Displaced
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.protection import Protection, file_system_of, remote_file_system
 from lithos.notes.settings import IndexConfig
 from lithos.notes.watching.guard import WAY_OUT
-from lithos.notes.watching.listening import PROBE_BOUND, Listening, ListeningFailed, Probe
+from lithos.notes.watching.notifications import PROBE_BOUND, FolderWatch, ListeningFailed, Probe
 from lithos.server.settings import ServerConfig
-from lithos.upkeep.checks.checks import NotLookedAt, Patient, look_aside
+from lithos.upkeep.checks.checks import CheckSkipped, Installed, look_aside
 
 T = TypeVar("T")
 
@@ -37,12 +47,12 @@ class _Aside:
 
 
 @check("watcher", DOCTOR, place=210, when=has_data)
-async def check_watching(patient: Patient) -> AsyncIterator[Finding]:
+async def check_watching(patient: Installed) -> AsyncIterator[CheckFinding]:
     """Whether a dot-named file is noticed; in a vault, where nothing is made, its file system says it."""
     config = patient.config
     folder, mode = config.of(StorageConfig).notes_folder, config.of(IndexConfig).watch_mode
     if not folder.is_dir():
-        raise NotLookedAt("there is no folder of notes")
+        raise CheckSkipped("there is no folder of notes")
     if not config.of(ServerConfig).watch_files:
         yield ok("Switched off (server.watch_files); outside edits are seen at the next start.")
     elif config.of(StorageConfig).vault is not None:
@@ -53,7 +63,7 @@ async def check_watching(patient: Patient) -> AsyncIterator[Finding]:
         yield await _try_watching(folder, mode)
 
 
-async def _try_watching(folder: Path, mode: str) -> Finding:
+async def _try_watching(folder: Path, mode: str) -> CheckFinding:
     try:
         trouble = None if await _is_noticed(folder) else f"nothing was noticed within {PROBE_BOUND:g} seconds"
     except* ListeningFailed as failures:
@@ -70,7 +80,7 @@ async def _try_watching(folder: Path, mode: str) -> Finding:
     )
 
 
-def _vault_watching(folder: Path, mode: str, kind: str | None) -> Finding:
+def _vault_watching(folder: Path, mode: str, kind: str | None) -> CheckFinding:
     if mode == "poll" or (mode == "auto" and kind is not None):
         return ok("The folder is compared every second.")
     if kind is None:
@@ -85,7 +95,7 @@ async def _is_noticed(folder: Path) -> bool:
     """Raises `ListeningFailed`, in groups."""
     files = NoteFiles(folder)
     # A watch that is left to itself cannot be closed; it ends within a second when told to.
-    listening, probe = Listening(files, Threads()), Probe(files, _Aside())
+    listening, probe = FolderWatch(files, Threads()), Probe(files, _Aside())
 
     async def listen() -> None:
         async with aclosing(listening.notices()) as notices:
@@ -106,7 +116,7 @@ _LOCAL: Final = (
 
 
 @check("protection", DOCTOR, SYSTEM, place=120, when=lambda each: has_data(each) and not is_vault(each))
-def check_protection(patient: Patient) -> Iterator[Finding]:
+def check_protection(patient: Installed) -> Iterator[CheckFinding]:
     """Try out, with dot-named files that are removed, what keeps an agent and an editor from overwriting."""
     notes = patient.config.of(StorageConfig).notes_folder
     if not notes.is_dir():
@@ -133,13 +143,13 @@ def check_protection(patient: Patient) -> Iterator[Finding]:
     )
 
 
-def is_vault(patient: Patient) -> bool:
+def is_vault(patient: Installed) -> bool:
     """Whether the notes are a folder of somebody else."""
     return patient.config.of(StorageConfig).vault is not None
 
 
 @check("vault files", DOCTOR, SYSTEM, place=120, when=lambda each: has_data(each) and is_vault(each))
-def check_vault_files(patient: Patient) -> Iterator[Finding]:
+def check_vault_files(patient: Installed) -> Iterator[CheckFinding]:
     """What writes of agents do to the files of people, told without trying anything out there."""
     try:
         is_near = patient.config.of(StorageConfig).notes_folder.stat().st_dev == patient.private.stat().st_dev
@@ -161,7 +171,7 @@ def check_vault_files(patient: Patient) -> Iterator[Finding]:
     )
 
 
-def _lacks(found: Protection, kind: str) -> Iterator[Finding]:
+def _lacks(found: Protection, kind: str) -> Iterator[CheckFinding]:
     if not found.exchange:
         yield warn(
             f"{kind} cannot exchange two files, so that a note's name is missing for some microseconds "
@@ -177,7 +187,7 @@ def _lacks(found: Protection, kind: str) -> Iterator[Finding]:
 
 
 @check("displaced texts", DOCTOR, SYSTEM, place=140, when=has_data)
-def check_displaced(patient: Patient) -> Iterator[Finding]:
+def check_displaced(patient: Installed) -> Iterator[CheckFinding]:
     """Whether there are texts that another program saved and that are in no note."""
     folder = patient.private / DISPLACED
     files = Displaced(folder).list()
@@ -194,7 +204,7 @@ def check_displaced(patient: Patient) -> Iterator[Finding]:
 
 
 @check("notes", DOCTOR, SYSTEM, place=110, when=has_data)
-async def check_notes(patient: Patient) -> AsyncIterator[Finding]:
+async def check_notes(patient: Installed) -> AsyncIterator[CheckFinding]:
     """Whether the folder is there; reads the notes for the other checks."""
     storage = patient.config.of(StorageConfig)
     if not await look_aside(storage.notes_folder.is_dir):
@@ -205,7 +215,7 @@ async def check_notes(patient: Patient) -> AsyncIterator[Finding]:
     yield ok(f"{len(catalogue)} notes can be read.")
 
 
-def _missing_notes(data: Path, folder: Path, vault: Path | None) -> Finding:
+def _missing_notes(data: Path, folder: Path, vault: Path | None) -> CheckFinding:
     if vault is not None and not (data / ".lithos" / "manifest.db").exists():
         return fail(f"There is no folder {vault}.", "Name the folder of your notes with --vault.")
     if not (data / ".lithos" / "manifest.db").exists():
@@ -220,7 +230,7 @@ def _missing_notes(data: Path, folder: Path, vault: Path | None) -> Finding:
 
 
 @check("vanished files", DOCTOR, place=170, when=has_data)
-def check_vanished(patient: Patient) -> Iterator[Finding]:
+def check_vanished(patient: Installed) -> Iterator[CheckFinding]:
     """Whether the guard holds notes whose files have vanished."""
     survey = patient.survey
     catalogue = survey.catalogue

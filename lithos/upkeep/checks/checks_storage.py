@@ -17,7 +17,7 @@ from lithos.kernel.values.findings import (
     CONFIGURATION,
     DOCTOR,
     SYSTEM,
-    Finding,
+    CheckFinding,
     check,
     checks_of,
     fail,
@@ -28,7 +28,7 @@ from lithos.kernel.values.findings import (
 )
 from lithos.kernel.values.times import format_time, to_microseconds
 from lithos.notes.files.replacing import check_writable
-from lithos.upkeep.checks.checks import Patient, look_aside
+from lithos.upkeep.checks.checks import Installed, look_aside
 from lithos.upkeep.files.probes import (
     check_integrity,
     free_space,
@@ -39,7 +39,7 @@ from lithos.upkeep.files.probes import (
 
 
 @check("configuration", DOCTOR, SYSTEM, place=10)
-def check_configuration(patient: Patient) -> Iterator[Finding]:
+def check_configuration(patient: Installed) -> Iterator[CheckFinding]:
     """Wrong values, unknown keys, and a server that is open to all."""
     for problem in patient.problems:
         yield fail(f"{problem}.", "Correct it: no server starts like this.")
@@ -77,7 +77,7 @@ _DATABASES: Final[Mapping[str, str]] = {
 
 
 @check("data directory", DOCTOR, SYSTEM, place=20)
-def check_data_directory(patient: Patient) -> Iterator[Finding]:
+def check_data_directory(patient: Installed) -> Iterator[CheckFinding]:
     """Whether files can be written, locked and renamed wherever Lithos does so; a vault is only asked."""
     data, storage, lockless = patient.data, patient.config.of(StorageConfig), list[Path]()
     notes, vault = storage.notes_folder, storage.vault
@@ -118,7 +118,7 @@ def _way_to_write(failure: OSError) -> str:
     return f"Give user {os.geteuid()} the right to write there, or choose another --data-dir."
 
 
-def _missing_data_directory(data: Path) -> Finding:
+def _missing_data_directory(data: Path) -> CheckFinding:
     if data.exists():
         return fail(
             f"{data.absolute()} is a file, not a directory.",
@@ -131,7 +131,7 @@ def _missing_data_directory(data: Path) -> Finding:
 
 
 @check("disk space", DOCTOR, SYSTEM, place=30, when=has_data)
-def check_space(patient: Patient) -> Iterator[Finding]:
+def check_space(patient: Installed) -> Iterator[CheckFinding]:
     """Free bytes and inodes."""
     data = patient.data
     space = free_space(data)
@@ -148,7 +148,7 @@ def check_space(patient: Patient) -> Iterator[Finding]:
 
 
 @check("databases", DOCTOR, SYSTEM, place=90, when=has_data)
-def check_databases(patient: Patient) -> Iterator[Finding]:
+def check_databases(patient: Installed) -> Iterator[CheckFinding]:
     """Whether every database is sound, and what earlier starts moved aside."""
     private, is_live, sound = patient.private, patient.is_live, list[str]()
     for name, way_out in _DATABASES.items():
@@ -197,7 +197,7 @@ def _examine_database(path: Path, *, is_live: bool) -> str | None:
 
 
 @check("layout", DOCTOR, SYSTEM, place=40, when=has_data)
-def check_layout(patient: Patient) -> Iterator[Finding]:
+def check_layout(patient: Installed) -> Iterator[CheckFinding]:
     """Whether this version knows the layout."""
     path = patient.private / "migrations" / "registry.json"
     try:
@@ -219,7 +219,7 @@ def check_layout(patient: Patient) -> Iterator[Finding]:
 
 
 @check("clock", DOCTOR, SYSTEM, place=220, when=has_data)
-async def check_clock(patient: Patient) -> AsyncIterator[Finding]:
+async def check_clock(patient: Installed) -> AsyncIterator[CheckFinding]:
     """Whether the clock is behind what has happened, the times of the notes' files among it."""
     now, path, is_live = patient.clock(), patient.private / "coordination.db", patient.is_live
     newest = await look_aside(lambda: _newest_event(path, is_live=is_live))

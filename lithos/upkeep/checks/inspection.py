@@ -14,9 +14,9 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from lithos.kernel.actors.shared import Shared
+from lithos.kernel.actors.shared_value import Shared
 from lithos.kernel.values.findings import CHECK_MODULES, SYSTEM, CheckResult, checks_of, load_checks
-from lithos.upkeep.checks.checks import Patient, look_aside, run_check
+from lithos.upkeep.checks.checks import Installed, look_aside, run_check
 
 #: Seconds for one check.
 BOUND: Final = 15.0
@@ -25,7 +25,7 @@ AGE: Final = 5.0
 
 
 async def examine(
-    patient: Patient, view: str, bound: float, tell: Callable[[CheckResult], None] = lambda _: None
+    patient: Installed, view: str, bound: float, tell: Callable[[CheckResult], None] = lambda _: None
 ) -> list[CheckResult]:
     """Run the checks of a view that apply, reporting each result as soon as it is there."""
     results = list[CheckResult]()
@@ -40,7 +40,7 @@ async def examine(
 
 
 @frozen
-class Inspected:
+class InspectionReport:
     """The results of one run, in the order in which one explains the next."""
 
     at: datetime
@@ -48,13 +48,13 @@ class Inspected:
     checks: tuple[CheckResult, ...]
 
 
-async def inspect(patient: Patient) -> Inspected:
+async def inspect(patient: Installed) -> InspectionReport:
     """Run the checks of the page System."""
     began, now = trio.current_time(), patient.clock()
     checks = tuple(await examine(patient, SYSTEM, BOUND))
-    return Inspected(now, trio.current_time() - began, checks)
+    return InspectionReport(now, trio.current_time() - began, checks)
 
 
-def shared_inspection(patient: Patient) -> Shared[Inspected]:
+def shared_inspection(patient: Installed) -> Shared[InspectionReport]:
     """One run at a time; whoever asks meanwhile gets its results."""
     return Shared(partial(inspect, patient), AGE)

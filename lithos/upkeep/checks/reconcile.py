@@ -2,7 +2,7 @@
 
 The link graph is only in the memory of a server, so it is compared with the notes there. The projected edges
 in `edges.db` are compared with the provenance in their frontmatter. While a server runs, `--dry-run` compares
-its own indexes and edges too (`Patient.live`): the files are some seconds behind them.
+its own indexes and edges too (`Installed.live`): the files are some seconds behind them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lithos.memory.model.memory import ProjectionOutcome, ProjectProvenance
 from lithos.memory.rows.edges import EdgeStore, LearnedEdges
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.catalogue.note_graph import NoteGraph, Resolved
-from lithos.upkeep.checks.checks import Live, Patient
+from lithos.upkeep.checks.checks import Installed, RunningServer
 from lithos.upkeep.checks.reconcile_indices import (
     DANGLING,
     FAILURE_CODES,
@@ -41,7 +41,7 @@ from lithos.upkeep.checks.reconcile_indices import (
     index_differences,
     repair_indices,
 )
-from lithos.upkeep.checks.validation import Survey
+from lithos.upkeep.checks.validation import CheckedVault
 
 log = get_logger("lithos.reconcile")
 
@@ -52,11 +52,11 @@ _NAMED = 20
 PATIENCE: Final = 5.0
 
 
-Outcome = tuple[Sequence[Action], Sequence[Failure]]
+ReconcileResult = tuple[Sequence[Action], Sequence[Failure]]
 
 
 async def reconcile(
-    patient: Patient, scopes: Sequence[str], *, dry_run: bool, progress: Progress | None = None
+    patient: Installed, scopes: Sequence[str], *, dry_run: bool, progress: Progress | None = None
 ) -> list[ScopeResult]:
     """Look at derived state, scope by scope, or repair it; a failing scope does not stop the others."""
     known = {each.name: each for each in checks_of(RECONCILE)}
@@ -64,7 +64,7 @@ async def reconcile(
 
 
 async def run_scope(
-    scope: Check, patient: Patient, *, dry_run: bool, progress: Progress | None
+    scope: Check, patient: Installed, *, dry_run: bool, progress: Progress | None
 ) -> ScopeResult:
     """The result of a scope, or a failed one: broken storage by its code, a bug as `internal_error`."""
     actions: Sequence[Action] = ()
@@ -93,12 +93,12 @@ def _explain(scope: str, failure: BaseException) -> Failure:
     return Failure(INTERNAL_ERROR, f"{type(failure).__name__}: {failure}. Report this with the log.")
 
 
-async def _mend_indices(patient: Patient, progress: Progress | None) -> Outcome:
+async def _mend_indices(patient: Installed, progress: Progress | None) -> ReconcileResult:
     return await repair_indices(patient, progress)
 
 
 @check(INDICES, RECONCILE, place=1, mend=_mend_indices)
-async def look_at_indices(patient: Patient) -> Sequence[Action]:
+async def look_at_indices(patient: Installed) -> Sequence[Action]:
     """The differences between the indexes and the notes."""
     if patient.live is None:
         return await Threads().run(lambda: find_index_faults(patient, patient.load))
@@ -109,7 +109,7 @@ async def look_at_indices(patient: Patient) -> Sequence[Action]:
     return await _compare_held(live) and await _compare_held(live)
 
 
-async def _compare_held(live: Live) -> list[Action]:
+async def _compare_held(live: RunningServer) -> list[Action]:
     """What the indexes that a server holds lack, or have too much."""
     await live.visibility.reach()
     entries, fulltext, port = list(live.catalogue), live.fulltext_port, live.semantic.port
@@ -127,7 +127,7 @@ async def _compare_held(live: Live) -> list[Action]:
 
 
 @check(GRAPH, RECONCILE, place=2)
-async def look_at_graph(patient: Patient) -> Sequence[Action]:
+async def look_at_graph(patient: Installed) -> Sequence[Action]:
     """How the link graph of a server differs from the links in the notes, and links that lead nowhere."""
     if patient.live is None:
         return await Threads().run(lambda: list(_unresolved(patient.survey.catalogue.graph.resolved())))
@@ -163,19 +163,19 @@ def _unresolved(fresh: Resolved) -> Iterator[Action]:
         yield Action(DANGLING, {"targets": targets[:_NAMED]}, len(targets))
 
 
-async def _mend_provenance(patient: Patient, _: Progress | None) -> Outcome:
+async def _mend_provenance(patient: Installed, _: Progress | None) -> ReconcileResult:
     return await _project_notes(patient, dry_run=False), ()
 
 
 @check(PROVENANCE, RECONCILE, place=3, mend=_mend_provenance)
-async def look_at_provenance(patient: Patient) -> Sequence[Action]:
+async def look_at_provenance(patient: Installed) -> Sequence[Action]:
     """How the projected edges differ from what the notes say."""
     if patient.live is None:
         return await _project_notes(patient, dry_run=True)
     return projection_actions(await patient.live.projection.reconcile(dry_run=True))
 
 
-async def _project_notes(patient: Patient, *, dry_run: bool) -> Sequence[Action]:
+async def _project_notes(patient: Installed, *, dry_run: bool) -> Sequence[Action]:
     """Make the projected edges what the notes say; the database is never created.
 
     Files that cannot be read end it before anything is changed.
@@ -194,7 +194,7 @@ def projection_actions(outcome: ProjectionOutcome) -> tuple[Action, ...]:
     return tuple(Action(reason, count=count) for reason, count in counts.items() if count)
 
 
-def _whole_corpus(survey: Survey, *, dry_run: bool) -> ProjectProvenance:
+def _whole_corpus(survey: CheckedVault, *, dry_run: bool) -> ProjectProvenance:
     """Raises `IncompleteScan`."""
     check_complete(survey.catalogue)
     derived = (entry for entry in survey.catalogue if entry.note.derived_from_ids)
@@ -202,7 +202,7 @@ def _whole_corpus(survey: Survey, *, dry_run: bool) -> ProjectProvenance:
     return ProjectProvenance(desired=desired, complete=True, dry_run=dry_run)
 
 
-def _project(survey: Survey, command: ProjectProvenance, now: datetime) -> ProjectionOutcome:
+def _project(survey: CheckedVault, command: ProjectProvenance, now: datetime) -> ProjectionOutcome:
     path = survey.private / "edges.db"
     if command.dry_run:
         with snapshot(path, is_live=survey.is_live) as connection:

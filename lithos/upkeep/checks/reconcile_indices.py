@@ -21,8 +21,8 @@ from lithos.search.indexing.indexer import Indexer
 from lithos.search.indexing.ports import FulltextPort, VectorPort
 from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.settings import SearchConfig
-from lithos.upkeep.checks.checks import Patient
-from lithos.upkeep.files.inspection import Inspected, inspect_fulltext, inspect_vectors
+from lithos.upkeep.checks.checks import Installed
+from lithos.upkeep.files.inspection import IndexStamps, inspect_fulltext, inspect_vectors
 
 #: A commit takes as long for one note as for many.
 _FULLTEXT_SLICE = 1_000
@@ -115,7 +115,7 @@ class ScopeResult:
         }
 
 
-def find_index_faults(patient: Patient, load: Callable[[str], Embedder]) -> tuple[Action, ...]:
+def find_index_faults(patient: Installed, load: Callable[[str], Embedder]) -> tuple[Action, ...]:
     """The differences between the indexes and the notes; empty when they are consistent. Blocks."""
     survey, sizes = patient.survey, patient.sizes
     entries = list(survey.catalogue)
@@ -132,7 +132,9 @@ def find_index_faults(patient: Patient, load: Callable[[str], Embedder]) -> tupl
     return (*_faults("fulltext", fulltext, wanted, lost), *_faults("vectors", vectors, mixed, lost))
 
 
-def _faults(name: str, found: Inspected, wanted: Mapping[int, int], lost: frozenset[int]) -> Iterator[Action]:
+def _faults(
+    name: str, found: IndexStamps, wanted: Mapping[int, int], lost: frozenset[int]
+) -> Iterator[Action]:
     """`lost` are notes that an index may hold, but that nobody can add to it now."""
     if found.reason is not None:
         yield Action(found.reason, {"index": name, "detail": found.detail})
@@ -151,7 +153,7 @@ def index_differences(name: str, wanted: Mapping[int, int], held: Mapping[int, i
 
 
 async def repair_indices(
-    patient: Patient, progress: Progress | None
+    patient: Installed, progress: Progress | None
 ) -> tuple[tuple[Action, ...], tuple[Failure, ...]]:
     """Find the faults, repair them and look again: what was repaired, and what is still broken."""
     faults = await Threads().run(lambda: find_index_faults(patient, patient.load))
@@ -174,7 +176,7 @@ def _describe(fault: Action, reason: str | None) -> Failure:
     return Failure(FAILURE_CODES[INDICES], f"The index {name} could not be repaired ({fault.reason}): {said}")
 
 
-async def _mend_indexes(patient: Patient, progress: Progress | None) -> str | None:
+async def _mend_indexes(patient: Installed, progress: Progress | None) -> str | None:
     """Bring both indexes in line with the notes, as a server does at its start; why one could not be."""
     fulltext = await Threads().run(partial(FulltextIndex.open, patient.data / ".tantivy"))
     try:
@@ -184,7 +186,7 @@ async def _mend_indexes(patient: Patient, progress: Progress | None) -> str | No
             await Threads().run(fulltext.close)
 
 
-async def _run_indexers(patient: Patient, fulltext: FulltextIndex, progress: Progress | None) -> str | None:
+async def _run_indexers(patient: Installed, fulltext: FulltextIndex, progress: Progress | None) -> str | None:
     survey, sizes, model = patient.survey, patient.sizes, patient.config.of(SearchConfig).embedding_model
     embedding, directory = Threads(), survey.data / ".usearch"
     semantic = SemanticBackend(VectorPort(sizes), embedding, patient.load, directory, model)

@@ -25,7 +25,7 @@ _MEMORY: Final = Path("/proc/self/statm")
 
 
 @frozen(kw_only=True)
-class Sample:
+class ActivitySample:
     """What happened in the `seconds` before `at`: counts, and durations in seconds (None where nothing did).
 
     Writes and searches are those that succeeded. `memory` is the resident memory in bytes, `head` the
@@ -70,10 +70,10 @@ class Samples:
     _clock: Callable[[], datetime]
     _head: Callable[[], int] = field(kw_only=True)
     _subscribers: Callable[[], int] = field(kw_only=True)
-    _kept: deque[Sample] = field(factory=lambda: deque(maxlen=KEPT), init=False)
+    _kept: deque[ActivitySample] = field(factory=lambda: deque(maxlen=KEPT), init=False)
 
     @property
-    def taken(self) -> Sequence[Sample]:
+    def taken(self) -> Sequence[ActivitySample]:
         """The samples of the last hour, oldest first."""
         return tuple(self._kept)
 
@@ -91,9 +91,9 @@ class Samples:
     async def _look(self) -> tuple[Totals, int]:
         return await self._reading.run(lambda: (_read(self._metrics), resident_memory()))
 
-    def _sample(self, then: Totals, now: Totals, seconds: float, memory: int) -> Sample:
+    def _sample(self, then: Totals, now: Totals, seconds: float, memory: int) -> ActivitySample:
         writes, searches = _delta(then.writes, now.writes), _delta(then.searches, now.searches)
-        return Sample(
+        return ActivitySample(
             at=self._clock(),
             seconds=seconds,
             calls=now.calls - then.calls,

@@ -20,42 +20,42 @@ from lithos.history.rows.schema import DamagedContent
 from lithos.history.rows.store import HISTORY
 from lithos.kernel.databases.lock import is_owned
 from lithos.kernel.databases.sqlite import CorruptDatabase, snapshot
-from lithos.kernel.values.findings import Group, Severity
+from lithos.kernel.values.findings import IssueGroup, Severity
 from lithos.kernel.values.times import from_nanoseconds
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.catalogue.kinship import MOST_VERSIONS
+from lithos.notes.catalogue.copy_origin import MOST_VERSIONS
 from lithos.notes.catalogue.note_reading import LARGEST_FILE
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.catalogue.scan import scan_folder
 from lithos.notes.files.displaced import DISPLACED, Displaced
 from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.guard_orders import VanishedFiles
 from lithos.notes.files.lookup import list_attachments
 from lithos.notes.files.manifest import Manifest
-from lithos.notes.files.orders import VanishedFiles
 from lithos.notes.files.tree import is_inside
 from lithos.notes.files.values import (
     GRACE,
-    Elsewhere,
     FileBusy,
     FileChanged,
     FileState,
     Kept,
     NotSynced,
     OutsideKnowledge,
+    PathRedirected,
     Put,
     ReadFile,
 )
 from lithos.notes.format.document import amend_document, given_keys, parse_document
 from lithos.notes.links.links import FileNames, targets_in
-from lithos.notes.model.plan import MASS_LOSS, Place, VanishRule
+from lithos.notes.model.plan import MASS_LOSS, RecordedPath, VanishRule
 from lithos.notes.rows_coordination import NoteRows, load_note_rows
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 from lithos.upkeep.model.note_issues import Amendment, CheckedFile, NoteFolder, find_issues
 
 
 @frozen
-class Survey:
+class CheckedVault:
     """A data directory (`data`) whose notes are in `catalogue`; `is_live` while a server owns it."""
 
     data: Path
@@ -96,7 +96,7 @@ def read_note_rows(private: Path, *, is_live: bool) -> NoteRows:
         return NoteRows()
 
 
-def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle = PLAIN) -> Survey:
+def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle = PLAIN) -> CheckedVault:
     """Read the notes of a data directory, with the numbers they have in the indexes. Blocks.
 
     Raises `FileNotFoundError` when there is no such folder.
@@ -121,10 +121,10 @@ def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle 
         scanned = scan(files, Manifest.view(None), catalogue)
     lost = {*scanned.vanished, *(each.note.id for each in catalogue if each.path in catalogue.skipped)}
     unreadable = frozenset(each.serial for each in catalogue if each.note.id in lost)
-    return Survey(data, files, catalogue, is_live, unreadable)
+    return CheckedVault(data, files, catalogue, is_live, unreadable)
 
 
-def _recorded(private: Path, is_live: bool, ids: Collection[str]) -> Mapping[str, Place]:
+def _recorded(private: Path, is_live: bool, ids: Collection[str]) -> Mapping[str, RecordedPath]:
     """Where notes were according to the history; of a damaged one nothing is known."""
     try:
         with snapshot(private / HISTORY, is_live=is_live) as connection:
@@ -156,7 +156,7 @@ class Validation:
     """The note files of a folder, and their issues by group."""
 
     folder: NoteFolder = field(repr=False)
-    groups: Sequence[Group]
+    groups: Sequence[IssueGroup]
 
     @property
     def total(self) -> int:
@@ -360,7 +360,7 @@ def _keep_time(files: NoteFiles, put: Put, before: FileState) -> str | None:
 
 
 def _explain(failure: Exception) -> str:
-    if isinstance(failure, FileChanged | Elsewhere):
+    if isinstance(failure, FileChanged | PathRedirected):
         return "it was changed meanwhile; run the command again"
     if isinstance(failure, FileBusy):
         return "another program is writing it; close it there, then run the command again"

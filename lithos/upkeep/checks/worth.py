@@ -17,10 +17,10 @@ from lithos.events.journal.reading import JournalThread
 from lithos.events.reading.agents import FLUSH_PATIENCE
 from lithos.events.rows.store import CoordinationStore
 from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown
-from lithos.kernel.actors.shared import Shared
+from lithos.kernel.actors.shared_value import Shared
 from lithos.kernel.parts import Clock
 from lithos.kernel.values.principals import UNKNOWN_AGENT, is_reserved
-from lithos.memory.model.memory import Asked
+from lithos.memory.model.memory import RetrievalRecord
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.rows.stats import StatsTables
 from lithos.notes.catalogue.catalogue import Catalogue
@@ -107,7 +107,7 @@ class WorthCounter:
             await trio.lowlevel.checkpoint()
 
 
-def _asked_behind(place: int, tables: StatsTables) -> tuple[list[Asked], int]:
+def _asked_behind(place: int, tables: StatsTables) -> tuple[list[RetrievalRecord], int]:
     return tables.receipts.asked(place, PAGE)
 
 

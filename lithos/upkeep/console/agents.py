@@ -14,10 +14,10 @@ from lithos.events.reading.agents import Agents
 from lithos.history.service.history import NoteHistory
 from lithos.kernel.values.times import format_time, parse_time
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.server.console.console import Console, Refused, given, given_offset
+from lithos.server.console.console import Console, PageRefused, given, given_offset
 from lithos.server.console.formats import as_json, query_with, told_ids
 from lithos.tasks.model.task import Claim
-from lithos.tasks.service.board import Board
+from lithos.tasks.service.board import BoardReading
 from lithos.upkeep.service.timeline import KINDS, TASKS, WRITES, TimelineEntry, Timelines
 
 #: Agents of a page, and entries of a timeline.
@@ -68,7 +68,7 @@ class AgentPages:
             rows=shown,
             held=held,
             recent=await parts.get(Timelines).activity(parts.clock() - RECENT),
-            titles=await parts.get(Board).titles(
+            titles=await parts.get(BoardReading).titles(
                 [claim.task_id for one in shown for claim in held.get(one.id, ())[:2]]
             ),
             total=len(found),
@@ -87,17 +87,17 @@ class AgentPages:
         known = parts.get(Agents).get(agent)
         view = request.args.get("show", "")
         if view and view not in KINDS:
-            raise Refused(f"A timeline shows {', '.join(KINDS)}, or all. Choose one of them.", 404)
+            raise PageRefused(f"A timeline shows {', '.join(KINDS)}, or all. Choose one of them.", 404)
         hidden = "" if self._console.sees_all_of(agent) else self._console.lacks("admin")
         kinds = PUBLIC if hidden else KINDS
         if view and view not in kinds:
-            raise Refused(f"What other agents read and searched is not shown. {hidden}", 403)
+            raise PageRefused(f"What other agents read and searched is not shown. {hidden}", 403)
         before = _moment(given("before", 60))
         since = "" if before is None else format_time(before)
         timeline = await parts.get(Timelines).page(agent, before, ROWS, (view,) if view else kinds)
         entries = timeline.entries
         if known is None and not entries and before is None and not view:
-            raise Refused("No agent of this name has been here. Look for it among all agents.", 404)
+            raise PageRefused("No agent of this name has been here. Look for it among all agents.", 404)
         claims = (await self._claims()).get(agent, [])
         cited = {one: self._console.parts.get(Catalogue).title(one) or one for one in _cited_in(entries)}
         return await self._console.show(
@@ -105,7 +105,7 @@ class AgentPages:
             id=agent,
             known=known,
             claims=claims,
-            task_titles=await parts.get(Board).titles(
+            task_titles=await parts.get(BoardReading).titles(
                 [*(one.task_id for one in claims), *_tasks_of(entries)]
             ),
             titles=cited | await self._console.parts.get(NoteHistory).titles(_notes_of(entries)),
@@ -130,7 +130,7 @@ class AgentPages:
     async def _claims(self) -> dict[str, list[Claim]]:
         """The running claims by agent."""
         found: dict[str, list[Claim]] = {}
-        for held in await self._console.parts.get(Board).claims():
+        for held in await self._console.parts.get(BoardReading).claims():
             found.setdefault(held.claim.agent, []).append(held.claim)
         return found
 
@@ -166,8 +166,8 @@ def _tasks_of(entries: Sequence[TimelineEntry]) -> list[str]:
 
 
 def _moment(text: str) -> datetime | None:
-    """A time of the address; None where there is none. Raises `Refused`."""
+    """A time of the address; None where there is none. Raises `PageRefused`."""
     try:
         return parse_time(text) if text else None
     except ValueError as problem:
-        raise Refused("This is no time. Give it as 2026-01-31T12:00:00Z.") from problem
+        raise PageRefused("This is no time. Give it as 2026-01-31T12:00:00Z.") from problem

@@ -14,7 +14,7 @@ from quart import Blueprint, Response, request
 from lithos.history.model.copy_merge import SIDES
 from lithos.history.service.conflict_copies import ConflictCopies
 from lithos.kernel.values.errors import LithosError
-from lithos.server.console.console import Console, Form, Refused, given_offset
+from lithos.server.console.console import Console, Form, PageRefused, given_offset
 from lithos.server.console.formats import query_with
 from lithos.upkeep.checks.care import Care
 
@@ -100,7 +100,7 @@ class CopyPages:
         try:
             shown = await self._console.parts.get(ConflictCopies).show(request.args.get("path", "")[:4_096])
         except LithosError as refusal:
-            raise Refused(refusal.message, 404, refusal.code) from refusal
+            raise PageRefused(refusal.message, 404, refusal.code) from refusal
         merge = shown.merge
         text = "" if merge.pieces is None else merge.marked("the note", "the other machine")
         return await self._console.show_within(
@@ -123,7 +123,7 @@ class CopyPages:
         """Have one be a note of its own, for good."""
         path = form.get("copy", "")
         if not path:
-            raise Refused("Nothing was changed: this form names no file. Begin at the page Copies.")
+            raise PageRefused("Nothing was changed: this form names no file. Begin at the page Copies.")
         done = await self._console.call("lithos_conflict_copy_keep", path=path)
         return f"/console/copies{query_with({}, kept=path, of=done['note_id'])}"
 
@@ -131,11 +131,11 @@ class CopyPages:
         """Merge one as it was shown, with what was chosen."""
         path, seal = form.get("copy", ""), form.get("seal", "")
         if not path or not seal:
-            raise Refused("Nothing was merged: this form names no copy. Begin at the page Copies.")
+            raise PageRefused("Nothing was merged: this form names no copy. Begin at the page Copies.")
         number = int(form.get("places", "0")) if form.get("places", "0").isdecimal() else 0
         keep = [form.get(f"keep-{place}", "") for place in range(min(number, MOST_PLACES))]
         if not all(keep):
-            raise Refused("Nothing was merged: choose what to keep of every place.")
+            raise PageRefused("Nothing was merged: choose what to keep of every place.")
         given = {"path": path, "by": self._console.agent, "seal": seal}
         done = await self._console.call(
             "lithos_conflict_copy_merge", **given, **({"keep": keep} if keep else {})

@@ -10,7 +10,7 @@ from quart_trio import QuartTrio
 
 from lithos.kernel.metrics import CONTENT_TYPE
 from lithos.server.http.quart_app import json_response, refuse
-from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.checks.reconcile import reconcile
 from lithos.upkeep.checks.reconcile_indices import SCOPES
 
@@ -29,7 +29,7 @@ def add_metrics(scrape: Callable[[], Awaitable[bytes]], app: QuartTrio) -> None:
         return response
 
 
-def add_reconcile(patient: Patient, app: QuartTrio) -> None:
+def add_reconcile(patient: Installed, app: QuartTrio) -> None:
     """Add `GET /reconcile`: what a dry run of `lithos reconcile` finds; `scope` is one of them or `all`."""
 
     @app.get("/reconcile")

@@ -12,9 +12,9 @@ from jinja2 import Environment
 from markupsafe import Markup
 from quart import Blueprint, Response, redirect, request
 
-from lithos.events.reading.event_stream import Activity, JournalPage, Wanted
+from lithos.events.reading.event_stream import Activity, EventSelection, JournalPage
 from lithos.history.service.history import NoteHistory, Span
-from lithos.kernel.actors.shared import Shared
+from lithos.kernel.actors.shared_value import Shared
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.values.events import NOTE_CREATED, NOTE_UPDATED, Event, origin_version
 from lithos.kernel.values.limits import Newest
@@ -23,7 +23,7 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import HistoryFailed
 from lithos.server.console.console import Console
 from lithos.server.console.formats import query_with, sparkline, whole
-from lithos.tasks.service.holdings import Claims
+from lithos.tasks.service.running_claims import Claims
 from lithos.upkeep.console.summary import Summary, shared_summary
 
 #: Every type of event, and what the filter calls it.
@@ -81,13 +81,13 @@ class FeedFilter:
         )
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> EventSelection:
         """The same for the journal."""
         types = frozenset(kind for kind in TYPES if self.type in ("", kind, kind.partition(".")[0]))
         if self.machinery or self.type in MACHINERY:
-            return Wanted(types, self.agent or None, self.tag or None)
+            return EventSelection(types, self.agent or None, self.tag or None)
         not_by = MACHINES - {self.agent}
-        return Wanted(types - MACHINERY, self.agent or None, self.tag or None, not_by)
+        return EventSelection(types - MACHINERY, self.agent or None, self.tag or None, not_by)
 
     @property
     def is_set(self) -> bool:
@@ -96,7 +96,7 @@ class FeedFilter:
 
 
 @define
-class Row:
+class ActivityRow:
     """One event as a row: its time is rendered with each page, the sentence only once.
 
     `undo` is the query of the page that takes it back, of a note that an agent changed; `folded` are the
@@ -109,22 +109,22 @@ class Row:
     agent: str
     sentence: Markup
     undo: str
-    folded: list[Row] = field(factory=list)
+    folded: list[ActivityRow] = field(factory=list)
 
     @property
     def kind(self) -> str:
         """What it is about: `note`, `task` and so on."""
         return self.type.partition(".")[0]
 
-    def folds(self, other: Row) -> bool:
+    def folds(self, other: ActivityRow) -> bool:
         """Whether an earlier row is to be folded into this one."""
         is_alike = (self.type, self.agent) == (other.type, other.agent)
         return is_alike and self.at - other.at <= FOLD and len(self.folded) < MOST_FOLDED
 
 
-def fold(rows: Iterable[Row]) -> list[Row]:
+def fold(rows: Iterable[ActivityRow]) -> list[ActivityRow]:
     """Rows, newest first, of which those that are alike and near are folded into the newest of them."""
-    found: list[Row] = []
+    found: list[ActivityRow] = []
     for row in rows:
         if found and found[-1].folds(row):
             found[-1].folded.append(row)
@@ -133,7 +133,7 @@ def fold(rows: Iterable[Row]) -> list[Row]:
     return found
 
 
-class Happenings:
+class EventFeed:
     """Renders events; the last `MOST_KEPT` sentences are kept. For one thread at a time."""
 
     def __init__(self, environment: Environment, catalogue: Catalogue) -> None:
@@ -151,7 +151,7 @@ class Happenings:
         task_titles: Mapping[str, str],
         room: int = MOST_CHARACTERS,
         lines: Mapping[Span, tuple[int, int]] = MappingProxyType({}),
-    ) -> Iterator[Row]:
+    ) -> Iterator[ActivityRow]:
         """The rows of events, in their order, as long as their sentences have so many characters together.
 
         `lines` are those added and taken away by versions (`NoteHistory.line_counts`).
@@ -164,7 +164,7 @@ class Happenings:
             if room < 0:
                 return
             draft = event.draft
-            yield Row(event.seq, draft.timestamp, draft.type, draft.agent, sentence, _undo_of(event))
+            yield ActivityRow(event.seq, draft.timestamp, draft.type, draft.agent, sentence, _undo_of(event))
 
     def _make(
         self,
@@ -223,7 +223,7 @@ MINUTE: Final = 4
 def add_routes(console: Console, app: Blueprint) -> None:
     """Add the page and its pieces."""
     page = OverviewPage(
-        console, Happenings(console.environment, console.parts.get(Catalogue)), shared_summary(console)
+        console, EventFeed(console.environment, console.parts.get(Catalogue)), shared_summary(console)
     )
     app.get("/")(page.overview)
     app.get("/feed")(page.feed)
@@ -235,7 +235,7 @@ class OverviewPage:
     """The overview of one console."""
 
     _console: Console
-    _happenings: Happenings
+    _happenings: EventFeed
     _summaries: Shared[Summary]
 
     async def overview(self) -> Response:
@@ -281,7 +281,7 @@ class OverviewPage:
             return context | {"trouble": str(failure), "rows": tuple, "count": 0, "is_cut": False}
         count = len(page.events)
 
-        def rows() -> list[Row]:
+        def rows() -> list[ActivityRow]:
             return fold(self._happenings.rows(page.events, titles, room, lines))
 
         return context | {"rows": rows, "count": count, "position": page.head, "is_cut": page.is_cut}

@@ -12,19 +12,19 @@ from attrs import frozen
 
 from lithos.events.model.agents import Agent
 from lithos.events.reading.agents import Agents
-from lithos.kernel.actors.shared import Shared
+from lithos.kernel.actors.shared_value import Shared
 from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.values.errors import LithosError
-from lithos.kernel.values.findings import Report
+from lithos.kernel.values.findings import IssueReport
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.edges import RESOLUTIONS
-from lithos.server.console.console import Console, Refused
+from lithos.server.console.console import Console, PageRefused
 from lithos.server.console.formats import plural
-from lithos.server.console.wording import OWN_AGENTS, in_words
+from lithos.server.console.labels import OWN_AGENTS, in_words
 from lithos.server.service_state import ServerState
-from lithos.tasks.service.holdings import Claims, Holding, Holdings
-from lithos.upkeep.checks.care import Concerns
-from lithos.upkeep.checks.samples import Sample, Samples
+from lithos.tasks.service.running_claims import Claims, Holding, Holdings
+from lithos.upkeep.checks.care import OverviewWarnings
+from lithos.upkeep.checks.samples import ActivitySample, Samples
 from lithos.upkeep.checks.worth import WorthCounter
 from lithos.upkeep.model.worth import Worth
 
@@ -47,7 +47,7 @@ COUNTED: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-def counted(report: Report) -> tuple[tuple[str, str], ...]:
+def counted(report: IssueReport) -> tuple[tuple[str, str], ...]:
     """How many notes have which warnings, each with where they are listed."""
     return tuple(
         (plural(report.groups[name].total, words, words), address)
@@ -57,7 +57,7 @@ def counted(report: Report) -> tuple[tuple[str, str], ...]:
 
 
 @frozen
-class Health:
+class HealthSummary:
     """Whether the server is well: `status` is the worst of the components, told as by `/health`."""
 
     status: str
@@ -86,13 +86,13 @@ class ActiveAgent:
 class Summary:
     """What the overview shows beside the feed; None for what could not be told, for which see `untold`."""
 
-    health: Health
+    health: HealthSummary
     numbers: Mapping[str, Any] | None
     agents: tuple[ActiveAgent, ...]
     held: Holdings | None
     conflicts: Sequence[Mapping[str, Any]] | None
-    concerns: Report | None
-    samples: Sequence[Sample]
+    concerns: IssueReport | None
+    samples: Sequence[ActivitySample]
     #: Notes whose frontmatter cannot be read, and files that cannot be served; not second files of a note.
     unreadable: int
     #: Changes that wait for a person: how many, their name, its plural, and where they are listed.
@@ -134,7 +134,7 @@ async def _sum_up(console: Console) -> Summary:
         agents=_join(seen, held),
         held=held,
         conflicts=None if edges is None else _open_conflicts(parts.get(Catalogue), edges["edges"]),
-        concerns=await parts.get(Concerns).lately(),
+        concerns=await parts.get(OverviewWarnings).lately(),
         samples=parts.get(Samples).taken,
         unreadable=_unreadable_in(parts.get(Catalogue)),
         waiting=tuple(
@@ -166,7 +166,7 @@ async def attempt(what: str, asked: Awaitable[T], untold: list[str]) -> T | None
     with trio.move_on_after(PATIENCE):
         try:
             return await asked
-        except (LithosError, Refused, DatabaseFailed) as failure:
+        except (LithosError, PageRefused, DatabaseFailed) as failure:
             reason = str(failure)
     untold.append(f"{what[0].upper()}{what[1:]} cannot be told now: {reason}")
     return None
@@ -185,7 +185,7 @@ def _join(seen: Sequence[Agent], held: Holdings | None) -> tuple[ActiveAgent, ..
     return tuple(ActiveAgent(each, times.get(each), tuple(holds.get(each, ()))) for each in ids)
 
 
-def health_of(report: Mapping[str, Any]) -> Health:
+def health_of(report: Mapping[str, Any]) -> HealthSummary:
     """The body of `/health` in words."""
     components = report["components"]
     statuses = [part["status"] for part in components.values()]
@@ -197,4 +197,4 @@ def health_of(report: Mapping[str, Any]) -> Health:
         sentence = "The server is getting ready; everything can be used meanwhile."
     else:
         sentence = "1 component needs attention." if number == 1 else f"{number} components need attention."
-    return Health(worst, sentence, components)
+    return HealthSummary(worst, sentence, components)

@@ -13,16 +13,16 @@ from prometheus_client.core import Metric
 from quart import Blueprint, Response, request
 
 from lithos.events.reading.event_stream import Activity
-from lithos.kernel.actors.shared import Shared
+from lithos.kernel.actors.shared_value import Shared
 from lithos.kernel.configuration.catalogue import SETTINGS, Config, as_public_dict
 from lithos.server.console.console import Console
 from lithos.server.console.formats import Chart, ago, make_chart
-from lithos.server.console.wording import in_words
+from lithos.server.console.labels import in_words
 from lithos.server.http.access import AccessPolicy, open_bind_warning
 from lithos.server.service_state import Gauges
-from lithos.upkeep.checks.checks import Patient
-from lithos.upkeep.checks.inspection import Inspected, shared_inspection
-from lithos.upkeep.checks.samples import INTERVAL, Sample, Samples
+from lithos.upkeep.checks.checks import Installed
+from lithos.upkeep.checks.inspection import InspectionReport, shared_inspection
+from lithos.upkeep.checks.samples import INTERVAL, ActivitySample, Samples
 from lithos.upkeep.console.summary import Summary, shared_summary
 
 #: Metrics whose gauges the page shows, by the name it uses.
@@ -74,7 +74,7 @@ class SystemPage:
 
     _console: Console
     _summaries: Shared[Summary]
-    _inspection: Shared[Inspected]
+    _inspection: Shared[InspectionReport]
 
     async def system(self) -> Response:
         """The page; with `run=1` the checks are made now."""
@@ -103,7 +103,7 @@ class SystemPage:
         )
 
 
-def charts(samples: Sequence[Sample]) -> tuple[Chart, ...]:
+def charts(samples: Sequence[ActivitySample]) -> tuple[Chart, ...]:
     """The last hour: rates, durations in milliseconds, memory in megabytes."""
 
     def series(name: str, unit: str) -> list[float | None]:
@@ -118,25 +118,25 @@ def charts(samples: Sequence[Sample]) -> tuple[Chart, ...]:
     )
 
 
-def slots_of(samples: Sequence[Sample]) -> int:
+def slots_of(samples: Sequence[ActivitySample]) -> int:
     """How many places the charts have."""
     return max(len(samples), LEAST_SLOTS)
 
 
-def minutes(samples: Sequence[Sample]) -> Iterator[Sequence[Sample]]:
+def minutes(samples: Sequence[ActivitySample]) -> Iterator[Sequence[ActivitySample]]:
     """The samples of each minute, the newest minute first."""
     for end in range(len(samples), 0, -_ROW):
         yield samples[max(end - _ROW, 0) : end]
 
 
-def _make_inspection(console: Console) -> Shared[Inspected]:
+def _make_inspection(console: Console) -> Shared[InspectionReport]:
     services, settings, ring = console.parts, console.settings, console.sessions.keyring
     policy = AccessPolicy(settings.host, keyring=ring)
 
     def remarks() -> list[str]:
         return [each for each in (open_bind_warning(policy), ring.trouble) if each is not None]
 
-    return shared_inspection(evolve(services.get(Patient), warnings=settings.warnings, remarks=remarks))
+    return shared_inspection(evolve(services.get(Installed), warnings=settings.warnings, remarks=remarks))
 
 
 @frozen(kw_only=True)

@@ -13,18 +13,18 @@ from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.lock import OwnerRecord, is_owned
 from lithos.kernel.parts import utc_now
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.values.findings import DOCTOR, Finding, check, fail, name_some, ok, warn
+from lithos.kernel.values.findings import DOCTOR, CheckFinding, check, fail, name_some, ok, warn
 from lithos.memory.model.questions import RememberedQuestion
 from lithos.memory.retrieve.questions import PRIVATE
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.server.mcp.client import OwnerClient, OwnerRefuses, OwnerUnreachable
 from lithos.server.settings import ServerConfig
-from lithos.upkeep.checks.checks import Patient, look_aside
+from lithos.upkeep.checked_vault import survey_of
+from lithos.upkeep.checks.checks import Installed, look_aside
 from lithos.upkeep.checks.stored_questions import list_questions
-from lithos.upkeep.evaluation.asking import AskingFailed, Evaluation, evaluate, load_questions
+from lithos.upkeep.evaluation.copied_server import rehearse
+from lithos.upkeep.evaluation.evaluating import AskingFailed, Evaluation, evaluate, load_questions
 from lithos.upkeep.evaluation.model_questions import LONGEST_QUESTION, MOST_NAMES, Question, UnusableTests
-from lithos.upkeep.evaluation.rehearsal import rehearse
-from lithos.upkeep.surveying import survey_of
 
 #: Questions written at most, the newest.
 MOST_WRITTEN: Final = 500
@@ -89,7 +89,7 @@ def find_tests(data: Path) -> bool:
     return (data / TESTS).is_file()
 
 
-async def _check_knowledge(patient: Patient) -> list[Finding]:
+async def _check_knowledge(patient: Installed) -> list[CheckFinding]:
     """How many of the tests pass: asked of the running server, or of a copy of the files."""
     config, owner, is_live = patient.config, patient.owner.record, patient.is_live
     path = config.of(StorageConfig).data_dir / TESTS
@@ -115,7 +115,7 @@ async def _check_knowledge(patient: Patient) -> list[Finding]:
     ]
 
 
-async def _ask(patient: Patient, owner: OwnerRecord | None, questions: tuple[Question, ...]) -> Evaluation:
+async def _ask(patient: Installed, owner: OwnerRecord | None, questions: tuple[Question, ...]) -> Evaluation:
     if owner is not None and owner.url is not None:
         client = OwnerClient(
             owner.url, owner.token or patient.config.of(ServerConfig).auth_token, _ANSWER_WAIT
@@ -125,7 +125,7 @@ async def _ask(patient: Patient, owner: OwnerRecord | None, questions: tuple[Que
     return await rehearse(patient.config, patient.run_server, lambda tools: evaluate(tools, questions))
 
 
-def _judge(found: Evaluation, path: Path) -> list[Finding]:
+def _judge(found: Evaluation, path: Path) -> list[CheckFinding]:
     total, failed = len(found.judged), [each for each in found.judged if not each.passed]
     told = f"{found.passed} of {total} knowledge tests pass"
     if not failed:
@@ -141,7 +141,7 @@ def _judge(found: Evaluation, path: Path) -> list[Finding]:
 
 
 @check("knowledge_tests", DOCTOR, place=200, when=lambda patient: find_tests(patient.data))
-async def check_knowledge_tests(patient: Patient) -> AsyncIterator[Finding]:
+async def check_knowledge_tests(patient: Installed) -> AsyncIterator[CheckFinding]:
     """Whether the tests of the data directory pass."""
     for each in await _check_knowledge(patient):
         yield each

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from lithos.server.command.declaring import Command, flag, number, take
+from lithos.server.command.declaring import CliCommand, flag, number, take
 
 #: `model_questions.MODES`: importing it takes long. `tests/upkeep/evaluation/test_questions.py` compares.
 TEST_MODES = ("hybrid", "fulltext", "semantic", "graph", "retrieve")
 rank = number("_rank", int, lambda rank: 1 <= rank <= 50)
 
 COMMANDS: Final = (
-    Command("evaluate", "ask the questions of a file and check that the right notes are found",
+    CliCommand("evaluate", "ask the questions of a file and check that the right notes are found",
         "lithos.upkeep.evaluation.commands_evaluate:run_evaluate", (
         take("file FILE", "YAML, or JSON lines, of questions and expected notes"),
         take("--mode", "how to search, whatever the questions say (default: what each says, else hybrid)",

@@ -20,21 +20,29 @@ from lithos.kernel.values.times import format_time
 from lithos.server.command.asking import NO_NOTES, find_owner, local_servers
 from lithos.server.command.output import tell, warn
 from lithos.server.command.progress import counted
-from lithos.server.command.session import CommandFailed, Session
+from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.upkeep.checks.checks import look_aside
-from lithos.upkeep.evaluation import asking
-from lithos.upkeep.evaluation.asking import DEFAULT_K, AskingFailed, Evaluation, Judged, Named, Note, Progress
+from lithos.upkeep.evaluation import evaluating as asking
 from lithos.upkeep.evaluation.check import cited_questions
+from lithos.upkeep.evaluation.copied_server import rehearse
+from lithos.upkeep.evaluation.evaluating import (
+    DEFAULT_K,
+    AskingFailed,
+    Evaluation,
+    JudgedQuestion,
+    NoteReference,
+    Progress,
+    QuestionNote,
+)
 from lithos.upkeep.evaluation.model_baseline import (
     LARGEST_BASELINE,
     Baseline,
-    Comparison,
+    BaselineComparison,
     UnusableBaseline,
     compare,
     read_baseline,
 )
 from lithos.upkeep.evaluation.model_questions import Question, UnusableTests, write_questions
-from lithos.upkeep.evaluation.rehearsal import rehearse
 
 #: Characters of a question in the table.
 _QUESTION: Final = 60
@@ -47,7 +55,7 @@ class Report:
     """What a run found; `against` is the older baseline with the differences, `saved` the new one."""
 
     found: Evaluation
-    against: tuple[Baseline, Comparison] | None
+    against: tuple[Baseline, BaselineComparison] | None
     saved: Path | None
 
     def lines(self) -> Iterator[str]:
@@ -95,7 +103,7 @@ class Report:
         }
 
 
-def _list_changes(before: Baseline, comparison: Comparison) -> Iterator[str]:
+def _list_changes(before: Baseline, comparison: BaselineComparison) -> Iterator[str]:
     better, worse = comparison.of_kind("better"), comparison.of_kind("worse")
     yield (
         f"Against the baseline of {before.saved_at} (mode {before.mode}, lithos {before.version}): "
@@ -118,7 +126,7 @@ def _shorten(question: str) -> str:
     return words if len(words) <= _QUESTION else words[: _QUESTION - 1] + "…"
 
 
-def _question_as_json(each: Judged) -> dict[str, Any]:
+def _question_as_json(each: JudgedQuestion) -> dict[str, Any]:
     return {
         "question": each.question.question,
         "line": each.question.line,
@@ -133,13 +141,13 @@ def _question_as_json(each: Judged) -> dict[str, Any]:
     }
 
 
-def _named_as_json(each: Named) -> dict[str, Any]:
-    note = each.note or Note("", "", "")
+def _named_as_json(each: QuestionNote) -> dict[str, Any]:
+    note = each.note or NoteReference("", "", "")
     told = {"id": each.note and note.id, "path": note.path or None, "title": note.title or None}
     return {"asked": each.asked, **told, "rank": each.rank}
 
 
-def _comparison_as_json(before: Baseline, comparison: Comparison) -> dict[str, Any]:
+def _comparison_as_json(before: Baseline, comparison: BaselineComparison) -> dict[str, Any]:
     changes: dict[str, list[dict[str, Any]]] = {"worse": [], "better": []}
     for change in comparison.changes:
         changes[change.kind].append(
@@ -159,7 +167,7 @@ def _comparison_as_json(before: Baseline, comparison: Comparison) -> dict[str, A
 FAILED, USAGE = 1, 2
 
 
-def run_evaluate(session: Session) -> int:
+def run_evaluate(session: CommandSession) -> int:
     """Run the tests in a file; 1 when one fails or became worse. Raises `CommandFailed`."""
     typed = session.typed
     file = Path(typed["file"])
@@ -215,7 +223,7 @@ def _load_baseline(path: Path) -> Baseline:
         ) from error
 
 
-async def _ask(session: Session, questions: tuple[Question, ...], told: Progress) -> Evaluation:
+async def _ask(session: CommandSession, questions: tuple[Question, ...], told: Progress) -> Evaluation:
     typed = session.typed
 
     async def run(asker: ToolCalls) -> Evaluation:
@@ -259,7 +267,7 @@ def _save(found: Evaluation, path: Path) -> Path | None:
     return path
 
 
-def _write_file(session: Session, file: Path) -> int:
+def _write_file(session: CommandSession, file: Path) -> int:
     """Write the file of what was cited; one that is there stays."""
     if file.is_symlink() or file.exists():
         raise CommandFailed(f"{file} is there already and was not changed. Name a new file.", USAGE)

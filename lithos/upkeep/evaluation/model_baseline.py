@@ -94,7 +94,7 @@ class UnusableBaseline(Exception):
 
 
 @frozen(kw_only=True)
-class Outcome:
+class QuestionResult:
     """What came of one question: the rank of the first expected note and of the first forbidden one."""
 
     question: str
@@ -108,7 +108,7 @@ class Outcome:
     forbidden_rank: int | None = None
 
     @classmethod
-    def of(cls, asked: Question, rank: int | None, forbidden_rank: int | None) -> Outcome:
+    def of(cls, asked: Question, rank: int | None, forbidden_rank: int | None) -> QuestionResult:
         """The outcome of a question."""
         words, mode = asked.key
         return cls(
@@ -145,7 +145,7 @@ class Baseline:
     depth: int
     version: str
     saved_at: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[QuestionResult, ...]
 
     def encode(self) -> str:
         """The content of the file, one outcome a line: fit to be kept under version control."""
@@ -182,8 +182,8 @@ def read_baseline(content: bytes) -> Baseline:
         raise UnusableBaseline(f"something in it is missing or of a wrong kind ({error})") from error
 
 
-def _outcome(row: Mapping[str, Any]) -> Outcome:
-    return Outcome(
+def _outcome(row: Mapping[str, Any]) -> QuestionResult:
+    return QuestionResult(
         question=_text(row["question"]),
         mode=_text(row["mode"]),
         expect=_texts(row["expect"]),
@@ -216,33 +216,33 @@ def _rank(value: Any) -> int:
 
 
 @frozen
-class Change:
+class RankChange:
     """A question whose ranks changed."""
 
-    before: Outcome
-    now: Outcome
+    before: QuestionResult
+    now: QuestionResult
     kind: Literal["better", "worse"]
     #: Words for a person.
     what: str
 
 
 @frozen(kw_only=True)
-class Comparison:
+class BaselineComparison:
     """An evaluation beside its baseline; questions that cannot be compared are named by their words."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[RankChange, ...] = ()
     #: Asked otherwise than in the baseline: other expected or forbidden notes, `within` or `tags`.
     changed: tuple[str, ...] = ()
     only_now: tuple[str, ...] = ()
     only_before: tuple[str, ...] = ()
     same: int = field(default=0)
 
-    def of_kind(self, kind: Literal["better", "worse"]) -> tuple[Change, ...]:
+    def of_kind(self, kind: Literal["better", "worse"]) -> tuple[RankChange, ...]:
         """The questions that became better, or worse."""
         return tuple(each for each in self.changes if each.kind == kind)
 
 
-def compare(before: Baseline, outcomes: Iterable[Outcome], depth: int) -> Comparison:
+def compare(before: Baseline, outcomes: Iterable[QuestionResult], depth: int) -> BaselineComparison:
     """What became better or worse; `depth` is how many rows were looked at now.
 
     A forbidden note that appeared makes a question worse whatever its rank did, one that went makes it
@@ -250,7 +250,7 @@ def compare(before: Baseline, outcomes: Iterable[Outcome], depth: int) -> Compar
     """
     old = {each.key: each for each in before.outcomes}
     seen, deepest = set[tuple[str, str]](), min(depth, before.depth)
-    changes: list[Change] = []
+    changes: list[RankChange] = []
     changed: list[str] = []
     only_now: list[str] = []
     same = 0
@@ -265,7 +265,7 @@ def compare(before: Baseline, outcomes: Iterable[Outcome], depth: int) -> Compar
             changes.append(change)
         else:
             same += 1
-    return Comparison(
+    return BaselineComparison(
         changes=tuple(changes),
         changed=tuple(changed),
         only_now=tuple(only_now),
@@ -274,14 +274,14 @@ def compare(before: Baseline, outcomes: Iterable[Outcome], depth: int) -> Compar
     )
 
 
-def _judge(before: Outcome, now: Outcome, deepest: int) -> Change | None:
+def _judge(before: QuestionResult, now: QuestionResult, deepest: int) -> RankChange | None:
     ranks = [None if rank is None or rank > deepest else rank for rank in (before.rank, now.rank)]
     was, is_now = (deepest + 1 if rank is None else rank for rank in ranks)
     what = f"rank {ranks[0] or 'none'} -> {ranks[1] or 'none'}"
     if now.forbidden_rank is not None and before.forbidden_rank is None:
-        return Change(before, now, "worse", f"a forbidden note came to rank {now.forbidden_rank}")
+        return RankChange(before, now, "worse", f"a forbidden note came to rank {now.forbidden_rank}")
     if is_now > was:
-        return Change(before, now, "worse", what)
+        return RankChange(before, now, "worse", what)
     if before.forbidden_rank is not None and now.forbidden_rank is None:
-        return Change(before, now, "better", "no forbidden note is found any more")
-    return Change(before, now, "better", what) if is_now < was else None
+        return RankChange(before, now, "better", "no forbidden note is found any more")
+    return RankChange(before, now, "better", what) if is_now < was else None

@@ -94,7 +94,7 @@ FORMAT: Final = 1
 _BLOCK: Final = 1 << 20
 
 #: Progress callback, per file: how many are done, and how many there will be at least.
-Told = Callable[[int, int], None]
+BackupProgress = Callable[[int, int], None]
 
 
 class BackupRefused(Exception):
@@ -230,7 +230,7 @@ def read_index(directory: Path) -> BackupIndex:
     return index
 
 
-def verify_files(directory: Path, index: BackupIndex, told: Told) -> None:
+def verify_files(directory: Path, index: BackupIndex, told: BackupProgress) -> None:
     """Verify size and checksum of every file, and that there are no others. Raises `BackupRefused`."""
     present = {path for path in walk_files(directory) if path != INDEX}
     problems = [f"{name} is not part of the backup" for name in sorted(present - index.files.keys())]

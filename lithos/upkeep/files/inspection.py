@@ -22,7 +22,7 @@ _TRIES: Final = 3
 
 
 @frozen
-class Inspected:
+class IndexStamps:
     """The stamp of every indexed note by serial, or the `reason` for which the index cannot be used."""
 
     stamps: Mapping[int, int] = field(factory=dict)
@@ -30,23 +30,23 @@ class Inspected:
     detail: str = ""
 
 
-def inspect_fulltext(directory: Path) -> Inspected:
+def inspect_fulltext(directory: Path) -> IndexStamps:
     """Inspect a full-text index read-only. Blocks."""
     marker = fulltext_schema.read_marker(directory)
     if marker != FORMAT:
         detail = f"the format is {marker[:40]!r}, not {FORMAT!r}" if marker else "there is no format marker"
-        return Inspected(reason="schema_mismatch", detail=detail)
-    return _try(lambda: Inspected(_read_fulltext(directory)))
+        return IndexStamps(reason="schema_mismatch", detail=detail)
+    return _try(lambda: IndexStamps(_read_fulltext(directory)))
 
 
-def _try(inspect: Callable[[], Inspected]) -> Inspected:
+def _try(inspect: Callable[[], IndexStamps]) -> IndexStamps:
     problem = ""
     for _ in range(_TRIES):
         try:
             return inspect()
         except (IndexFailed, StoreDamaged, OSError) as failure:
             problem = str(failure)
-    return Inspected(reason="check_failed", detail=problem)
+    return IndexStamps(reason="check_failed", detail=problem)
 
 
 def _read_fulltext(directory: Path) -> Mapping[int, int]:
@@ -64,20 +64,20 @@ def _read_fulltext(directory: Path) -> Mapping[int, int]:
         return index.stamps()
 
 
-def inspect_vectors(directory: Path, identity: EmbedderIdentity | None) -> Inspected:
+def inspect_vectors(directory: Path, identity: EmbedderIdentity | None) -> IndexStamps:
     """Inspect a vector store that should be of this embedder (None: of any). Blocks."""
     return _try(lambda: _read_vectors(directory, identity))
 
 
-def _read_vectors(directory: Path, identity: EmbedderIdentity | None) -> Inspected:
+def _read_vectors(directory: Path, identity: EmbedderIdentity | None) -> IndexStamps:
     manifest = vector_files.read_manifest(directory)
     if manifest is None:
         if (directory / vector_files.MANIFEST).exists():
-            return Inspected(reason="schema_mismatch", detail="the store has another format")
-        return Inspected()
+            return IndexStamps(reason="schema_mismatch", detail="the store has another format")
+        return IndexStamps()
     if identity is not None and manifest.embedder != identity:
         detail = f"the vectors are those of {manifest.embedder.name!r}, not of {identity.name!r}"
-        return Inspected(reason="embedder_mismatch", detail=detail)
+        return IndexStamps(reason="embedder_mismatch", detail=detail)
     vector_files.verify_files(directory, manifest)
     rows = np.load(directory / vector_files.notes_name(manifest.generation), allow_pickle=False)
-    return Inspected({int(row[0]): int(row[1]) for row in rows.tolist()})
+    return IndexStamps({int(row[0]): int(row[1]) for row in rows.tolist()})

@@ -24,9 +24,17 @@ from lithos.kernel.values.times import format_time
 from lithos.notes.files.displaced import DISPLACED
 from lithos.notes.opening import make_lock, open_notes
 from lithos.upkeep.files import backup
-from lithos.upkeep.files.backup import PRIVATE, VAULT, BackupIndex, BackupRefused, FoundLinks, SavedFile, Told
+from lithos.upkeep.files.backup import (
+    PRIVATE,
+    VAULT,
+    BackupIndex,
+    BackupProgress,
+    BackupRefused,
+    FoundLinks,
+    SavedFile,
+)
 
-__all__ = ["BackupRefused", "Restored", "back_up", "back_up_to_tar", "restore"]
+__all__ = ["BackupRefused", "RestoredBackup", "back_up", "back_up_to_tar", "restore"]
 
 #: Edges first: an event leaves the outbox of `edges.db` when the journal, copied later, has it. Versions of
 #: changes after the copy are caught up from the notes, which are copied last.
@@ -37,7 +45,7 @@ def _ignore(done: int, total: int) -> None:
     """Nobody looks."""
 
 
-def back_up(config: Config, target: Path, *, told: Told = _ignore) -> BackupIndex:
+def back_up(config: Config, target: Path, *, told: BackupProgress = _ignore) -> BackupIndex:
     """Copy everything that cannot be rebuilt to `target`, which must be empty or absent. Blocks.
 
     It holds everything acknowledged before it began. Raises `BackupRefused`, `OSError`, `CorruptDatabase`;
@@ -79,7 +87,7 @@ def back_up(config: Config, target: Path, *, told: Told = _ignore) -> BackupInde
     return index
 
 
-def back_up_to_tar(config: Config, target: Path, *, told: Told = _ignore) -> BackupIndex:
+def back_up_to_tar(config: Config, target: Path, *, told: BackupProgress = _ignore) -> BackupIndex:
     """The same as one archive, which appears when it is whole. Blocks."""
     if target.exists():
         raise BackupRefused(f"{target} exists already. Name another file.")
@@ -155,14 +163,16 @@ def _count(saved: dict[str, SavedFile], notes: str) -> dict[str, int]:
 
 
 @frozen
-class Restored:
+class RestoredBackup:
     """What was restored, and where the former content is now, if there was any."""
 
     index: BackupIndex
     aside: Path | None
 
 
-def restore(config: Config, source: Path, *, force: bool = False, told: Told = _ignore) -> Restored:
+def restore(
+    config: Config, source: Path, *, force: bool = False, told: BackupProgress = _ignore
+) -> RestoredBackup:
     """Put a backup (directory or tar) in the place of the data directory, every hash verified before. Blocks.
 
     With `force` the content that is there is moved aside within it. Raises `AlreadyOwned`,
@@ -185,7 +195,7 @@ def restore(config: Config, source: Path, *, force: bool = False, told: Told = _
             backup.finish_restore(data)  # an earlier one may have been killed
             if not force:
                 _require_empty(data)
-            return Restored(index, _replace_content(data, vault, directory, index, utc_now()))
+            return RestoredBackup(index, _replace_content(data, vault, directory, index, utc_now()))
         finally:
             lock.release()
 

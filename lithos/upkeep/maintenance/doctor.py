@@ -15,17 +15,17 @@ import trio
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.lock import is_owned, read_owner
 from lithos.kernel.parts import utc_now
-from lithos.kernel.running import RunServer
+from lithos.kernel.server_ports import RunServer
 from lithos.kernel.settings import StorageConfig
-from lithos.kernel.values.findings import DOCTOR, CheckResult, Finding, check, fail, has_data, ok, warn
+from lithos.kernel.values.findings import DOCTOR, CheckFinding, CheckResult, check, fail, has_data, ok, warn
 from lithos.search.index.embedder import load_embedder
 from lithos.server.http.sockets import CannotListen, PortInUse, open_listeners
 from lithos.server.mcp.client import OwnerClient, OwnerRefuses, OwnerUnreachable
 from lithos.server.settings import ServerConfig
-from lithos.upkeep.checks.checks import Ownership, Patient, look_aside
+from lithos.upkeep.checked_vault import survey_of
+from lithos.upkeep.checks.checks import Installed, Ownership, look_aside
 from lithos.upkeep.checks.inspection import examine
 from lithos.upkeep.files.probes import name_listener
-from lithos.upkeep.surveying import survey_of
 
 #: Seconds for a server to say its address after it took the lock, and to answer.
 _ADDRESS_WAIT: Final = 3.0
@@ -45,14 +45,14 @@ async def look_at_owner(config: Config) -> Ownership:
 
 
 @check("owner", DOCTOR, place=60, when=has_data)
-async def check_owner(patient: Patient) -> AsyncIterator[Finding]:
+async def check_owner(patient: Installed) -> AsyncIterator[CheckFinding]:
     """Whether the owner, if there is one, answers and is well."""
     patient.owner = await look_at_owner(patient.config)
     for each in await _ask_owner(patient.owner, patient.config.of(ServerConfig).auth_token):
         yield each
 
 
-async def _ask_owner(owner: Ownership, token: str | None) -> list[Finding]:
+async def _ask_owner(owner: Ownership, token: str | None) -> list[CheckFinding]:
     record = owner.record
     if not owner.is_live:
         left = f" Process {record.pid} left its lock file, which is no obstacle." if record else ""
@@ -95,7 +95,7 @@ async def _ask_owner(owner: Ownership, token: str | None) -> list[Finding]:
     return [*_ailments(health), ok(f"In use by {who}; it answers.")]
 
 
-def _ailments(health: Mapping[str, Any]) -> list[Finding]:
+def _ailments(health: Mapping[str, Any]) -> list[CheckFinding]:
     return [
         warn(
             f"The server says of its {name}: {part.get('error', part['status'])}.",
@@ -107,7 +107,7 @@ def _ailments(health: Mapping[str, Any]) -> list[Finding]:
 
 
 @check("port", DOCTOR, place=70)
-async def check_port(patient: Patient) -> AsyncIterator[Finding]:
+async def check_port(patient: Installed) -> AsyncIterator[CheckFinding]:
     """Whether the configured port is free, or taken by the owner itself."""
     server, owner = patient.config.of(ServerConfig), patient.owner
     host, port = server.host, server.port
@@ -149,9 +149,9 @@ def make_patient(
     run_server: RunServer | None = None,
     problems: Sequence[str] = (),
     warnings: Sequence[str] = (),
-) -> Patient:
+) -> Installed:
     """An installation as it is seen from outside."""
-    return Patient(
+    return Installed(
         config=config,
         clock=utc_now,
         run_server=run_server,
@@ -162,6 +162,6 @@ def make_patient(
     )
 
 
-async def examine_all(patient: Patient, tell: Callable[[CheckResult], None]) -> list[CheckResult]:
+async def examine_all(patient: Installed, tell: Callable[[CheckResult], None]) -> list[CheckResult]:
     """Run all applicable checks, reporting each result as soon as it is there."""
     return await examine(patient, DOCTOR, BOUND, tell)

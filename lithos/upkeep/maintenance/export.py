@@ -18,12 +18,12 @@ from lithos.notes.files.values import OutsideKnowledge
 from lithos.notes.format.document import parse_document
 from lithos.notes.model.edges import EdgeFilter
 from lithos.notes.tools_rows import metadata_row
-from lithos.server.tools.answers import row_of
+from lithos.server.tools.serialization import row_of
 from lithos.tasks.rows.tasks import TaskRows
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.upkeep.checks.validation import Survey
+from lithos.upkeep.checked_vault import survey_of
+from lithos.upkeep.checks.validation import CheckedVault
 from lithos.upkeep.files.backup import copy_database
-from lithos.upkeep.surveying import survey_of
 
 #: A time before every claim's end.
 _EVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -50,7 +50,7 @@ def export_objects(config: Config) -> Iterator[dict[str, Any]]:
             yield from _export_edges(copies / "edges.db", now)
 
 
-def _export_notes(survey: Survey) -> Iterator[dict[str, Any]]:
+def _export_notes(survey: CheckedVault) -> Iterator[dict[str, Any]]:
     for entry in sorted(survey.catalogue, key=lambda each: each.path):
         try:
             source = survey.files.read(entry.path)

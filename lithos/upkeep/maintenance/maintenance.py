@@ -14,28 +14,28 @@ import attrs
 import trio
 from attrs import frozen
 
-from lithos.kernel.actors.owning import keep_owning
+from lithos.kernel.actors.ownership import keep_owning
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.lock import AlreadyOwned, VaultOwned, is_owned
 from lithos.kernel.databases.sqlite import CorruptDatabase, DatabaseFailed, snapshot
 from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Parts, utc_now
-from lithos.kernel.running import RunServer
+from lithos.kernel.server_ports import RunServer
 from lithos.kernel.settings import StorageConfig
 from lithos.kernel.values.errors import LithosError, StorageFailed
 from lithos.kernel.values.times import format_time
-from lithos.memory.enrich.entities import EntityExtraction, Extraction
+from lithos.memory.enrich.entities import EntityExtraction, NoteEntities
 from lithos.memory.model.questions import QuestionFilter
-from lithos.memory.rows.orders import ForgetOrders
+from lithos.memory.rows.forget_orders import ForgetOrders
 from lithos.memory.rows.queue import LedgerRows
 from lithos.memory.settings import LcmaConfig
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.catalogue.scan import scan_folder
+from lithos.notes.files.guard_orders import VanishedFiles
 from lithos.notes.files.lookup import is_there
 from lithos.notes.files.manifest import Manifest
-from lithos.notes.files.orders import VanishedFiles
 from lithos.notes.model.plan import VanishRule
 from lithos.notes.opening import make_lock, open_notes, style_of
 from lithos.notes.service.texts import NoteTexts
@@ -47,12 +47,12 @@ from lithos.search.indexing.semantic import SemanticBackend
 from lithos.search.whole_index import WholeIndex
 from lithos.server.service_state import ServerState
 from lithos.server.settings import ServerConfig
-from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checked_vault import survey_of
+from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.checks.reconcile import reconcile as reconcile_scopes
 from lithos.upkeep.checks.reconcile_indices import Failure, Progress, ScopeResult
 from lithos.upkeep.checks.stored_questions import count_questions, forget_stored_questions
-from lithos.upkeep.checks.validation import Survey, read_note_rows
-from lithos.upkeep.surveying import survey_of
+from lithos.upkeep.checks.validation import CheckedVault, read_note_rows
 
 log = get_logger("lithos.maintenance")
 
@@ -157,7 +157,7 @@ class ExtractionResult:
     """New entities by note, and the notes that could not be written."""
 
     scanned: int
-    extractions: tuple[Extraction, ...]
+    extractions: tuple[NoteEntities, ...]
     failures: tuple[Failure, ...]
 
 
@@ -184,11 +184,11 @@ async def reconcile(
     """
     async with nullcontext() if dry_run else owned(config.of(StorageConfig)):
         survey = await Threads().run(partial(_survey, config))
-        patient = Patient(config=config, clock=utc_now, load=load_embedder, survey=survey)
+        patient = Installed(config=config, clock=utc_now, load=load_embedder, survey=survey)
         return await reconcile_scopes(patient, scopes, dry_run=dry_run, progress=progress)
 
 
-def _survey(config: Config) -> Survey:
+def _survey(config: Config) -> CheckedVault:
     survey = survey_of(config, utc_now())
     try:
         with snapshot(survey.private / "stats.db", is_live=survey.is_live) as connection:
@@ -300,7 +300,7 @@ async def _refuse(_: PatchNote) -> WriteOutcome:
 async def _extract(
     entities: EntityExtraction, ids: Sequence[str], dry_run: bool, force: bool, progress: Progress | None
 ) -> ExtractionResult:
-    extractions: list[Extraction] = []
+    extractions: list[NoteEntities] = []
     failures: list[Failure] = []
     waiting, done = iter(ids), 0
 

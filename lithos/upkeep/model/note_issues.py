@@ -9,11 +9,11 @@ from typing import Final
 from attrs import define, field, frozen
 
 from lithos.kernel.values.errors import InvalidInput
-from lithos.kernel.values.findings import VALIDATE, Group, Issue, check, checks_of, name_some
+from lithos.kernel.values.findings import VALIDATE, Issue, IssueGroup, check, checks_of, name_some
 from lithos.notes.links.links import LinkTable, file_alias
 from lithos.notes.model.note import Note
 from lithos.notes.model.paths import folder_of, normalise_url, slug_of
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 #: What a file should name, and what `--fix` adds.
 _WANTED: Final = ("id", "title", "author")
@@ -80,10 +80,10 @@ class NoteFolder:
         ]
 
 
-def find_issues(folder: NoteFolder) -> list[Group]:
+def find_issues(folder: NoteFolder) -> list[IssueGroup]:
     """The issues of a folder, without the empty groups."""
     groups = [(each, tuple(each.look(folder))) for each in checks_of(VALIDATE)]
-    return [Group(each, len(found), found) for each, found in groups if found]
+    return [IssueGroup(each, len(found), found) for each, found in groups if found]
 
 
 def plan_amendments(

@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 from attrs import define, field, frozen
 
-from lithos.memory.model.memory import Asked
+from lithos.memory.model.memory import RetrievalRecord
 from lithos.tasks.model.task import Citation
 
 #: A question that is asked again is answered well where what was cited for it is among so many first notes.
@@ -71,7 +71,7 @@ class Tally:
         self._cited.setdefault(citation.task_id, {})[citation.note_id] = citation.at
         self.add(citation.at.date(), citation.agent, Counts(notes_cited=1, taken_over=int(taken_over)))
 
-    def ask(self, asked: Iterable[Asked]) -> None:
+    def ask(self, asked: Iterable[RetrievalRecord]) -> None:
         """Count questions, in the order in which they were asked, from the first that is known."""
         for each in asked:
             is_briefing = each.tokens is not None
@@ -82,7 +82,7 @@ class Tally:
                 counts += self._repeat(each)
             self.add(each.at.date(), each.agent, counts)
 
-    def _repeat(self, asked: Asked) -> Counts:
+    def _repeat(self, asked: RetrievalRecord) -> Counts:
         """What a question counts for as one that was asked before; remembers it."""
         before = self._asked.get(asked.question)
         cited = self._cited.get(asked.task_id or "", {})

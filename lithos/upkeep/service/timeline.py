@@ -25,8 +25,8 @@ from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.rows.receipts import ReceiptSummary
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import VersionRow
-from lithos.search.service.asked import Asked
-from lithos.tasks.rows.board_rows import BoardRows, Told
+from lithos.search.service.recent_queries import RecentQueries
+from lithos.tasks.rows.board_rows import BoardRows, JournalledEvent
 
 READS: Final = "read"
 SEARCHES: Final = "search"
@@ -64,7 +64,7 @@ class TimelineEntry:
     query: str = ""
     version: VersionRow | None = None
     receipt: ReceiptSummary | None = None
-    event: Told | None = None
+    event: JournalledEvent | None = None
     before: tuple[str, ...] = ()
     asked: tuple[ReceiptSummary, ...] = ()
 
@@ -97,7 +97,7 @@ class Timelines:
         access_log: AccessLog,
         history: NoteHistory,
         learning: Learning,
-        asked: Asked,
+        asked: RecentQueries,
     ) -> None:
         self._rows = journal.rows(BoardRows)
         self._reading = reading

@@ -17,8 +17,8 @@ from attrs import define, field, frozen
 from lithos.kernel.values.limits import Newest
 from lithos.kernel.values.principals import ANYONE, Principal
 from lithos.server.console.console import Console
-from lithos.server.console.sessions import LIFE, MOST_SESSIONS, Session, Sessions
-from lithos.server.tools.admitting import Keyring
+from lithos.server.console.sessions import LIFE, MOST_SESSIONS, BrowserSession, Sessions
+from lithos.server.tools.token_ports import Keyring
 
 VaultState = Literal["serving", "indexing", "unavailable"]
 _ENDED: Final = (
@@ -70,7 +70,7 @@ class _Entered:
     """A session begun in a vault, with the sessions it is one of: they are new once the vault opens anew."""
 
     sessions: Sessions
-    session: Session
+    session: BrowserSession
 
     @property
     def holds(self) -> bool:
@@ -151,9 +151,9 @@ class Visits:
             if vault.ring.is_open or (visit is not None and self._holds(visit, vault))
         }
 
-    def enter(self, visit: Visit) -> Mapping[str, Session]:
+    def enter(self, visit: Visit) -> Mapping[str, BrowserSession]:
         """Begin the sessions that are missing, in vaults with a console by now; the new ones by vault."""
-        begun = dict[str, Session]()
+        begun = dict[str, BrowserSession]()
         for name, (vault, principal) in self.allowed(visit).items():
             if vault.console is not None and not vault.ring.is_open and name not in visit.entered:
                 sessions = vault.console.sessions

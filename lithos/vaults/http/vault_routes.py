@@ -20,8 +20,8 @@ from lithos.server.http.access import find_address, presented_tokens
 from lithos.server.http.application import Application
 from lithos.server.http.gate import Gate, read_head
 from lithos.server.http.ports import AsgiApp, Receive, Scope, Send, answer, base_of
-from lithos.server.tools.admitting import Keyring, OneToken
-from lithos.vaults.http.rebasing import CONSOLE, rebased
+from lithos.server.tools.token_ports import Keyring, OneToken
+from lithos.vaults.http.prefixing import CONSOLE, rebased
 from lithos.vaults.service.joint import JointPrincipal
 
 _VAULT: Final = re.compile(r"/v/([a-z0-9-]{1,32})(/.*)", re.DOTALL)
@@ -45,19 +45,19 @@ class NoKeyring(OneToken):
         return False
 
 
-class KnowsSessions(Protocol):
+class SessionLookup(Protocol):
     """The sessions of a console."""
 
     def knows(self, scope: Scope) -> bool: ...
 
 
 @frozen(eq=False)
-class Door:
+class VaultEndpoint:
     """One vault: its tokens, its application while it is served, and why it is not."""
 
     ring: Keyring
     application: Application | None = None
-    sessions: KnowsSessions | None = None
+    sessions: SessionLookup | None = None
     reason: str = ""
 
     @cached_property
@@ -82,9 +82,9 @@ class VaultRoutes:
     """
 
     _root: Application
-    doors: dict[str, Door]
+    doors: dict[str, VaultEndpoint]
     _nobody: Gate
-    _absent: Door
+    _absent: VaultEndpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -114,7 +114,7 @@ class VaultRoutes:
         else:
             await self._nobody(own, receive, send)
 
-    def _may_enter(self, door: Door, scope: Scope) -> bool:
+    def _may_enter(self, door: VaultEndpoint, scope: Scope) -> bool:
         """Whether a request shows that its sender may know of a vault."""
         if door.ring.is_open:
             return True
@@ -133,7 +133,7 @@ class VaultRoutes:
                 return
         await self._root.gate(scope, receive, send)
 
-    def _only(self, scope: Scope) -> Door | None:
+    def _only(self, scope: Scope) -> VaultEndpoint | None:
         """The door of the only vault that a request's token is for."""
         found = [
             who for token in _tokens(scope) if (who := self._root.policy.keyring.find(token)) is not None

@@ -16,7 +16,13 @@ from attrs import frozen
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput, LithosError, TaskNotFound
 from lithos.memory.briefing.briefing import Briefing, Material
-from lithos.memory.context.context import NOTHING_TOLD, Context, ContextAnswer, ContextRequest, Gathered
+from lithos.memory.context.context import (
+    NOTHING_TOLD,
+    BriefingMaterial,
+    Context,
+    ContextAnswer,
+    ContextRequest,
+)
 from lithos.memory.retrieve.retrieve import RetrieveRequest
 from lithos.tasks.service.coordination import Coordination
 from lithos.text.snippet import Terms
@@ -60,7 +66,7 @@ class JointContext:
         )
         failed: dict[str, str] = {}
         async with AsyncExitStack() as stack:
-            gathered: dict[str, Gathered] = {}
+            gathered: dict[str, BriefingMaterial] = {}
             for name, services in self.vaults.items():
                 own = attrs.evolve(
                     request,

@@ -18,7 +18,7 @@ from attrs import frozen
 
 from lithos.events.journal.coordinator import Coordinator
 from lithos.kernel.actors.mailboxes import ActorDown, ShuttingDown
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from lithos.kernel.log import get_logger
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import DocNotFound, LithosError, StorageFailed, VersionConflict

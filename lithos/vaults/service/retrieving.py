@@ -16,7 +16,13 @@ from lithos.kernel.actors.threads import slices
 from lithos.kernel.metrics import Metrics
 from lithos.kernel.parts import Parts
 from lithos.kernel.values.errors import InvalidInput, LithosError, SearchBackendFailed
-from lithos.memory.retrieve.retrieve import Drawn, Result, Retrieve, RetrieveAnswer, RetrieveRequest
+from lithos.memory.retrieve.retrieve import (
+    Retrieve,
+    RetrieveAnswer,
+    RetrievedNote,
+    RetrieveRequest,
+    SelectedNotes,
+)
 from lithos.memory.retrieve.scouts import DEADLINE, PASSED
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.search.indexing.indexer import Visibility
@@ -39,7 +45,7 @@ class JointRetrieved:
     `failed` the vaults without an answer, with the reason.
     """
 
-    rows: tuple[tuple[str, Result], ...]
+    rows: tuple[tuple[str, RetrievedNote], ...]
     answers: Mapping[str, RetrieveAnswer]
     failed: Mapping[str, str]
 
@@ -51,7 +57,7 @@ class _Meeting:
     #: All vaults, in the order in which rows that are as good come.
     expected: Sequence[str]
     limit: int
-    drawn: dict[str, Drawn] = field(factory=dict)  # bounded: ends with its call
+    drawn: dict[str, SelectedNotes] = field(factory=dict)  # bounded: ends with its call
     chosen: Sequence[tuple[str, int]] = ()
     are_here: trio.Event = field(factory=trio.Event)
     _arrived: set[str] = field(factory=set)
@@ -68,7 +74,7 @@ class _Meeting:
             self.chosen = interleave(scores, self.limit)
             self.are_here.set()
 
-    def own(self, name: str) -> Drawn:
+    def own(self, name: str) -> SelectedNotes:
         """The selection of a vault, as far as it is in the answer."""
         drawn = self.drawn[name]
         return evolve(drawn, notes=[drawn.notes[row] for vault, row in self.chosen if vault == name])
@@ -166,7 +172,7 @@ async def _widen(services: Parts, request: RetrieveRequest) -> HybridRanking:
         wanted *= _WIDER
 
 
-def _rows(meeting: _Meeting, answers: Mapping[str, RetrieveAnswer]) -> tuple[tuple[str, Result], ...]:
+def _rows(meeting: _Meeting, answers: Mapping[str, RetrieveAnswer]) -> tuple[tuple[str, RetrievedNote], ...]:
     """The results in the order of the rows that were chosen; a note that is gone by now has none."""
     shown = {
         (name, result.hit.entry.note.id): result

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from lithos.access.files.clients import CLIENTS, MOST_CLIENTS, UNUSED, ClientsFull, ClientStore
-from lithos.access.model.clients import Client
+from lithos.access.model.clients import OAuthClient
 
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 
 
-def client(name: str, at: datetime = NOW, *, is_added: bool = False) -> Client:
-    return Client(name, name, ("https://client.example/cb",), at, is_added)
+def client(name: str, at: datetime = NOW, *, is_added: bool = False) -> OAuthClient:
+    return OAuthClient(name, name, ("https://client.example/cb",), at, is_added)
 
 
 def test_a_flood_of_registrations_fills_the_table_for_a_day_and_drives_nobody_out(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from attrs import evolve
 
-from lithos.access.model.grants import MOST_ACCESS, Code, Grant, Issued
+from lithos.access.model.grants import MOST_ACCESS, Code, Issued, OAuthGrant
 from lithos.access.model.requests import (
     OAuthRefused,
     is_verified,
@@ -22,7 +22,7 @@ NOW = datetime(2026, 3, 4, tzinfo=UTC)
 VERIFIER = "v" * 50
 CHALLENGE = urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
 RIGHT = ("client", "https://a.example/cb", VERIFIER, None)
-GRANT = Grant(
+GRANT = OAuthGrant(
     "client", "A client", "https://me.example/mcp",
     Code("code", NOW + timedelta(seconds=60), "https://a.example/cb", CHALLENGE), NOW,
 )  # fmt: skip

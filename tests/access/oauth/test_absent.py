@@ -19,7 +19,7 @@ from lithos.server.http.access import (
 )
 from lithos.server.service_state import Gauges
 from lithos.server.settings import ServerConfig
-from lithos.server.tools.admitting import OneToken
+from lithos.server.tools.token_ports import OneToken
 from tests.access.oauth.flow import public_server
 from tests.server.whole import whole_server
 

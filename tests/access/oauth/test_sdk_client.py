@@ -20,7 +20,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
-from lithos.access.model.clients import Client, read_document
+from lithos.access.model.clients import OAuthClient, read_document
 from tests.access.oauth.flow import Public, public_server
 from tests.server.console.visiting import form_of
 
@@ -96,7 +96,7 @@ async def test_the_client_of_the_sdk_gets_in_and_comes_back(tmp_path: Path, docu
     """behaviour 272: a client that knows only the address, by registration and by metadata document."""
     async with public_server(tmp_path) as public:
 
-        async def find(client_id: str) -> Client:
+        async def find(client_id: str) -> OAuthClient:
             told = {"client_id": client_id, "client_name": "SDK client", "redirect_uris": [CALLBACK]}
             return read_document(told, client_id, public.lithos.server.clock())
 

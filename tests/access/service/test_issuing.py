@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lithos.access.files.named_tokens import Token
-from lithos.access.model.grants import Code, Grant
+from lithos.access.model.grants import Code, OAuthGrant
 from lithos.access.service import issuing
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -16,7 +16,7 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 def make_grant(name: str, days: int, *, is_used: bool = True) -> Token:
     used = NOW - timedelta(days=days)
     code = Code("d", used + timedelta(seconds=60), "https://c.example/", "c", is_used)
-    grant = Grant(client_id="c", client_name=name, resource="r", code=code, used_at=used)
+    grant = OAuthGrant(client_id="c", client_name=name, resource="r", code=code, used_at=used)
     return Token(name, "0" * 64, "write", "agent", used, None, grant)
 
 

@@ -21,7 +21,7 @@ from lithos.access.service.keyring import EVERY, NOTHING, TokenRing
 from lithos.kernel.actors.threads import Inline
 from lithos.kernel.values.principals import ANYONE, COMMAND, OWNER, Principal
 from lithos.notes.model.scopes import Scope
-from lithos.server.tools.admitting import AUTH_TOKEN, OneToken
+from lithos.server.tools.token_ports import AUTH_TOKEN, OneToken
 from tests.fakes import Clock
 
 pytestmark = pytest.mark.autojump

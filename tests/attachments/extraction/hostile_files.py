@@ -10,7 +10,7 @@ import random
 import zlib
 from collections.abc import Callable, Mapping
 
-from lithos.attachments.model.kinds import Kind
+from lithos.attachments.model.kinds import FileKind
 from tests.attachments.extraction.pdf_files import (
     FONT,
     content,
@@ -209,7 +209,7 @@ def _packed_drawing(body: str) -> bytes:
     return f"# Text Elements\nkept ^abcdefgh\n\n# Drawing\n```compressed-json\n{body}\n```\n".encode()
 
 
-OTHERS: Mapping[tuple[Kind, str], Make] = {
+OTHERS: Mapping[tuple[FileKind, str], Make] = {
     ("canvas", "a nest"): lambda: b"[" * MB,
     ("canvas", "objects in objects"): lambda: b'{"a":' * MB,
     ("canvas", "a million cards"): lambda: _nodes(1_000_000, '{"id":"a","text":"b"}'),

@@ -9,9 +9,16 @@ import sys
 import time
 from typing import Any
 
-from lithos.attachments.files.lines import LONGEST_LINE, Digest, End, Picture, Request, pack_answer
+from lithos.attachments.files.worker_protocol import (
+    LONGEST_LINE,
+    Digest,
+    End,
+    Picture,
+    ReadingRequest,
+    pack_answer,
+)
 from lithos.attachments.model.kinds import MOST_TEXT
-from lithos.attachments.model.parts import Part
+from lithos.attachments.model.parts import FilePart
 
 DIGEST = pack_answer(Digest("ab" * 32))
 
@@ -40,7 +47,7 @@ LIES = {
     "an unknown end": said(end="well", reason=""),
     "no reason at all": said(end="failed", reason=7),
     "too much text": part(b"x" * (MOST_TEXT // 2)) * 3,
-    "too many parts": pack_answer(Part("1", "x")) * 3_000,
+    "too many parts": pack_answer(FilePart("1", "x")) * 3_000,
     "a picture of rubbish": pack_answer(Picture(b"xyz")) + pack_answer(End("whole")),
 }
 
@@ -51,7 +58,7 @@ def main(descriptor: int) -> None:
         line, _, _, _ = socket.recv_fds(server, LONGEST_LINE, 1)
         if not line:
             return
-        request = Request.from_line(line)
+        request = ReadingRequest.from_line(line)
         name = "a picture of rubbish" if request.page is not None else request.name
         if name == "nothing":
             time.sleep(600)

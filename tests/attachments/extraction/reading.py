@@ -8,17 +8,17 @@ from tempfile import TemporaryFile
 
 from attrs import frozen
 
-from lithos.attachments.extraction.extractor import Extraction, Extractor
-from lithos.attachments.model.kinds import Kind
-from lithos.attachments.model.parts import Part
+from lithos.attachments.extraction.extractor import Extractor, FileExtraction
+from lithos.attachments.model.kinds import FileKind
+from lithos.attachments.model.parts import FilePart
 
 
 @frozen
 class Read:
     """What came of a file."""
 
-    told: Extraction
-    parts: Sequence[Part]
+    told: FileExtraction
+    parts: Sequence[FilePart]
 
     @property
     def texts(self) -> list[str]:
@@ -35,12 +35,12 @@ async def running(**limits: float) -> AsyncIterator[Extractor]:
 
 
 async def read(
-    extractor: Extractor, data: bytes | int, kind: Kind = "pdf", name: str = "a", known: str | None = None
+    extractor: Extractor, data: bytes | int, kind: FileKind = "pdf", name: str = "a", known: str | None = None
 ) -> Read:
     """Read a file with these bytes, or with so many that are nothing."""
-    parts: list[Part] = []
+    parts: list[FilePart] = []
 
-    async def take(batch: Sequence[Part]) -> None:
+    async def take(batch: Sequence[FilePart]) -> None:
         parts.extend(batch)
 
     with TemporaryFile() as file:

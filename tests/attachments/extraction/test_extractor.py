@@ -17,8 +17,8 @@ import trio
 
 from lithos.attachments.extraction import extractor as module
 from lithos.attachments.extraction.extractor import DrawingFailed
-from lithos.attachments.model.kinds import MOST_PARTS, Kind
-from lithos.attachments.model.parts import Part
+from lithos.attachments.model.kinds import MOST_PARTS, FileKind
+from lithos.attachments.model.parts import FilePart
 from tests.attachments.extraction.liar import LIES
 from tests.attachments.extraction.pdf_files import content, document, encrypted, join, pdf, stream
 from tests.attachments.extraction.reading import draw, read, running
@@ -54,21 +54,28 @@ async def test_a_pdf_is_read_page_by_page():
     async with running() as extractor:
         got = await read(extractor, data)
         assert (got.told.state, got.told.reason, got.told.digest) == ("whole", "", sha256(data).hexdigest())
-        assert got.parts == [Part("1", "First (page)", 1), Part("3", "Example größe\nnext line", 3)]
+        assert got.parts == [FilePart("1", "First (page)", 1), FilePart("3", "Example größe\nnext line", 3)]
         assert sys.platform != "linux" or 5 << 20 < (extractor.memory() or 0) < 200 << 20
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "data", "part"),
     [
-        ("canvas", "a.canvas", b'{"nodes":[{"id":"k","type":"text","text":"card"}]}', Part("k", "card")),
-        ("drawing", "a.excalidraw.md", b"# Text Elements\ntext ^abcdefgh\n", Part("abcdefgh", "text")),
-        ("drawing", "a.excalidraw", b'{"elements":[{"id":"e","type":"text","text":"t"}]}', Part("e", "t")),
-        ("text", "a.csv", b"\na,b\n", Part("2", "a,b")),
-        ("html", "a.html", b"<p>seen<!-- not -->", Part("1", "seen")),
+        ("canvas", "a.canvas", b'{"nodes":[{"id":"k","type":"text","text":"card"}]}', FilePart("k", "card")),
+        ("drawing", "a.excalidraw.md", b"# Text Elements\ntext ^abcdefgh\n", FilePart("abcdefgh", "text")),
+        (
+            "drawing",
+            "a.excalidraw",
+            b'{"elements":[{"id":"e","type":"text","text":"t"}]}',
+            FilePart("e", "t"),
+        ),
+        ("text", "a.csv", b"\na,b\n", FilePart("2", "a,b")),
+        ("html", "a.html", b"<p>seen<!-- not -->", FilePart("1", "seen")),
     ],
 )
-async def test_other_files_are_read_by_the_same_process(kind: Kind, name: str, data: bytes, part: Part):
+async def test_other_files_are_read_by_the_same_process(
+    kind: FileKind, name: str, data: bytes, part: FilePart
+):
     """behaviour 290"""
     async with running() as extractor:
         got = await read(extractor, data, kind, name)
@@ -200,7 +207,7 @@ async def test_an_idle_process_ends_and_the_next_file_gets_another():
 
 
 async def test_what_the_taker_raises_ends_the_process_and_goes_through():
-    async def refuse(_: Sequence[Part]) -> None:
+    async def refuse(_: Sequence[FilePart]) -> None:
         raise ZeroDivisionError
 
     async with running() as extractor:
@@ -214,11 +221,11 @@ async def test_what_the_taker_raises_ends_the_process_and_goes_through():
 
 
 async def test_a_cancelled_reading_ends_its_process():
-    taken, pids = list[Part](), list[int]()
+    taken, pids = list[FilePart](), list[int]()
 
     async with running() as extractor:
 
-        async def wait(parts: Sequence[Part]) -> None:
+        async def wait(parts: Sequence[FilePart]) -> None:
             assert extractor._child is not None
             taken.extend(parts)
             pids.append(extractor._child.pid)
@@ -273,10 +280,10 @@ async def test_a_process_that_never_answers_is_ended(
 @pytest.mark.slow
 async def test_a_process_that_is_killed_leaves_what_it_told():
     """behaviour 291"""
-    taken: list[Part] = []
+    taken: list[FilePart] = []
     async with running() as extractor:
 
-        async def kill(parts: Sequence[Part]) -> None:
+        async def kill(parts: Sequence[FilePart]) -> None:
             if extractor._child is not None and not taken:
                 os.kill(extractor._child.pid, signal.SIGKILL)
             taken.extend(parts)

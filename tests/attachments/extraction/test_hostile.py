@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lithos.attachments.extraction.extractor import DrawingFailed
-from lithos.attachments.model.kinds import Kind
+from lithos.attachments.model.kinds import FileKind
 from tests.attachments.extraction.hostile_files import OTHERS, PDFS, PICTURES, Make
 from tests.attachments.extraction.pdf_files import pdf
 from tests.attachments.extraction.reading import Read, draw, read, running
@@ -35,7 +35,7 @@ TOLD = {
 }
 
 
-async def check(kind: Kind, name: str, make: Make) -> Read:
+async def check(kind: FileKind, name: str, make: Make) -> Read:
     async with running(page_seconds=1.0, opening_seconds=3.0, file_seconds=15.0) as extractor:
         got = await read(extractor, make(), kind, "a.excalidraw.md" if kind == "drawing" else "a")
         assert got.told.state in ("whole", "cut", "failed")
@@ -55,7 +55,9 @@ async def test_a_hostile_pdf_ends_within_its_limits_and_the_next_file_is_read(na
 
 
 @pytest.mark.parametrize(("kind", "name"), OTHERS, ids=[f"{kind}-{name}" for kind, name in OTHERS])
-async def test_another_hostile_file_ends_within_its_limits_and_the_next_file_is_read(kind: Kind, name: str):
+async def test_another_hostile_file_ends_within_its_limits_and_the_next_file_is_read(
+    kind: FileKind, name: str
+):
     """behaviour 291"""
     await check(kind, name, OTHERS[kind, name])
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from lithos.attachments.model.parts import NotExtractable, Part
+from lithos.attachments.model.parts import FilePart, NotExtractable
 from lithos.attachments.model.reading import read_canvas
 
 CANVAS = {
@@ -22,17 +22,17 @@ CANVAS = {
 }
 
 
-def told(value: object) -> list[Part]:
+def told(value: object) -> list[FilePart]:
     return list(read_canvas(json.dumps(value).encode()))
 
 
 def test_cards_groups_and_edges_are_parts_with_their_ids():
     assert told(CANVAS) == [
-        Part("t1", "# Plan\nwith **force**"),
-        Part("f1", "Notes/Plan.md#Goals"),
-        Part("l1", "https://example.org/"),
-        Part("g1", "Ideas"),
-        Part("k1", "leads to"),
+        FilePart("t1", "# Plan\nwith **force**"),
+        FilePart("f1", "Notes/Plan.md#Goals"),
+        FilePart("l1", "https://example.org/"),
+        FilePart("g1", "Ideas"),
+        FilePart("k1", "leads to"),
     ]
 
 
@@ -50,12 +50,12 @@ def test_what_has_another_type_is_passed_over():
         {"id": "x", "text": ["no"]},
         {"type": {}},
     ]
-    assert told({"nodes": nodes, "edges": "none"}) == [Part("node 1", "kept")]
+    assert told({"nodes": nodes, "edges": "none"}) == [FilePart("node 1", "kept")]
 
 
 def test_cards_of_one_id_are_both_kept():
     nodes = [{"id": "a", "type": "text", "text": text} for text in ("one", "two")]
-    assert told({"nodes": nodes}) == [Part("a", "one"), Part("a (2)", "two")]
+    assert told({"nodes": nodes}) == [FilePart("a", "one"), FilePart("a (2)", "two")]
 
 
 @pytest.mark.parametrize(
@@ -78,4 +78,4 @@ def test_what_is_no_canvas_is_refused_in_words(data: bytes, why: str):
 def test_numbers_of_any_length_are_passed_over():
     huge = b"9" * 100_000
     data = b'{"nodes":[{"x":' + huge + b',"y":1e' + huge + b',"text":"here","id":"a"}]}'
-    assert list(read_canvas(data)) == [Part("a", "here")]
+    assert list(read_canvas(data)) == [FilePart("a", "here")]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lithos.attachments.model.drawing import read_drawing
 from lithos.attachments.model.lz_string import BadCompression, TooLarge, decompress
-from lithos.attachments.model.parts import NotExtractable, Part
+from lithos.attachments.model.parts import FilePart, NotExtractable
 from tests.attachments.model.lz_codes import compress, of_codes
 
 SCENE = {
@@ -30,7 +30,11 @@ SCENE = {
         {"id": "ffffffff", "type": "text", "text": 7},
     ],
 }
-OF_SCENE = [Part("aaaaaaaa", "see [[Plan]]"), Part("bbbbbbbb", "two lines"), Part("dddddddd", "Sketches")]
+OF_SCENE = [
+    FilePart("aaaaaaaa", "see [[Plan]]"),
+    FilePart("bbbbbbbb", "two lines"),
+    FilePart("dddddddd", "Sketches"),
+]
 SECTION = """---
 excalidraw-plugin: parsed
 ---
@@ -73,17 +77,17 @@ def test_a_drawing_of_the_plugin_has_each_text_once(is_packed: bool, line_end: s
     scene = json.dumps(SCENE, indent=1)
     data = markdown("compressed-json", in_lines(compress(scene))) if is_packed else markdown("json", scene)
     assert list(read_drawing("a.excalidraw.md", data.replace(b"\n", line_end.encode()))) == [
-        Part("aaaaaaaa", "see [[Plan|the plan]]"),
-        Part("bbbbbbbb", "two\nlines"),
-        Part("gggggggg", "# a text like a heading"),
-        Part("dddddddd", "Sketches"),
+        FilePart("aaaaaaaa", "see [[Plan|the plan]]"),
+        FilePart("bbbbbbbb", "two\nlines"),
+        FilePart("gggggggg", "# a text like a heading"),
+        FilePart("dddddddd", "Sketches"),
     ]
 
 
 def test_an_older_drawing_of_the_plugin_has_headings_of_the_first_level():
     section = "# Text Elements\nfirst ^aaaaaaaa\n\n%%\n"
     data = markdown("json", json.dumps(SCENE), section, "# Drawing")
-    assert list(read_drawing("a.excalidraw.md", data)) == [Part("aaaaaaaa", "first"), *OF_SCENE[1:]]
+    assert list(read_drawing("a.excalidraw.md", data)) == [FilePart("aaaaaaaa", "first"), *OF_SCENE[1:]]
 
 
 def test_a_drawing_without_a_section_has_the_texts_of_its_scene_and_the_other_way_round():

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from lithos.server.mcp import stdio
 from lithos.server.mcp.messages import refuse_message
-from lithos.server.mcp.stdio import Lines, Output
+from lithos.server.mcp.stdio import Output, StdinMessages
 from tests.server.running import running_front
 
 CALL = b'{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":%s}}'
@@ -127,7 +127,7 @@ async def test_lines_answer_what_they_do_not_pass_on(monkeypatch: pytest.MonkeyP
         os.close(into)
 
     with trio.fail_after(30), trio.CancelScope() as serving:
-        lines = Lines(wire_in, trio.Event(), Output(wire_out, serving))
+        lines = StdinMessages(wire_in, trio.Event(), Output(wire_out, serving))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(write)
             passed += [line async for line in lines]

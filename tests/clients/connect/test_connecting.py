@@ -9,10 +9,12 @@ import pytest
 from lithos.clients.connect.clients import CLIENTS, Surroundings
 from lithos.clients.connect.command import _describe
 from lithos.clients.connect.formats import OpencodeFormat
-from lithos.clients.connect.target import Link, Target
+from lithos.clients.connect.target import ConnectTarget, ServerLink
 
 HOME, HERE = Path("/home/ann"), Path("/home/ann/work")
-TARGET = Target(("/bin/lithos", "--data-dir", "/n", "serve"), "http://127.0.0.1:8765/mcp", False, Path("/n"))
+TARGET = ConnectTarget(
+    ("/bin/lithos", "--data-dir", "/n", "serve"), "http://127.0.0.1:8765/mcp", False, Path("/n")
+)
 
 
 @pytest.mark.parametrize(
@@ -66,18 +68,18 @@ def test_the_file_with_comments_is_taken_where_it_is_the_one_that_is_there(tmp_p
 def test_an_entry_for_this_server_is_known_however_it_is_spelled(
     entry: dict[str, object], is_here: bool
 ) -> None:
-    link = Link.of(entry)
+    link = ServerLink.of(entry)
     assert link is not None
     assert link.points_to(TARGET) == is_here
 
 
 @pytest.mark.parametrize("entry", [None, "x", {}, {"command": 1}, {"command": "x", "args": [1]}, {"url": 2}])
 def test_what_is_neither_program_nor_address_is_no_link(entry: object) -> None:
-    assert Link.of(entry) is None
+    assert ServerLink.of(entry) is None
 
 
 def test_where_an_entry_leads_is_told_without_its_secrets() -> None:
-    link = Link.of({"url": "http://ann:secret@host:1/mcp?token=secret"})
+    link = ServerLink.of({"url": "http://ann:secret@host:1/mcp?token=secret"})
     assert link is not None
     assert link.place == "http://host:1/mcp"
 

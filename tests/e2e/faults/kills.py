@@ -10,7 +10,7 @@ from random import Random
 import trio
 from attrs import define, field
 
-from lithos.notes.watching.listening import PROBE_NAME
+from lithos.notes.watching.notifications import PROBE_NAME
 from tests.e2e.clients import WireClient
 from tests.e2e.faults import Outcome
 from tests.e2e.faults.chores import Chores

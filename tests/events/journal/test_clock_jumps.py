@@ -24,7 +24,7 @@ from lithos.notes.files.displaced import Displaced
 from lithos.notes.model.scopes import WriteScopes, scopes_of_agents
 from lithos.notes.opening import _last_written
 from lithos.notes.writing.actor_writer import Writer
-from lithos.notes.writing.keeper import Keeper
+from lithos.notes.writing.deferred_removal import Keeper
 from lithos.tasks.model.task import ClaimTimes
 from tests.fakes import START
 from tests.servers import Clock, Lithos, refusal, serving

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from lithos.kernel.values.errors import LithosError
-from lithos.tasks.model.task import BLOCKS, PARENT_CHILD, WAITS_ON_GATE, Grant
+from lithos.tasks.model.task import BLOCKS, PARENT_CHILD, WAITS_ON_GATE, ClaimGrant
 from lithos.tasks.model.task_commands import (
     CancelTask,
     ClaimAspect,
@@ -57,7 +57,7 @@ class ClaimMachine(RuleBasedStateMachine):
             done = self.board.run(command)
         except LithosError as refusal:
             return refusal.code
-        return done.claim if isinstance(done, Grant) else done
+        return done.claim if isinstance(done, ClaimGrant) else done
 
     @rule(slot=st.integers(0, 1), aspect=ASPECTS, agent=AGENTS, minutes=MINUTES)
     def claim(self, slot: int, aspect: str, agent: str, minutes: float | None) -> None:

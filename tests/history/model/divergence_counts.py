@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from random import Random
 
-from lithos.history.model.copy_merge import Ancestor, PastVersion, find_ancestor, merge_copy, say_the_same
+from lithos.history.model.copy_merge import MergeBase, PastVersion, find_ancestor, merge_copy, say_the_same
 from tests.history.model.divergences import Divergence, diverge, lost_lines
 
 
@@ -68,7 +68,7 @@ def measure(seed: int) -> tuple[Counter[str], bytes | None]:
         merged, found.theirs, find_ancestor([*after, *versions], found.theirs, is_whole=is_whole)
     )
     counts["changed by a second run"] += again.resolved(()) != merged
-    unrecorded = merge_copy(merged, found.theirs, Ancestor(ancestor.data))
+    unrecorded = merge_copy(merged, found.theirs, MergeBase(ancestor.data))
     counts["changed by a second run that knows of none"] += not ancestor.is_merged and (
         bool(unrecorded.places) or not say_the_same(unrecorded.resolved(()) or b"", merged)
     )

@@ -7,7 +7,7 @@ from itertools import count, islice
 import pytest
 
 from lithos.history.model.copy_merge import (
-    Ancestor,
+    MergeBase,
     PastVersion,
     common_lines,
     find_ancestor,
@@ -28,7 +28,7 @@ def stamped(body: bytes, version: int, updated: str = "2026-01-01") -> bytes:
     return b"---\nid: x\nversion: %d\nupdated_at: %s\n---\n" % (version, updated.encode()) + body
 
 
-def ancestor(copy: bytes, *versions: tuple[str, bytes], is_whole: bool = True) -> Ancestor:
+def ancestor(copy: bytes, *versions: tuple[str, bytes], is_whole: bool = True) -> MergeBase:
     return find_ancestor([PastVersion(*each) for each in versions], copy, is_whole=is_whole)
 
 
@@ -70,13 +70,13 @@ def test_ten_thousand_divergences_lose_no_line_and_a_second_run_changes_nothing(
 def test_the_ancestor_is_one_that_has_no_line_that_the_other_machine_never_saw(
     copy: bytes, versions: list[tuple[str, bytes]], is_whole: bool, expected: bytes | None
 ) -> None:
-    assert ancestor(copy, *versions, is_whole=is_whole) == Ancestor(expected)
+    assert ancestor(copy, *versions, is_whole=is_whole) == MergeBase(expected)
 
 
 def test_a_version_whose_place_other_bytes_took_is_merged_from_its_parent() -> None:
     """Syncthing keeps the newer file, and our own version becomes the copy."""
-    assert ancestor(OURS, (OUTSIDE, THEIRS), (UPDATED, OURS), (CREATED, BASE)) == Ancestor(BASE)
-    merged = merge_copy(THEIRS, OURS, Ancestor(BASE)).resolved(())
+    assert ancestor(OURS, (OUTSIDE, THEIRS), (UPDATED, OURS), (CREATED, BASE)) == MergeBase(BASE)
+    merged = merge_copy(THEIRS, OURS, MergeBase(BASE)).resolved(())
     assert merged == b"theirs\none\ntwo\nthree\nfour\nfive\nours\n"
 
 
@@ -96,7 +96,7 @@ def test_what_the_note_was_made_knowing_adds_nothing(versions: list[tuple[str, b
 
 
 def test_without_an_ancestor_both_keep_all_their_lines() -> None:
-    merge = merge_copy(b"a\nours\nb\nc\nd\n", b"a\nb\nc\nd\ntheirs\n", Ancestor(None))
+    merge = merge_copy(b"a\nours\nb\nc\nd\n", b"a\nb\nc\nd\ntheirs\n", MergeBase(None))
     assert not merge.has_ancestor
     assert merge.resolved(()) == b"a\nours\nb\nc\nd\ntheirs\n"
     assert common_lines(b"a\r\nb\r\n", b"b\nc\n") == b"b\r\n"
@@ -106,7 +106,7 @@ def test_without_an_ancestor_both_keep_all_their_lines() -> None:
     ("side", "kept"), [("note", b"mine\n"), ("copy", b"yours\n"), ("both", b"mine\nyours\n")]
 )
 def test_a_place_that_both_changed_is_decided_by_a_person(side: str, kept: bytes) -> None:
-    merge = merge_copy(b"a\nb\nmine\nc\nd\n", b"a\nb\nyours\nc\nd\n", Ancestor(b"a\nb\nwas\nc\nd\n"))
+    merge = merge_copy(b"a\nb\nmine\nc\nd\n", b"a\nb\nyours\nc\nd\n", MergeBase(b"a\nb\nwas\nc\nd\n"))
     (place,) = merge.places
     assert (place.line, place.note, place.copy) == (3, "mine\n", "yours\n")
     assert merge.resolved(()) is None
@@ -116,7 +116,7 @@ def test_a_place_that_both_changed_is_decided_by_a_person(side: str, kept: bytes
 
 def test_markers_that_the_note_has_already_are_text() -> None:
     text = b"<<<<<<< x\nold\n=======\nolder\n>>>>>>> y\n\na\nb\nc\n"
-    merge = merge_copy(text + b"mine\n", text + b"yours\n", Ancestor(text + b"was\n"))
+    merge = merge_copy(text + b"mine\n", text + b"yours\n", MergeBase(text + b"was\n"))
     (place,) = merge.places
     assert (place.note, place.copy) == ("mine\n", "yours\n")
     assert merge.resolved(("note",)) == text + b"mine\n"
@@ -124,9 +124,9 @@ def test_markers_that_the_note_has_already_are_text() -> None:
 
 def test_a_key_that_both_changed_is_a_place_and_binary_files_are_none() -> None:
     was, mine, other = (b"---\nowner: %s\n---\ntext\n" % name for name in (b"ann", b"bob", b"cy"))
-    (place,) = merge_copy(mine, other, Ancestor(was)).places
+    (place,) = merge_copy(mine, other, MergeBase(was)).places
     assert (place.note, place.copy) == ("owner: bob\n", "owner: cy\n")
-    assert merge_copy(b"a\0", b"b\0", Ancestor(b"c")).pieces is None
+    assert merge_copy(b"a\0", b"b\0", MergeBase(b"c")).pieces is None
 
 
 def test_only_version_and_time_are_no_difference() -> None:

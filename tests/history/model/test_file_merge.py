@@ -13,9 +13,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lithos.history.model.conflict_markers import Markers, mark_texts
 from lithos.history.model.file_merge import FileMerge, merge_files
 from lithos.history.model.head_merge import merge_heads
-from lithos.history.model.marking import Markers, mark_texts
 from lithos.notes.format.merging import MOST_LINES, merge_texts
 from tests.history.model.divergences import BY_VALUE, Divergence, diverge, lost_lines
 from tests.kernel.values.bounds import cpu_bound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from lithos.history.model.undo import Step, is_undone, plan_steps, since_by_others
+from lithos.history.model.undo import UndoStep, is_undone, plan_steps, since_by_others
 from lithos.kernel.values.principals import ENRICH_AGENT
 from lithos.notes.model.versions import VersionRow
 
@@ -83,7 +83,7 @@ def test_neither_undo_nor_enrichment_is_somebody_else() -> None:
 
 
 def test_a_returned_note_counts_as_undone() -> None:
-    step = Step(changes=tuple(rows_of("bad deleted")), before=rows_of("ann created")[0])
+    step = UndoStep(changes=tuple(rows_of("bad deleted")), before=rows_of("ann created")[0])
     assert is_undone(rows_of("undo restored", "ann deleted"), step)
     assert not is_undone(rows_of("ann restored", "ann deleted"), step)
 

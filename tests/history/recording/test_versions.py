@@ -14,10 +14,10 @@ from lithos.events.journal.messages import Flush
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.values.errors import VersionConflict
 from lithos.notes.files.values import digest_of
-from lithos.notes.model.note import Standing
+from lithos.notes.model.note import AssignedVersion
 from lithos.notes.rows_coordination import KeptNotes, NoteRows
 from lithos.notes.service.texts import NoteTexts
-from lithos.notes.writing import outside_changes
+from lithos.notes.writing import external_changes
 from lithos.notes.writing.messages import WriteOutcome
 from tests.kernel.actors.watched import UUID, WatchedHouse, note
 
@@ -40,11 +40,11 @@ def shown(house: WatchedHouse, note_id: str) -> int:
     return house.catalogue.get(note_id).note.version
 
 
-def stored(house: WatchedHouse) -> dict[str, Standing]:
+def stored(house: WatchedHouse) -> dict[str, AssignedVersion]:
     return dict(house.store.rows(KeptNotes).load().versions)
 
 
-async def saved(house: WatchedHouse) -> dict[str, Standing]:
+async def saved(house: WatchedHouse) -> dict[str, AssignedVersion]:
     """What is stored once a commit has taken along the rows that were dropped."""
     await house.coordinator.mailbox.ask(Flush())
     return stored(house)
@@ -174,7 +174,7 @@ async def test_rows_go_with_their_notes(house):
 
 async def test_rows_of_notes_that_are_no_more_are_dropped_at_a_start(house):
     house.put("a.md", note(1))
-    rows = NoteRows({UUID.format(9): Standing(5, "x")}, {"gone.md": UUID.format(8)})
+    rows = NoteRows({UUID.format(9): AssignedVersion(5, "x")}, {"gone.md": UUID.format(8)})
     with house.store.transaction():
         house.store.put_along(rows)
     house.settle(house.restart())
@@ -287,8 +287,8 @@ async def test_what_was_read_before_a_later_edit_was_seen_counts_no_version_for_
     """behaviour 269"""
     async with house.with_note() as made:
         edit(house, made.path, "first")
-        look = outside_changes.current_state
-        monkeypatch.setattr(outside_changes, "current_state", see_more_after(look, house, made))
+        look = external_changes.current_state
+        monkeypatch.setattr(external_changes, "current_state", see_more_after(look, house, made))
         await house.settle_paths(made.path)
         await house.settle_paths(made.path)
         assert (shown(house, made.id), await read(house, made.id)) == (2, 2)
@@ -343,7 +343,7 @@ async def test_a_write_that_is_taken_back_is_not_shown_and_counts_nothing(house,
 async def test_an_edit_of_a_write_that_the_catalogue_does_not_have_yet_is_one_more(house):
     """behaviour 269: its text is in the file, with the version of the write."""
     async with house.with_note() as made:
-        house.catalogue.records.intend(made.id, Standing(2, "written"))
+        house.catalogue.records.intend(made.id, AssignedVersion(2, "written"))
         assert house.catalogue.see_version(made.id, "edited after that", 2) == 3
 
 

@@ -10,7 +10,14 @@ import pytest
 from lithos.imports.files import markdown
 from lithos.imports.files.kinds import UnknownKind, make_source, recognise
 from lithos.imports.files.markdown import MarkdownSource
-from lithos.imports.model.importing import Attachment, Degraded, ImportRefused, Item, Malformed, Record
+from lithos.imports.model.importing import (
+    Degraded,
+    ImportedAttachment,
+    ImportRefused,
+    Item,
+    Malformed,
+    Record,
+)
 
 SAMPLE = Path(__file__).parents[2] / "data" / "import" / "markdown"
 
@@ -28,7 +35,7 @@ def test_what_is_ignored_or_hidden_is_no_note() -> None:
 
 
 def test_other_files_are_attachments() -> None:
-    found = [item for item in read(SAMPLE) if isinstance(item, Attachment)]
+    found = [item for item in read(SAMPLE) if isinstance(item, ImportedAttachment)]
     assert [(item.path, item.size) for item in found] == [("img/map.png", 7)]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.imports.model.importing import Attachment, Record, RecordEdge
+from lithos.imports.model.importing import ImportedAttachment, Record, RecordEdge
 from tests.imports.files.samples import DATA, SOURCES, read, records, skipped
 
 
@@ -42,7 +42,7 @@ def test_a_note_of_basic_memory_keeps_its_file_and_gets_tags_and_edges() -> None
     assert search.path == "specs/Search Design.md"
     assert search.created_at == datetime(2024, 3, 5, tzinfo=UTC)
     assert found["notes/coffee.md"].created_at == datetime(2023, 11, 20, 7, 15, tzinfo=UTC)
-    assert [item.path for item in items if isinstance(item, Attachment)] == ["notes/curve.png"]
+    assert [item.path for item in items if isinstance(item, ImportedAttachment)] == ["notes/curve.png"]
 
 
 def test_frontmatter_that_nobody_can_read_is_kept_as_text() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lithos.imports.model.importing import Attachment, ImportRefused, Record
+from lithos.imports.model.importing import ImportedAttachment, ImportRefused, Record
 from tests.imports.files.samples import DATA, EXPECTED, SOURCES, read, records, skipped
 
 
@@ -27,7 +27,7 @@ def test_a_sample_has_what_is_listed(sample: str) -> None:
         "tags": sum(len(record.tags) for record in found),
         "dates": sum(record.created_at is not None for record in found),
         "edges": sum(len(record.edges) for record in found),
-        "attachments": sum(isinstance(item, Attachment) for item in items),
+        "attachments": sum(isinstance(item, ImportedAttachment) for item in items),
     } == {key: value for key, value in expected.items() if key != "skipped"}
     told = skipped(items)
     assert told.keys() == expected["skipped"].keys()

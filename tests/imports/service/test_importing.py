@@ -17,10 +17,10 @@ from lithos.imports.files.attachments import NAME
 from lithos.imports.files.kinds import recognise
 from lithos.imports.files.markdown import MarkdownSource
 from lithos.imports.model.importing import Item, Malformed, Record, RecordEdge
-from lithos.imports.service import run as run_module
+from lithos.imports.service import import_run as run_module
+from lithos.imports.service.import_run import ImportReport, ImportRun
 from lithos.imports.service.importing import Importing, NoImport
-from lithos.imports.service.records import Options, Outcome, SourceEdge, record_from_json, record_to_json
-from lithos.imports.service.run import ImportRun, Report
+from lithos.imports.service.records import ImportResult, Options, SourceEdge, record_from_json, record_to_json
 from lithos.kernel.values.errors import InvalidInput
 from lithos.memory.service.edges import Edges
 from lithos.notes.catalogue.catalogue import Catalogue
@@ -51,16 +51,16 @@ def record(record_id: str, content: str = "Some text.", **more: Any) -> Record:
     return Record(id=record_id, content=content, **{**fields, **more})
 
 
-async def bring(lithos: Lithos, source: Any, path: Path = DATA, **options: Any) -> Report:
+async def bring(lithos: Lithos, source: Any, path: Path = DATA, **options: Any) -> ImportReport:
     wanted = Options(**{"kind": source.kind, "agent": "import", **options})
     return await ImportRun(source, path, lithos.server.get(Importing), wanted, lambda _: None).run()
 
 
-def numbers(report: Report) -> dict[str, int]:
+def numbers(report: ImportReport) -> dict[str, int]:
     return {result: number for result, number in report.results.items() if number}
 
 
-def reasons(report: Report) -> dict[str, str]:
+def reasons(report: ImportReport) -> dict[str, str]:
     return {row["position"]: row["reason"] for row in report.to_json()["rows"] if row["reason"]}
 
 
@@ -432,7 +432,7 @@ async def crash_after(data: Path, source: Any, path: Path, batches: int) -> None
             class Dying:
                 begin, connect, end = importing.begin, importing.connect, importing.end
 
-                async def take(self, session_id: str, records: Sequence[Record]) -> list[Outcome]:
+                async def take(self, session_id: str, records: Sequence[Record]) -> list[ImportResult]:
                     nonlocal taken
                     taken += 1
                     if taken > batches:

@@ -17,14 +17,14 @@ import trio
 from lithos.events.journal.coordinator import Coordinator
 from lithos.imports.files.upstream import UpstreamSource, read_tables
 from lithos.imports.model.importing import TABLES, ImportRefused
+from lithos.imports.service.import_run import ImportReport, ImportRun
 from lithos.imports.service.importing import Importing
 from lithos.imports.service.records import Options, batch_from_json, batch_to_json
-from lithos.imports.service.run import ImportRun, Report
 from tests import upstream
 from tests.servers import Lithos, serving
 
 
-async def import_from(lithos: Lithos, source: Path, **options: Any) -> Report:
+async def import_from(lithos: Lithos, source: Path, **options: Any) -> ImportReport:
     run = ImportRun(
         UpstreamSource(),
         source,
@@ -35,7 +35,7 @@ async def import_from(lithos: Lithos, source: Path, **options: Any) -> Report:
     return await run.run()
 
 
-def counts(report: Report) -> dict[str, dict[str, int]]:
+def counts(report: ImportReport) -> dict[str, dict[str, int]]:
     return {
         name: {key: value for key, value in found.items() if value} for name, found in report.tables.items()
     }

@@ -29,8 +29,8 @@ from lithos.notes.rows_coordination import KeptNotes
 from lithos.notes.writing.actor_publisher import RECORD_DELAY, Publisher
 from lithos.notes.writing.actor_writer import Writer
 from lithos.notes.writing.applying import Applying
+from lithos.notes.writing.deferred_removal import Keeper
 from lithos.notes.writing.editing import Outlines
-from lithos.notes.writing.keeper import Keeper
 from lithos.notes.writing.messages import DeleteNote, WriteNote, WriteOutcome, WriteRequest
 from lithos.notes.writing.preparation import Preparation
 from tests.fakes import Clock, FakeIndex, Gate, LateCalls, make_indexer

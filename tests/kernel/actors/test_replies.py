@@ -22,7 +22,7 @@ from lithos.kernel.values.errors import LithosError
 from lithos.kernel.values.messages import Command, Done, Handlers
 from lithos.memory.learning.actor import MemoryMessage
 from lithos.memory.learning.steps import Steps
-from lithos.notes.messages_of_index import IndexMessage
+from lithos.notes.indexing_messages import IndexMessage
 from lithos.notes.writing.actor_writer import WriterMessage
 from lithos.notes.writing.messages import Publication
 from tests.house import modules, role_of

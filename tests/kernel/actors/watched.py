@@ -10,10 +10,10 @@ from typing import Any
 import trio
 
 from lithos.kernel.actors.threads import Inline
-from lithos.notes.files.orders import VanishedFiles
+from lithos.notes.files.guard_orders import VanishedFiles
+from lithos.notes.watching.debounce import Pending, TouchedBatch
 from lithos.notes.watching.guard import DeletionGuard
-from lithos.notes.watching.pending import Noticed, Pending
-from lithos.notes.watching.settling import Taking
+from lithos.notes.watching.ingest import Ingest
 from lithos.notes.writing.messages import WriteOutcome
 from tests.fakes import put_file
 from tests.kernel.actors.house import House
@@ -39,7 +39,7 @@ class WatchedHouse(House):
     def make_watcher(self) -> None:
         self.pending = Pending(0.0)
         self.guard = DeletionGuard(self.catalogue, self.files, self.vanished, Inline())
-        self.taking = Taking(self.guard, self.writer.mailbox, self.pending, self.counted.append)
+        self.taking = Ingest(self.guard, self.writer.mailbox, self.pending, self.counted.append)
 
     @property
     def folder(self) -> Path:
@@ -66,11 +66,11 @@ class WatchedHouse(House):
     async def settle_paths(self, *paths: str) -> None:
         """One batch with these touched paths."""
         now = trio.current_time()
-        await self.taking.settle(Noticed(dict.fromkeys(paths, now), False))
+        await self.taking.settle(TouchedBatch(dict.fromkeys(paths, now), False))
 
     async def compare(self) -> None:
         """One batch after nobody knows what, with what an earlier one wants looked at again."""
-        await self.taking.settle(Noticed(self.pending.take().touched, True))
+        await self.taking.settle(TouchedBatch(self.pending.take().touched, True))
 
     def path_of(self, n: int) -> str | None:
         entry = self.catalogue.get(UUID.format(n))

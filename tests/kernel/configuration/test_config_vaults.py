@@ -11,7 +11,7 @@ import pytest
 from lithos.history.settings import HistoryConfig
 from lithos.kernel.configuration.load import load_config, state_of_vault
 from lithos.kernel.configuration.sources import ConfigError
-from lithos.kernel.configuration.vaults import Vaults, load_vaults
+from lithos.kernel.configuration.vaults import ConfiguredVaults, load_vaults
 from lithos.search.settings import SearchConfig
 from lithos.server.settings import ServerConfig
 
@@ -38,22 +38,28 @@ TWO = "vaults:\n  work: {path: ../roots/work}\n  home: {path: ../roots/notes}\n"
 
 def load(
     *typed: str, config: Path | None = None, environment: Mapping[str, str] | None = None, **more: Any
-) -> Vaults:
+) -> ConfiguredVaults:
     return load_vaults(typed=typed, config_path=config, environment=environment or {}, **more)
 
 
-def names(vaults: Vaults) -> list[str]:
+def names(vaults: ConfiguredVaults) -> list[str]:
     return [vault.name for vault in vaults.configured]
 
 
 def test_without_names_nothing_is_different(place: Path) -> None:
-    assert load() == load("../roots/work") == load("work") == load(config=written("server: {}\n")) == Vaults()
-    assert load(config=written("vaults: {}\n")) == Vaults()
-    assert load(data_dir=place) == Vaults()
+    assert (
+        load()
+        == load("../roots/work")
+        == load("work")
+        == load(config=written("server: {}\n"))
+        == ConfiguredVaults()
+    )
+    assert load(config=written("vaults: {}\n")) == ConfiguredVaults()
+    assert load(data_dir=place) == ConfiguredVaults()
     # A broken file of another data directory is none of its business.
     written("a: [", "data/config.yaml")
     Path("work").mkdir()
-    assert load("work") == load() == Vaults()
+    assert load("work") == load() == ConfiguredVaults()
 
 
 def test_vaults_of_the_command_line(place: Path) -> None:
@@ -85,9 +91,9 @@ def test_the_file_of_the_usual_data_directory_names_vaults_too(place: Path) -> N
     file = written(TWO, "data/config.yaml")
     assert names(load()) == ["work", "home"]
     assert load("home").chosen == ("home",)
-    assert load("../roots/work") == Vaults()  # a folder that was named, as ever
+    assert load("../roots/work") == ConfiguredVaults()  # a folder that was named, as ever
     assert names(load(environment={"LITHOS_DATA_DIR": str(file.parent)})) == ["work", "home"]
-    assert load(environment={"LITHOS_VAULT": str(place)}) == Vaults()
+    assert load(environment={"LITHOS_VAULT": str(place)}) == ConfiguredVaults()
     found = load_config(data_dir=file.parent, environment={})
     assert any("no effect here" in warning for warning in found.warnings)
 
@@ -206,7 +212,7 @@ def test_what_may_be_a_name_or_a_folder_is_not_guessed(place: Path) -> None:
     Path("work=x").mkdir()
     with pytest.raises(ConfigError, match=r"write \./work=x for the folder"):
         load("work=x")
-    assert load("./work=x") == Vaults()
+    assert load("./work=x") == ConfiguredVaults()
     Path("work").mkdir()
     with pytest.raises(ConfigError, match=r"write \./work for the folder"):
         load("work", config=written(TWO))

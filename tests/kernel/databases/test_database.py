@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from lithos.events.rows.store import CoordinationStore
-from lithos.kernel.databases.database import Database, Layout
+from lithos.kernel.databases.database import Database, DatabaseLayout
 from lithos.kernel.databases.sqlite import CorruptDatabase
 from lithos.notes.files.manifest import Manifest
 from tests.fakes import START
@@ -25,13 +25,13 @@ def no_upgrade(_: apsw.Connection, now: datetime) -> None:
 class Things(Database):
     """Refused when it is damaged."""
 
-    layout = Layout(TABLES, no_upgrade)
+    layout = DatabaseLayout(TABLES, no_upgrade)
 
 
 class Replaceable(Database):
     """Set aside when it is damaged."""
 
-    layout = Layout(TABLES, no_upgrade, set_aside="damaged things set aside", has_reader=False)
+    layout = DatabaseLayout(TABLES, no_upgrade, set_aside="damaged things set aside", has_reader=False)
 
 
 @pytest.fixture

@@ -7,17 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from lithos.kernel.databases.vault_roots import Kind, Place, VaultsOverlap, check_vault_roots, find_overlaps
+from lithos.kernel.databases.vault_roots import (
+    Kind,
+    VaultFolder,
+    VaultsOverlap,
+    check_vault_roots,
+    find_overlaps,
+)
 
 _inodes = itertools.count(100)
 
 
-def at(vault: str, path: str, kind: Kind = "notes", inode: int | None = None, *above: int) -> Place:
+def at(vault: str, path: str, kind: Kind = "notes", inode: int | None = None, *above: int) -> VaultFolder:
     identity = (1, next(_inodes) if inode is None else inode)
-    return Place(vault, kind, Path(path), path, identity, tuple((1, each) for each in above))
+    return VaultFolder(vault, kind, Path(path), path, identity, tuple((1, each) for each in above))
 
 
-def told(*places: Place) -> list[str]:
+def told(*places: VaultFolder) -> list[str]:
     return list(find_overlaps(places))
 
 
@@ -43,7 +49,7 @@ def test_a_mount_or_another_spelling_is_told_by_device_and_inode() -> None:
     """behaviour 296"""
     assert "is also" in told(at("a", "/x", "notes", 5), at("b", "/X", "notes", 5))[0]
     assert "is inside of" in told(at("a", "/x", "notes", 5), at("b", "/mnt/y", "notes", 6, 5, 2))[0]
-    missing = Place("b", "notes", Path("/m"), "/m", None, ((1, 2),))
+    missing = VaultFolder("b", "notes", Path("/m"), "/m", None, ((1, 2),))
     assert told(at("a", "/x", "notes", 5), missing) == []
 
 

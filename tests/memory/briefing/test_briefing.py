@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.memory.briefing.briefing import FOR_OTHERS, NOTE_SHARE, Material, compose
-from lithos.memory.briefing.choice import Chooser, Limits, Option
 from lithos.memory.briefing.parts import TaskPart, demote, header, render_spans, task_text
-from lithos.memory.briefing.passages import LEAST_TEXT, PARSED_LINE, Source, affordable, split_note
+from lithos.memory.briefing.passage_choice import Chooser, Limits, Option
+from lithos.memory.briefing.passages import LEAST_TEXT, PARSED_LINE, SourceNote, affordable, split_note
 from lithos.search.index.tokenizer import load_pieces
 from lithos.tasks.model.task import Task
 from lithos.text.markdown import code_fences
@@ -27,8 +27,8 @@ COUNT = count_with(load_pieces())
 TERMS = Terms.of("zebra stripes at night", {})
 
 
-def source(number: int, content: str, *, score: float = 1.0, title: str = "") -> Source:
-    return Source(
+def source(number: int, content: str, *, score: float = 1.0, title: str = "") -> SourceNote:
+    return SourceNote(
         id=f"id-{number}",
         title=title or f"Note {number}",
         path=f"notes/{number}.md",
@@ -38,7 +38,7 @@ def source(number: int, content: str, *, score: float = 1.0, title: str = "") ->
     )
 
 
-def sources(seed: int, notes: int) -> list[Source]:
+def sources(seed: int, notes: int) -> list[SourceNote]:
     rng = random.Random(seed)
     words = ["zebra", "stripes", "night", "lion", "grass", "日本語", "😀😀", "привет", "`code`", "x" * 300]
     made = []

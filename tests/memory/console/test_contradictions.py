@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from tests.server.console.pages import Element, check
 from tests.server.console.visiting import Visitor, form_of, visiting
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lithos.memory.briefing.passages import split_note
-from lithos.memory.context import splits
-from lithos.memory.context.splits import LONGEST_SPLIT, Splits
+from lithos.memory.context import passage_cache
+from lithos.memory.context.passage_cache import LONGEST_SPLIT, Splits
 
 TEXT = "# One\n\nA first paragraph of it.\n\n## Two\n\nA second paragraph.\n"
 
@@ -25,7 +25,7 @@ def test_a_note_with_another_text_or_title_is_split_anew():
 
 
 def test_no_more_is_kept_than_fits(monkeypatch):
-    monkeypatch.setattr(splits, "SPLIT_BYTES", 5_000)
+    monkeypatch.setattr(passage_cache, "SPLIT_BYTES", 5_000)
     kept = Splits(500, 800)
     for serial in range(30):
         kept.split(serial, "T", TEXT * (serial % 3 + 1))

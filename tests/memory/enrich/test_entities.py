@@ -18,7 +18,7 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.entities import MARKER
 from lithos.search.index.fulltext_schema import remove_index
 from lithos.search.indexing.indexer import FulltextIndexer
-from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.checks.reconcile import reconcile
 from tests.servers import Lithos, put_note, serving
 
@@ -88,12 +88,12 @@ async def test_an_index_that_missed_what_was_found_or_is_built_anew_gets_it_at_a
         assert await lithos.found("log", mode="fulltext") == ["Raft"]
         assert await extraction.refresh(note_id)
         assert await lithos.found("entities:ongaro", mode="fulltext") == []
-        (indices,) = await reconcile(lithos.server.get(Patient), ["indices"], dry_run=True)
+        (indices,) = await reconcile(lithos.server.get(Installed), ["indices"], dry_run=True)
         assert [each.reason for each in indices.actions] == ["doc_set_mismatch"]
     for _ in range(2):
         async with serving(tmp_path) as lithos:
             assert await lithos.found("entities:ongaro", mode="fulltext") == ["Raft"]
-            assert (await reconcile(lithos.server.get(Patient), ["indices"], dry_run=True))[0].actions == ()
+            assert (await reconcile(lithos.server.get(Installed), ["indices"], dry_run=True))[0].actions == ()
         remove_index(tmp_path / ".tantivy")
 
 

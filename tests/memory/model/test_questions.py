@@ -9,7 +9,7 @@ import pytest
 from lithos.memory.model.questions import (
     SHARE_KEPT,
     SKETCHED,
-    Standing,
+    MatrixEntry,
     digest_question,
     entry_weight,
     evidence,
@@ -57,13 +57,13 @@ def test_weight_and_evidence_are_those_of_the_formula() -> None:
 def test_feedback_moves_each_entry_as_the_specification_says() -> None:
     """behaviour 267"""
     before = [
-        Standing("cited", True, 1.0, a=1.0),  # the question itself: + 1
-        Standing("cited", False, 0.8, a=1.0),  # a near one of the cited note: + 0.5 x 0.8
-        Standing("cited", False, 0.0, a=1.0),  # a far one
-        Standing("shown", False, 0.5, a=1.0),  # shown, not cited: b + 0.3 x 0.5
-        Standing("shown", True, 1.0, a=1.0),  # the question itself, of a note passed over now
-        Standing("wrong", False, 0.5, a=2.0, b=1.0),  # b + 0.3 x 0.5 and + 0.5
-        Standing("new", True, 1.0),
+        MatrixEntry("cited", True, 1.0, a=1.0),  # the question itself: + 1
+        MatrixEntry("cited", False, 0.8, a=1.0),  # a near one of the cited note: + 0.5 x 0.8
+        MatrixEntry("cited", False, 0.0, a=1.0),  # a far one
+        MatrixEntry("shown", False, 0.5, a=1.0),  # shown, not cited: b + 0.3 x 0.5
+        MatrixEntry("shown", True, 1.0, a=1.0),  # the question itself, of a note passed over now
+        MatrixEntry("wrong", False, 0.5, a=2.0, b=1.0),  # b + 0.3 x 0.5 and + 0.5
+        MatrixEntry("new", True, 1.0),
     ]
     after = list(learn(before, ["cited", "shown", "wrong", "new"], ["cited", "new"], ["wrong"]))
     assert [(each.a, each.b) for each in after] == [
@@ -73,7 +73,7 @@ def test_feedback_moves_each_entry_as_the_specification_says() -> None:
 
 def test_what_is_only_shown_or_only_misleads_teaches_no_more_than_that() -> None:
     """behaviour 267"""
-    before = [Standing("a", False, 0.5, a=1.0), Standing("b", False, 0.5, a=1.0)]
+    before = [MatrixEntry("a", False, 0.5, a=1.0), MatrixEntry("b", False, 0.5, a=1.0)]
     assert list(learn(before, ["a", "b"], [], [])) == before
     after = list(learn(before, ["a", "b"], [], ["b"]))
     assert [(each.a, each.b) for each in after] == [(1, 0), (1, 0.5)]
@@ -83,7 +83,7 @@ def test_feedback_of_any_kind_keeps_counts_and_evidence_in_bounds() -> None:
     random = Random(7)
     for _ in range(300):
         entries = [
-            Standing(random.choice("abcde"), random.random() < 0.2, random.random(), *_counts(random))
+            MatrixEntry(random.choice("abcde"), random.random() < 0.2, random.random(), *_counts(random))
             for _ in range(random.randrange(12))
         ]
         cited, misleading = (random.sample("abcde", random.randrange(4)) for _ in range(2))

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 import lithos.memory.enrich.worker
-from lithos.memory.enrich.worker import Retention
+from lithos.memory.enrich.worker import StatsRetention
 from lithos.memory.model.memory import Enqueue, EnrichTrigger, FinishJobs, ForgetReceipts
 from lithos.memory.retrieve.feedback import Learning
 from lithos.memory.settings import LcmaConfig
@@ -57,12 +57,12 @@ async def test_the_newest_receipts_and_those_of_open_tasks_are_kept(desk: Desk) 
         for number, task in enumerate(("a", "b", None, "b", "a", None, "b", None)):
             await desk.ask(retrieval(number, "n", task=task))
         learning = Watched(desk)
-        await Retention(learning, open_a, desk.clock, receipts_kept=2).forget_receipts()
+        await StatsRetention(learning, open_a, desk.clock, receipts_kept=2).forget_receipts()
         assert receipts(desk) == ["r0", "r4", "r6", "r7"]
         assert all(isinstance(command, ForgetReceipts) for command in learning.asked)
         assert [command.ids for command in learning.asked] == [("r1",), ("r2", "r3"), ("r5",)]
-        await Retention(learning, open_a, desk.clock, receipts_kept=2).forget_receipts()
-        await Retention(learning, open_a, desk.clock, receipts_kept=0).forget_receipts()
+        await StatsRetention(learning, open_a, desk.clock, receipts_kept=2).forget_receipts()
+        await StatsRetention(learning, open_a, desk.clock, receipts_kept=0).forget_receipts()
         assert receipts(desk) == ["r0", "r4", "r6", "r7"]
 
     await desk.run(body)
@@ -110,7 +110,7 @@ async def test_old_jobs_are_dropped(desk: Desk) -> None:
         triggers = tuple(EnrichTrigger(trigger_type="note.updated", node_id=note) for note in "abc")
         await desk.ask(Enqueue(triggers))
         await desk.ask(FinishJobs((1,)))
-        kept = Retention(Watched(desk), nobody, desk.clock, receipts_kept=0)
+        kept = StatsRetention(Watched(desk), nobody, desk.clock, receipts_kept=0)
 
         async def jobs_after(days: int) -> int:
             desk.clock.now += timedelta(days=days)
@@ -131,7 +131,7 @@ async def test_statistics_of_notes_that_are_gone_are_bounded(
 
     async def body() -> None:
         await desk.ask(retrieval(1, *"abcdefg"))
-        retention = Retention(
+        retention = StatsRetention(
             Watched(desk), nobody, desk.clock, receipts_kept=0, has_note=lambda id: id in "abc"
         )
         await retention.forget_notes()

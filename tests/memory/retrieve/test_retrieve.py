@@ -19,13 +19,13 @@ from lithos.memory.model.salience import salience_of
 from lithos.memory.retrieve.evidence import EvidencePipeline
 from lithos.memory.retrieve.retrieve import Retrieve, RetrieveAnswer, RetrieveRequest
 from lithos.memory.retrieve.scout_team import Team
-from lithos.memory.retrieve.scouts import DEADLINE, Ask, Dispatcher, Find, Scout
+from lithos.memory.retrieve.scouts import DEADLINE, Dispatcher, Find, Scout, ScoutRequest
 from lithos.memory.rows.question_matrix import Evidence
 from lithos.memory.settings import LcmaConfig
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.service.texts import Snippets
 from lithos.search.index.fulltext_schema import Filters
-from lithos.search.ranking.ranking import Candidate
+from lithos.search.ranking.ranking import ScoutHit
 from lithos.search.service.hybrid import NOTHING_RANKED, HybridRanking
 from lithos.search.settings import SearchConfig
 from tests.fakes import Clock, make_entry
@@ -35,22 +35,22 @@ SERIALS = {entry.note.id: entry.serial for entry in (A, B, C)}
 
 
 def finding(*entries: Entry) -> Find:
-    async def find(ask: Ask) -> Sequence[Candidate]:
-        return [Candidate(entry.note.id, 1.0, "was told so") for entry in entries]
+    async def find(ask: ScoutRequest) -> Sequence[ScoutHit]:
+        return [ScoutHit(entry.note.id, 1.0, "was told so") for entry in entries]
 
     return find
 
 
-async def crash(ask: Ask) -> NoReturn:
+async def crash(ask: ScoutRequest) -> NoReturn:
     raise RuntimeError("a bug in a scout")
 
 
-async def hang(ask: Ask) -> NoReturn:
+async def hang(ask: ScoutRequest) -> NoReturn:
     await trio.sleep_forever()
     raise AssertionError
 
 
-async def no_contradictions(ask: Ask) -> Sequence[SurfacedConflict]:
+async def no_contradictions(ask: ScoutRequest) -> Sequence[SurfacedConflict]:
     return ()
 
 
@@ -275,7 +275,7 @@ async def test_a_note_that_vanishes_or_is_hidden_meanwhile_is_left_out() -> None
     """behaviour 142"""
     room = Room(finding(A, B, C))
 
-    async def change(ask: Ask) -> Sequence[Candidate]:
+    async def change(ask: ScoutRequest) -> Sequence[ScoutHit]:
         room.catalogue.remove(A.note.id)
         room.catalogue.put(attrs.evolve(B, note=attrs.evolve(B.note, status="quarantined")))
         return ()

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 import lithos.kernel.databases.database
-from lithos.kernel.databases.database import SET_ASIDE, Layout, LearningDatabase
+from lithos.kernel.databases.database import SET_ASIDE, DatabaseLayout, LearningDatabase
 from tests.e2e.faults.injection import faulty_disk
 from tests.fakes import START
 
@@ -18,7 +18,7 @@ ROW = "x" * 500
 class Things(LearningDatabase):
     """One table with an index."""
 
-    layout = Layout(
+    layout = DatabaseLayout(
         "CREATE TABLE IF NOT EXISTS things(id INTEGER PRIMARY KEY, text TEXT NOT NULL)",
         lambda connection, now: None,
         set_aside=SET_ASIDE,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lithos.notes.catalogue import facets
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.facets import FacetFilter, Facets
-from lithos.text.words.matching import has_tags
+from lithos.text.words.list_filters import has_tags
 from tests.fakes import make_entry
 from tests.memory.briefing.test_briefing import calls_of
 

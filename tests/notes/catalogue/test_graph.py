@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.catalogue.index_links import Placeholder
 from lithos.notes.catalogue.note_graph import LinkCounts, NoteGraph
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 from tests.fakes import make_entry
 from tests.graphs import Reference, described, expected_pairs, fresh_graph, generate_entries, note_id
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import lithos.notes.catalogue.lineage as module
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.catalogue.lineage import Kin, Lineage
-from lithos.notes.catalogue.relations import TypedEdges
+from lithos.notes.catalogue.lineage import Lineage, LineageStep
+from lithos.notes.catalogue.relations import CountedEdges
 from lithos.notes.model.edges import LINEAGE, RESOLUTIONS, Edge
 from lithos.notes.model.note import Note
 from tests.fakes import START, make_entry
@@ -172,7 +172,7 @@ def random_step(vault: Vault, rng: random.Random) -> None:
     elif kind == "remove":
         vault.remove(note_id)
     else:
-        vault.catalogue.relations.load_edges(TypedEdges(vault.edges.values()))
+        vault.catalogue.relations.load_edges(CountedEdges(vault.edges.values()))
 
 
 def check(vault: Vault) -> Counter[str]:
@@ -319,9 +319,12 @@ def test_kin_says_by_what() -> None:
     vault.relate(edge(2, "a", "c", "refines"))
     vault.relate(edge(3, "a", "c", "depends_on"))
     vault.relate(edge(4, "a", "gone", "depends_on"))
-    assert vault.lineage.sources("a") == [Kin("b", "derived_from_ids"), Kin("c", "depends_on")]
-    assert vault.lineage.dependents("b") == [Kin("a", "derived_from_ids")]
-    assert vault.lineage.dependents("c") == [Kin("a", "depends_on")]
+    assert vault.lineage.sources("a") == [
+        LineageStep("b", "derived_from_ids"),
+        LineageStep("c", "depends_on"),
+    ]
+    assert vault.lineage.dependents("b") == [LineageStep("a", "derived_from_ids")]
+    assert vault.lineage.dependents("c") == [LineageStep("a", "depends_on")]
 
 
 def test_warnings_come_in_the_order_of_the_kinds() -> None:

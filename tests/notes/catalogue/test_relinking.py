@@ -19,7 +19,7 @@ from lithos.notes.files.values import FileState, digest_of
 from lithos.notes.format.document import derive_id, parse_document
 from lithos.notes.links.edit import relink, relink_own
 from lithos.notes.links.links import targets_in
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 NOW: Final = datetime(2026, 11, 28, tzinfo=UTC)
 STYLE: Final = VaultStyle.of_foreign()

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 import trio
 
-from lithos.kernel.actors.opening import Opening
+from lithos.kernel.actors.start_progress import Opening
 from tests.server.console.injections import PAYLOADS
 from tests.server.console.pages import Element
 from tests.server.console.visiting import visiting

@@ -16,13 +16,13 @@ from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.system_calls import KernelCalls, SystemCalls
 from lithos.notes.files.tree import resolve_below
 from lithos.notes.files.values import (
-    Elsewhere,
     FileChanged,
     FileOccupied,
     FileState,
     Kept,
     NotSynced,
     OutsideKnowledge,
+    PathRedirected,
     Put,
     ReadFile,
     Remove,
@@ -462,7 +462,7 @@ def test_a_symlinked_file_inside_is_written_through(files):
     files.apply([Put("real.md", b"one", None)])
     (files.root / "link.md").symlink_to("real.md")
     (refused,) = files.apply([Put("link.md", b"two", ONE)])
-    assert isinstance(refused, Elsewhere)
+    assert isinstance(refused, PathRedirected)
     assert (refused.path, refused.real) == ("link.md", "real.md")
     (result,) = files.apply([Put("link.md", b"two", ONE, real="real.md")])
     assert isinstance(result, FileState)

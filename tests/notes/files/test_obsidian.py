@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lithos.kernel.databases.own_notes import find_own_notes
+from lithos.kernel.databases.unserved_notes import find_own_notes
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.lookup import find_note
 from lithos.notes.files.vault_settings import LARGEST, VaultSettings, read_ignored

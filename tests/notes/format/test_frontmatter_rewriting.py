@@ -18,7 +18,7 @@ from lithos.notes.format.document import (
 )
 from lithos.notes.model.note import Document, Note
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 
 ID = "0f0f0f0f-1111-4222-8333-444444444444"
 MODIFIED = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)

@@ -13,9 +13,9 @@ from lithos.notes.format.document import parse_document, parse_identified, rende
 from lithos.notes.links import links
 from lithos.notes.links.links import FileNames, scan_links, scan_targets
 from lithos.notes.model.note import Document, Note
-from lithos.text.words.matching import has_tags
+from lithos.text.words.list_filters import has_tags
 from lithos.text.yaml.nodes import UnreadableNote
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 VAULT = VaultStyle.of_foreign()

@@ -14,7 +14,7 @@ from lithos.notes.format.document import parse_document, render_document, rewrit
 from lithos.notes.model.note import Document, Note
 from lithos.notes.model.versions import body_of, have_same_body, head_of
 from lithos.text.yaml.layout import read_layout, trim_content
-from lithos.text.yaml.style import PLAIN, VaultStyle
+from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
 MODIFIED: Final = datetime(2025, 5, 5, 5, 5, 5, tzinfo=UTC)
 VAULT: Final = VaultStyle.of_foreign()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.notes.model.note import Standing, effective_version, newest
+from lithos.notes.model.note import AssignedVersion, effective_version, newest
 
 digests = st.sampled_from("abcd")
 versions = st.integers(1, 6)
@@ -17,25 +17,25 @@ def test_the_version_in_the_file_counts_where_nothing_is_known():
 
 def test_an_edit_that_raises_nothing_counts_as_one():
     """behaviour 269"""
-    assert effective_version(1, "b", Standing(1, "a")) == 2
-    assert effective_version(1, "b", Standing(7, "a")) == 8
-    assert effective_version(7, "b", Standing(7, "a")) == 8
+    assert effective_version(1, "b", AssignedVersion(1, "a")) == 2
+    assert effective_version(1, "b", AssignedVersion(7, "a")) == 8
+    assert effective_version(7, "b", AssignedVersion(7, "a")) == 8
 
 
 def test_an_edit_that_raises_the_version_has_the_one_it_says():
     """behaviour 269"""
-    assert effective_version(2, "b", Standing(1, "a")) == 2
-    assert effective_version(9, "b", Standing(1, "a")) == 9
+    assert effective_version(2, "b", AssignedVersion(1, "a")) == 2
+    assert effective_version(9, "b", AssignedVersion(1, "a")) == 9
 
 
 def test_the_same_bytes_keep_their_version():
-    assert effective_version(1, "a", Standing(3, "a")) == 3
+    assert effective_version(1, "a", AssignedVersion(3, "a")) == 3
 
 
 @given(st.lists(st.tuples(digests, versions), min_size=1))
 def test_whatever_is_edited_each_change_has_a_version_of_its_own_and_none_is_lower(edits):
     """behaviour 269"""
-    last: Standing | None = None
+    last: AssignedVersion | None = None
     for digest, own in edits:
         version = effective_version(own, digest, last)
         assert version >= own
@@ -43,10 +43,10 @@ def test_whatever_is_edited_each_change_has_a_version_of_its_own_and_none_is_low
             assert version > last.version
         elif last is not None:
             assert version >= last.version
-        last = Standing(version, digest)
+        last = AssignedVersion(version, digest)
 
 
-@given(st.lists(st.one_of(st.none(), st.builds(Standing, versions, digests))), digests)
+@given(st.lists(st.one_of(st.none(), st.builds(AssignedVersion, versions, digests))), digests)
 def test_the_highest_of_what_is_known_counts_and_of_equals_the_one_with_these_bytes(known, digest):
     found = newest(known, digest)
     held = [each for each in known if each is not None]
@@ -54,4 +54,4 @@ def test_the_highest_of_what_is_known_counts_and_of_equals_the_one_with_these_by
         assert held == []
         return
     assert found.version == max(each.version for each in held)
-    assert found.digest == digest or Standing(found.version, digest) not in held
+    assert found.digest == digest or AssignedVersion(found.version, digest) not in held

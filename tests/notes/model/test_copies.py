@@ -20,7 +20,7 @@ from lithos.notes.model.copies import (
     ONEDRIVE,
     SYNCTHING,
     CopyName,
-    Lines,
+    LineCounts,
     are_kin,
     copy_names,
     is_copy_of,
@@ -310,7 +310,7 @@ def test_frontmatter_blank_lines_and_spaces_at_ends_are_no_lines_and_empty_text_
 
 
 def test_kept_versions_are_not_read_where_the_id_or_the_original_decides() -> None:
-    def refuse() -> Iterator[Lines]:
+    def refuse() -> Iterator[LineCounts]:
         yield from ()
         raise AssertionError("nobody needs it")
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from lithos.kernel.values.events import NOTE_CREATED, NOTE_RENAMED, NOTE_UPDATED
 from lithos.notes.model.plan import (
     MASS_LOSS,
-    Claim,
     FilePlan,
+    IdClaim,
     IndexPlan,
     VanishRule,
     elect,
@@ -88,11 +88,11 @@ def test_what_vanishes_is_kept_in_masses_or_when_it_was_kept_before_but_never_wh
     }
 
 
-def claim(path: str, digest: str = "", mtime_ns: int = 1) -> Claim:
-    return Claim(path, digest or path, mtime_ns)
+def claim(path: str, digest: str = "", mtime_ns: int = 1) -> IdClaim:
+    return IdClaim(path, digest or path, mtime_ns)
 
 
-def kept(known: list[tuple[str, str]], *claims: Claim) -> str:
+def kept(known: list[tuple[str, str]], *claims: IdClaim) -> str:
     """The path elected, whatever the order of the claims."""
     elected = {elect(order, known).path for order in permutations(claims)}
     assert len(elected) == 1
@@ -135,12 +135,12 @@ def test_a_copy_that_held_the_id_keeps_it_but_a_conflict_copy_returns_it_to_its_
 
 def test_file_named_as_a_copy_of_another_claimant_holds_no_unknown_id() -> None:
     """behaviour 343: also under a name that only people give, and where it is the older file"""
-    note, copy = Claim("people/gbraad.md", "a", 2), Claim("people/gbraad-obsidian.md", "b", 1)
+    note, copy = IdClaim("people/gbraad.md", "a", 2), IdClaim("people/gbraad-obsidian.md", "b", 1)
     assert elect([copy, note], []) == note
     assert elect([copy, note], [(copy.path, "b")]) == copy, "unless the note was known there"
 
 
 def test_election_among_many_copies_takes_linear_time() -> None:
-    claims = [Claim(f"a-b-c-d-e-{number}x.md", str(number), number) for number in range(20_000)]
+    claims = [IdClaim(f"a-b-c-d-e-{number}x.md", str(number), number) for number in range(20_000)]
     with cpu_bound(5):
         assert elect(claims, []) == claims[0]

@@ -10,17 +10,23 @@ import trio
 
 from lithos.events.journal.broadcaster import Broadcaster
 from lithos.kernel.values.events import Event, EventDraft
-from lithos.server.mcp.resource_pages import MOST_URIS, Changes, ChangesEnded, Follower, TooMuchFollowed
-from lithos.server.tools.offers import TAGS_URI, Address
+from lithos.server.mcp.resource_pages import (
+    MOST_URIS,
+    ChangesEnded,
+    Follower,
+    ResourceChanges,
+    TooMuchFollowed,
+)
+from lithos.server.tools.resource_uris import TAGS_URI, ResourceAddress
 from tests.fakes import START
 
-NOTE = Address("note", "n")
+NOTE = ResourceAddress("note", "n")
 
 
 @contextmanager
-def following(*addresses: Address) -> Iterator[tuple[Broadcaster, Follower]]:
+def following(*addresses: ResourceAddress) -> Iterator[tuple[Broadcaster, Follower]]:
     broadcaster = Broadcaster(ring=5, queue=5)
-    with Changes(broadcaster).followed() as follower:
+    with ResourceChanges(broadcaster).followed() as follower:
         for address in addresses:
             follower.follow(address.uri, address)
         yield broadcaster, follower
@@ -71,7 +77,7 @@ async def test_a_steady_stream_is_told_once_a_second() -> None:
 
 @pytest.mark.autojump
 async def test_each_resource_has_its_own_second_and_others_are_not_told() -> None:
-    task, tags = Address("task", "n"), Address("tags")
+    task, tags = ResourceAddress("task", "n"), ResourceAddress("tags")
     with following(NOTE, task, tags) as (broadcaster, follower):
         publish(broadcaster, "note.renamed", "task.claimed")
         publish(broadcaster, "note.updated", "finding.posted", id="another")
@@ -95,7 +101,7 @@ async def test_the_list_is_told_to_who_wants_it() -> None:
 
 @pytest.mark.autojump
 async def test_a_client_is_told_by_the_name_it_gave() -> None:
-    odd = Address("note", "ü /%")
+    odd = ResourceAddress("note", "ü /%")
     with following(odd) as (broadcaster, follower):
         follower.follow("lithos://note/ü%20/%25", odd)
         publish(broadcaster, "note.updated", id="ü /%")
@@ -105,7 +111,7 @@ async def test_a_client_is_told_by_the_name_it_gave() -> None:
 async def test_what_one_client_can_follow_is_bounded() -> None:
     with following() as (_, follower):
         for number in range(MOST_URIS):
-            address = Address("note", str(number))
+            address = ResourceAddress("note", str(number))
             follower.follow(address.uri, address)
         with pytest.raises(TooMuchFollowed, match="1000 resources"):
             follower.follow(NOTE.uri, NOTE)
@@ -115,14 +121,14 @@ async def test_what_one_client_can_follow_is_bounded() -> None:
         with pytest.raises(TooMuchFollowed):
             follower.follow(address.uri, address)
         follower.unfollow(NOTE.uri, NOTE)
-        long = Address("note", "x" * 5_000)
+        long = ResourceAddress("note", "x" * 5_000)
         with pytest.raises(TooMuchFollowed):
             follower.follow(long.uri, long)
 
 
 async def test_the_end_of_events_ends_followers_old_and_new() -> None:
     broadcaster = Broadcaster(ring=5, queue=5)
-    changes = Changes(broadcaster)
+    changes = ResourceChanges(broadcaster)
     with changes.followed() as early:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_await_end, early)

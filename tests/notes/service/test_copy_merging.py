@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from lithos.history.rows.store import HistoryStore
 from lithos.history.service.conflict_copies import ConflictCopies
 from lithos.history.settings import HistoryConfig

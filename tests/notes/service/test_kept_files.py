@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from lithos.events.rows.store import CoordinationStore
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from lithos.notes.files.files import NoteFiles
 from tests.history.service.test_conflict_copies import OWN_ID
 from tests.notes.service.test_copy_merging import command, copies

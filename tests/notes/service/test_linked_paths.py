@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from lithos.notes.files.files import NoteFiles
-from lithos.notes.files.values import Elsewhere, FileState, LinkedFile, Put, Remove, digest_of
+from lithos.notes.files.values import FileState, LinkedFile, PathRedirected, Put, Remove, digest_of
 from lithos.notes.writing.actor_writer import Writer
 from lithos.proposals.model import PendingProposals
 from lithos.proposals.service import Proposals
@@ -212,7 +212,7 @@ def test_links_of_links_and_loops_are_resolved(tmp_path: Path) -> None:
         (failure,) = files.apply([Put(path, b"x", None)])
         assert isinstance(failure, Exception)
     (failure,) = files.apply([Put("one/a.md", b"x", None)])
-    assert isinstance(failure, Elsewhere)
+    assert isinstance(failure, PathRedirected)
     (state,) = files.apply([Put("one/a.md", b"x", None, real="real/a.md")])
     assert isinstance(state, FileState)
     (root / "real/l.md").symlink_to("a.md")
@@ -221,7 +221,7 @@ def test_links_of_links_and_loops_are_resolved(tmp_path: Path) -> None:
         Remove("one/a.md", digest_of(b"x")),
     ):
         (failure,) = files.apply([change])
-        assert isinstance(failure, LinkedFile | Elsewhere)
+        assert isinstance(failure, LinkedFile | PathRedirected)
     assert (root / "real/a.md").read_bytes() == b"x"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["notes"]
 

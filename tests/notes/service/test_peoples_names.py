@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.format.document import derive_id
 from tests.history.service.test_conflict_copies import OWN_ID, WEAK, paths

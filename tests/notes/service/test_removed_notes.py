@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.memory.context.splits import Splits
+from lithos.memory.context.passage_cache import Splits
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.values import Fingerprint
 from tests.servers import Lithos, serving

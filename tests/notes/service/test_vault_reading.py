@@ -17,7 +17,7 @@ from lithos.notes.opening import style_of
 from lithos.notes.settings import IndexConfig
 from lithos.server.service_state import ServerState
 from lithos.upkeep.checks import checks_care  # noqa: F401 - it registers checks
-from lithos.upkeep.checks.checks import Patient, run_check
+from lithos.upkeep.checks.checks import Installed, run_check
 from lithos.upkeep.checks.validation import survey_notes, validate_notes
 from tests.servers import VAULT, Clock, Lithos, put_note, refusal, serving
 
@@ -248,7 +248,7 @@ async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> No
     survey = survey_notes(tmp_path, NoteFiles(tmp_path / "knowledge"), Clock()(), style)
     config = Config(storage=StorageConfig(data_dir=tmp_path, vault=tmp_path / "knowledge"))
     [broken] = [each for each in checks_of(DOCTOR) if each.name == "broken"]
-    found = await run_check(broken, Patient(config=config, clock=Clock(), survey=survey), 60.0)
+    found = await run_check(broken, Installed(config=config, clock=Clock(), survey=survey), 60.0)
     assert "Broken one.md: line 4" in found.message
 
 

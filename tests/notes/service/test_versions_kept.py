@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from lithos.history.recording import recorder
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from lithos.history.rows.store import HistoryFailed, HistoryStore
 from lithos.history.settings import HistoryConfig
 from lithos.kernel.parts import utc_now
@@ -22,7 +22,7 @@ from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.model.versions import VersionRow
 from lithos.notes.service.knowledge import Knowledge
 from lithos.notes.writing.actor_writer import Writer
-from lithos.notes.writing.keeper import Keeper
+from lithos.notes.writing.deferred_removal import Keeper
 from lithos.notes.writing.messages import RestoreNote
 from lithos.server.service_state import ServerState
 from tests.servers import Lithos, put_note, serving, until

@@ -19,12 +19,12 @@ from lithos.events.journal.broadcaster import Broadcaster, Subscription
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.settings import StorageConfig
 from lithos.notes.catalogue.catalogue import Catalogue
-from lithos.notes.files.orders import VanishedFiles
+from lithos.notes.files.guard_orders import VanishedFiles
 from lithos.notes.settings import IndexConfig
 from lithos.notes.state import look_at_watcher
-from lithos.notes.watching import listening, watcher
+from lithos.notes.watching import notifications, watcher
 from lithos.notes.watching.guard import DeletionGuard
-from lithos.notes.watching.settling import Taking
+from lithos.notes.watching.ingest import Ingest
 from lithos.notes.watching.watcher import Watcher
 from lithos.notes.writing.actor_writer import Writer
 from lithos.search.indexing.indexer import FulltextIndexer
@@ -41,8 +41,8 @@ PATIENCE = 60.0
 def _fast(monkeypatch):
     monkeypatch.setattr(watcher, "TICK", 0.05)
     monkeypatch.setattr(watcher, "RETRY", 0.05)
-    monkeypatch.setattr(listening, "PROBE_PAUSE", 0.02)
-    monkeypatch.setattr(listening, "_SILENCE", 100)
+    monkeypatch.setattr(notifications, "PROBE_PAUSE", 0.02)
+    monkeypatch.setattr(notifications, "_SILENCE", 100)
 
 
 @asynccontextmanager
@@ -100,8 +100,8 @@ async def test_where_notifications_are_blind_the_watcher_polls_and_says_so(tmp_p
         while not stop_event.wait(0.02):
             yield set()
 
-    monkeypatch.setattr(listening.watchfiles, "watch", blind)
-    monkeypatch.setattr(listening, "PROBE_BOUND", 0.2)
+    monkeypatch.setattr(notifications.watchfiles, "watch", blind)
+    monkeypatch.setattr(notifications, "PROBE_BOUND", 0.2)
     async with watching(tmp_path, "auto") as lithos:
         events = lithos.server.get(Broadcaster).listen()
         _, components = await health(lithos)
@@ -143,8 +143,8 @@ async def test_where_watches_run_out_the_folder_is_compared_and_health_tells(tmp
     def watch_one(root: str, **options: Any):
         return one_folder(root, recursive=False, **options)
 
-    one_folder = listening.watchfiles.watch
-    monkeypatch.setattr(listening.watchfiles, "watch", watch_one)
+    one_folder = notifications.watchfiles.watch
+    monkeypatch.setattr(notifications.watchfiles, "watch", watch_one)
     (tmp_path / "knowledge/deep/er").mkdir(parents=True)
     async with watching(tmp_path, mode) as lithos:
         events = lithos.server.get(Broadcaster).listen()
@@ -188,7 +188,7 @@ async def test_where_listening_keeps_failing_the_watcher_polls(tmp_path):
 
 
 async def test_a_bug_in_the_watcher_is_survived(tmp_path, monkeypatch):
-    settle, bugs = Taking.settle, [RuntimeError("a bug")]
+    settle, bugs = Ingest.settle, [RuntimeError("a bug")]
 
     async def settle_with_a_bug(self, noticed):
         if bugs:
@@ -196,7 +196,7 @@ async def test_a_bug_in_the_watcher_is_survived(tmp_path, monkeypatch):
         await settle(self, noticed)
 
     async with watching(tmp_path) as lithos:
-        monkeypatch.setattr(Taking, "settle", settle_with_a_bug)
+        monkeypatch.setattr(Ingest, "settle", settle_with_a_bug)
         events = lithos.server.get(Broadcaster).listen()
         put_note(tmp_path, "a.md", note(1))
         assert await told(events) == ("note.created", "a.md")

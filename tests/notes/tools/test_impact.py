@@ -15,7 +15,7 @@ from lithos.events.journal.coordinator import Coordinator
 from lithos.kernel.values.errors import StorageFailed
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.lineage import Lineage
-from lithos.tasks.board import reverifying
+from lithos.tasks.board import reverification
 from lithos.tasks.service import impact
 from tests.memory.tools.task_calls import call, create, ids
 from tests.servers import MISSING_ID, VAULT, Answer, Clock, Lithos, put_note, refusal, serving
@@ -293,9 +293,9 @@ async def test_what_failed_after_the_update_is_repaired_by_the_same_call(
             raise StorageFailed("The disk is full.")
         return create_task(*_)
 
-    create_task = reverifying._task
+    create_task = reverification._task
     with monkeypatch.context() as patch:
-        patch.setattr(reverifying, "_task", fail)
+        patch.setattr(reverification, "_task", fail)
         refused = await lithos.call(
             "lithos_impact", id=source, action="quarantine", agent="a", reason="r", open_tasks=True
         )

@@ -14,7 +14,7 @@ from lithos.history.service.undo import UndoRun, plan_undo
 from lithos.kernel.values.principals import COMMAND
 from lithos.notes.format.document import derive_id, parse_document
 from lithos.notes.model.note import OWNED_KEYS
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 from tests.servers import VAULT, Lithos, put_note, refusal, serving
 
 #: What people have under the keys of Lithos, each as whole lines.

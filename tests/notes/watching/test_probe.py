@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from lithos.notes.files.files import NoteFiles
-from lithos.notes.watching.listening import PROBE_BOUND, PROBE_NAME, Probe
+from lithos.notes.watching.notifications import PROBE_BOUND, PROBE_NAME, Probe
 
 pytestmark = pytest.mark.autojump
 T = TypeVar("T")

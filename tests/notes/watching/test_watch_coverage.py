@@ -13,8 +13,8 @@ import watchfiles
 from lithos.kernel.actors.threads import Inline, Threads
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import Put, digest_of
-from lithos.notes.watching import listening
-from lithos.notes.watching.listening import LOOKS, Coverage, Listening, count_watches
+from lithos.notes.watching import notifications
+from lithos.notes.watching.notifications import LOOKS, FolderWatch, WatchCoverage, count_watches
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ async def test_with_a_watch_for_each_folder_nothing_is_short(files):
     changes = watchfiles.watch(files.root, stop_event=stop, rust_timeout=50, yield_on_timeout=True)
     next(changes)
     assert count_watches() == before + 5
-    assert await Coverage(files, Inline()).shortage() is None
+    assert await WatchCoverage(files, Inline()).shortage() is None
     stop.set()
     assert next(changes, None) is None
     with trio.fail_after(60):  # the library closes them in a thread of its own
@@ -44,8 +44,8 @@ async def test_with_a_watch_for_each_folder_nothing_is_short(files):
 async def test_a_shortage_is_told_when_it_lasts_and_looked_for_only_when_in_doubt(files, monkeypatch):
     """behaviour 199"""
     held = [4]
-    monkeypatch.setattr(listening, "count_watches", lambda: held[0])
-    coverage = Coverage(files, Inline())
+    monkeypatch.setattr(notifications, "count_watches", lambda: held[0])
+    coverage = WatchCoverage(files, Inline())
     assert [await coverage.shortage() for _ in range(LOOKS - 1)] == [None] * (LOOKS - 1)
     assert "fs.inotify.max_user_watches" in (await coverage.shortage() or "")
     held[0] = 5
@@ -61,8 +61,8 @@ async def test_a_shortage_is_told_when_it_lasts_and_looked_for_only_when_in_doub
 async def test_of_a_write_only_the_note_is_told(files):
     """The kernel tells of a file without a name, too, as `#` and a number; a folder may be called so."""
     heard: set[str] = set()
-    listening = Listening(files, Threads())
-    async with aclosing(listening.notices()) as notices:
+    watch = FolderWatch(files, Threads())
+    async with aclosing(watch.notices()) as notices:
         await anext(notices)
         files.apply([Put("a/b/new.md", b"one", None)])
         files.apply([Put("a/b/new.md", b"two", digest_of(b"one"))])
@@ -70,12 +70,12 @@ async def test_of_a_write_only_the_note_is_told(files):
         with trio.fail_after(60):
             while "#12" not in heard:
                 heard |= await anext(notices)
-        listening.stop()
+        watch.stop()
     assert heard == {"a/b/new.md", "#12"}
 
 
 async def test_where_the_system_does_not_tell_nothing_is_claimed(files, monkeypatch):
-    monkeypatch.setattr(listening, "_DESCRIPTORS", "/nowhere/fd")
+    monkeypatch.setattr(notifications, "_DESCRIPTORS", "/nowhere/fd")
     assert count_watches() is None
-    coverage = Coverage(files, Inline())
+    coverage = WatchCoverage(files, Inline())
     assert [await coverage.shortage() for _ in range(LOOKS + 1)] == [None] * (LOOKS + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from lithos.notes.watching.pending import Pending
+from lithos.notes.watching.debounce import Pending
 
 
 def test_nothing_is_due_when_nothing_was_noticed():

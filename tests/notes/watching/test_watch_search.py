@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from lithos.kernel.values.events import NOTE_DELETED, NOTE_RENAMED
-from lithos.notes.watching.survey import LOOKS, find_moved, look_again
+from lithos.notes.watching.folder_comparison import LOOKS, find_moved, look_again
 from tests.kernel.actors.watched import UUID, WatchedHouse, note
 
 

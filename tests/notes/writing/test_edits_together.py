@@ -9,14 +9,14 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from lithos.history.recording.catching_up import settle_pending
+from lithos.history.recording.backfill import settle_pending
 from lithos.history.recording.recorder import Recorder
 from lithos.history.rows.store import HistoryFailed
 from lithos.kernel.values.errors import DocNotFound, StorageFailed, VersionConflict
 from lithos.notes.writing import editing
 from lithos.notes.writing.messages import EditNote, WriteNote, WriteOutcome
 from lithos.text.outline.section_edit import SectionEdit
-from lithos.text.yaml.style import VaultStyle
+from lithos.text.yaml.vault_style import VaultStyle
 from tests.fakes import Inline, Turns, ask_together, fail_writes, put_file, slip_in
 from tests.kernel.actors.house import House
 

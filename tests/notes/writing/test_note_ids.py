@@ -10,8 +10,8 @@ from lithos.notes.catalogue.note_reading import examine
 from lithos.notes.files.lookup import find_note
 from lithos.notes.format.document import derive_id
 from lithos.notes.rows_coordination import KeptNotes
+from lithos.notes.writing.external_changes import OutsideFiles
 from lithos.notes.writing.messages import MoveNote
-from lithos.notes.writing.outside_changes import OutsideFiles
 from tests.history.recording.test_versions import lose_manifest
 from tests.kernel.actors.watched import UUID, WatchedHouse, note
 

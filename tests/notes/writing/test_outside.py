@@ -21,8 +21,8 @@ from lithos.notes.catalogue.scan import scan_folder
 from lithos.notes.files.lookup import find_note
 from lithos.notes.files.manifest import Manifest
 from lithos.notes.rows_coordination import KeptNotes
-from lithos.notes.writing.outside_changes import OutsideFiles, OutsideRemovals, Taken
-from lithos.text.yaml.style import VaultStyle
+from lithos.notes.writing.external_changes import ExternalReply, OutsideFiles, OutsideRemovals
+from lithos.text.yaml.vault_style import VaultStyle
 from tests.kernel.actors.watched import UUID, WatchedHouse, note
 
 
@@ -84,7 +84,7 @@ async def test_a_read_that_a_tool_overtook_is_not_entered(house):
         await house.update(made.id, "Mine", "by tool")
         before = house.catalogue.get(made.id)
         taken = await house.writer.mailbox.ask(OutsideFiles((stale,)))
-        assert isinstance(taken, Taken)
+        assert isinstance(taken, ExternalReply)
         assert (taken.again, taken.changes) == ([made.path], [])
         assert house.catalogue.get(made.id) == before
     assert house.is_consistent()

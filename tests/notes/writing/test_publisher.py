@@ -19,10 +19,10 @@ from lithos.kernel.values.events import NOTE_DELETED, NOTE_UPDATED, EventDraft
 from lithos.notes.catalogue.catalogue import Entry
 from lithos.notes.catalogue.note_records import NoteRecords
 from lithos.notes.files.manifest import Manifest
-from lithos.notes.messages_of_index import Indexed
+from lithos.notes.indexing_messages import Indexed
 from lithos.notes.model.note import Document
 from lithos.notes.writing.actor_publisher import Publisher
-from lithos.notes.writing.messages import Change, Publication, WriteOutcome
+from lithos.notes.writing.messages import CommittedChange, Publication, WriteOutcome
 from lithos.notes.writing.ports import PATIENCE
 from tests.fakes import START, make_entry, served
 
@@ -90,12 +90,14 @@ def desk(tmp_path):
     desk.manifest.close()
 
 
-def make_change(entry: Entry, name: str, *, removal: bool = False) -> Change:
+def make_change(entry: Entry, name: str, *, removal: bool = False) -> CommittedChange:
     kind = NOTE_DELETED if removal else NOTE_UPDATED
     event = EventDraft(type=kind, agent="a", payload={"n": name}, timestamp=START)
     told = WriteOutcome("deleted" if removal else "updated", entry.note.id, entry.path, entry.note.version)
     vacated = entry.path if removal else None
-    return Change(entry, None if removal else Document(note=entry.note, content=""), event, told, vacated)
+    return CommittedChange(
+        entry, None if removal else Document(note=entry.note, content=""), event, told, vacated
+    )
 
 
 def receipts(*results: object) -> list[Envelope]:

@@ -417,7 +417,7 @@ def test_stems_that_are_kept_follow_every_change(
         assert leads_of(index, "granite", 1, 2) == {1: 1.0, 2: 0.0}
     index.apply([passages(2, "granite", stamp=2)], [1])
     assert leads_of(index, "granite", 1, 2) == {2: 1.0}
-    monkeypatch.setattr("lithos.search.index.leads.KEPT_BYTES", 1)
+    monkeypatch.setattr("lithos.search.index.lead_stems.KEPT_BYTES", 1)
     index.apply([passages(2, "the granite", stamp=3)], [])
     for _ in range(2):
         assert leads_of(index, "granite", 2) == {2: round(1 / 1.04, 6)}

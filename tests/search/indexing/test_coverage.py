@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lithos.search.indexing.coverage import Coverage, NoteText
+from lithos.search.indexing.coverage import AccurateCoverage, NoteText
 
 
 class Vault:
@@ -13,9 +13,9 @@ class Vault:
     def __init__(self, notes: int) -> None:
         self.held: dict[int, int] = {}
         self.notes = [NoteText(serial, serial * 10, 1) for serial in range(1, notes + 1)]
-        self.coverage = Coverage(lambda: len(self.notes), self.held.get)
+        self.coverage = AccurateCoverage(lambda: len(self.notes), self.held.get)
 
-    def plan(self, kept: Iterable[int] = (), surplus: Iterable[int] = ()) -> Coverage:
+    def plan(self, kept: Iterable[int] = (), surplus: Iterable[int] = ()) -> AccurateCoverage:
         self.coverage.plan(self.notes, {serial: serial * 10 for serial in kept}, surplus)
         return self.coverage
 
@@ -41,7 +41,7 @@ def test_queries_change_at_99_percent_of_the_chunks_and_back_below_97() -> None:
 
 
 def test_chunks_count_and_not_notes() -> None:
-    coverage = Coverage(lambda: 1000, lambda _: None)
+    coverage = AccurateCoverage(lambda: 1000, lambda _: None)
     notes = [NoteText(1, 1, 990), NoteText(2, 1, 10)]
     coverage.plan(notes, {1: 1}, [])
     assert coverage.is_enough
@@ -75,7 +75,7 @@ def test_the_newest_notes_are_done_first_and_changed_ones_before_all() -> None:
 
 
 def test_one_note_is_taken_however_large_it_is() -> None:
-    coverage = Coverage(lambda: 5000, lambda _: None)
+    coverage = AccurateCoverage(lambda: 5000, lambda _: None)
     coverage.plan([NoteText(1, 1, 2), NoteText(2, 1, 4998)], {}, [])
     assert coverage.take(48) == [2]
 

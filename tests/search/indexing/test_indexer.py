@@ -12,7 +12,7 @@ from lithos.kernel.values.errors import IndexFailed
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.catalogue.note_records import KeptEntities
 from lithos.notes.files.files import NoteFiles
-from lithos.notes.messages_of_index import Indexed, Removal
+from lithos.notes.indexing_messages import Indexed, Removal
 from lithos.search.index.fulltext import FulltextIndex
 from lithos.search.indexing.indexer import Indexer
 from lithos.search.indexing.ports import FulltextPort

@@ -17,8 +17,8 @@ from lithos.search.indexing.ports import (
     PATIENCE,
     QUICK_CHUNKS,
     QUICK_TEXT,
-    Asked,
     EmbeddedNotes,
+    PendingQuery,
     VectorQueries,
 )
 from tests.fakes import Turns
@@ -53,7 +53,7 @@ class Vectors:
         return EmbeddedNotes(cast(Any, self), cast(Any, self))
 
 
-async def take(asked: Sequence[Asked]) -> list[int]:
+async def take(asked: Sequence[PendingQuery]) -> list[int]:
     with trio.fail_after(60):
         return [(await each.hits())[0].serial for each in asked]
 
@@ -77,7 +77,7 @@ async def test_the_answers_of_one_pass_wake_one_searcher_a_turn_of_the_loop() ->
     turns, woken = Turns(), list[int]()
     trio.lowlevel.add_instrument(turns)
 
-    async def search(each: Asked) -> None:
+    async def search(each: PendingQuery) -> None:
         await each.hits()
         woken.append(turns.number)
 
@@ -140,11 +140,11 @@ async def test_an_answer_that_does_not_come_is_an_error() -> None:
     vectors.gate.set()
 
 
-async def take_together(asked: Sequence[Asked]) -> list[int]:
+async def take_together(asked: Sequence[PendingQuery]) -> list[int]:
     """Each awaited by a task of its own."""
     found: dict[int, int] = {}
 
-    async def take_one(number: int, each: Asked) -> None:
+    async def take_one(number: int, each: PendingQuery) -> None:
         found[number] = (await each.hits())[0].serial
 
     with trio.fail_after(60):
@@ -198,7 +198,7 @@ async def test_who_gives_up_beside_others_does_not_take_their_answers_along() ->
     asked = [queries.ask(notes, str(number), 3, 0.5) for number in range(1, 4)]
     found: list[int] = []
 
-    async def take_one(each: Asked, scope: trio.CancelScope) -> None:
+    async def take_one(each: PendingQuery, scope: trio.CancelScope) -> None:
         with scope:
             found.append((await each.hits())[0].serial)
 
@@ -218,7 +218,7 @@ async def test_a_failure_on_the_event_loop_is_told_to_everybody_of_its_pass() ->
     asked = [queries.ask(notes, "1", 3, 0.5) for _ in range(3)]
     told: list[str] = []
 
-    async def take_one(each: Asked) -> None:
+    async def take_one(each: PendingQuery) -> None:
         with pytest.raises(IndexFailed) as failed:
             await each.hits()
         told.append(str(failed.value))

@@ -10,7 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.files.files import NoteFiles
-from lithos.notes.messages_of_index import Indexed
+from lithos.notes.indexing_messages import Indexed
 from lithos.notes.writing.ports import PATIENCE
 from lithos.search.indexing.indexer import DEMAND, GATHERING_LASTS, Indexer, Visibility
 from tests.fakes import FakeIndex, Gate, Turns, make_entry, make_upsert, served

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from lithos.search.ranking.ranking import Candidate, explain, merge, scale
+from lithos.search.ranking.ranking import ScoutHit, explain, merge, scale
 
 
-def finds(reason: str = "because", **scores: float) -> list[Candidate]:
-    return [Candidate(note_id, score, reason) for note_id, score in scores.items()]
+def finds(reason: str = "because", **scores: float) -> list[ScoutHit]:
+    return [ScoutHit(note_id, score, reason) for note_id, score in scores.items()]
 
 
 def test_scores_of_a_scout_are_stretched_over_zero_to_one():

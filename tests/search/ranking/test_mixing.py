@@ -7,13 +7,13 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lithos.search.ranking.mixing import MOST_MIXED, SLIGHT, Standing, mix
+from lithos.search.ranking.mixing import MOST_MIXED, SLIGHT, MixCandidate, mix
 
 
-def notes(*chances: float | None, of: int = 10) -> list[Standing]:
+def notes(*chances: float | None, of: int = 10) -> list[MixCandidate]:
     """`of` notes; those after the first three are known to be weak."""
-    first = [Standing(chance, 1 - place / 20) for place, chance in enumerate(chances)]
-    return first + [Standing(0.0, 1 - place / 20) for place in range(len(first), of)]
+    first = [MixCandidate(chance, 1 - place / 20) for place, chance in enumerate(chances)]
+    return first + [MixCandidate(0.0, 1 - place / 20) for place in range(len(first), of)]
 
 
 def shown(rows: list) -> str:
@@ -22,44 +22,44 @@ def shown(rows: list) -> str:
 
 def test_a_place_stands_before_the_notes_that_are_clearly_less_likely_to_answer():
     ten = notes(0.8, 0.4, 0.1)
-    assert shown(mix(ten, [Standing(0.9, 0.9)], 10)) == "nannnnnnnn"
-    assert shown(mix(ten, [Standing(0.5, 0.9)], 10)) == "nnannnnnnn"
-    assert shown(mix(ten, [Standing(0.1, 0.9)], 10)) == "nnnannnnnn"
-    assert shown(mix(notes(0.01, 0.01, 0.01), [Standing(0.1, 0.9)], 10)) == "annnnnnnnn"
+    assert shown(mix(ten, [MixCandidate(0.9, 0.9)], 10)) == "nannnnnnnn"
+    assert shown(mix(ten, [MixCandidate(0.5, 0.9)], 10)) == "nnannnnnnn"
+    assert shown(mix(ten, [MixCandidate(0.1, 0.9)], 10)) == "nnnannnnnn"
+    assert shown(mix(notes(0.01, 0.01, 0.01), [MixCandidate(0.1, 0.9)], 10)) == "annnnnnnnn"
 
 
 def test_a_note_that_matches_better_further_down_is_not_passed():
-    assert shown(mix(notes(0.1, 0.8, 0.1, of=3), [Standing(0.9, 1.0)], 10)) == "nnan"
+    assert shown(mix(notes(0.1, 0.8, 0.1, of=3), [MixCandidate(0.9, 1.0)], 10)) == "nnan"
 
 
 def test_three_of_ten_rows_are_no_notes_at_most_unless_notes_leave_places():
-    many = [Standing(0.9, 0.9)] * 5
+    many = [MixCandidate(0.9, 0.9)] * 5
     assert shown(mix(notes(), many, 10)).count("a") == MOST_MIXED
-    assert shown(mix(notes(0.1, of=1), [Standing(0.01, 0.5)] * 5, 10)) == "naaaaa"
+    assert shown(mix(notes(0.1, of=1), [MixCandidate(0.01, 0.5)] * 5, 10)) == "naaaaa"
 
 
 def test_unlikely_places_take_the_last_two_rows_of_a_full_page_if_no_note_is_likelier():
-    assert shown(mix(notes(), [Standing(SLIGHT, 0.9)] * 3, 10)) == "n" * 8 + "aa"
-    assert shown(mix(notes(), [Standing(SLIGHT, 0.9)], 10)) == "n" * 9 + "a"
-    assert shown(mix(notes(2 * SLIGHT), [Standing(SLIGHT, 0.9)] * 3, 10)) == "n" * 10
-    assert shown(mix(notes(), [Standing(SLIGHT / 2, 0.9)] * 3, 10)) == "n" * 10
-    assert shown(mix(notes(of=5), [Standing(SLIGHT, 0.9)] * 3, 5)) == "n" * 5
+    assert shown(mix(notes(), [MixCandidate(SLIGHT, 0.9)] * 3, 10)) == "n" * 8 + "aa"
+    assert shown(mix(notes(), [MixCandidate(SLIGHT, 0.9)], 10)) == "n" * 9 + "a"
+    assert shown(mix(notes(2 * SLIGHT), [MixCandidate(SLIGHT, 0.9)] * 3, 10)) == "n" * 10
+    assert shown(mix(notes(), [MixCandidate(SLIGHT / 2, 0.9)] * 3, 10)) == "n" * 10
+    assert shown(mix(notes(of=5), [MixCandidate(SLIGHT, 0.9)] * 3, 5)) == "n" * 5
 
 
 def test_places_of_which_nothing_is_known_fill_what_notes_leave():
-    assert shown(mix(notes(), [Standing(None, 0.9)] * 3, 10)) == "n" * 10
-    assert shown(mix(notes(of=8), [Standing(None, 0.9)] * 3, 10)) == "n" * 8 + "aa"
+    assert shown(mix(notes(), [MixCandidate(None, 0.9)] * 3, 10)) == "n" * 10
+    assert shown(mix(notes(of=8), [MixCandidate(None, 0.9)] * 3, 10)) == "n" * 8 + "aa"
 
 
 def test_places_stand_behind_notes_of_which_nothing_is_known():
-    unknown = [Standing(None, 0.5)] * 10
-    assert shown(mix(unknown, [Standing(0.9, 0.9)] * 3, 10)) == "n" * 8 + "aa"
+    unknown = [MixCandidate(None, 0.5)] * 10
+    assert shown(mix(unknown, [MixCandidate(0.9, 0.9)] * 3, 10)) == "n" * 8 + "aa"
 
 
 def test_one_row_is_the_likeliest_one_whatever_it_is():
-    assert shown(mix(notes(0.8), [Standing(0.9, 1.0)], 1)) == "n"
-    assert shown(mix(notes(0.1), [Standing(0.9, 1.0)], 1)) == "a"
-    assert shown(mix(notes(0.1), [Standing(0.01, 1.0)], 1)) == "n"
+    assert shown(mix(notes(0.8), [MixCandidate(0.9, 1.0)], 1)) == "n"
+    assert shown(mix(notes(0.1), [MixCandidate(0.9, 1.0)], 1)) == "a"
+    assert shown(mix(notes(0.1), [MixCandidate(0.01, 1.0)], 1)) == "n"
 
 
 def test_without_places_the_notes_are_as_they_were():
@@ -69,7 +69,7 @@ def test_without_places_the_notes_are_as_they_were():
     assert [row.score for row in rows] == [each.score for each in ten]
 
 
-standings = st.lists(st.builds(Standing, st.none() | st.floats(0, 1), st.floats(0, 1)), max_size=15)
+standings = st.lists(st.builds(MixCandidate, st.none() | st.floats(0, 1), st.floats(0, 1)), max_size=15)
 
 
 @given(standings, standings, st.integers(1, 12))
@@ -89,9 +89,9 @@ def test_each_hit_is_shown_once_and_notes_keep_their_order_and_scores(of_notes, 
 
 def test_image_stands_behind_every_note_however_likely() -> None:
     """behaviour 381"""
-    image = Standing(1.0, 1.0, leads=False)
+    image = MixCandidate(1.0, 1.0, leads=False)
     for many in (1, 3, 9):
         assert shown(mix(notes(0.01, of=many), [image], 10)) == "n" * many + "a"
     assert shown(mix(notes(0.01), [image] * 3, 10)) == "n" * 8 + "aa"
     assert shown(mix(notes(0.01, of=5), [image], 5)) == "n" * 5
-    assert shown(mix(notes(0.01, 0.01, of=5), [Standing(0.9, 0.9), image], 10)) == "annnnna"
+    assert shown(mix(notes(0.01, 0.01, of=5), [MixCandidate(0.9, 0.9), image], 10)) == "annnnna"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lithos.search.ranking.replies import is_greeting, wants_all
-from lithos.text.edges import expects_more, first_block
+from lithos.text.excerpt_bounds import expects_more, first_block
 
 
 @pytest.mark.parametrize(

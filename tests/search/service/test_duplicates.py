@@ -15,7 +15,7 @@ from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 from lithos.search.service import duplicates
 from lithos.search.service.duplicates import TOLD, Duplicates
 from tests.servers import Lithos, refusal, serving
-from tests.text.words.test_likeness import ON_PUMPS, PUMP
+from tests.text.words.test_similarity import ON_PUMPS, PUMP
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from lithos.kernel.actors.opening import progress_told, wait_telling
+from lithos.kernel.actors.start_progress import progress_told, wait_telling
 
 
 @pytest.mark.autojump

@@ -24,8 +24,8 @@ from lithos.server.http.exchanges import Exchanges
 from lithos.server.http.ports import AsgiApp, Receive, Scope, Send, VaultLink
 from lithos.server.http.serve import serve_http
 from lithos.server.service_state import ServerState
-from lithos.server.tools.admitting import Keyring
-from lithos.vaults.console.several import SeveralConsole
+from lithos.server.tools.token_ports import Keyring
+from lithos.vaults.console.overview import SeveralConsole
 from lithos.vaults.console.visits import VaultState
 from tests.server.console import visiting as visiting_module
 from tests.server.console.prefixing import behind_prefix

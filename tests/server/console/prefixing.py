@@ -11,7 +11,7 @@ import pytest
 from lithos.server.http import serve
 from lithos.server.http.exchanges import Exchanges
 from lithos.server.http.ports import AsgiApp, Receive, Scope, Send, base_of
-from lithos.vaults.http.rebasing import rebased
+from lithos.vaults.http.prefixing import rebased
 
 BASE: Final = base_of("work")
 

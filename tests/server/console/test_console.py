@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lithos.app.serving.hosting import front_settings
 from lithos.kernel.configuration.catalogue import Config
-from lithos.server.console.frame import HEADERS
+from lithos.server.console.page_layout import HEADERS
 from lithos.server.settings import ServerConfig
 from tests.server.console.visiting import browser, form_of, visiting
 

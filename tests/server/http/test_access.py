@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from lithos.server.http.access import (
     ADDRESSES,
     AccessPolicy,
-    Address,
-    Passage,
+    AdmittedRequest,
     Refusal,
     RequestHead,
+    RouteAccess,
     decide,
     host_admitted,
     open_bind_warning,
@@ -119,7 +119,7 @@ def test_a_token_is_needed_as_bearer() -> None:
         ("Bearer \xff\xfe",),
     )  # fmt: skip
     for told in (("Bearer s3cret",), ("bearer  s3cret ",)):
-        assert isinstance(decide(policy, evolve(HEAD, authorizations=told)), Passage), told
+        assert isinstance(decide(policy, evolve(HEAD, authorizations=told)), AdmittedRequest), told
     for told in wrong:
         decision = decide(policy, evolve(HEAD, authorizations=told))
         assert isinstance(decision, Refusal), told
@@ -131,8 +131,8 @@ def test_only_event_streams_take_the_token_from_the_query() -> None:
     """behaviour 201"""
     policy = AccessPolicy("127.0.0.1", auth_token="s3 cret")
     due = {
-        ("/events", b"access_token=s3%20cret&since=1"): Passage,
-        ("/events/ws", b"types=x&access_token=s3+cret"): Passage,
+        ("/events", b"access_token=s3%20cret&since=1"): AdmittedRequest,
+        ("/events/ws", b"types=x&access_token=s3+cret"): AdmittedRequest,
         ("/events", b"access_token=wrong"): Refusal,
         ("/events", b"access_token="): Refusal,
         ("/events", b""): Refusal,
@@ -147,7 +147,9 @@ def test_only_event_streams_take_the_token_from_the_query() -> None:
 def test_health_needs_nothing() -> None:
     """behaviour 201"""
     policy = AccessPolicy("127.0.0.1", auth_token="secret")
-    assert decide(policy, RequestHead("/health", origins=("https://evil.example",))) == Passage(Address(None))
+    assert decide(policy, RequestHead("/health", origins=("https://evil.example",))) == AdmittedRequest(
+        RouteAccess(None)
+    )
 
 
 def test_known_origins_get_cors_headers_even_on_a_401() -> None:
@@ -237,7 +239,7 @@ def test_only_the_consoles_own_pages_reach_it_and_are_given_no_cors() -> None:
         head = RequestHead(path, "POST", ("192.0.2.7:8765",), (origin,), fetch_site=fetch_site)
         decision = decide(OWN, head)
         if passes:
-            assert decision == Passage(ADDRESSES["/console/"]), (path, origin, fetch_site)
+            assert decision == AdmittedRequest(ADDRESSES["/console/"]), (path, origin, fetch_site)
         else:
             assert isinstance(decision, Refusal), (path, origin, fetch_site)
             assert decision.reason == "forbidden_origin"
@@ -246,7 +248,7 @@ def test_only_the_consoles_own_pages_reach_it_and_are_given_no_cors() -> None:
 def test_the_console_asks_for_the_token_itself_and_nothing_beside_it_is_open() -> None:
     for path in ("/", "/console", "/console/", "/console/notes/x"):
         head = RequestHead(path, hosts=("192.0.2.7:8765",))
-        assert decide(OWN, head) == Passage(ADDRESSES["/console/"]), path
+        assert decide(OWN, head) == AdmittedRequest(ADDRESSES["/console/"]), path
         without = decide(evolve(OWN, console=False), head)
         assert isinstance(without, Refusal), path
         assert without.status == 404

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from lithos.app.capabilities import all_tools
-from lithos.server.tools.offers import PROMPTS, BadPrompt, render_prompt
+from lithos.server.tools.resource_uris import PROMPTS, BadPrompt, render_prompt
 
 
 def test_research_first_looks_first_and_updates_what_is_stale() -> None:

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lithos.kernel.values.events import EventDraft
-from lithos.server.tools.offers import TAGS_URI, Address, changed_by, changes_list, read_address
+from lithos.server.tools.resource_uris import (
+    TAGS_URI,
+    ResourceAddress,
+    changed_by,
+    changes_list,
+    read_address,
+)
 from tests.fakes import START
 
 IDS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1)
@@ -16,7 +22,7 @@ IDS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1)
 @given(IDS, st.sampled_from(["note", "task"]))
 def test_every_id_round_trips(text: str, kind) -> None:
     """behaviour 205"""
-    address = Address(kind, text)
+    address = ResourceAddress(kind, text)
     assert address.uri.isascii()
     assert read_address(address.uri) == address
 
@@ -30,7 +36,7 @@ def test_every_id_round_trips(text: str, kind) -> None:
     ],
 )
 def test_an_id_may_be_encoded_or_not(uri: str, note: str) -> None:
-    assert read_address(uri) == Address("note", note)
+    assert read_address(uri) == ResourceAddress("note", note)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +50,7 @@ def test_what_is_no_address_of_ours_is_none(uri: str) -> None:
     assert read_address(uri) is None
 
 
-NOTE, TASK = Address("note", "n").uri, Address("task", "t").uri
+NOTE, TASK = ResourceAddress("note", "n").uri, ResourceAddress("task", "t").uri
 
 
 @pytest.mark.parametrize(

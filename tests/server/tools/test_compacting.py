@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lithos.notes.tools_rows import compact_metadata
-from lithos.server.tools.compacting import Sparing, compact, compact_refusal, drop_plain_totals
+from lithos.server.tools.compacting import CompactForm, compact, compact_refusal, drop_plain_totals
 
 TIME = "2026-03-04T05:06:07.000008+00:00"
 STORED = {"f": False, "n": None, "t": "", "o": {}, "l": [], "x_at": TIME, "score": 0.123456789}
@@ -18,9 +18,9 @@ class Given:
     explain = False
 
 
-def made(answer: dict[str, Any], sparing: Sparing | None = None, given: object = None) -> dict[str, Any]:
+def made(answer: dict[str, Any], sparing: CompactForm | None = None, given: object = None) -> dict[str, Any]:
     before = deepcopy(answer)
-    result = compact(answer, sparing or Sparing(), given)
+    result = compact(answer, sparing or CompactForm(), given)
     assert answer == before, "what the tool made is not changed"
     return result
 
@@ -36,7 +36,7 @@ def test_nothing_saying_values_are_left_out_on_every_level() -> None:
 
 
 def test_declared_keys_are_always_sent() -> None:
-    sparing = Sparing(always=("a", "items", "hit"), defaults={"a": 1})
+    sparing = CompactForm(always=("a", "items", "hit"), defaults={"a": 1})
     assert made({"a": "", "items": [], "hit": False, "b": ""}, sparing) == {
         "a": "",
         "items": [],
@@ -46,7 +46,7 @@ def test_declared_keys_are_always_sent() -> None:
 
 
 def test_defaults_unsaid_keys_and_repetitions_are_left_out() -> None:
-    sparing = Sparing(defaults={"status": "active"}, unsaid=("author",))
+    sparing = CompactForm(defaults={"status": "active"}, unsaid=("author",))
     row = {"status": "active", "author": "a", "edge_id": "e", "id": "e", "updated": TIME, "updated_at": TIME}
     assert made({"rows": [row]}, sparing) == {
         "rows": [{"edge_id": "e", "updated_at": "2026-03-04T05:06:07Z"}]
@@ -70,13 +70,13 @@ def test_texts_that_look_like_times_or_scores_stay() -> None:
 def test_times_have_seconds_and_scores_three_digits() -> None:
     row = {"created_at": TIME, "score": 0.123456, "at": TIME}
     assert made(row) == {"created_at": "2026-03-04T05:06:07Z", "score": 0.123, "at": TIME}
-    assert made(row, Sparing(exact=("created_at",)))["created_at"] == TIME
+    assert made(row, CompactForm(exact=("created_at",)))["created_at"] == TIME
     other = {"made_at": "2026-03-04T05:06:07.000008+02:00"}
     assert made(other) == other
 
 
 def test_asked_keys_are_sent_only_with_their_argument() -> None:
-    sparing, row = Sparing(asked={"explain": ("score",)}), {"id": "a", "score": 0.5}
+    sparing, row = CompactForm(asked={"explain": ("score",)}), {"id": "a", "score": 0.5}
     assert made(row, sparing, Given()) == {"id": "a"}
     given = Given()
     given.explain = True
@@ -88,22 +88,22 @@ def test_metadata_of_a_note_keeps_what_the_person_wrote() -> None:
     extra = {**STORED, "status": "", "extra": []}
     metadata = {**STORED, **own, "created_at": TIME, "namespace": "x/y", "extra": extra}
     answer = {"metadata": metadata, "path": "x/y/a.md"}
-    assert made(answer, Sparing(own={"metadata": compact_metadata}))["metadata"] == {
+    assert made(answer, CompactForm(own={"metadata": compact_metadata}))["metadata"] == {
         **STORED, "author": "a", "created_at": "2026-03-04T05:06:07Z", "extra": {"status": "", "extra": []},
     }  # fmt: skip
-    moved = made({**answer, "path": "z/a.md"}, Sparing(own={"metadata": compact_metadata}))
+    moved = made({**answer, "path": "z/a.md"}, CompactForm(own={"metadata": compact_metadata}))
     assert moved["metadata"]["namespace"] == "x/y"
 
 
 def test_only_rows_that_can_be_sent_are_made_compact() -> None:
     rows = [{"id": str(number), "a": ""} for number in range(10)]
-    shown = compact({"rows": rows}, Sparing(), None, limit=80, skip=3)["rows"]
+    shown = compact({"rows": rows}, CompactForm(), None, limit=80, skip=3)["rows"]
     assert [len(row) for row in shown] == [2, 2, 2, 1, 1, 2, 2, 2, 2, 2]
 
 
 def test_lists_beside_the_answer_keep_to_their_room() -> None:
     rows = [{"id": "x" * 90}] * 3
-    sparing = Sparing(room={"similar": 210})
+    sparing = CompactForm(room={"similar": 210})
     assert made({"similar": rows}, sparing) == {"similar": rows[:2], "similar_total": 3}
     assert made({"similar": [{"id": "x" * 900}]}, sparing)["similar"] == [{"id": "x" * 900}]
 

@@ -12,10 +12,10 @@ from pydantic_core import to_json
 
 from lithos.app.capabilities import all_tools
 from lithos.server.tools import fitting
-from lithos.server.tools.fitting import MOST_BESIDE, UNPAGED, Paged, fit
+from lithos.server.tools.fitting import MOST_BESIDE, UNPAGED, CuttableAnswer, fit
 
 PAGED = {tool.name: tool.paged for tool in all_tools()}
-ROWS = Paged(rows=("rows",))
+ROWS = CuttableAnswer(rows=("rows",))
 LONG = st.builds(str.__mul__, st.text(max_size=30), st.integers(0, 100))
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | LONG,
@@ -28,7 +28,7 @@ def size(answer: Any) -> int:
     return len(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
 
 
-def pages(answer: dict[str, Any], paged: Paged, limit: int) -> list[dict[str, Any]]:
+def pages(answer: dict[str, Any], paged: CuttableAnswer, limit: int) -> list[dict[str, Any]]:
     """All parts of an answer, asked for one after the other."""
     found = [fit(answer, paged, limit, 0, is_skipped=False)]
     while "next_offset" in found[-1]:
@@ -127,7 +127,7 @@ def test_one_row_that_is_too_long_is_shortened_and_named() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=20), VALUES, max_size=8), st.sampled_from([UNPAGED, ROWS]))
-def test_no_answer_is_longer_than_the_limit(answer: dict[str, Any], paged: Paged) -> None:
+def test_no_answer_is_longer_than_the_limit(answer: dict[str, Any], paged: CuttableAnswer) -> None:
     """behaviour 256"""
     if not isinstance(answer.get("rows"), list | None):
         del answer["rows"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from lithos.server.tools.answers import IF_SAID, LEFT_OUT, register_row, renamed, row_of
+from lithos.server.tools.serialization import IF_SAID, LEFT_OUT, register_row, renamed, row_of
 
 
 @frozen

@@ -8,14 +8,14 @@ from pathlib import Path
 import apsw
 
 from lithos.app.capabilities import CAPABILITIES
-from lithos.events.rows.schema import Tables
+from lithos.events.rows.schema import CapabilityTables
 from lithos.events.rows.store import CoordinationStore
 from tests.fakes import START
 
-ALL: list[Tables] = [table for capability in CAPABILITIES for table in capability.tables]
+ALL: list[CapabilityTables] = [table for capability in CAPABILITIES for table in capability.tables]
 
 
-def made(path: Path, tables: list[Tables]) -> list[str]:
+def made(path: Path, tables: list[CapabilityTables]) -> list[str]:
     """The tables of a new file, in the order in which they were created."""
 
     class Store(CoordinationStore):

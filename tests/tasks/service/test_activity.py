@@ -9,9 +9,9 @@ import pytest
 
 import lithos.events.reading.event_stream as activity_module
 from lithos.events.journal.coordinator import Coordinator
-from lithos.events.reading.event_stream import Activity, Wanted
+from lithos.events.reading.event_stream import Activity, EventSelection
 from lithos.events.settings import EventsConfig
-from lithos.tasks.service.holdings import Claims
+from lithos.tasks.service.running_claims import Claims
 from tests.servers import Lithos, serving
 
 
@@ -28,25 +28,25 @@ async def fill(lithos: Lithos, count: int) -> list[int]:
 async def test_the_newest_events_come_first_none_twice_and_no_unwanted_one(tmp_path: Path, ring: int) -> None:
     async with serving(tmp_path, settled=False, events=EventsConfig(event_buffer_size=ring)) as lithos:
         seqs, activity = await fill(lithos, 10), lithos.server.get(Activity)
-        whole = await activity.page(Wanted(), 100)
+        whole = await activity.page(EventSelection(), 100)
         assert [event.seq for event in whole.events] == seqs
         assert (whole.head, whole.is_cut) == (seqs[0], False)
-        some = await activity.page(Wanted(), 4)
+        some = await activity.page(EventSelection(), 4)
         assert [event.seq for event in some.events] == seqs[:4]
         assert some.is_cut
-        later = await activity.page(Wanted(), 100, after=seqs[6])
+        later = await activity.page(EventSelection(), 100, after=seqs[6])
         assert [event.seq for event in later.events] == seqs[:6]
         assert not later.is_cut
-        assert (await activity.page(Wanted(), 100, after=seqs[0])).events == ()
-        wanted: dict[str, Wanted] = {
-            "agent": Wanted(agent="ann"),
-            "tag": Wanted(tag="even"),
-            "type": Wanted(types=frozenset({"note.created"}), agent="ann"),
+        assert (await activity.page(EventSelection(), 100, after=seqs[0])).events == ()
+        wanted: dict[str, EventSelection] = {
+            "agent": EventSelection(agent="ann"),
+            "tag": EventSelection(tag="even"),
+            "type": EventSelection(types=frozenset({"note.created"}), agent="ann"),
         }
         for name, each in wanted.items():
             page = await activity.page(each, 100)
             assert [event.seq for event in page.events] == seqs[1::2], name
-        assert (await activity.page(Wanted(types=frozenset({"task.created"})), 9)).events == ()
+        assert (await activity.page(EventSelection(types=frozenset({"task.created"})), 9)).events == ()
 
 
 async def test_a_look_back_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ async def test_a_look_back_is_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(activity_module, "PAGE", 2)
     async with serving(tmp_path, settled=False, events=EventsConfig(event_buffer_size=2)) as lithos:
         await fill(lithos, 9)
-        page = await lithos.server.get(Activity).page(Wanted(agent="nobody"), 100)
+        page = await lithos.server.get(Activity).page(EventSelection(agent="nobody"), 100)
         assert page.events == ()
         assert page.is_cut
 
@@ -74,5 +74,5 @@ async def test_claims_are_told_with_their_tasks_first_to_end_first(tmp_path: Pat
         assert [(each.claim.agent, each.title) for each in held.shown] == [("soon", "T2"), ("late", "T1")]
         cut = await claims_now.holdings(clock(), 1)
         assert (len(cut.shown), cut.total) == (1, 2)
-        page = await activity.page(Wanted(), 10)
+        page = await activity.page(EventSelection(), 10)
         assert await claims_now.task_titles(page.events) == {ids[0]: "T1", ids[1]: "T2"}

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from lithos.kernel.values.errors import TaskNotFound
-from lithos.tasks.service.board import BLOCKED, CLAIMED, DONE, EPICS, GATES, READY, Board, BoardFilter
+from lithos.tasks.service.board import BLOCKED, CLAIMED, DONE, EPICS, GATES, READY, BoardFilter, BoardReading
 from tests.servers import MISSING_ID, Clock, Lithos, serving
 
 
@@ -16,7 +16,7 @@ async def titles(lithos: Lithos, column: str, **wanted: str) -> list[str]:
     """The titles of a column, in order; asked for in pages of seven."""
     found: list[str] = []
     while True:
-        page = await lithos.server.get(Board).columns(
+        page = await lithos.server.get(BoardReading).columns(
             BoardFilter(**wanted), 7, only=column, offset=len(found)
         )
         found += [card.task.title for card in page[column].cards]
@@ -120,18 +120,18 @@ async def test_the_trees_of_a_task_are_bounded_and_open_nothing_twice(tmp_path: 
         for number in range(90):
             await create(f"w{number}", joined)
 
-        (branch,) = (await lithos.server.get(Board).read(last)).waits_for
+        (branch,) = (await lithos.server.get(BoardReading).read(last)).waits_for
         depth = 1
         while branch.branches:
             (branch,), depth = branch.branches, depth + 1
         assert (depth, branch.is_cut, branch.task.title) == (5, True, "3")
-        left, right = (await lithos.server.get(Board).read(joined)).waits_for
+        left, right = (await lithos.server.get(BoardReading).read(joined)).waits_for
         assert [(one.task.title, one.is_again) for one in (*left.branches, *right.branches)] == [
             ("0", False), ("0", True),
         ]  # fmt: skip
-        assert len((await lithos.server.get(Board).read(joined)).waited_for_by) == 80
-        effects = await lithos.server.get(Board).effects(first)
+        assert len((await lithos.server.get(BoardReading).read(joined)).waited_for_by) == 80
+        effects = await lithos.server.get(BoardReading).effects(first)
         assert {one.title for one, _ in effects.direct} == {"1", "left", "right"}
         assert len(effects.behind) == 7 + 1 + 90
         with pytest.raises(TaskNotFound):
-            await lithos.server.get(Board).effects(MISSING_ID)
+            await lithos.server.get(BoardReading).effects(MISSING_ID)

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from lithos.app.options import parse_arguments
-from lithos.app.serving.here import Here
+from lithos.app.serving.here import LocalServer
 from lithos.events.journal.coordinator import Coordinator
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.values.findings import CARE, checks_of
 from lithos.kernel.values.principals import COMMAND
 from lithos.search.commands_queries import care
 from lithos.search.indexing.indexer import VectorIndexer
-from lithos.server.command.session import Session
+from lithos.server.command.session import CommandSession
 from lithos.upkeep.settings import CareConfig
 from tests.servers import Clock, Lithos, put_note, serving
-from tests.text.words.test_likeness import ON_PUMPS, PUMP
+from tests.text.words.test_similarity import ON_PUMPS, PUMP
 
 
 def long(thing: str) -> str:
@@ -200,8 +200,8 @@ async def test_the_command_tells_why_and_what_to_do(
 
         async def type_in(*words: str) -> str:
             capsys.readouterr()
-            session = Session(parse_arguments(("care", *words)), Config())
-            assert await care(session, Here(lithos.server)) == 0
+            session = CommandSession(parse_arguments(("care", *words)), Config())
+            assert await care(session, LocalServer(lithos.server)) == 0
             return capsys.readouterr().out
 
         lines = (await type_in()).splitlines()

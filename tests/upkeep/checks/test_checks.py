@@ -15,13 +15,13 @@ from lithos.kernel.values.findings import (
     RECONCILE,
     SYSTEM,
     VALIDATE,
-    Finding,
+    CheckFinding,
     check,
     checks_of,
     load_checks,
     warn,
 )
-from lithos.upkeep.checks.checks import Patient
+from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.checks.inspection import shared_inspection
 from lithos.upkeep.maintenance.doctor import examine_all, make_patient
 from tests.servers import serving
@@ -49,11 +49,11 @@ async def test_a_registered_check_is_made_by_doctor_and_server(
     monkeypatch.setattr(findings, "CHECKS", [])
 
     @check("exports", DOCTOR, SYSTEM, place=1)
-    def check_exports(patient: Patient) -> Iterator[Finding]:
+    def check_exports(patient: Installed) -> Iterator[CheckFinding]:
         yield warn(f"{patient.data.name} is looked at.", "Look away.")
 
     @check("nothing", DOCTOR, SYSTEM, place=2, when=lambda _: False)
-    def check_nothing(_: Patient) -> Iterator[Finding]:
+    def check_nothing(_: Installed) -> Iterator[CheckFinding]:
         raise AssertionError("it does not apply")
 
     told = list[str]()
@@ -64,4 +64,4 @@ async def test_a_registered_check_is_made_by_doctor_and_server(
     async with serving(tmp_path) as lithos:
         monkeypatch.setattr(findings, "CHECKS", [*findings.CHECKS])
         check("exports", SYSTEM, place=1)(check_exports)
-        assert (await shared_inspection(lithos.server.get(Patient)).latest()).checks[0].message == told[0]
+        assert (await shared_inspection(lithos.server.get(Installed)).latest()).checks[0].message == told[0]

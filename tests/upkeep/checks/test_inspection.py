@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import trio
 
-from lithos.kernel.actors.shared import Shared
+from lithos.kernel.actors.shared_value import Shared
 from lithos.kernel.values.findings import Check, CheckResult, ok
 from lithos.upkeep.checks import inspection
-from lithos.upkeep.checks.checks import Patient
-from lithos.upkeep.checks.inspection import Inspected, shared_inspection
+from lithos.upkeep.checks.checks import Installed
+from lithos.upkeep.checks.inspection import InspectionReport, shared_inspection
 from tests.servers import Lithos, put_note, serving
 
 
-def make_inspection(lithos: Lithos) -> Shared[Inspected]:
-    return shared_inspection(lithos.server.get(Patient))
+def make_inspection(lithos: Lithos) -> Shared[InspectionReport]:
+    return shared_inspection(lithos.server.get(Installed))
 
 
 def by_name(checks: tuple[CheckResult, ...]) -> dict[str, CheckResult]:

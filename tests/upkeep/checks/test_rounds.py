@@ -10,29 +10,29 @@ import pytest
 import trio
 import trio.testing
 
-from lithos.kernel.values.findings import Check, Issue, Report
+from lithos.kernel.values.findings import Check, Issue, IssueReport
 from lithos.upkeep.checks import care
-from lithos.upkeep.checks.care import AGE, PAUSE, SLICE, Inspected, Round, Rounds, about, named_of
+from lithos.upkeep.checks.care import AGE, PAUSE, SLICE, CareRun, CareRuns, CareSubjects, about, named_of
 from tests.servers import serving
 
 
 @asynccontextmanager
 async def rounds(
-    data: Path, monkeypatch: pytest.MonkeyPatch, look: Callable[[Round], AsyncIterator[Issue]]
-) -> AsyncIterator[Rounds]:
+    data: Path, monkeypatch: pytest.MonkeyPatch, look: Callable[[CareRun], AsyncIterator[Issue]]
+) -> AsyncIterator[CareRuns]:
     """Rounds of one check over 20 notes, which run."""
     check = Check(name="made", views=("made",), place=1, look=look)
     monkeypatch.setattr(care, "checks_of", lambda view: [check])
     async with serving(data, settled=False) as lithos, trio.open_nursery() as nursery:
         for number in range(20):
             await lithos.create(f"Note {number:02}")
-        made = Rounds("made", 4, lithos.server.get(Inspected))
+        made = CareRuns("made", 4, lithos.server.get(CareSubjects))
         nursery.start_soon(made.run)
         yield made
         nursery.cancel_scope.cancel()
 
 
-async def first_report(made: Rounds) -> Report:
+async def first_report(made: CareRuns) -> IssueReport:
     while (report := await made.lately()) is None:
         pass
     return report
@@ -41,7 +41,7 @@ async def first_report(made: Rounds) -> Report:
 async def test_report_counts_all_issues_and_keeps_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def look(notes: Round) -> AsyncIterator[Issue]:
+    async def look(notes: CareRun) -> AsyncIterator[Issue]:
         async for entry in notes.active():
             yield about("it is a note", named_of(entry))
 
@@ -54,7 +54,7 @@ async def test_report_counts_all_issues_and_keeps_the_first(
 async def test_report_is_shared_until_it_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = 0
 
-    async def look(notes: Round) -> AsyncIterator[Issue]:
+    async def look(notes: CareRun) -> AsyncIterator[Issue]:
         nonlocal runs
         runs += 1
         for issue in ():
@@ -76,7 +76,7 @@ async def test_report_is_shared_until_it_is_too_old(tmp_path: Path, monkeypatch:
 async def test_slow_run_lets_other_tasks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     turns = 0
 
-    async def look(notes: Round) -> AsyncIterator[Issue]:
+    async def look(notes: CareRun) -> AsyncIterator[Issue]:
         async for _ in notes.entries():
             until = care.perf_counter() + SLICE
             while care.perf_counter() < until:

@@ -12,11 +12,11 @@ import pytest
 from attrs import frozen
 
 from lithos.app.options import parse_arguments
-from lithos.app.serving.here import Here
+from lithos.app.serving.here import LocalServer
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.values.principals import COMMAND, PERSON_AGENT
 from lithos.search.commands_queries import worth
-from lithos.server.command.session import Session
+from lithos.server.command.session import CommandSession
 from lithos.upkeep.model.worth import COUNTED
 from tests.servers import Clock, Lithos, serving
 
@@ -125,7 +125,10 @@ async def test_a_scripted_day_counts_what_happened(
         async def type_in(*words: str) -> str:
             capsys.readouterr()
             assert (
-                await worth(Session(parse_arguments(("worth", *words)), Config()), Here(day.lithos.server))
+                await worth(
+                    CommandSession(parse_arguments(("worth", *words)), Config()),
+                    LocalServer(day.lithos.server),
+                )
                 == 0
             )
             return capsys.readouterr().out

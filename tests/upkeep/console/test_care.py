@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from tests.server.console.visiting import visiting
 from tests.servers import put_note
 from tests.upkeep.checks.test_care import write_vault

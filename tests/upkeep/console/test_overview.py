@@ -18,7 +18,7 @@ from lithos.kernel.databases.sqlite import DatabaseFailed
 from lithos.kernel.values.events import Event, EventDraft
 from lithos.server.console.formats import make_environment
 from lithos.upkeep.console import overview
-from lithos.upkeep.console.overview import MOST_KEPT, TYPES, FeedFilter, Happenings, Row, fold
+from lithos.upkeep.console.overview import MOST_KEPT, TYPES, ActivityRow, EventFeed, FeedFilter, fold
 from tests.e2e.faults.injection import failing_fsync
 from tests.server.console.pages import Element, check, dangers, parse
 from tests.server.console.proposing import bind, decide, propose, propose_note, propose_text
@@ -64,8 +64,8 @@ class NoNotes:
         return None
 
 
-def of_no_notes() -> Happenings:
-    return Happenings(make_environment(), NoNotes())  # type: ignore[arg-type]
+def of_no_notes() -> EventFeed:
+    return EventFeed(make_environment(), NoNotes())  # type: ignore[arg-type]
 
 
 async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> None:
@@ -290,9 +290,9 @@ async def test_changes_are_told_as_commits_and_lead_to_their_undo(tmp_path: Path
 
 
 def test_rows_that_tell_the_same_within_minutes_are_folded_into_the_newest() -> None:
-    def rows(*given: tuple[float, str, str]) -> list[Row]:
+    def rows(*given: tuple[float, str, str]) -> list[ActivityRow]:
         return [
-            Row(seq, START + timedelta(minutes=at), kind, agent, Markup(""), "")
+            ActivityRow(seq, START + timedelta(minutes=at), kind, agent, Markup(""), "")
             for seq, (at, kind, agent) in enumerate(given)
         ]
 

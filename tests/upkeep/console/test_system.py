@@ -12,7 +12,7 @@ from lithos.kernel.configuration.catalogue import SETTINGS, Config
 from lithos.kernel.configuration.load import load_config
 from lithos.server.console.formats import HEIGHT, WIDTH, commands, make_chart, round_up, sparkline
 from lithos.server.settings import ServerConfig
-from lithos.upkeep.checks.samples import Sample
+from lithos.upkeep.checks.samples import ActivitySample
 from lithos.upkeep.console import system
 from lithos.upkeep.console.system import charts, configured
 from tests.server.console.pages import Element
@@ -21,9 +21,9 @@ from tests.server.console.visiting import visiting
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def make_samples(count: int) -> list[Sample]:
+def make_samples(count: int) -> list[ActivitySample]:
     return [
-        Sample(
+        ActivitySample(
             at=START + timedelta(seconds=15 * number),
             seconds=15.0,
             calls=10,

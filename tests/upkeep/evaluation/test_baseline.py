@@ -10,7 +10,7 @@ import pytest
 from lithos.upkeep.evaluation.model_baseline import (
     LARGEST_BASELINE,
     Baseline,
-    Outcome,
+    QuestionResult,
     UnusableBaseline,
     compare,
     read_baseline,
@@ -19,11 +19,11 @@ from lithos.upkeep.evaluation.model_baseline import (
 DEPTH = 10
 
 
-def outcome(rank: int | None, question: str = "a", **more: Any) -> Outcome:
-    return Outcome(question=question, expect=("x.md",), within=5, rank=rank, **more)
+def outcome(rank: int | None, question: str = "a", **more: Any) -> QuestionResult:
+    return QuestionResult(question=question, expect=("x.md",), within=5, rank=rank, **more)
 
 
-def baseline(*outcomes: Outcome, depth: int = DEPTH) -> Baseline:
+def baseline(*outcomes: QuestionResult, depth: int = DEPTH) -> Baseline:
     return Baseline(mode="hybrid", k=5, depth=depth, version="1", saved_at="now", outcomes=outcomes)
 
 
@@ -42,7 +42,9 @@ def baseline(*outcomes: Outcome, depth: int = DEPTH) -> Baseline:
         (outcome(2, forbidden_rank=1), outcome(2, forbidden_rank=3), None),
     ],
 )
-def test_worse_is_a_lower_rank_or_a_forbidden_note(before: Outcome, now: Outcome, kind: str | None) -> None:
+def test_worse_is_a_lower_rank_or_a_forbidden_note(
+    before: QuestionResult, now: QuestionResult, kind: str | None
+) -> None:
     """Behaviour 234."""
     compared = compare(baseline(before), [now], DEPTH)
     assert [each.kind for each in compared.changes] == ([kind] if kind else [])

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 import lithos.upkeep.maintenance.doctor
-from lithos.upkeep.evaluation.asking import AskingFailed
+from lithos.upkeep.evaluation.evaluating import AskingFailed
 from tests.app.program import Program, make_program
 from tests.e2e.vault import snapshot
 from tests.servers import Lithos, load_once, put_note, serving
@@ -318,7 +318,7 @@ def test_a_question_that_is_refused_is_told_in_a_sentence(
     async def refuse(*_: object) -> None:
         raise AskingFailed("not today")
 
-    monkeypatch.setattr("lithos.upkeep.evaluation.asking._Asking._ask", refuse)
+    monkeypatch.setattr("lithos.upkeep.evaluation.evaluating._Asking._ask", refuse)
     done = program.run("evaluate", write(program, PORTS))
     assert (done.code, "The tests could not be run: not today" in done.err) == (1, True)
     (program.data / "knowledge-tests.yaml").write_text(PORTS)

@@ -20,7 +20,7 @@ import lithos.upkeep.files.backup
 from lithos.app.main import main
 from lithos.events.journal.coordinator import Coordinator
 from lithos.events.rows.store import CoordinationStore
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from lithos.kernel.actors.threads import Threads
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.databases.lock import AlreadyOwned, OwnerLock

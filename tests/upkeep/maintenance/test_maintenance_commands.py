@@ -17,7 +17,7 @@ from lithos.kernel.databases.lock import OwnerLock
 from lithos.kernel.parts import utc_now
 from lithos.memory.model.memory import ApplyFeedback, AskedQuestion, NodeStats
 from lithos.memory.model.questions import QuestionFilter
-from lithos.memory.rows.orders import ForgetOrders
+from lithos.memory.rows.forget_orders import ForgetOrders
 from lithos.memory.rows.stats import StatsStore
 from lithos.notes.model.entities import MARKER
 from tests.app.program import Program, make_program

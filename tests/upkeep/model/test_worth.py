@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-from lithos.memory.model.memory import Asked
+from lithos.memory.model.memory import RetrievalRecord
 from lithos.tasks.model.task import Citation
 from lithos.upkeep.model.worth import NOTHING, Counts, Tally, Worth, ordered
 
@@ -20,13 +20,13 @@ def ask(
     question: str = "q",
     task: str | None = None,
     **more: object,
-) -> Asked:
+) -> RetrievalRecord:
     given = {"tokens": None, "is_followup": False} | more
-    return Asked(NOON + hours * HOUR, agent, question, task, notes, **given)  # type: ignore[arg-type]
+    return RetrievalRecord(NOON + hours * HOUR, agent, question, task, notes, **given)  # type: ignore[arg-type]
 
 
 def tally(
-    *asked: Asked, cited: tuple[Citation, ...] = (), since: date = DAY
+    *asked: RetrievalRecord, cited: tuple[Citation, ...] = (), since: date = DAY
 ) -> dict[tuple[date, str], Counts]:
     made = Tally(since)
     for each in cited:

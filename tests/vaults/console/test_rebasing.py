@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from lithos.server.http.ports import Message, Receive, Scope, Send
-from lithos.vaults.http.rebasing import moved, rebased
+from lithos.vaults.http.prefixing import moved, rebased
 
 BASE = "/v/work"
 PAGE = "text/html; charset=utf-8"

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from lithos.kernel.values.principals import ANYONE, Principal
 from lithos.server.console.sessions import LIFE, MOST_SESSIONS
-from lithos.server.tools.admitting import AUTH_TOKEN, OneToken
+from lithos.server.tools.token_ports import AUTH_TOKEN, OneToken
 from lithos.vaults.console.visits import Visits
 from tests.server.console.hosting import View
 from tests.servers import Clock

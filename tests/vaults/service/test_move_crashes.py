@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from lithos.history.rows.store import HistoryStore
 from lithos.kernel.configuration.catalogue import Config
 from lithos.kernel.parts import utc_now
@@ -19,8 +19,8 @@ from lithos.kernel.values.errors import Duplicate
 from lithos.notes.catalogue.catalogue import Catalogue
 from lithos.notes.writing.actor_writer import Writer
 from lithos.notes.writing.applying import Applying
-from lithos.upkeep.checks.checks import Patient
-from lithos.upkeep.surveying import survey_of
+from lithos.upkeep.checked_vault import survey_of
+from lithos.upkeep.checks.checks import Installed
 from lithos.vaults.checks import check_elsewhere
 from lithos.vaults.service.moving import VaultMoving
 from tests.fakes import Killed
@@ -71,7 +71,7 @@ async def test_doctor_names_a_note_that_is_in_two_vaults(
         for name, side in (("work", pair.here), ("home", pair.there)):
             config = side.server.get(Config)
             survey = survey_of(config, utc_now())
-            patient = Patient(config=config, clock=utc_now, survey=survey, vault=name, elsewhere=elsewhere)
+            patient = Installed(config=config, clock=utc_now, survey=survey, vault=name, elsewhere=elsewhere)
             told += [str(each) async for each in check_elsewhere(patient)]
         return told
 

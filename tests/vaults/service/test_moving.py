@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lithos.history.recording.catching_up import CatchingUp
+from lithos.history.recording.backfill import CatchingUp
 from lithos.history.rows.store import HistoryStore
 from lithos.history.settings import HistoryConfig
 from lithos.kernel.values.errors import (

@@ -1,0 +1,168 @@
+"""What the process that reads files and its server tell each other over their socket: lines of JSON.
+
+A request is one line, which comes with the descriptor of its file. An answer is a short line, and behind it
+as many bytes of text or picture as its `bytes` says. A process that a hostile file has taken over may say
+anything, so nothing long is ever read as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from attrs import asdict, frozen
+
+from lithos.attachments.model.kinds import MOST_PARTS, MOST_TEXT, FileKind
+from lithos.attachments.model.parts import LONGEST_PLACE, FilePart
+
+#: Bytes of a line.
+LONGEST_LINE: Final = 8_192
+#: Bytes behind a line: one part with all the text there may be, or the picture of a page.
+MOST_BODY: Final = 32 * 1024 * 1024
+#: Characters of a reason.
+MOST_REASON: Final = 500
+#: Exit status of a process that has no memory left.
+OUT_OF_MEMORY: Final = 86
+
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
+
+State: TypeAlias = Literal["whole", "cut", "failed", "unchanged", "missing"]
+
+
+class Garbage(Exception):
+    """What came over the socket is no answer that may come."""
+
+
+@frozen
+class ReadingRequest:
+    """The text of a file, unless its bytes have the `known` digest; with a `page`, from 1, its picture."""
+
+    kind: FileKind = "pdf"
+    name: str = ""
+    known: str = ""
+    page: int | None = None
+    #: Pixels of the picture.
+    width: int = 0
+
+    def to_line(self) -> bytes:
+        """The line, which goes with the descriptor of the file."""
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+    @classmethod
+    def from_line(cls, line: bytes) -> ReadingRequest:
+        """The request of a line."""
+        return cls(**json.loads(line))
+
+
+@frozen
+class Digest:
+    """The SHA-256 of the file's bytes, in hexadecimal digits."""
+
+    value: str
+
+
+@frozen
+class PageBegun:
+    """A page is about to be read: from now on its time counts."""
+
+    page: int
+
+
+@frozen
+class Picture:
+    """A page as PNG."""
+
+    data: bytes
+
+
+@frozen
+class End:
+    """The answer is complete; why there is not more of it."""
+
+    state: State
+    reason: str = ""
+
+
+WorkerAnswer: TypeAlias = Digest | PageBegun | FilePart | Picture | End
+
+
+def pack_answer(answer: WorkerAnswer) -> bytes:
+    """An answer as its line and what is behind it."""
+    body = b""
+    fields: dict[str, Any] = {}
+    match answer:
+        case FilePart(place, text, page):
+            fields, body = {"place": place, "page": page}, text.encode()
+        case PageBegun(page):
+            fields = {"begun": page}
+        case Digest(value):
+            fields = {"digest": value}
+        case Picture(data):
+            fields, body = {"picture": True}, data
+        case End(state, reason):
+            told = reason.encode("utf-8", "replace").decode()[:MOST_REASON]
+            fields = {"end": state, "reason": told}
+    return json.dumps({**fields, "bytes": len(body)}).encode() + b"\n" + body
+
+
+class AnswerDecoder:
+    """Answers out of the bytes that come; at most one unfinished answer is held."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[WorkerAnswer]:
+        """The answers that are complete with these bytes. Raises `Garbage`."""
+        self._held += data
+        start = 0
+        try:
+            while (end := self._held.find(b"\n", start, start + LONGEST_LINE)) >= 0:
+                fields = _fields(self._held[start:end])
+                stop = end + 1 + fields["bytes"]
+                if len(self._held) < stop:
+                    return
+                answer = _answer(fields, bytes(memoryview(self._held)[end + 1 : stop]))
+                start = stop
+                yield answer
+            if len(self._held) - start >= LONGEST_LINE:
+                raise Garbage("a line that is too long")
+        finally:
+            del self._held[:start]
+
+
+def _fields(line: bytearray) -> dict[str, Any]:
+    try:
+        fields: Any = json.loads(line)
+    except (ValueError, RecursionError) as failure:
+        raise Garbage(str(failure)) from None
+    size = fields.get("bytes") if isinstance(fields, dict) else None
+    if type(size) is not int or not 0 <= size <= MOST_BODY:
+        raise Garbage("a line without a length that may be")
+    return dict(fields)
+
+
+def _is_page(page: Any) -> bool:
+    return type(page) is int and 1 <= page <= MOST_PARTS
+
+
+def _answer(fields: dict[str, Any], body: bytes) -> WorkerAnswer:
+    try:
+        match fields:
+            case {"place": str(place), "page": page} if page is None or _is_page(page):
+                text = body.decode()
+                if len(place.encode()) <= 4 * LONGEST_PLACE and len(text) <= MOST_TEXT:
+                    return FilePart(place, text, page)
+            case {"begun": page} if _is_page(page):
+                return PageBegun(page)
+            case {"digest": str(value)} if _DIGEST.fullmatch(value):
+                return Digest(value)
+            case {"picture": True}:
+                return Picture(body)
+            case {"end": state, "reason": str(reason)} if state in get_args(State):
+                if len(reason.encode()) <= 4 * MOST_REASON:
+                    return End(state, reason)
+    except ValueError as failure:  # half of a character, or bytes that are no text
+        raise Garbage(str(failure)) from None
+    raise Garbage("an answer that is none")

@@ -1,0 +1,156 @@
+"""Merged texts whose conflicts stand in them between markers, as `git merge-file` writes them.
+
+For files that git merges (docs/spec/copies.md §3); what a tool writes never has a marker (`merging`).
+Within a conflict what both sides say alike stands outside of the markers; conflicts with at most
+`NEAR` common lines between them are one: as xdiff does (git, xdiff/xmerge.c, "zealous").
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Final
+
+from attrs import define, field, frozen
+
+from lithos.notes.format.merging import MOST_LINES, Bounds, LineMerge, NumberedLines
+from lithos.text.outline.differences import match_lines
+
+#: Common lines between two conflicts that make them one.
+NEAR: Final = 3
+#: Characters of a marker, unless somebody wants another number.
+MARKER_SIZE: Final = 7
+
+
+@frozen
+class Markers:
+    """The lines around the two sides of a conflict."""
+
+    ours: str = "ours"
+    theirs: str = "theirs"
+    size: int = MARKER_SIZE
+
+    @property
+    def lines(self) -> tuple[str, str, str]:
+        """What begins a conflict, stands between its sides, and ends it."""
+        opening, middle, closing = (sign * self.size for sign in "<=>")
+        return f"{opening} {self.ours}".rstrip(), middle, f"{closing} {self.theirs}".rstrip()
+
+
+@frozen
+class Marked:
+    """A merged text, and how many conflicts are marked in it."""
+
+    text: str
+    conflicts: int = 0
+
+
+def mark_texts(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
+    """Merge two changes of a text by lines, as `merging.merge_texts` does, and mark what overlaps.
+
+    Every line of either side that the other did not take away is in the result.
+    """
+    if ours in (theirs, base):
+        return Marked(theirs)
+    if theirs == base:
+        return Marked(ours)
+    numbers: dict[str, int] = {}
+    was, mine, other = (NumberedLines.of(text, numbers) for text in (base, ours, theirs))
+    if any(len(side.texts) > MOST_LINES for side in (was, mine, other)):
+        was = NumberedLines.of("", numbers)
+    return _Marking(was, mine, other, markers).mark()
+
+
+@define
+class _Side:
+    texts: list[str] = field(factory=list)
+    breaks: list[str] = field(factory=list)
+
+
+@define
+class _Clash:
+    """A conflict in the place of the decided lines from `at` to `end`: none, or those between two of them."""
+
+    at: int
+    end: int
+    ours: _Side
+    theirs: _Side
+
+
+class _Marking(LineMerge):
+    """A merge that goes on behind an overlap."""
+
+    def __init__(
+        self, base: NumberedLines, mine: NumberedLines, theirs: NumberedLines, markers: Markers
+    ) -> None:
+        super().__init__(base, mine, theirs)
+        self._markers = markers
+        self._clashes: list[_Clash] = []
+        #: Where in what is decided one of the sides had changed something.
+        self._changes: list[int] = []
+
+    def mark(self) -> Marked:
+        """The merged text."""
+        self._walk()
+        clashes = self._near_ones_joined()
+        opening, middle, closing = self._markers.lines
+        decided = _Side(self._texts, self._breaks)
+        self._texts, self._breaks, done = [], [], 0
+        for clash in clashes:
+            self._add(decided, done, clash.at)
+            for line, side in ((opening, clash.ours), (middle, clash.theirs)):
+                self._add(_Side([line], [""]))
+                self._add(side)
+            self._add(_Side([closing], [""]))
+            done = clash.end
+        self._add(decided, done)
+        text = self._joined()
+        ends_marked = bool(clashes) and done == len(decided.texts)
+        return Marked(text + "\n" if ends_marked and not text.endswith("\n") else text, len(clashes))
+
+    def _add(self, side: _Side, start: int = 0, end: int | None = None) -> None:
+        self._texts += side.texts[start:end]
+        self._breaks += side.breaks[start:end]
+
+    def _take(self, side: NumberedLines, bounds: Bounds) -> None:
+        self._changes.append(len(self._texts))
+        super()._take(side, bounds)
+
+    def _settle(self, base: Bounds, mine: Bounds, theirs: Bounds) -> None:
+        if base[0] < base[1] or mine[0] < mine[1] or theirs[0] < theirs[1]:
+            super()._settle(base, mine, theirs)
+
+    def _overlap(self, base: Bounds, mine: Bounds, theirs: Bounds) -> None:
+        for ours, others, common in self._split(mine, theirs):
+            if ours[0] < ours[1] or others[0] < others[1]:
+                sides = ((self._mine, ours), (self._theirs, others))
+                taken = [_Side([*side.texts[slice(*at)]], [*side.breaks[slice(*at)]]) for side, at in sides]
+                self._clashes.append(_Clash(len(self._texts), len(self._texts), *taken))
+            self._add(_Side([*self._mine.texts[slice(*common)]], [*self._mine.breaks[slice(*common)]]))
+
+    def _split(self, mine: Bounds, theirs: Bounds) -> Iterator[tuple[Bounds, Bounds, Bounds]]:
+        """What differs between the sides of an overlap, and the lines in mine that follow, common to both."""
+        at, other = mine[0], theirs[0]
+        blocks, _ = match_lines(self._mine.numbers[slice(*mine)], self._theirs.numbers[slice(*theirs)])
+        for i, j, size in (*blocks, (mine[1] - mine[0], theirs[1] - theirs[0], 0)):
+            start, begin = mine[0] + i, theirs[0] + j
+            yield (at, start), (other, begin), (start, start + size)
+            at, other = start + size, begin + size
+
+    def _near_ones_joined(self) -> list[_Clash]:
+        joined: list[_Clash] = []
+        for clash in self._clashes:
+            last = joined[-1] if joined else None
+            if last is None or clash.at - last.end > NEAR or self._is_changed(last.end, clash.at):
+                joined.append(clash)
+                continue
+            for side, more in ((last.ours, clash.ours), (last.theirs, clash.theirs)):
+                side.texts += self._texts[last.end : clash.at] + more.texts
+                side.breaks += self._breaks[last.end : clash.at] + more.breaks
+            last.end = clash.at
+        return joined
+
+    def _is_changed(self, start: int, end: int) -> bool:
+        """Whether one of the sides changed something in these decided lines, or at their ends."""
+        found = bisect_left(self._changes, start)
+        return found < len(self._changes) and self._changes[found] <= end

@@ -1,0 +1,169 @@
+"""Whose conflict copy a file is that names no id: its lines tell (docs/spec/copies.md §1).
+
+One that names the id of its note is known by that alone (`note_reading.second_file`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import Final
+
+from attrs import frozen
+
+from lithos.notes.catalogue.catalogue import Entry
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.values import OutsideKnowledge
+from lithos.notes.model.copies import (
+    CopyName,
+    LineCounts,
+    all_copy_names,
+    are_kin,
+    is_named_after,
+    lines_of,
+    may_be_strong,
+)
+from lithos.notes.model.paths import folder_of
+
+#: Kept versions of a note that are looked at, the newest first.
+MOST_VERSIONS: Final = 50
+#: Other files in which a line is searched that may prove kinship; notes whose oldest version is, too.
+MOST_OTHERS: Final = 1_000
+MOST_OLDEST: Final = 100
+#: Folders looked at for templates, and what the name of such a folder contains.
+MOST_FOLDERS: Final = 1_000
+_TEMPLATES: Final = ("templat", "vorlage", "modèle", "modele", "plantilla", "modelli", "szablon", "テンプレ")
+
+#: The kept bytes of a note by its id, the newest first; read one by one.
+VersionsOf = Callable[[str], Iterable[bytes]]
+#: The note at a path.
+At = Callable[[str], Entry | None]
+
+
+@frozen
+class Kinship:
+    """Finds the notes of conflict copies: `at` knows the notes.
+
+    `is_own` tells whether a person said of a file that it is a note of its own. Files that are `undecided`
+    explain no line of another copy of the same note: they may be copies as well.
+    """
+
+    files: NoteFiles
+    at: At
+    is_own: Callable[[str], bool]
+    versions: VersionsOf
+    undecided: Container[str] = ()
+
+    def may_be_copy(self, path: str, *, is_note: bool) -> bool:
+        """Whether a file without id has to be looked at: by its name it is the copy of a note that there is.
+
+        One that `is_note` already stays so under a name that people give, too.
+        """
+        if self.is_own(path) or (is_note and not may_be_strong(path)):
+            return False
+        return any(True for _ in self._named(path, is_note=is_note))
+
+    def find_original(
+        self, path: str, own_id: str, data: bytes | None = None, *, is_note: bool = False
+    ) -> Entry | None:
+        """The note whose conflict copy a file without id is, if it is one; `data` are its bytes. Blocks.
+
+        `own_id` is the id that it has as a note: one of which versions are kept was a note before.
+        """
+        copy: LineCounts | None = None
+        for name, original in self._named(path, is_note=is_note):
+            if name.is_weak and any(True for _ in self.versions(own_id)):
+                continue
+            if copy is None:
+                copy = self._read(path) if data is None else lines_of(data)
+            lines, note_id = self._read(original.path), original.note.id
+            kept = (lines_of(each) for each in self.versions(note_id))
+            search = _Search(self, path, original.path)
+            if are_kin(name, None, note_id, copy, lines, kept, search.unexplained):
+                return original
+        return None
+
+    def _named(self, path: str, *, is_note: bool) -> Iterator[tuple[CopyName, Entry]]:
+        """The notes after which a file is named, the likeliest first; a copy of a copy is one of the note."""
+        for name in all_copy_names(path):
+            original = self.at(name.original)
+            if original is not None and not (is_note and name.is_weak):
+                yield name, original
+
+    def _read(self, path: str) -> LineCounts:
+        """The lines of a file; none of one that cannot be read, which is nobody's kin."""
+        try:
+            return lines_of(self.files.read(path).data)
+        except (OSError, OutsideKnowledge):
+            return LineCounts()
+
+    def lines_in(self, path: str) -> LineCounts:
+        """The lines of another file, which may explain a line that two files have in common."""
+        return self._read(path)
+
+
+@frozen
+class _Search:
+    """The search for lines of a copy in other files than its note: what those have too proves nothing.
+
+    The notes of the folder may be made from one template, of which one keeps what another has replaced; so
+    their oldest versions count as well. A template may also be in a folder of its own.
+    """
+
+    kinship: Kinship
+    path: str
+    original: str
+
+    def unexplained(self, lines: frozenset[str]) -> frozenset[str]:
+        """Those of the lines that no other file has."""
+        left = lines
+        for other in islice(self._others(), MOST_OTHERS):
+            left -= self.kinship.lines_in(other).keys()
+            if not left:
+                return left
+        for entry in islice(self._notes(), MOST_OLDEST):
+            oldest = None
+            for data in islice(self.kinship.versions(entry.note.id), MOST_VERSIONS):
+                oldest = data
+            left -= lines_of(oldest).keys() if oldest is not None else frozenset[str]()
+            if not left:
+                return left
+        return left
+
+    def _others(self) -> Iterator[str]:
+        """The other notes of the folder, then the templates."""
+        for entry in self._notes():
+            yield entry.path
+        root = str(self.kinship.files.root)
+        for folder in _template_folders(self.kinship.files):
+            for name in _names_in(root, folder):
+                yield f"{folder}/{name}"
+
+    def _notes(self) -> Iterator[Entry]:
+        folder = folder_of(self.path)
+        for name in _names_in(str(self.kinship.files.root), folder):
+            path = f"{folder}/{name}" if folder else name
+            entry = self.kinship.at(path)
+            if entry is None or path in (self.path, self.original):
+                continue
+            if path not in self.kinship.undecided or not is_named_after(path, self.original):
+                yield entry
+
+
+def _names_in(root: str, folder: str) -> list[str]:
+    """The names of the Markdown files in a folder; none of one that cannot be listed."""
+    with suppress(OSError):
+        return sorted(name for name in os.listdir(os.path.join(root, folder)) if name.endswith(".md"))
+    return []
+
+
+def _template_folders(files: NoteFiles) -> Iterator[str]:
+    """The folders of templates: by their names, or because what is in them are no notes."""
+    root = str(files.root)
+    for folder, folders, _ in islice(os.walk(root), MOST_FOLDERS):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        inner = os.path.relpath(folder, root).replace(os.sep, "/")
+        if files.ignored.covers_folder(f"{inner}/") or any(word in inner.lower() for word in _TEMPLATES):
+            yield inner

@@ -1,0 +1,148 @@
+"""A note file that is given as the content of a note, read as a file is (docs/spec/tools.md §3).
+
+Agents give back what a resource or an editor shows them. Stored as text, its frontmatter would be a second
+block below that of the note, which nobody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import evolve, frozen
+
+from lithos.kernel.values.errors import InvalidInput, VersionConflict
+from lithos.kernel.values.limits import TITLE, check_merged
+from lithos.kernel.values.times import EPOCH
+from lithos.notes.format.document import Reading, open_document
+from lithos.notes.format.owned_keys import PREFIX
+from lithos.notes.model.note import OWNED_KEYS, Note
+from lithos.text.yaml.layout import FRONTMATTER, frontmatter_at, tail_of
+from lithos.text.yaml.nodes import UnreadableNote
+from lithos.text.yaml.vault_style import VaultStyle
+
+#: Keys that no argument of a write changes: they are compared with the note, not taken over.
+KEPT: Final = frozenset({
+    "id", "author", "created_at", "updated_at", "contributors", "supersedes", "version", "quarantine_reason",
+    "entities", "entities_extractor",
+})  # fmt: skip
+#: Those of them that each write sets.
+_SET_BY_WRITES: Final = frozenset({"id", "updated_at", "version", "contributors"})
+#: Older spellings of owned keys, which are taken over as these.
+_SPELLINGS: Final = frozenset({"tag", "alias"})
+#: Characters of a key, and keys, that a warning names.
+_QUOTED, _NAMED = 60, 20
+
+
+@frozen(kw_only=True)
+class Pasted:
+    """A content with frontmatter: what it says, and the text below it.
+
+    `values` are fields of a note that have arguments, `said` those that have none (`KEPT`), `extra` further
+    keys. `unused` are keys whose values nobody can use.
+    """
+
+    content: str
+    values: Mapping[str, Any]
+    said: Mapping[str, Any]
+    extra: Mapping[str, Any]
+    unused: tuple[str, ...]
+    #: There is nothing between its lines.
+    is_empty: bool
+
+    def properties(self, old: Mapping[str, Any]) -> dict[str, Any]:
+        """The further keys to store in a note that has the `old` ones. Raises `InvalidInput` for too many."""
+        merged = {key: value for key, value in self.extra.items() if key in old or key not in _SPELLINGS}
+        check_merged(old, {**old, **merged})
+        return merged
+
+
+def read_pasted(content: str, style: VaultStyle) -> Pasted | None:
+    """The content as a note file; None for one that does not begin with frontmatter.
+
+    Raises `InvalidInput` for a frontmatter that cannot be read.
+    """
+    start = frontmatter_at(content)
+    if start is None:
+        return None
+    try:
+        data = content[start:].encode("utf-8", "surrogatepass")
+        reading = open_document(data, "", EPOCH, "-", evolve(style, serves_broken=False))
+    except UnreadableNote as problem:
+        raise InvalidInput(
+            f"content begins with a frontmatter that cannot be read: {problem.reason}. Nothing was changed; "
+            "correct it, or leave it out and give title, tags and metadata as arguments. A rule as the first "
+            "line of a text can be written ***."
+        ) from problem
+    values = dict(reading.owned.values)
+    if reading.title_heading is not None:
+        values["title"] = reading.document.note.title
+    if len(values.get("title", "")) > TITLE:
+        raise InvalidInput(f"The title in content has more than {TITLE:,} characters. Shorten it.")
+    extra = reading.document.note.extra
+    lost = (
+        key
+        for key in reading.nodes
+        if key not in extra and key.removeprefix(PREFIX) not in values and _says(reading, key)
+    )
+    return Pasted(
+        content=reading.document.content + tail_of(content),
+        values={key: value for key, value in values.items() if key not in KEPT},
+        said={key: value for key, value in values.items() if key in KEPT},
+        extra=extra,
+        unused=tuple(lost),
+        is_empty=not reading.nodes,
+    )
+
+
+def begins_with_note_keys(text: str) -> bool:
+    """Whether a text begins with frontmatter that says something of a note, as its title or tags."""
+    start = frontmatter_at(text)
+    found = FRONTMATTER.find(text[start:]) if start is not None else None
+    if found is None:
+        return False
+    try:
+        return not FRONTMATTER.load(found[0]).nodes.keys().isdisjoint((*OWNED_KEYS, *_SPELLINGS))
+    except UnreadableNote:
+        return True
+
+
+def check_said(said: Mapping[str, Any], note: Note, own_version: int, expected: int | None) -> None:
+    """Raise the refusal for a file of another note, or of an older version of this one.
+
+    `own_version` is what the note's file says now; with an `expected` version that one decides.
+    """
+    if "id" in said and said["id"] != note.id:
+        raise InvalidInput(
+            f"content begins with the frontmatter of another note, {said['id'][:100]}; this one is "
+            f"{note.id}. Nothing was changed: give the id of the note meant, or leave the id line out."
+        )
+    version = said.get("version", own_version)
+    if "id" in said and expected is None and version < own_version:
+        raise VersionConflict(
+            f"content is the file as of version {version}, and the note is at version {note.version}. Read "
+            "it again, merge your change and retry; expected_version decides where you give it.",
+            current_version=note.version,
+        )
+
+
+def warn_of_unused(said: Mapping[str, Any], unused: tuple[str, ...], note: Note | None) -> tuple[str, ...]:
+    """A warning that names what a frontmatter says and a write does not take over; `note` as it is now."""
+    names = [
+        key
+        for key, value in said.items()
+        if (note is None or (key not in _SET_BY_WRITES and getattr(note, key) != value))
+    ]
+    if names := [*names, *unused]:
+        named = ", ".join(name[:_QUOTED] for name in names[:_NAMED])
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        return (
+            f"content began with a frontmatter, which was taken over but for {named}{more}: a write sets "
+            "these itself, or cannot use their values.",
+        )
+    return ()
+
+
+def _says(reading: Reading, key: str) -> bool:
+    """Whether a key has a value."""
+    return reading.mapping.values.value(reading.nodes[key]) not in (None, "", [], {})

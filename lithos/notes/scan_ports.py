@@ -1,0 +1,56 @@
+"""What the scan of a start asks beside the notes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from lithos.events.rows.store import CoordinationStore
+from lithos.kernel.log import get_logger
+from lithos.notes.catalogue.catalogue import Catalogue
+from lithos.notes.catalogue.copy_origin import MOST_VERSIONS
+from lithos.notes.files.displaced import Moves
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.model.plan import RecordedPath
+from lithos.notes.model.versions import HistoryFailed
+from lithos.notes.rows_coordination import KeptNotes, NoteRows
+from lithos.notes.writing.ports import VersionStore
+
+log = get_logger("lithos.start")
+
+
+class ScannedRows:
+    """What is remembered of note files; kept until the scan of the start is over."""
+
+    def __init__(self, journal: CoordinationStore) -> None:
+        self.rows: NoteRows = journal.rows(KeptNotes).load()
+
+    def forget(self) -> None:
+        """Give the memory back."""
+        self.rows = NoteRows()
+
+
+def recorded_places(versions: VersionStore | None, ids: Collection[str]) -> Mapping[str, RecordedPath]:
+    """Where notes were according to the history, as far as there is one. Blocks."""
+    try:
+        return versions.places(ids) if versions is not None else {}
+    except HistoryFailed as failure:
+        log.warning("history not asked whose id it is", reason=failure.message)
+        return {}
+
+
+def kept_versions(versions: VersionStore | None, note_id: str) -> Iterator[bytes]:
+    """The kept versions of a note, the newest first, as far as there is a history. Blocks."""
+    try:
+        if versions is not None:
+            yield from versions.contents(note_id, MOST_VERSIONS)
+    except HistoryFailed as failure:
+        log.warning("history not asked for the versions of a note", reason=failure.message)
+
+
+def place_moved(moves: Moves, files: NoteFiles, catalogue: Catalogue) -> None:
+    """Let the scan know notes without ids in their files that a killed process was moving. Blocks."""
+    for intent in moves.pending():
+        moved = intent.relinking
+        is_moved = files.is_file(moved.new) and not files.is_file(moved.old)
+        if is_moved and not intent.identified:
+            catalogue.records.place(moved.new, intent.id)

@@ -1,0 +1,97 @@
+"""What most notes of a folder share at their beginning or end, found by counting in some of them.
+
+A footer of thousands of notes answers nothing: excerpts and snippets leave it out (`text.hidden`). A
+folder is looked at when a text of it is first cut, and again when it has twice or half as many notes. Where
+it has few notes, those below the next folder above that has enough count instead.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+import trio
+
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.model.paths import folder_of
+from lithos.text.hidden_text import LEAST_NOTES, NO_FRAME, Frame, names_in, shared_blocks
+
+#: Notes of a folder that are read, evenly spread over it, and characters of each that count.
+SAMPLE: Final = 16
+LONGEST_READ: Final = 64 * 1024
+#: Folders of which it is remembered what their notes share.
+KEPT: Final = 1_024
+
+
+class Frames:
+    """By folder the hashes of what its notes share. `learn` on the event loop; `of` in any thread."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        read: Callable[[Sequence[Entry]], Sequence[str | None]],
+        limiter: trio.CapacityLimiter,
+    ) -> None:
+        """`read` gives the contents of notes, in a worker thread within `limiter`."""
+        self._catalogue = catalogue
+        self._read = read
+        self._limiter = limiter
+        self._counting = trio.Lock()
+        #: By folder how many notes counted, in powers of two.
+        self._known: OrderedDict[str, int] = OrderedDict()
+        #: What the notes of those folders share that share anything.
+        self._shared: dict[str, frozenset[int]] = {}
+
+    def of(self, entry: Entry) -> Frame:
+        """What the notes of the folder share, as far as that was learnt."""
+        shared = self._shared.get(folder_of(entry.path)) if self._shared else None
+        return NO_FRAME if shared is None else Frame(shared, names_in(folder_of(entry.path)))
+
+    async def learn(self, entries: Iterable[Entry]) -> None:
+        """Look at the folders of these notes that are not known, or have grown or shrunk since."""
+        folders = {folder_of(entry.path) for entry in entries}
+        if not self._grown(folders):
+            return
+        async with self._counting:  # searches that begin together count a folder once
+            grown = self._grown(folders)
+            if not grown:
+                return
+            samples = {folder: self._catalogue.at_serials(self._sample(folder)) for folder in grown}
+            found = await trio.to_thread.run_sync(self._count, samples, limiter=self._limiter)
+            for folder, size in grown.items():
+                self._known[folder] = size
+                self._known.move_to_end(folder)
+            self._shared = {folder: shared for folder, shared in (self._shared | found).items() if shared}
+            while len(self._known) > KEPT:
+                self._shared.pop(self._known.popitem(last=False)[0], None)
+
+    def _grown(self, folders: Iterable[str]) -> dict[str, int]:
+        """The size of each folder that is not known, or has grown or shrunk since."""
+        facets = self._catalogue.facets
+        grown: dict[str, int] = {}
+        for folder in folders:
+            notes = facets.size_of(folder)
+            size = (notes if notes >= LEAST_NOTES else -len(facets)).bit_length()
+            if self._known.get(folder) != size:
+                grown[folder] = size
+        return grown
+
+    def _sample(self, folder: str) -> list[int]:
+        """Serial numbers of notes of the folder, or of the next above that has enough below it."""
+        facets = self._catalogue.facets
+        serials = facets.in_folder(folder)
+        while len(serials) < LEAST_NOTES and folder:
+            folder = folder_of(folder)
+            serials = facets.below(folder)
+        taken = min(SAMPLE, len(serials))
+        return [serials[number * len(serials) // taken] for number in range(taken)]
+
+    def _count(self, samples: Mapping[str, Sequence[Entry]]) -> dict[str, frozenset[int]]:
+        found: dict[str, frozenset[int]] = {}
+        for folder, entries in samples.items():
+            read = zip(entries, self._read(entries), strict=True)
+            found[folder] = shared_blocks(
+                [(folder_of(at.path), text[:LONGEST_READ]) for at, text in read if text is not None]
+            )
+        return found

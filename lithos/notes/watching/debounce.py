@@ -1,0 +1,101 @@
+"""The watcher's debounced queue: touched paths, missing notes, and since when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from attrs import define, field, frozen
+
+#: Debounce periods after which a missing note is ripe at the latest, while files keep moving.
+STORM = 3
+
+
+@frozen
+class TouchedBatch:
+    """One batch of the queue: touched paths with the time of their first touch; `compare`: the whole tree."""
+
+    touched: dict[str, float]
+    compare: bool
+
+
+@define
+class Pending:
+    """Debounce: notifications wait for `debounce` seconds of quiet, at most twice that; times in seconds.
+
+    A missing note waits as long for its file to turn up elsewhere: deletion and creation of one id
+    within the debounce are a rename. While notifications keep coming its file may be among them: it waits
+    for quiet as well, but never longer than `STORM` times the debounce.
+    """
+
+    debounce: float
+    _touched: dict[str, float] = field(factory=dict)
+    _compare: bool = False
+    _first: float = math.inf
+    _last: float = -math.inf
+    #: The last touch, also when it is settled.
+    _heard: float = -math.inf
+    _missing: dict[str, float] = field(factory=dict)
+
+    def touch(self, paths: Iterable[str], now: float) -> None:
+        """Enqueue touched paths, debounced."""
+        for path in paths:
+            self._touched.setdefault(path, now)
+            self._heard = now
+            self._note(now)
+
+    def touch_now(self, paths: Iterable[str], now: float) -> None:
+        """Enqueue touched paths that are due at once, without debounce."""
+        for path in paths:
+            self._touched.setdefault(path, now)
+            self._heard = now
+            self._first = now - 2 * self.debounce
+
+    def compare(self, now: float) -> None:
+        """Request a comparison of the whole tree, debounced: it is unknown which paths changed."""
+        self._compare = True
+        self._note(now)
+
+    def compare_now(self, now: float) -> None:
+        """Request a comparison of the whole tree that is due at once."""
+        self._compare = True
+        self._first = now - 2 * self.debounce
+
+    def miss(self, note_id: str, since: float) -> None:
+        """Record a note as missing: its file is gone."""
+        self._missing.setdefault(note_id, since)
+
+    def put_off(self, note_ids: Iterable[str], now: float) -> None:
+        """Restart the wait of missing notes whose files were seen elsewhere a moment ago."""
+        for note_id in note_ids:
+            self._missing[note_id] = now
+
+    def find(self, note_ids: Iterable[str]) -> None:
+        """Forget missing notes: they were found or dropped."""
+        for note_id in note_ids:
+            self._missing.pop(note_id, None)
+
+    @property
+    def due(self) -> float:
+        """When something has to be settled; infinite when nothing waits."""
+        notices = min(self._first + 2 * self.debounce, max(self._first, self._last) + self.debounce)
+        return min(notices, min(map(self._ripens, self._missing.values()), default=math.inf))
+
+    def take(self) -> TouchedBatch:
+        """Drain the queue of touched paths; missing notes stay."""
+        noticed = TouchedBatch(self._touched, self._compare)
+        self._touched, self._compare = {}, False
+        self._first, self._last = math.inf, -math.inf
+        return noticed
+
+    def ripe(self, now: float) -> list[str]:
+        """The missing notes whose wait is over."""
+        return [note_id for note_id, since in self._missing.items() if self._ripens(since) <= now]
+
+    def _ripens(self, since: float) -> float:
+        quiet = min(self._heard + self.debounce, since + STORM * self.debounce)
+        return max(since + self.debounce, quiet)
+
+    def _note(self, now: float) -> None:
+        self._first = min(self._first, now)
+        self._last = max(self._last, now)

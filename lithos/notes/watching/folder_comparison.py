@@ -1,0 +1,191 @@
+"""Snapshots and comparisons of the folder for the watcher, and the search for moved notes. All block.
+
+Run them in a worker thread. A file that moves while a tree is listed, from a folder not yet visited to one
+that was, is in neither: so a note is gone only when `find_moved` finds it nowhere in a tree that is still.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container, Iterable, Mapping
+
+from attrs import define, field, frozen
+
+from lithos.kernel.values.times import from_nanoseconds
+from lithos.notes.catalogue.note_reading import LARGEST_FILE
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.lookup import UNKNOWN_STATE, AliasedPath, find_note, is_note_name
+from lithos.notes.files.values import FileState, FoundFile, OutsideKnowledge, digest_of, state_of
+from lithos.notes.format.document import parse_document
+from lithos.notes.model.plan import claim_order, plan_files
+from lithos.text.yaml.nodes import UnreadableNote
+
+#: Listings at most until two in a row are equal; in a tree that never stands still the last one counts.
+LOOKS = 6
+#: Of an id, however its file spells it: the last group of a UUID.
+_TAIL = 12
+
+
+@frozen
+class _Sight:
+    """One file as one look shows it; another look that shows the same need not read it again."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+@define
+class _Search:
+    files: NoteFiles
+    wanted: Mapping[str, FileState]
+    known: Mapping[str, FileState]
+    #: Hashes of the files that named no id.
+    nameless: Mapping[str, str] = field(factory=dict)  # bounded: ends with its search
+    #: Files of other notes with the same bytes.
+    twins: Container[str] = ()
+    read: dict[_Sight, str | None] = field(factory=dict)
+    found: dict[str, str] = field(factory=dict)
+
+    def look(self) -> frozenset[_Sight]:
+        """Read what may be a wanted note as soon as it is met; what was met."""
+        states = set(self.wanted.values())
+        met: set[_Sight] = set()
+        for path, status in self.files.walk():
+            state = state_of(status)
+            if self.known.get(path) == state and (state not in states or path in self.twins):
+                continue
+            sight = _Sight(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            met.add(sight)
+            if sight not in self.read:
+                self.read[sight] = self._recognise(path, status)
+            note_id = self.read[sight]
+            if note_id is not None:
+                self.found[note_id] = path
+        return frozenset(met)
+
+    def _recognise(self, path: str, status: os.stat_result) -> str | None:
+        """The wanted note in this file."""
+        if status.st_size > LARGEST_FILE:
+            return None
+        try:
+            data = self.files.read(path).data
+            if self.nameless:
+                digest = digest_of(data)
+                same = [note_id for note_id, each in self.nameless.items() if each == digest]
+                if same:
+                    return next((note_id for note_id in same if note_id not in self.found), same[0])
+            lowered = data.lower()
+            if not any(note_id[-_TAIL:].lower().encode() in lowered for note_id in self.wanted):
+                return None
+            note_id = parse_document(data, path, from_nanoseconds(status.st_mtime_ns)).note.id
+        except (OSError, OutsideKnowledge, UnreadableNote):
+            return None
+        return note_id if note_id in self.wanted else None
+
+
+def find_moved(
+    files: NoteFiles,
+    wanted: Mapping[str, FileState],
+    known: Mapping[str, FileState],
+    nameless: Mapping[str, str] | None = None,
+    twins: Container[str] = (),
+) -> dict[str, str]:
+    """Rename detection: new paths of missing notes, by id; `wanted` has the last state of their files.
+
+    `nameless` has the hashes of those whose files named no id: they are recognised by their bytes. Files at
+    the paths `twins` are other notes with the same.
+    `known` are the states of files that were examined before: those are not read again.
+    """
+    search = _Search(files, wanted, known, nameless or {}, twins)
+    before: frozenset[_Sight] | None = None
+    for _ in range(LOOKS):
+        met = search.look()
+        if met == before or search.found.keys() == wanted.keys():
+            break
+        before = met
+    return search.found
+
+
+@frozen
+class TouchedFiles:
+    """Files that may have changed, paths without a file; `is_unclear`: a full comparison is needed.
+
+    `others` are files that are no notes, each with whether it is there.
+    """
+
+    found: tuple[FoundFile, ...]
+    absent: tuple[str, ...]
+    is_unclear: bool = False
+    others: tuple[tuple[str, bool], ...] = ()
+
+
+#: Snapshot of the tree, for a watcher that polls every second.
+#:
+#: The ctime counts as well, which no program can set back: a file that was replaced by one of the same
+#: size and mtime has changed. Kept as hashes, a tree of 10,000 notes is small.
+Sights = Mapping[str, int]
+
+
+def look_again(files: NoteFiles, before: Sights | None) -> tuple[Sights, list[str] | None]:
+    """The tree now, and the paths that are new, changed or gone since; None at the first look."""
+    now = {
+        path: hash((status.st_size, status.st_mtime_ns, status.st_ctime_ns)) for path, status in files.walk()
+    }
+    if before is None:
+        return now, None
+    if now == before:
+        return now, []
+    changed = [path for path, seen in now.items() if before.get(path) != seen]
+    return now, changed + [path for path in before if path not in now]
+
+
+def survey_tree(files: NoteFiles, known: Mapping[str, FileState], touched: TouchedFiles) -> TouchedFiles:
+    """Compare size and time of every file with what is known: the incremental scan of a running server.
+
+    What was found of `touched` paths is in the result too.
+    """
+    listed = {file.path: file for file in files.list_notes()}
+    plan = plan_files(known, {path: file.state for path, file in listed.items()})
+    found = {file.path: file for file in touched.found} | {path: listed[path] for path in plan.examine}
+    return TouchedFiles(_in_order(found.values()), tuple({*touched.absent, *plan.missing} - found.keys()))
+
+
+def _in_order(found: Iterable[FoundFile]) -> tuple[FoundFile, ...]:
+    """The order in which new files claim their ids."""
+    return tuple(sorted(found, key=lambda file: claim_order(file.path, file.state.mtime_ns)))
+
+
+def survey_paths(files: NoteFiles, paths: Iterable[str]) -> TouchedFiles:
+    """Examine single touched paths."""
+    found: list[FoundFile] = []
+    absent: list[str] = []
+    others: list[tuple[str, bool]] = []
+    is_unclear = False
+    for path in paths:
+        target = os.path.join(files.root, path)
+        if not is_note_name(path):
+            # A folder, or something that was one: nobody reports the files in it.
+            is_unclear |= os.path.isdir(target) or not os.path.lexists(target)
+            if is_watched(path) and not path.endswith(".md"):
+                others.append((path, os.path.isfile(target)))
+            continue
+        try:
+            file = find_note(files, path)
+        except AliasedPath:
+            is_unclear = True
+            continue
+        except OSError:
+            file = FoundFile(path, UNKNOWN_STATE)  # reading it will say why
+        if file is not None:
+            found.append(file)
+            continue
+        absent.append(path)
+        is_unclear |= os.path.isdir(target)
+    return TouchedFiles(_in_order(found), tuple(absent), is_unclear, tuple(others))
+
+
+def is_watched(path: str) -> bool:
+    """True unless some part of a relative path is dot-named: such files are no notes."""
+    return bool(path) and not any(part.startswith(".") for part in path.split("/"))

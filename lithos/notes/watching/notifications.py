@@ -1,0 +1,214 @@
+"""File system notifications (inotify and the like), the probe whether they arrive, and their coverage.
+
+The path is examined, whatever kind of event it had. The library reports neither an overflow of the
+kernel's queue nor files that were in a folder before it was watched, so a listener has to compare the tree as
+well, after each start and periodically. Linux watches each folder by itself, and each user may have so many
+watches (`fs.inotify.max_user_watches`, shared with editors and sync programs); beyond that limit the library
+silently leaves the rest of the tree unwatched. `WatchCoverage` counts what the kernel holds for this process.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import AsyncGenerator, Iterator
+
+import trio
+import watchfiles
+
+from lithos.kernel.actors.threads import Blocking
+from lithos.notes.files.files import NoteFiles
+from lithos.notes.files.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
+
+#: A folder that was made this moment has no watch yet: a shortage must last for some looks.
+LOOKS = 3
+_DESCRIPTORS = "/proc/self/fd"
+_DETAILS = "/proc/self/fdinfo"
+
+
+class WatchCoverage:
+    """Compares the number of folders with that of watches, whenever folders may have been added."""
+
+    def __init__(self, files: NoteFiles, blocking: Blocking) -> None:
+        self._files = files
+        self._blocking = blocking
+        self._is_doubted = True
+        self._short = 0
+
+    @property
+    def is_short(self) -> bool:
+        """True while folders are known to be without a watch."""
+        return self._short >= LOOKS
+
+    def doubt(self) -> None:
+        """Have the next `shortage` count again: folders may have been added."""
+        self._is_doubted = True
+
+    async def shortage(self) -> str | None:
+        """Health: the warning about missing watches, or None."""
+        if self._is_doubted:
+            folders, watches = await self._blocking.run(self._count)
+            self._is_doubted = False
+            if watches is None or watches >= folders:
+                self._short = 0
+            else:
+                self._short = min(self._short + 1, LOOKS)
+                self._is_doubted = not self.is_short
+        if not self.is_short:
+            return None
+        return (
+            "notifications do not come from every folder, for the system's limit of watches is reached; "
+            "raise fs.inotify.max_user_watches and start again"
+        )
+
+    def _count(self) -> tuple[int, int | None]:
+        return sum(1 for _ in _folders(os.path.realpath(self._files.root))), count_watches()
+
+
+def count_watches() -> int | None:
+    """The inotify watches of this process; None where the system does not tell (no `/proc`). Blocks."""
+    try:
+        descriptors = os.listdir(_DESCRIPTORS)
+    except OSError:
+        return None
+    number = 0
+    for descriptor in descriptors:
+        try:
+            if os.readlink(f"{_DESCRIPTORS}/{descriptor}") != "anon_inode:inotify":
+                continue
+            with open(f"{_DETAILS}/{descriptor}") as details:
+                number += sum(line.startswith("inotify wd:") for line in details)
+        except OSError:
+            continue  # closed meanwhile
+    return number
+
+
+def _folders(top: str) -> Iterator[str]:
+    """Every folder that may be listed, dot-named ones as well: they take watches, too."""
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                waiting += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue
+        yield folder
+
+
+# It tells of every change at level info.
+logging.getLogger("watchfiles").setLevel(logging.WARNING)
+
+#: What the library raises: its own errors are RuntimeErrors, one of them for names that are no UTF-8.
+ListeningFailed = (OSError, RuntimeError)
+
+PROBE_NAME = f"{TEMPORARY_PREFIX}probe{TEMPORARY_SUFFIX}"
+PROBE_BOUND = 2.0
+PROBE_PAUSE = 0.1
+
+#: Milliseconds: how often the library looks into its queue, gathers at most, reports silence.
+_STEP = 40
+_GATHER = 200
+_SILENCE = 1_000
+
+
+class FolderWatch:
+    """One watch on the folder, until `stop` or an error; paths are relative to it, with `/`."""
+
+    def __init__(self, files: NoteFiles, blocking: Blocking) -> None:
+        self._root = os.path.abspath(files.root)
+        self._blocking = blocking
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        """End the watch within a twentieth of a second; also the only way to cancel it."""
+        self._stop.set()
+
+    async def notices(self) -> AsyncGenerator[set[str], None]:
+        """Yield batches of touched paths; the first, empty or not, signals that the watch is armed.
+
+        Raises `ListeningFailed`.
+        """
+        changes = watchfiles.watch(
+            self._root,
+            watch_filter=None,
+            debounce=_GATHER,
+            step=_STEP,
+            stop_event=self._stop,
+            rust_timeout=_SILENCE,
+            yield_on_timeout=True,
+            raise_interrupt=False,
+            force_polling=False,
+            ignore_permission_denied=True,
+        )
+        try:
+            while (noticed := await self._blocking.run(lambda: next(changes, None))) is not None:
+                yield {
+                    self._relative(path)
+                    for change, path in noticed
+                    if not (_is_passing(path) or _has_no_name(change, path))
+                }
+        finally:
+            changes.close()
+
+    def _relative(self, path: str) -> str:
+        return path.removeprefix(self._root).lstrip(os.sep)
+
+
+def _is_passing(path: str) -> bool:
+    """True for our own temporary files beside the notes, except the probe's."""
+    name = os.path.basename(path)
+    return name.startswith(TEMPORARY_PREFIX) and name != PROBE_NAME
+
+
+def _has_no_name(change: watchfiles.Change, path: str) -> bool:
+    """True for a file that was written without a name, of which the kernel tells as `#` and its inode number.
+
+    A folder that is called so is told as added or deleted.
+    """
+    name = os.path.basename(path)
+    return change == watchfiles.Change.modified and name[0] == "#" and name[1:].isdecimal()
+
+
+class Probe:
+    """A dot-named file whose writes a working watch must report."""
+
+    def __init__(self, files: NoteFiles, blocking: Blocking) -> None:
+        self._path = os.path.join(files.root, PROBE_NAME)
+        self._blocking = blocking
+        self._seen = trio.Event()
+
+    def look_for_it(self, noticed: set[str]) -> None:
+        """Check a batch of notifications for the probe file."""
+        if PROBE_NAME in noticed:
+            self._seen.set()
+
+    async def is_noticed(self) -> bool:
+        """Write the file until it is reported; False `PROBE_BOUND` seconds after the first write.
+
+        The wait for a turn among the other calls does not count, and the removal waits for its turn however
+        long that takes: beside a start on a slow disk the file was left otherwise. Raises `OSError`.
+        """
+        try:
+            await self._blocking.run(self._write)
+            with trio.move_on_after(PROBE_BOUND):
+                while not self._seen.is_set():
+                    with trio.move_on_after(PROBE_PAUSE):
+                        await self._seen.wait()
+                        break
+                    await self._blocking.run(self._write)
+        finally:
+            with trio.CancelScope(shield=True):
+                await self._blocking.run(self._remove)
+        return self._seen.is_set()
+
+    def _write(self) -> None:
+        with open(self._path, "ab") as file:
+            file.write(b"\n")
+
+    def _remove(self) -> None:
+        try:
+            os.unlink(self._path)
+        except FileNotFoundError:
+            return

@@ -1,0 +1,181 @@
+"""Keeping a change of an agent as a proposal, for a person to look at (docs/spec/scopes.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, cast
+
+import attrs
+import outcome
+import trio
+
+from lithos.events.journal.coordinator import Coordinator
+from lithos.kernel.actors.mailboxes import ActorDown, Envelope, ShuttingDown
+from lithos.kernel.actors.threads import Blocking
+from lithos.kernel.values.errors import LithosError, PathCollision
+from lithos.notes.catalogue.catalogue import Catalogue, Entry
+from lithos.notes.files.values import FileState, Move, Put, ReadFile, Remove
+from lithos.notes.format.document import parse_document
+from lithos.notes.writing.change_gate import agent_of
+from lithos.notes.writing.messages import Accepted, WriteRequest
+from lithos.notes.writing.ports import ProposedText
+from lithos.notes.writing.preparation import Prepared, ProposedFile
+from lithos.proposals.model import KeepProposal, Kind, PendingProposals, Proposal, ProposalTexts
+from lithos.proposals.rows import ProposalRows
+from lithos.text.outline.differences import count_lines
+
+
+class Proposing:
+    """Keeps proposals with the coordinator, and reads them, as the `ChangeGate` of the writer."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        pending: PendingProposals,
+        rows: ProposalRows,
+        reading: Blocking,
+        working: Blocking,
+        catalogue: Catalogue,
+        clock: Callable[[], datetime],
+    ) -> None:
+        """`rows` are read in `reading`'s thread alone; texts are compared in `working`."""
+        self._pending = pending
+        self._mailbox = coordinator.mailbox
+        self._rows = rows
+        self._reading = reading
+        self._working = working
+        self._catalogue = catalogue
+        self._clock = clock
+
+    @property
+    def has_any(self) -> bool:
+        """Whether any proposal waits."""
+        return len(self._pending) > 0
+
+    def own(self, note_id: str, agent: str) -> Proposal | None:
+        """What this agent proposes for the text of a note."""
+        return self._pending.own(note_id, agent)
+
+    async def load(self, proposal_id: str) -> ProposedText | None:
+        """A proposal of a text with its files; None for another kind, and for one that just went."""
+        proposal = self._pending.get(proposal_id)
+        if proposal is None or proposal.kind not in ("create", "update"):
+            return None
+        texts = await self._reading.run(lambda: self._rows.texts(proposal_id))
+        if texts is None or texts.data is None:
+            return None
+        return ProposedText(
+            note_id=proposal.note_id,
+            path=proposal.path,
+            base_version=proposal.base_version,
+            base=texts.base,
+            data=texts.data,
+            is_new=proposal.kind == "create",
+        )
+
+    def as_file(
+        self, own: ProposedText, entry: Entry | None, source: ReadFile | Exception | None
+    ) -> ReadFile | Exception | None:
+        """The file as it is proposed, in the place of `source`, the one that is there."""
+        data = own.data
+        if entry is not None:
+            return ProposedFile(data, source.state, entry) if isinstance(source, ReadFile) else source
+        now = self._clock()
+        document = parse_document(data, own.path, now, own.note_id, self._catalogue.style)
+        state = FileState(len(data), int(now.timestamp() * 1e9))
+        new = Entry(
+            serial=0,
+            path=own.path,
+            note=attrs.evolve(document.note, version=0),
+            digest="",
+            state=state,
+            identified=True,
+            links=(),
+        )
+        return ProposedFile(data, state, new)
+
+    async def keep(
+        self,
+        request: WriteRequest,
+        prepared: Prepared,
+        source: ReadFile | Exception | None,
+        own: ProposedText | None,
+    ) -> Accepted | Exception:
+        """Keep a prepared change durably; the reply that the caller gets, or why it could not be kept."""
+        try:
+            proposal, texts = await self._draft(request, prepared, source, own)
+            kept = await self._mailbox.ask(KeepProposal(proposal=proposal, texts=texts))
+        except (LithosError, ActorDown, ShuttingDown, trio.TooSlowError) as failure:
+            return failure
+        told = attrs.evolve(
+            prepared.outcome,
+            status="proposed",
+            version=kept.base_version or 0,
+            proposal_id=kept.id,
+            expires_at=kept.expires_at,
+        )
+        accepted: Accepted = Envelope(cast(Any, None))
+        accepted.resolve(outcome.Value(told))
+        return accepted
+
+    async def _draft(
+        self,
+        request: WriteRequest,
+        prepared: Prepared,
+        source: ReadFile | Exception | None,
+        own: ProposedText | None,
+    ) -> tuple[Proposal, ProposalTexts]:
+        operation, entry, now = prepared.operation, prepared.entry, self._clock()
+        base = source.data if isinstance(source, ReadFile) else None
+        data = operation.data if isinstance(operation, Put) else None
+        kind, base_version = _kind_of(prepared), _version_before(prepared)
+        if own is not None:
+            base, base_version = own.base, own.base_version
+            kind = "create" if own.is_new else "update"
+        agent, path = agent_of(request), operation.path
+        if kind == "create" and own is None:
+            earlier = self._pending.new_at(path, agent)
+            if earlier is not None and earlier.note_id != entry.note.id:
+                raise PathCollision(
+                    f"You propose a note at {path} already. Change that one by its id, or withdraw it "
+                    "(lithos_proposal_withdraw).",
+                    existing_id=earlier.note_id,
+                    proposal_id=earlier.id,
+                )
+        added = removed = 0
+        if kind != "move":
+            old, new = base or b"", data or b""
+            added, removed = await self._working.run(lambda: count_lines(old, new))
+        proposal = Proposal(
+            id="",
+            note_id=entry.note.id,
+            agent=agent,
+            kind=kind,
+            path=path,
+            to=operation.new if isinstance(operation, Move) else None,
+            update_links=prepared.intent is None or prepared.intent.update_links,
+            title=entry.note.title,
+            base_version=base_version,
+            added=added,
+            removed=removed,
+            created_at=now,
+            expires_at=now,
+        )
+        return proposal, ProposalTexts(base, data)
+
+
+def _kind_of(prepared: Prepared) -> Kind:
+    if isinstance(prepared.operation, Move):
+        return "move"
+    if isinstance(prepared.operation, Remove):
+        return "delete"
+    return "create" if prepared.outcome.status == "created" else "update"
+
+
+def _version_before(prepared: Prepared) -> int | None:
+    """The version of the note as it is; None where there is none."""
+    version = prepared.outcome.version
+    if isinstance(prepared.operation, Put):
+        return version - 1 if prepared.outcome.status == "updated" else None
+    return version

@@ -1,0 +1,116 @@
+"""The stems of the notes beside the full-text index (`leads.db`), for lead coverage, and their long words.
+
+Tantivy keeps positions, but its Python binding does not give them. Rows are read for the best notes of a
+search only, and kept up to a bound. Rebuildable: commits are not synced, and each row
+has the stamp of its note, which the indexer compares with what the note has now.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from lithos.kernel.databases.database import READ_WHOLE, Connections, Database, DatabaseLayout
+from lithos.kernel.databases.sqlite import Durability
+from lithos.kernel.log import get_logger
+from lithos.search.ranking.lead_coverage import LeadText
+
+LEADS: Final = "leads.db"
+#: Raise it when tokens or packing change: rows of another format are dropped, and made anew from the notes.
+FORMAT: Final = 2
+#: Bytes of stems that stay in memory: some 8,000 notes of 2 KB. `_OVERHEAD` is what each takes besides.
+KEPT_BYTES: Final = 16 * 1024 * 1024
+_OVERHEAD: Final = 400
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS leads(
+    serial INTEGER PRIMARY KEY, stamp INTEGER NOT NULL, stems BLOB NOT NULL, long TEXT NOT NULL);
+"""
+
+
+def _drop_other_format(connection: apsw.Connection, _: datetime) -> None:
+    ((found,),) = connection.execute("PRAGMA user_version").fetchall()
+    if found != FORMAT:
+        connection.execute("DROP TABLE leads")
+        connection.execute(_SCHEMA)
+        connection.execute(f"PRAGMA user_version={FORMAT}")
+
+
+class Leads(Database):
+    """Stems by serial. The indexer writes; another thread may read meanwhile, one at a time."""
+
+    layout = DatabaseLayout(_SCHEMA, _drop_other_format, Durability.OFF, set_aside="damaged stems set aside")
+    log = get_logger("lithos.leads")
+
+    def __init__(self, path: Path, connections: Connections | None = None) -> None:
+        super().__init__(path, connections)
+        #: Stems that were read before, by serial, at most `KEPT_BYTES` of them.
+        self._kept: dict[int, LeadText] = {}
+        self._kept_bytes = 0
+        self._changes = 0
+        self._keeping = threading.Lock()
+
+    def _read_whole(self) -> int | None:
+        return READ_WHOLE
+
+    @contextmanager
+    def changed(
+        self, upserts: Iterable[tuple[int, int, LeadText, Sequence[str]]], removals: Collection[int]
+    ) -> Iterator[None]:
+        """Upsert (serial, stamp, stems, long words) and delete; committed after the block, or undone.
+
+        Raises `DatabaseFailed`.
+        """
+        rows = [(serial, stamp, text.pack(), "\n".join(words)) for serial, stamp, text, words in upserts]
+        with self.transaction():
+            self._writer.executemany("DELETE FROM leads WHERE serial=?", [(serial,) for serial in removals])
+            self._writer.executemany("INSERT OR REPLACE INTO leads VALUES(?,?,?,?)", rows)
+            yield
+        with self._keeping:  # from here on readers see the new rows
+            self._changes += 1
+            for serial in (*removals, *(row[0] for row in rows)):
+                text = self._kept.pop(serial, None)
+                self._kept_bytes -= text.size + _OVERHEAD if text is not None else 0
+
+    def stamps(self) -> dict[int, int]:
+        """The stamp of every note by serial, for the thread that writes. Raises `DatabaseFailed`."""
+        rows: list[Any] = self._writer.execute("SELECT serial, stamp FROM leads").fetchall()
+        return dict(rows)
+
+    def long_words(self) -> Iterator[str]:
+        """The long words of all notes, for the thread that writes. Raises `DatabaseFailed`."""
+        for (words,) in self._writer.execute("SELECT long FROM leads WHERE long<>''"):
+            yield from str(words).split("\n")
+
+    def texts(self, serials: Collection[int]) -> Mapping[int, LeadText]:
+        """The stems of these notes, without those that have none. Raises `DatabaseFailed`, `ValueError`."""
+        changes = self._changes
+        found = {serial: text for serial in serials if (text := self._kept.get(serial)) is not None}
+        missing = [serial for serial in serials if serial not in found]
+        if missing:
+            rows: list[Any] = self._reader.execute(
+                "SELECT serial, stems FROM leads WHERE serial IN (SELECT value FROM json_each(?))",
+                (json.dumps(missing),),
+            ).fetchall()
+            read = {serial: LeadText.unpack(packed) for serial, packed in rows}
+            found |= read
+            self._keep(read, changes)
+        return found
+
+    def _keep(self, read: Mapping[int, LeadText], changes: int) -> None:
+        """Cache what was read, unless it may be old by now; when it is too much, begin anew."""
+        with self._keeping:
+            if changes != self._changes:
+                return
+            self._kept_bytes += sum(text.size + _OVERHEAD for text in read.values())
+            if self._kept_bytes > KEPT_BYTES:
+                self._kept.clear()
+                self._kept_bytes = 0
+                return
+            self._kept.update(read)

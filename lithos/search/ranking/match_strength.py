@@ -1,0 +1,341 @@
+"""Match strength: the calibrated probability that a note answers a question (docs/spec/search.md §6).
+
+A logistic regression on margins rather than on one similarity: some vector is always near, but a note that
+answers stands out from the others and has the question's words early. `python -m bench.lookup --fit` fits
+the coefficients on several kinds of notes and prints the table below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest
+from typing import Final, Literal, NamedTuple
+
+from attrs import define, frozen
+
+from lithos.search.ranking.lead_coverage import Covered
+
+#: Rows of a ranking whose probability is computed; all others are weak.
+CANDIDATES: Final = 3
+#: The rows, and the similarities, that say how crowded the place is where a question falls.
+TENTH: Final = 10
+THIRTIETH: Final = 30
+#: From this probability on a row is `fair`: three of four right first rows of nearly every kind of notes are.
+FAIR: Final = 0.13
+#: What is added to the deviation of similarities, and to what a note has of a question, so that neither a
+#: crowd of equals nor a note without any of the words goes out of bounds.
+_LEAST_SPREAD: Final = 0.03
+_LEAST_HELD: Final = 0.1
+#: The most that a margin counts: where no row follows, a score says little.
+_MOST_MARGIN: Final = 0.5
+#: Rows whose cosines and leads differ by less say the same: the second takes nothing from the first.
+_TWIN: Final = 0.05
+#: The most that BM25 gives a term is 2.2 times its idf (k1 = 1.2).
+_BM25_BOUND: Final = 2.2
+
+Strength = Literal["strong", "fair", "weak"]
+
+
+@frozen(kw_only=True)
+class Features:
+    """What is known of one candidate, among the best notes of a hybrid search.
+
+    `cosine` is its best passage's, `above` how far that is above the mean of the thirty nearest notes, in
+    standard deviations of theirs: so a vault, or a folder, where everything is alike is judged by its own
+    spread. `margin` is its final score minus that of the next row which says something else, at most 0.5.
+    `held` is the logarithm of what its best passage has of the question by lead, `missing` what the note
+    lacks of it; both count in words as rare as one that no note has.
+    """
+
+    cosine: float
+    above: float
+    margin: float
+    held: float
+    missing: float
+
+
+class MatchSignals(NamedTuple):
+    """A row of a ranking: its final score, the cosine of its best passage, and the lead of that."""
+
+    score: float
+    cosine: float
+    passage: float
+
+    def margin(self, following: Iterable[MatchSignals]) -> float:
+        """How far its score is above the first of the rows after it which does not say the same."""
+        for row in following:
+            if abs(row.cosine - self.cosine) >= _TWIN or abs(row.passage - self.passage) >= _TWIN:
+                return min(_MOST_MARGIN, self.score - row.score)
+        return min(_MOST_MARGIN, self.score)
+
+
+@frozen
+class Calibration:
+    """Coefficients of one tier; from `threshold` on a probability is an answer.
+
+    The threshold is the smallest with which at most 5 % of the questions that nothing answers are strong on
+    each kind of notes, and at least nine of ten strong rows are right where something answers. No threshold
+    reaches the second on Cranfield.
+    """
+
+    intercept: float
+    weights: Mapping[str, float]
+    threshold: float
+
+
+#: Made by `python -m bench.lookup COLLECTIONS --vault VAULT --fit --tier TIER` (see `bench/quality.md`).
+CALIBRATIONS: Final[Mapping[str, Calibration]] = {
+    "static": Calibration(
+        intercept=-2.670,
+        weights={"cosine": 1.136, "above": 0.567, "margin": 3.211, "held": 0.993, "missing": -0.445},
+        threshold=0.790,
+    ),
+    "accurate": Calibration(
+        intercept=-1.701,
+        weights={"cosine": -0.603, "above": 0.888, "margin": 1.238, "held": 0.971, "missing": -0.609},
+        threshold=0.740,
+    ),
+}  # fmt: skip
+
+
+@frozen(kw_only=True)
+class WordFeatures:
+    """What is known of one candidate among the best notes of a full-text search, without vectors.
+
+    Names as in `Features`, but `margin` and `depth` are differences of BM25 scores by the highest possible.
+    """
+
+    share: float
+    words: float
+    lead: float
+    passage: float
+    lexical: float
+    margin: float
+    depth: float
+    length: float
+
+
+#: The mean BM25 score of the tenth row of a full-text search, by the highest possible.
+TENTH_WORDS: Final = 0.368
+#: Fitted by `bench.lookup --mode fulltext` to the first three rows of searches for the questions (plain
+#: words) of the development collections, two halves of each. The threshold was chosen on the
+#: cross-validated chances for 5 % false hits; on these same it has 1.4 to 5.2 %.
+WORDS_CALIBRATION: Final = Calibration(
+    intercept=-4.734,
+    weights={
+        "share": 0.736, "words": -0.698, "lead": 2.878, "passage": 3.281, "lexical": -3.503,
+        "margin": 1.486, "depth": 6.246, "length": 0.709,
+    },
+    threshold=0.740,
+)  # fmt: skip
+
+
+def word_features(
+    found: Sequence[tuple[int, float]], idf: Mapping[str, float], covered: Mapping[int, Covered]
+) -> dict[int, WordFeatures]:
+    """The features of the first three rows of a full-text search; `found` has ten, or all there are.
+
+    A row that `covered` says nothing of has none, nor has a note without text of its own.
+    """
+    highest = _BM25_BOUND * sum(idf.values())
+    if not found or not highest:
+        return {}
+    shares = [score / highest for _, score in found]
+    tenth = shares[TENTH - 1] if len(shares) >= TENTH else min(TENTH_WORDS, shares[-1])
+    length = math.log(max(1, len(idf)))
+    features: dict[int, WordFeatures] = {}
+    for i, (serial, _) in enumerate(found[:CANDIDATES]):
+        of_note = covered.get(serial)
+        if of_note is None or of_note.bare:
+            continue
+        features[serial] = WordFeatures(
+            share=of_note.share,
+            words=of_note.words,
+            lead=of_note.lead,
+            passage=of_note.passage,
+            lexical=shares[i],
+            margin=shares[i] - (shares[i + 1] if i + 1 < len(shares) else 0.0),
+            depth=shares[i] - tenth,
+            length=length,
+        )
+    return features
+
+
+@frozen(kw_only=True)
+class MeaningFeatures:
+    """What is known of one candidate among the best notes of a semantic search, without BM25.
+
+    Names as in `Features`, but `margin` and `depth` are differences of similarities; `passage_ahead` is how
+    much `passage` is above that of the better of the other two candidates.
+    """
+
+    cosine: float
+    nearest: float
+    ahead: float
+    margin: float
+    depth: float
+    share: float
+    words: float
+    lead: float
+    passage: float
+    passage_ahead: float
+    crowd: float
+    length: float
+
+
+#: Made by `python -m bench.lookup COLLECTIONS --mode semantic --fit --tier TIER` (`--draws 1` of the accurate
+#: one), as `WORDS_CALIBRATION`: by the questions as they are, on these same at most 5 % false hits.
+MEANING_CALIBRATIONS: Final[Mapping[str, Calibration]] = {
+    "static": Calibration(
+        intercept=-3.911,
+        weights={
+            "cosine": -3.724, "nearest": 0.610, "ahead": 1.213, "margin": -0.584, "depth": 9.009,
+            "share": 3.707, "words": -2.954, "lead": 3.384, "passage": -0.456, "passage_ahead": 2.164,
+            "crowd": 2.085, "length": 0.458,
+        },
+        threshold=0.684,
+    ),
+    "accurate": Calibration(
+        intercept=-3.747,
+        weights={
+            "cosine": -4.474, "nearest": 3.027, "ahead": -1.836, "margin": -2.185, "depth": 12.619,
+            "share": 2.657, "words": -2.371, "lead": 3.580, "passage": -1.329, "passage_ahead": 2.111,
+            "crowd": 1.559, "length": 0.069,
+        },
+        threshold=0.761,
+    ),
+}  # fmt: skip
+
+
+def meaning_features(
+    found: Sequence[tuple[int, float]], stems: int, covered: Mapping[int, Covered], threshold: float
+) -> dict[int, MeaningFeatures]:
+    """The features of the first three rows of a semantic search (serial, similarity) from a threshold on.
+
+    `found` has thirty, or all there are; `stems` is the number of content stems of the question. A row that
+    `covered` says nothing of has none.
+    """
+    similarities = dict(found[:THIRTIETH])
+    nearest, ahead = semantic_margins(similarities, threshold)
+    tenth = found[TENTH - 1][1] if len(found) >= TENTH else threshold
+    around, length = crowd(similarities.values(), threshold), math.log(max(1, stems))
+    best = [(serial, covered[serial]) for serial, _ in found[:CANDIDATES] if serial in covered]
+    features: dict[int, MeaningFeatures] = {}
+    for i, (serial, similarity) in enumerate(found[:CANDIDATES]):
+        of_note = covered.get(serial)
+        if of_note is None or of_note.bare:
+            continue
+        following = found[i + 1][1] if i + 1 < len(found) else threshold
+        others = max((each.passage for other, each in best if other != serial), default=0.0)
+        features[serial] = MeaningFeatures(
+            cosine=similarity,
+            nearest=nearest,
+            ahead=ahead,
+            margin=similarity - following,
+            depth=similarity - tenth,
+            share=of_note.share,
+            words=of_note.words,
+            lead=of_note.lead,
+            passage=of_note.passage,
+            passage_ahead=of_note.passage - others,
+            crowd=around,
+            length=length,
+        )
+    return features
+
+
+def probability(features: Features | WordFeatures | MeaningFeatures, calibration: Calibration) -> float:
+    """The probability that the candidate answers the question: the logistic function of a weighted sum."""
+    total = calibration.intercept
+    for name, weight in calibration.weights.items():
+        total += weight * getattr(features, name)
+    return 1 / (1 + math.exp(-max(-60.0, min(60.0, total))))
+
+
+@define
+class MatchVerdict:
+    """How well a row of an answer matches: the probability that it answers, 0..1, and what that is called.
+
+    Not frozen: three are made in each search, and attrs makes those at a third of the cost.
+    """
+
+    match: Strength
+    chance: float
+
+
+#: What rows are of which nothing better is known.
+WEAK: Final = MatchVerdict("weak", 0.0)
+
+
+def judge(chances: Mapping[int, float], threshold: float) -> dict[int, MatchVerdict]:
+    """What is known of rows by their probabilities; `threshold` is that of a cache hit."""
+    return {serial: MatchVerdict(strength(chance, threshold), chance) for serial, chance in chances.items()}
+
+
+def strength(chance: float | None, threshold: float) -> Strength:
+    """`strong` from the threshold of a cache hit on, `fair` from 0.13, else `weak`; weak without a chance."""
+    if chance is None or chance < min(FAIR, threshold):
+        return "weak"
+    return "strong" if chance >= threshold else "fair"
+
+
+@frozen(kw_only=True)
+class LexicalLeg:
+    """The full-text leg of a search: BM25 by note, best first, and the idf of the content stems.
+
+    `unknown` is the idf of a stem that no note has.
+    """
+
+    scores: Mapping[int, float]
+    idf: Mapping[str, float]
+    unknown: float
+
+    def held(self, passage: float) -> float:
+        """The logarithm of what a passage has of the question, by its lead 0..1.
+
+        A question is worth one word at least: in a vault of three notes none is rare.
+        """
+        return math.log(_LEAST_HELD + passage * max(1.0, self._total() / self.unknown))
+
+    def missing(self, share: float) -> float:
+        """What a note lacks of the question, of which it has a share by idf."""
+        return (1 - share) * self._total() / self.unknown
+
+    def _total(self) -> float:
+        return sum(self.idf.values())
+
+
+def spread(similarities: Iterable[float], threshold: float) -> tuple[float, float]:
+    """The mean and the standard deviation of the highest thirty similarities.
+
+    Notes that did not pass the threshold count as if they had just done so.
+    """
+    highest = nlargest(THIRTIETH, similarities)
+    lacking = THIRTIETH - len(highest)
+    mean = (sum(highest) + lacking * threshold) / THIRTIETH
+    squares = sum([(each - mean) ** 2 for each in highest]) + lacking * (threshold - mean) ** 2
+    return mean, math.sqrt(squares / THIRTIETH)
+
+
+def above(similarity: float, mean: float, deviation: float) -> float:
+    """How far a similarity is above the mean, in deviations; 0 for a note that meaning did not find."""
+    return (similarity - mean) / (deviation + _LEAST_SPREAD) if similarity else 0.0
+
+
+def semantic_margins(similarities: Mapping[int, float], threshold: float) -> tuple[float, float]:
+    """The highest similarity, and how much it is above the second note's, or the threshold without one."""
+    best, second = _two_best(similarities.values(), threshold)
+    return best, max(0.0, best - second)
+
+
+def crowd(similarities: Iterable[float], threshold: float) -> float:
+    """The thirtieth highest similarity, or the threshold when fewer notes passed it."""
+    highest = nlargest(THIRTIETH, similarities)
+    return highest[-1] if len(highest) == THIRTIETH else threshold
+
+
+def _two_best(values: Iterable[float], least: float) -> tuple[float, float]:
+    """The two highest values; 0 without any, and `least` without a second."""
+    ordered = nlargest(2, values)
+    return (ordered[0] if ordered else 0.0), (ordered[1] if len(ordered) > 1 else least)

@@ -1,0 +1,119 @@
+"""What is found among other files of the vault, and where it stands between the notes of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from typing import Any, Final, Protocol, TypeVar
+
+from attrs import field, frozen
+
+from lithos.search.index.fulltext_schema import Filters
+from lithos.search.ranking.match_strength import CANDIDATES, MatchVerdict
+from lithos.search.ranking.mixing import MixCandidate, mix
+from lithos.search.service.search import Hit
+
+T = TypeVar("T")
+
+#: Places among notes that are looked at: as many as may be strong or fair.
+BESIDE: Final = CANDIDATES
+
+
+@frozen(kw_only=True)
+class OtherQuery:
+    """What is looked for among other files; of `filters` only the path counts."""
+
+    query: str
+    mode: str = "hybrid"
+    filters: Filters = field(factory=Filters)
+    threshold: float = 0.0
+    limit: int = 10
+    offset: int = 0
+    prefix: bool = False
+
+
+@frozen(kw_only=True)
+class OtherHit:
+    """A place of a file that was found; `judged` is None where it is not known how well it answers.
+
+    `number` is that of the file, `changed_ns` when it was changed, in nanoseconds. One that does not `lead`
+    never stands before a note.
+    """
+
+    id: str
+    number: int
+    name: str
+    path: str
+    changed_ns: int
+    place: str
+    #: Of a PDF, from 1.
+    page: int | None
+    text: str
+    score: float
+    snippet: str
+    judged: MatchVerdict | None
+    leads: bool = True
+
+
+class OtherHits(Protocol):
+    """Searches other files of the vault."""
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether such files are read at all."""
+
+    def has_any(self, filters: Filters) -> bool:
+        """Whether there is anything that may pass."""
+
+    async def search(self, query: OtherQuery) -> Sequence[OtherHit]:
+        """The best places, best first. Raises `SearchBackendFailed` when no index answers."""
+
+    async def beside(self, query: OtherQuery) -> Sequence[OtherHit]:
+        """What may stand among notes: the first few places; none where they cannot be searched now."""
+
+    def row(self, hit: OtherHit, score: float) -> dict[str, Any]:
+        """The row of a hit in an answer."""
+
+
+def mix_rows(
+    notes: Sequence[T], standings: Sequence[MixCandidate], hits: Sequence[OtherHit], limit: int
+) -> list[tuple[T | OtherHit, float]]:
+    """The rows of an answer with their scores: notes, and hits among them (`search.ranking.mixing`)."""
+    return [
+        (notes[each.number] if each.is_note else hits[each.number], each.score)
+        for each in mix(standings, _standings(hits), limit)
+    ]
+
+
+def mix_hits(
+    others: OtherHits,
+    rows: Sequence[dict[str, Any]],
+    standings: Sequence[MixCandidate],
+    hits: Sequence[OtherHit],
+    limit: int,
+) -> list[dict[str, Any]]:
+    """Rows of notes, and of hits among them; a drawing that is shown as a note is not shown again."""
+    unshown = _not_shown(hits, {row["path"] for row in rows})
+    return [
+        others.row(row, score) if isinstance(row, OtherHit) else row
+        for row, score in mix_rows(rows, standings, unshown, limit)
+    ]
+
+
+def skipped(shown: Sequence[Hit], hits: Sequence[OtherHit], limit: int, offset: int) -> int:
+    """How many notes stand before an offset; `shown` are the notes of the first page without hits."""
+    others = _not_shown(hits, {hit.entry.path for hit in shown})
+    first = mix_rows(shown, standings_of(shown), others, limit)
+    return max(0, offset - sum(isinstance(row, OtherHit) for row, _ in first))
+
+
+def standings_of(hits: Sequence[Hit]) -> list[MixCandidate]:
+    """What is known of notes for a mixing."""
+    return [MixCandidate(None if hit.judged is None else hit.judged.chance, hit.score) for hit in hits]
+
+
+def _not_shown(hits: Sequence[OtherHit], paths: Set[str]) -> list[OtherHit]:
+    return [hit for hit in hits if hit.path not in paths]
+
+
+def _standings(hits: Sequence[OtherHit]) -> list[MixCandidate]:
+    return [MixCandidate(hit.judged.chance if hit.judged else 0.0, hit.score, hit.leads) for hit in hits]

@@ -1,0 +1,76 @@
+"""The argument `request_id` of tools that change something (docs/spec/tools.md §1.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import attrs
+from attrs import frozen
+
+from lithos.kernel.values.errors import OutcomeUnknown
+from lithos.kernel.values.principals import UNKNOWN_AGENT, Principal
+from lithos.server.tools.ports import KnownCalls
+
+if TYPE_CHECKING:
+    from lithos.kernel.parts import Parts
+    from lithos.server.tools.declaring import Answer, Tool, ToolCall
+
+
+@runtime_checkable
+class Recovering(Protocol):
+    """A call that finds out itself whether it took effect, perhaps, since `begun`."""
+
+    async def answer_again(self, using: Parts, begun: datetime) -> Answer: ...
+
+
+@frozen
+class _Again:
+    """A call that was entered by a process that ended before it was answered."""
+
+    _tool: Tool
+    _given: ToolCall
+    _begun: datetime
+
+    async def answer(self, using: Parts) -> Answer:
+        """The answer, where a repetition makes nothing twice. Raises `OutcomeUnknown` elsewhere."""
+        if isinstance(self._given, Recovering):
+            return await self._given.answer_again(using, self._begun)
+        if self._tool.creates or "I" in self._tool.hints:
+            return await self._given.answer(using)
+        raise unknown_outcome()
+
+
+def unknown_outcome() -> OutcomeUnknown:
+    """The refusal of a retry that could take effect a second time."""
+    return OutcomeUnknown(
+        "The first call with this request_id was not answered, and whether it took effect is unknown. "
+        "Nothing was changed now; read what it should have changed, then call with a new request_id."
+    )
+
+
+async def serve_once(
+    using: Parts,
+    tool: Tool,
+    given: ToolCall,
+    caller: tuple[Principal, object],
+    request_id: str,
+    serve: Callable[[ToolCall], Awaitable[Answer]],
+) -> Answer:
+    """Serve a call unless it was served before; `caller` is the token and the agent that it names."""
+    principal, agent = caller
+    arguments: Mapping[str, Any] = attrs.asdict(given, recurse=False)  # type: ignore[arg-type]
+    named = agent if isinstance(agent, str) and agent.strip() else UNKNOWN_AGENT
+
+    async def answer(begun: datetime | None) -> Answer:
+        return await serve(given if begun is None else _Again(tool, given, begun))
+
+    return await using.get(KnownCalls).once(
+        answer,
+        caller=principal.name,
+        agent=named.strip(),
+        request_id=request_id,
+        tool=tool.name,
+        arguments=arguments,
+    )

@@ -1,0 +1,71 @@
+"""Failed attempts at a task (docs/spec/coordination.md §6): count them, pause, and give the task up at last.
+
+During the pause the claim stays, under a fence of its own, so that no agent is given the task: its expiry
+frees the task and is reported as that of any claim, also after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import attrs
+
+from lithos.kernel.values.events import EventDraft
+from lithos.kernel.values.messages import Done
+from lithos.tasks.board.readiness import ReadinessChange
+from lithos.tasks.board.task_events import make_event, task_event
+from lithos.tasks.model.task import (
+    ATTEMPTS,
+    Claim,
+    ClaimTimes,
+    Finding,
+    Task,
+    check_fence,
+    check_owned,
+    count_attempts,
+)
+from lithos.tasks.model.task_commands import FailAttempt, Failed
+from lithos.tasks.rows.tasks import TaskRows
+
+#: Closes a task: status, agent, time and outcome; returns the events before and after that of the closing.
+Close = Callable[[Task, str, str, datetime, str | None], tuple[Sequence[EventDraft], ReadinessChange]]
+#: Posts a finding on a task: its id, agent, time and text.
+Post = Callable[[str, str, datetime, str], Finding]
+
+
+class Failing:
+    """Carries `FailAttempt` out, inside the coordinator's transaction."""
+
+    def __init__(self, rows: TaskRows, times: ClaimTimes, close: Close, post: Post) -> None:
+        self._rows = rows
+        self._times = times
+        self._close = close
+        self._post = post
+
+    def fail(self, command: FailAttempt, now: datetime) -> Done[Failed]:
+        """Count the attempt. Raises `StaleFence` and `ClaimNotFound` as releasing does."""
+        task = self._rows.task(command.task_id)
+        check_fence(command.fence, task, self._rows.claims_of(command.task_id, now), command.aspect)
+        held = self._rows.claim(command.task_id, command.aspect)
+        claim = check_owned(command.task_id, command.aspect, held, command.agent)
+        assert task is not None
+        attempts, most = count_attempts(task) + 1, self._times.most_attempts
+        text = f"[Failed] attempt {attempts} of {most}: {command.output}"
+        self._post(task.id, command.agent, now, text)
+        counted = attrs.evolve(task, metadata={**task.metadata, ATTEMPTS: attempts})
+        if attempts >= most:
+            return self._give_up(counted, command, attempts, now)
+        return self._pause(counted, claim, attempts, now)
+
+    def _pause(self, task: Task, claim: Claim, attempts: int, now: datetime) -> Done[Failed]:
+        retry_at = self._times.retry_at(attempts, now)
+        self._rows.put_task(task)
+        self._rows.put_claim(attrs.evolve(claim, expires_at=retry_at, fence=self._rows.take_fence()), now)
+        event = make_event("task.updated", claim.agent, now, task.tags, task_id=task.id)
+        return Done(Failed(attempts, task.status, retry_at), (event,))
+
+    def _give_up(self, task: Task, command: FailAttempt, attempts: int, now: datetime) -> Done[Failed]:
+        ended, after = self._close(task, "failed", command.agent, now, command.output)
+        event = task_event("task.failed", task, command.agent, now, attempts=attempts, outcome=command.output)
+        return Done(Failed(attempts, "failed", None), (*ended, event, *after.events))

@@ -1,0 +1,189 @@
+"""`lithos backup`, `restore` and `export`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from lithos.kernel.configuration.vaults import NamedVault
+from lithos.kernel.settings import StorageConfig
+from lithos.kernel.values.findings import name_some
+from lithos.server.command.asking import local_servers
+from lithos.server.command.failures import explained_failures
+from lithos.server.command.output import print_json, print_line, tell, warn
+from lithos.server.command.progress import counted, progress_bars
+from lithos.server.command.session import CommandFailed, CommandSession, check_places, load_session, refusing
+from lithos.upkeep.files.backup import BackupIndex, BackupRefused
+from lithos.upkeep.maintenance.backup import RestoredBackup, back_up, back_up_to_tar, restore
+from lithos.upkeep.maintenance.export import export_objects
+from lithos.upkeep.maintenance.maintenance import ReindexResult, reindex
+
+#: The name of a file that stands for stdout.
+STDOUT = "-"
+
+
+def run_backup(session: CommandSession) -> int:
+    """Back up to a directory; prints what it holds.
+
+    Of several vaults each goes into a folder of its name; one that is named alone, into the directory itself.
+    """
+    target = Path(session.typed["directory"])
+    if not session.vaults:
+        _back_up_one(session, target, None)
+        return 0
+    if len(session.named.chosen) == 1:
+        _back_up_one(_about(session, session.vaults[0]), target, session.vaults[0].name)
+        return 0
+    if target.is_dir() and any(target.iterdir()):
+        raise CommandFailed(f"{target} is not empty; name a folder that is empty or absent, or one vault.")
+    failed: list[str] = []
+    for vault in session.vaults:
+        if not session.as_json:
+            print_line(f"{vault.name}: {vault.root}")
+        try:
+            with explained_failures():
+                _back_up_one(_about(session, vault), target / vault.name, vault.name)
+        except CommandFailed as failure:
+            failed.append(vault.name)
+            warn(f"{vault.name}: {failure}")
+            if session.as_json:
+                print_json({"vault": vault.name, "error": str(failure)})
+    if failed:
+        done = len(session.vaults) - len(failed)
+        raise CommandFailed(
+            f"Not backed up: {', '.join(failed)}; the others ({done}) are in {target}. Mend what is said "
+            "above, and back these up by themselves: lithos --vault NAME backup DIR"
+        )
+    return 0
+
+
+def _about(session: CommandSession, vault: NamedVault) -> CommandSession:
+    """The session of one vault, whose folder must be there. Raises `CommandFailed`."""
+    trouble = check_places(vault.loaded.config.of(StorageConfig))
+    if trouble is not None:
+        raise CommandFailed(trouble, exit_code=2)
+    return session.about(vault)
+
+
+def _back_up_one(session: CommandSession, target: Path, vault: str | None) -> None:
+    with refusing(BackupRefused), counted(session, "files copied", "files") as told:
+        index = back_up(session.config, target, told=told)
+    _tell_backup(session, target, index, vault)
+
+
+def run_export(session: CommandSession) -> int:
+    """Write all notes and coordination as JSON lines, or a backup as one archive."""
+    typed = session.typed
+    file: str | None = typed.get("file")
+    if typed.get("format", "jsonl") == "tar":
+        if file is None:
+            raise CommandFailed(
+                "--format tar needs a file, or - for stdout: lithos export notes.tar --format tar", 2
+            )
+        if file == STDOUT:
+            return _write_tar(session)
+        with refusing(BackupRefused), counted(session, "files copied", "files") as told:
+            index = back_up_to_tar(session.config, Path(file), told=told)
+        _tell_backup(session, Path(file), index, session.default_vault)
+        return 0
+    objects = export_objects(session.config)
+    if file is None or file == STDOUT:
+        return _write_lines(objects, sys.stdout.write)
+    with Path(file).open("x", encoding="utf-8") as stream:
+        code = _write_lines(objects, stream.write)
+    tell(session, {"file": file}, f"Exported to {file}")
+    return code
+
+
+def _write_tar(session: CommandSession) -> int:
+    """The archive on stdout; what is told of it goes to stderr. It is made first, and whole."""
+    if sys.stdout.isatty():
+        raise CommandFailed("An archive is not for a terminal: lithos export - --format tar > notes.tar", 2)
+    with tempfile.TemporaryDirectory(prefix="lithos-export-") as folder:
+        archive = Path(folder) / "export.tar"
+        with refusing(BackupRefused), counted(session, "files copied", "files") as told:
+            index = back_up_to_tar(session.config, archive, told=told)
+        with archive.open("rb") as made:
+            shutil.copyfileobj(made, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    counts = index.counts
+    print(f"Exported {counts['notes']} notes, {counts['files']} files", file=sys.stderr)
+    return 0
+
+
+def _write_lines(objects: Iterator[dict[str, Any]], write: Callable[[str], object]) -> int:
+    code = 0
+    for item in objects:
+        # Pure ASCII: whatever a file name holds and whatever the terminal knows.
+        write(json.dumps(item) + "\n")
+        if item["kind"] == "problem":
+            warn(f"{item['path']} could not be read: {item['reason']}")
+            code = 1
+    return code
+
+
+def run_restore(session: CommandSession) -> int:
+    """Put a backup in place and build the indexes; prints what was restored."""
+    typed = session.typed
+    source, force = Path(typed["source"]), typed.get("force", False)
+    with refusing(BackupRefused):
+        with counted(session, "files verified", "files") as told:
+            restored = restore(session.config, source, force=force, told=told)
+        with progress_bars(session, "notes") as progress:
+            config = load_session(session.invocation).config  # the backup may have brought another
+            run = local_servers(session).run
+            indexed = trio.run(partial(reindex, config, run, clear=False, progress=progress))
+    _tell_restored(session, restored, indexed)
+    return 1 if indexed.failures else 0
+
+
+def _tell_backup(session: CommandSession, target: Path, index: BackupIndex, vault: str | None) -> None:
+    counts = index.counts
+    told = f"{counts['notes']} notes, {counts['files']} files, {counts['bytes']} bytes"
+    lines = [f"Backed up {told} to {target}"]
+    if index.links:
+        lines.append(f"Symbolic links among the notes: {len(index.links)}, kept as links")
+    if index.left_out:
+        lines.append(
+            f"Not part of the backup: {name_some(index.left_out)}, which lead elsewhere. Nothing is read "
+            "there; back it up by itself, or copy it into the folder of the notes."
+        )
+    described = attrs.asdict(index, filter=attrs.filters.exclude("files"))
+    name = {} if vault is None else {"vault": vault}
+    tell(session, {**name, "target": str(target), **described}, lines)
+
+
+def _tell_restored(session: CommandSession, restored: RestoredBackup, indexed: ReindexResult) -> None:
+    data, vault, index = (
+        session.config.of(StorageConfig).data_dir,
+        session.config.of(StorageConfig).vault,
+        restored.index,
+    )
+    lines = [f"Restored {index.counts['notes']} notes, {index.counts['files']} files to {data}"]
+    if vault is not None:
+        lines.append(f"The notes are in {vault}")
+    lines.append(f"The backup was begun at {index.started_at} by Lithos {index.version}")
+    lines.append(f"Indexed {indexed.indexed} documents")
+    if restored.aside:
+        lines.append(f"What was there before is in {restored.aside}")
+    document = {
+        "data_dir": str(data),
+        "vault": None if vault is None else str(vault),
+        "backup": {"version": index.version, "started_at": index.started_at},
+        "counts": dict(index.counts),
+        "indexed": indexed.indexed,
+        "failures": list(indexed.failures),
+        "former_content": str(restored.aside) if restored.aside else None,
+    }
+    tell(session, document, lines)
+    for failure in () if session.as_json else indexed.failures:
+        warn(failure)

@@ -1,0 +1,266 @@
+"""`/console/` of a process with several vaults: all that the person's token may use, at one look.
+
+Each has its own console below `/v/NAME/console/`. The login takes a token once and logs in to all vaults that
+it is valid in: each gets the cookie of its own session. Nothing here tells of any other vault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Final
+
+import trio
+from attrs import frozen
+from quart import Blueprint, Response, g, redirect, request
+from quart_trio import QuartTrio
+
+from lithos.kernel.actors.shared_value import Shared
+from lithos.kernel.actors.threads import Threads
+from lithos.kernel.values.errors import InvalidInput
+from lithos.kernel.values.principals import PERSON_AGENT
+from lithos.server.console.console import Console, Form, PageRefused, WholePath
+from lithos.server.console.formats import make_environment
+from lithos.server.console.login import START, choose_agent, note_wrong_token, tell_if_bound
+from lithos.server.console.page_layout import PLACE, STATIC, add_headers, digest_of, set_cookie, static_file
+from lithos.server.console.sessions import COOKIE
+from lithos.server.http.admissions import WrongTokens
+from lithos.server.http.ports import base_of
+from lithos.server.service_state import ServerState
+from lithos.upkeep.checks.care import OverviewWarnings
+from lithos.upkeep.console.summary import AGE, PATIENCE, HealthSummary, attempt, counted, health_of
+from lithos.vaults.console.visits import Vaults, VaultView, Visit, Visits
+
+#: Reached without a login.
+_OPEN_ENDPOINTS: Final = frozenset({"several.static_file", "several.login", "several.log_in"})
+REVIEW: Final = "/console/review"
+_NO_PAGE: Final = (
+    "There is no such page here: each vault has its own console. Choose the vault on the overview, and look "
+    "for the page there."
+)
+
+
+@frozen
+class Numbers:
+    """What a vault tells of itself; None for what it could not tell, for which see `untold`."""
+
+    health: HealthSummary | None
+    notes: int | None
+    open_tasks: int | None
+    proposals: int
+    #: Warnings by kind, each with how many and where the notes are listed; None before the first look.
+    concerns: Sequence[tuple[str, str]] | None
+    untold: Sequence[str]
+
+
+@frozen
+class VaultRow:
+    """A vault on the overview."""
+
+    name: str
+    address: str
+    vault: VaultView
+    #: What the person may do there; "" where no token is needed.
+    rights: str
+    numbers: Numbers | None
+
+
+async def _look_up(console: Console) -> Numbers:
+    """All at one time, so that what hangs takes `PATIENCE` once."""
+    parts, untold, found = console.parts, list[str](), dict[str, Any]()
+
+    async def ask(what: str, asked: Awaitable[Any]) -> None:
+        found[what] = await attempt(what, asked, untold)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask, "the numbers", parts.get(ServerState).stats())
+        nursery.start_soon(ask, "the state", parts.get(ServerState).report())
+        nursery.start_soon(ask, "warnings", parts.get(OverviewWarnings).lately())
+    numbers, report, concerns = found["the numbers"] or {}, found["the state"], found["warnings"]
+    return Numbers(
+        None if report is None else health_of(report[1]),
+        numbers.get("documents"),
+        numbers.get("active_tasks"),
+        console.waiting().get(REVIEW, 0),
+        None if concerns is None else counted(concerns),
+        tuple(sorted(untold)),
+    )
+
+
+class SeveralConsole:
+    """Serves the overview of all vaults, the login to them, and the static files.
+
+    `vaults` gives those that there are, at each request; `wrong_tokens` are counted with those of the header
+    and of the logins of single vaults.
+    """
+
+    def __init__(
+        self, vaults: Vaults, version: str, clock: Callable[[], datetime], wrong_tokens: WrongTokens
+    ) -> None:
+        self._visits = Visits(vaults, clock)
+        self._version = version
+        self._clock = clock
+        self._wrong_tokens = wrong_tokens
+        self._environment = make_environment()
+        self._rendering = Threads()
+        self._static_key = digest_of(STATIC)
+        self._kept: dict[str, tuple[Console, Shared[Numbers]]] = {}
+
+    def add_routes(self, app: QuartTrio) -> None:
+        """Serve the pages."""
+        blueprint = Blueprint("several", "lithos.server.console", url_prefix=PLACE, static_folder=None)
+        blueprint.before_request(self._admit)
+        blueprint.after_request(self._finish)
+        blueprint.register_error_handler(PageRefused, self._explain)
+        blueprint.get("/")(self.overview)
+        blueprint.get("/state")(self.state)
+        blueprint.get("/login")(self.login)
+        blueprint.post("/login")(self.log_in)
+        blueprint.post("/logout")(self.log_out)
+        blueprint.get("/static/<path:name>", endpoint="static_file")(static_file)
+        methods = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+        blueprint.route("/<whole:rest>", methods=methods, endpoint="missing")(self._miss)
+        app.url_map.converters["whole"] = WholePath
+        app.register_blueprint(blueprint)
+
+        @app.get("/")
+        @app.get(PLACE)
+        async def to_overview() -> Any:
+            return redirect(START, 302)
+
+    # -- pages ----------------------------------------------------------------------------------
+
+    async def overview(self) -> Response:
+        """The whole page."""
+        return await self._show("several.html", rows=await self._rows(), is_page=True)
+
+    async def state(self) -> Any:
+        """What the page shows of the vaults, as its script fetches it."""
+        if "partial" not in request.args:
+            return redirect(START)
+        return await self._show("several_vaults.html", rows=await self._rows())
+
+    async def login(self) -> Any:
+        """The form that asks for a token; after a login that ended, it says so."""
+        if g.visit is not None or not self._visits.needs_login:
+            return redirect(START)
+        return await self._show_login(ended=self._visits.why_ended(request.cookies.get(COOKIE)))
+
+    async def log_in(self) -> Any:
+        """Log in to every vault that takes the token."""
+        form: Form = await request.form
+        if not self._visits.needs_login:
+            return redirect(START, 303)
+        given = form.get("agent", "").strip()
+        try:
+            chosen = choose_agent(given, PERSON_AGENT)
+        except InvalidInput as refusal:
+            return await self._show_login(400, message=refusal.message)
+        visit = self._visits.begin(form.get("token", "").strip().encode(), chosen or None)
+        if visit is None:
+            wrong = note_wrong_token(self._wrong_tokens)
+            return wrong.slowing(await self._show_login(wrong.status, message=wrong.message))
+        if g.visit is not None:
+            self._visits.end(g.visit)
+        g.visit = g.fresh_visit = visit
+        g.begun = self._visits.enter(visit)
+        for session in g.begun.values() if chosen else ():
+            tell_if_bound(session, chosen)
+        return redirect(START, 303)
+
+    async def log_out(self) -> Any:
+        """Log out of every vault."""
+        form: Form = await request.form
+        visit: Visit = g.visit
+        if not visit.owns(form.get("csrf", "")):
+            raise PageRefused("This form is not from a page of your session. Load the page again.", 403)
+        self._visits.end(visit)
+        response = redirect("/console/login" if self._visits.needs_login else START, 303)
+        for place in (PLACE, *(base_of(name) + PLACE for name in visit.entered)):
+            response.delete_cookie(COOKIE, path=place)
+        return response
+
+    async def _miss(self, rest: str) -> Response:
+        raise PageRefused(_NO_PAGE, 404)
+
+    # -- serving --------------------------------------------------------------------------------
+
+    async def _admit(self) -> Any:
+        """Find the visit; without one, where a token is needed, show the login."""
+        visit = g.visit = self._visits.find(request.cookies.get(COOKIE))
+        if visit is not None:
+            g.begun = self._visits.enter(visit)  # in vaults that came up since the login
+            return None
+        is_open = request.endpoint in _OPEN_ENDPOINTS
+        if is_open or (not self._visits.needs_login and request.endpoint != "several.log_out"):
+            return None
+        if request.method == "GET" and "partial" not in request.args:
+            return redirect("/console/login", 302)
+        raise PageRefused("Your session has ended. Nothing was changed. Log in again.", 401)
+
+    async def _finish(self, response: Response) -> Response:
+        fresh: Visit | None = g.get("fresh_visit")
+        if fresh is not None:
+            set_cookie(response, fresh.id)
+        for name, session in g.get("begun", {}).items():
+            set_cookie(response, session.id, base_of(name) + PLACE)
+        return add_headers(response)
+
+    async def _explain(self, refusal: Exception) -> Response:
+        assert isinstance(refusal, PageRefused)
+        title = HTTPStatus(refusal.status).phrase
+        told = {"message": refusal.message, "http_status": refusal.status, "title": title}
+        return await self._show("error.html", refusal.status, **told)
+
+    async def _rows(self) -> list[VaultRow]:
+        """The vaults that the person may use; all are looked at side by side."""
+        found: dict[str, Numbers] = {}
+
+        async def look(name: str, console: Console) -> None:
+            known, numbers = self._kept.get(name, (None, None))
+            if known is not console or numbers is None:
+                numbers = Shared(partial(_look_up, console), AGE)
+                self._kept[name] = console, numbers
+            # Somebody else may look already: a vault that hangs keeps no other from being shown.
+            with trio.move_on_after(2 * PATIENCE):
+                found[name] = await numbers.latest()
+
+        allowed = self._visits.allowed(g.visit)
+        async with trio.open_nursery() as nursery:
+            for name, (vault, _) in allowed.items():
+                if vault.console is not None:
+                    nursery.start_soon(look, name, vault.console)
+        return [
+            VaultRow(
+                name,
+                base_of(name) + START,
+                vault,
+                "" if vault.ring.is_open else principal.rights,
+                found.get(name),
+            )
+            for name, (vault, principal) in allowed.items()
+        ]
+
+    async def _show_login(self, status: int = 200, **told: Any) -> Response:
+        return await self._show("login.html", status, next=START, agent=PERSON_AGENT, **told)
+
+    async def _show(self, template: str, status: int = 200, **context: Any) -> Response:
+        """A page, rendered in a worker thread."""
+        visit: Visit | None = g.get("visit")
+        shared = {
+            "now": self._clock(),
+            "version": self._version,
+            "static_key": self._static_key,
+            "path": request.path,
+            # The frame's navigation is one vault's: without the token of its forms it is not shown.
+            "csrf": "",
+            "own_csrf": "" if visit is None else visit.csrf,
+            "token": "" if visit is None else next(iter(visit.principals.values())).name,
+        }
+        page = self._environment.get_template(template)
+        text = await self._rendering.run(partial(page.render, shared | context))
+        response = Response(text, status, content_type="text/html; charset=utf-8")
+        response.headers["Cache-Control"] = "no-store"
+        return response

@@ -1,0 +1,68 @@
+"""What a fused ranking owes to single notes (docs/spec/search.md §5, behaviour 263)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lithos.search.ranking.reordering import NEAR_TOP, OWED, highest_named, keep_places, lift_named, sink_bare
+
+KEYS = st.permutations(range(30))
+
+
+def is_falling(ranked: list[tuple[int, float]]) -> bool:
+    return all(one > other for (_, one), (_, other) in pairwise(ranked))
+
+
+@given(order=KEYS, words=KEYS, meaning=KEYS)
+def test_no_note_near_the_top_of_both_legs_is_below_both(
+    order: list[int], words: list[int], meaning: list[int]
+) -> None:
+    """No lower than the lower of its two places, or than eighth; and scores still fall."""
+    kept = keep_places([(key, 1 - place / 50) for place, key in enumerate(order)], (words, meaning))
+    places = {key: place for place, (key, _) in enumerate(kept, start=1)}
+    assert sorted(places) == list(range(30))
+    for key in set(words[:NEAR_TOP]) & set(meaning[:NEAR_TOP]):
+        assert places[key] <= max(words.index(key) + 1, meaning.index(key) + 1, OWED)
+    assert is_falling(list(kept))
+
+
+def test_a_note_that_is_third_and_ninth_does_not_stand_eleventh() -> None:
+    """The plugin `obsidian-git`, asked for as "git backup plugin": third by meaning, ninth by words."""
+    ranked = [(key, 1 - key / 20) for key in range(12)]
+    words = [*range(100, 108), 10]
+    meaning = [200, 201, 10]
+    kept = keep_places(ranked, (words, meaning))
+    assert [key for key, _ in kept].index(10) + 1 == 9
+    assert [key for key, _ in kept if key != 10] == [key for key in range(12) if key != 10]
+
+
+def test_where_nothing_is_owed_the_ranking_is_the_same_object() -> None:
+    ranked = [(key, 1 - key / 20) for key in range(12)]
+    assert keep_places(ranked, (range(12), range(12))) is ranked
+    assert lift_named(ranked, {}) is ranked
+    assert highest_named({}) == 1
+    assert sink_bare(ranked, {}, {}) is ranked
+
+
+def test_a_note_whose_name_is_the_question_stands_first_and_one_named_in_part_rises_by_the_square() -> None:
+    ranked = [(1, 1.0), (2, 0.4), (3, 0.1)]
+    named = {3: 1.0, 2: 0.5}
+    assert lift_named(ranked, named) == [(3, pytest.approx(1.1)), (1, 1.0), (2, pytest.approx(0.65))]
+    assert highest_named(named) == 2
+
+
+def test_a_note_without_text_stands_behind_those_that_have_as_many_of_the_words() -> None:
+    """It has half of the question: the note with a quarter of it may stay behind."""
+    ranked = [(1, 0.9), (2, 0.5), (3, 0.4), (4, 0.3)]
+    sunk = sink_bare(ranked, {1: 0.5}, {2: 0.5, 3: 0.7, 4: 0.25})
+    assert [key for key, _ in sunk] == [2, 3, 1, 4]
+    assert is_falling(sunk)
+
+
+def test_a_note_without_text_and_without_the_words_stays_where_it_is() -> None:
+    ranked = [(1, 0.9), (2, 0.5)]
+    assert sink_bare(ranked, {1: 0.0}, {2: 0.0}) == ranked
