@@ -41,7 +41,8 @@ def test_the_examples_of_the_page_do_what_it_says(page: Path, tmp_path: Path) ->
 
 
 def test_there_are_examples_in_every_page_for_a_task() -> None:
-    assert [name_of(page) for page in PAGES if page not in RUNNABLE] == []
+    found = [name_of(page) for page in PAGES if page not in RUNNABLE]
+    assert found == ["docs/style.md"]  # for writers of texts
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

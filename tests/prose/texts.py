@@ -35,7 +35,7 @@ KINDS: Final = SHOWN + INNER
 
 #: Calls whose string arguments are shown, by the kind of text.
 _CALLS: Final = {
-    "argument": "tool", "setting": "setting", "take": "help", "flag": "help", "Command": "help",
+    "argument": "tool", "setting": "setting", "take": "help", "flag": "help", "CliCommand": "help",
     "info": "log", "warning": "log", "debug": "log", "exception": "log",
 }  # fmt: skip
 #: They quote what is banned.
