@@ -306,7 +306,7 @@ def test_the_mode_that_is_called_the_default_is_that_of_the_tool() -> None:
 def test_every_page_with_examples_says_where_they_are_typed() -> None:
     pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
     examples = {name: text for name, text in pages.items() if "<!-- run -->" in text}
-    assert [name for name, text in examples.items() if "(../README.md#start)" not in text] == []
+    assert [name for name, text in examples.items() if "(../README.md#quick-start)" not in text] == []
 
 
 def test_every_query_parameter_of_the_event_streams_is_documented() -> None:
