@@ -36,9 +36,10 @@ def render_pages() -> dict[str, str]:
 
 
 def find_differences(folder: Path = FOLDER) -> list[str]:
-    """The names of pages that are missing, that differ from the code, or that nothing writes."""
+    """Return the pages that are missing, differ from the code, or bear the notice but are not generated."""
     rendered = render_pages()
-    found = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
+    texts = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
+    found = {name: text for name, text in texts.items() if name in rendered or text.startswith(_NOTICE)}
     return sorted(name for name in rendered.keys() | found.keys() if rendered.get(name) != found.get(name))
 
 
