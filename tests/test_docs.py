@@ -60,6 +60,10 @@ def test_every_tool_setting_metric_error_and_command_is_documented() -> None:
     assert undocumented([f"lithos {name}" for name in commands], page("commands.md")) == []
 
 
+def test_global_options_are_listed_once() -> None:
+    assert page("commands.md").count("`--vault PATH`") == 1
+
+
 def texts_like(shape: str, *roles: str) -> set[str]:
     """What the group of `shape` matches in the source of modules with these roles; of all without one."""
     sources = [source for module, source in modules().items() if not roles or role_of(module) in roles]
