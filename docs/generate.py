@@ -1,7 +1,7 @@
 """Write `docs/reference/` from the code: `python -m docs.generate`; with `--check` only compare.
 
-Nothing here knows a tool, a setting, a metric, an error code or a command by name: what the code has is
-what the pages show, so that none can be without documentation.
+This package knows no tool, setting, metric, error code or command by name: the pages show everything that the
+code has, so that no part can be without documentation.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ def render_pages() -> dict[str, str]:
 
 
 def find_differences(folder: Path = FOLDER) -> list[str]:
-    """The names of pages that are missing, that differ from the code, or that nothing writes."""
+    """Return the pages that are missing, differ from the code, or bear the notice but are not generated."""
     rendered = render_pages()
-    found = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
+    texts = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
+    found = {name: text for name, text in texts.items() if name in rendered or text.startswith(_NOTICE)}
     return sorted(name for name in rendered.keys() | found.keys() if rendered.get(name) != found.get(name))
 
 

@@ -1,4 +1,4 @@
-"""Reference pages for whoever calls Lithos: tools, resources, prompts, events, errors."""
+"""Reference pages for callers of Lithos: tools, resources, prompts, events, errors."""
 
 from __future__ import annotations
 
@@ -19,111 +19,119 @@ from lithos.server.tools.resource_uris import PROMPTS
 _TOOLS_INTRODUCTION: Final = """\
 # Tools
 
-Here you find every MCP tool: who sees it, what it does, and what it takes.
+Every MCP tool, with its purpose, its parameters and an example. The examples come from real calls, with ids
+and hashes replaced by short names.
 
-`server.tools` chooses what is listed to clients: `core`, `standard` (the default, with all of core) or `full`
-(everything). A tool that is not listed can still be called by its name. A refusal is an answer:
-`{"status":"error","code":…,"message":…}`, see [errors](errors.md). What is longer than "At most" says is
-refused with `invalid_input`. Null, and blank text for what is optional, count as left out, except where `""`
-clears a value. Arrays and objects may be given as JSON text.
-
-Your agent id may be given as `agent` or `agent_id` to every tool, and filters nothing. Every parameter may be
-passed under every profile; *rare* ones are listed to clients by `full` alone.
-
-No answer has more than `server.max_answer_chars` characters of JSON: a cut one has `truncated` and
-`next_offset`, and goes on with `offset`, which every tool with rows takes. Wherever the `id` of a note is
-asked for, its `path` is taken too; for a note that a tool is not itself about it is `from_path`, `to_path`
-and so on. A filter by tag takes the tag with all below it: `project`, `#project` and `project/` find
-`project/alpha` too. The examples were made by running them, with ids and hashes by other names.
+* **Profiles.** `server.tools` chooses which tools clients see: `core`, `standard` (the default, which
+  includes core) or `full` (all tools). A tool that is not listed can still be called by its name. Every
+  parameter may be passed under every profile; only `full` lists the *rare* ones.
+* **Refusals.** A refused call returns `{"status":"error","code":…,"message":…}`, see [errors](errors.md). A
+  value above its limit (column "At most") is refused with `invalid_input`.
+* **Your agent id.** Every tool accepts it as `agent` or `agent_id`. It is never a filter.
+* **Optional values.** Null and blank text count as left out, except where `""` clears a value. Arrays and
+  objects may be JSON text.
+* **Notes.** Wherever a tool takes the `id` of a note, it also takes its `path`. For other notes than the
+  one that the tool is about, the parameters are `from_path`, `to_path` and so on.
+* **Tags.** A filter by tag also matches all tags below it: `project`, `#project` and `project/` also find
+  `project/alpha`.
+* **Long answers.** No answer has more than `server.max_answer_chars` characters of JSON. A truncated answer
+  has `truncated` and `next_offset`; continue with `offset`, which every tool with rows takes.
 """
 
 _ERRORS_INTRODUCTION: Final = """\
 # Errors
 
-Here you find what each refusal means.
+What each error code means. The message of an error says what to do next.
 
 ## From tools
 
-A refusal is an ordinary answer, `{"status":"error","code":…,"message":…}` and the extras named below. The
-message says what to do next. With `server.write_outcomes: status` the codes `version_conflict`,
-`slug_collision`, `path_collision` and `duplicate` are also the `status`.
+A refusal is an ordinary answer, `{"status":"error","code":…,"message":…}` with the extra keys named below.
+With `server.write_outcomes: status` the codes `version_conflict`, `slug_collision`, `path_collision` and
+`duplicate` are also the `status`.
 """
 
 _OTHER_ERRORS: Final = """\
-An unknown tool, and an argument that is unknown, missing or of the wrong type, is a protocol error
-(`isError: true`) with the same envelope, as text and structured; its code is `invalid_input`, for a tool
-`unknown_tool`.
+An argument that is unknown, missing or of the wrong type is a protocol error (`isError: true`) with the
+same keys, as text and structured. Its code is `invalid_input`. An unknown tool is a protocol error with the
+code `unknown_tool`.
 
 ## From the HTTP port
 
-The body is `{"error": code}`, mostly with a `message`.
+The body is `{"error": code}`, usually with a `message`.
 """
 
 _STREAM_ERRORS: Final = """\
-`/events` and `/events/ws` answer in plain text: 429 when there are too many clients.
+`/events` and `/events/ws` answer in plain text with 429 if there are too many clients.
 """
 
-#: `by` is the person who decided, `to` the new path of a move; null where there is none.
+#: `by` is the person who decided, `to` the new path of a move; null for other changes.
 _PROPOSAL: Final = ("proposal_id", "id", "path", "title", "kind", "agent", "to", "by", "reason")
 _EVENTS_INTRODUCTION: Final = """\
 # Events
 
-Here you find every event that `/events`, `/events/ws`, `lithos events` and `lithos wait` tell.
+Every event that `/events`, `/events/ws`, `lithos events` and `lithos wait` return.
 
 An event has `id` (its position as text), `seq` (the same as a number), `type`, `timestamp`, `agent`,
-`payload` and `tags`. Positions strictly increase over all kinds; gaps mean nothing. Note events carry the
-tags of the note, task and finding events those of the task, others none. What other programs do to the notes
-is told with the agent `watcher`, or `scan` when it was found at the start.
+`payload` and `tags`. Positions strictly increase over all types; gaps have no meaning. Note events carry
+the tags of the note, task and finding events the tags of the task; other events have no tags. Changes by
+other programs have the agent `watcher`, or `scan` if they were found at the start of the server.
 """
 
 _RESYNC: Final = """\
-`resync` is no event: it says that the position asked for is no longer known, and that what came before has to
-be read from the notes and tasks themselves. Refused and failed calls tell nothing.
+`resync` is not an event. It means that the journal no longer has the requested position, so the client must
+read the notes and tasks themselves. Refused and failed calls emit no events.
 """
 
 _EVENTS_QUERY: Final = """\
-## Asking for them
+## Subscribe to events
 
-`GET /events` answers server-sent events, `/events/ws` is a WebSocket. Query parameters of both, blanks around
-values and empty values ignored:
+`GET /events` returns server-sent events; `/events/ws` is a WebSocket. Blanks around values and empty values
+are ignored. Query parameters:
 """
 
-#: Query parameters: what each means, and which endpoints read it.
+#: Query parameters with their meaning and the endpoints that read them.
 QUERY: Final[Mapping[str, tuple[str, str]]] = {
     "types": (
-        "Only events of one of these types: a comma list, or given several times. A type that does not exist "
-        "matches nothing.",
+        "Only events of one of these types: a comma list, or several parameters. A type that does not exist "
+        "matches no event.",
         "both",
     ),
     "tags": (
-        "Only events with one of these tags: a comma list, or given several times. Events without tags are "
-        "left out. With `types` both must fit.",
+        "Only events with one of these tags: a comma list, or several parameters. Events without tags are "
+        "left out. With `types`, both must match.",
         "both",
     ),
     "since": (
-        "The `id` of the last event you have: first all later ones that fit, then live ones. Absent: from "
-        "now on. On `/events` the header `Last-Event-ID`, which browsers send when they reconnect, wins.",
+        "The `id` of the last event that you have: returns all later matching events, then live ones. "
+        "Without it, only live events. On `/events` the header `Last-Event-ID`, which browsers send when "
+        "they reconnect, has precedence.",
         "both",
     ),
     "subscriber": (
-        "A name for a durable cursor: you go on after what you acknowledged. A new name starts now.",
+        "A name for a durable cursor: you continue after the last event that you acknowledged. A new name "
+        "starts with live events.",
         "`/events/ws`",
     ),
     "access_token": (
-        "The token, for browsers, which cannot set the header `Authorization` here. It is never logged.",
+        "The token, for browsers, which cannot set the header `Authorization` for streams. It is never "
+        "logged.",
         "both",
     ),
 }
 
 _EVENTS_FRAMES: Final = """\
-On `/events` only what has a `data` line is a message: an event, or `resync`. Of an event the `id` line is the
-position to resume from, the `event` line the type; `data` is one flat object, the keys of the payload beside
-`agent`, `tags` and `timestamp`, so that an `id` in it is the note's. `resync` has no `id` line. Everything
-else is a comment (a line that begins with `:`), which client libraries keep to themselves: `: keepalive`
-after 15 seconds of silence, `: token ended` when the token was revoked or has expired, and `: overflow`
-before the stream of a client that reads too slowly ends; it resumes after its last `id` and loses nothing. On
-`/events/ws` every frame is a JSON object: first `hello`, with the newest position and your cursor, then
-`resync` and events as they are described above, with `id`, `seq`, `type` and `payload`.
+On `/events` only frames with a `data` line are messages: events and `resync`. The `id` line of an event is
+the position to resume from, and the `event` line is its type. `data` is one flat object: the keys of the
+payload, and `agent`, `tags` and `timestamp`; an `id` in it is the id of the note. `resync` has no `id`
+line.
+
+All other lines are comments (they begin with `:`), which client libraries ignore: `: keepalive` after 15
+seconds without events, `: token ended` when the token was revoked or has expired, and `: overflow` before
+the stream of a client that reads too slowly ends. That client resumes after its last `id` and loses no
+event.
+
+On `/events/ws` every frame is a JSON object: first `hello`, with the newest position and your cursor, then
+`resync` and events as described above, with `id`, `seq`, `type` and `payload`.
 
 ```text
 id: 1741064767001
@@ -132,28 +140,31 @@ data: {"agent":"ann","id":"<id>","title":"Raft","path":"raft.md","tags":[],"time
 ```
 """
 
-_APPROVED: Final = "Of a proposal that a person approved, it also has `approved_by`."
-#: Payload of each event type, in the order of the wire, and what it tells.
+_APPROVED: Final = "If a person approved the change, the payload also has `approved_by`."
+#: Meaning of each event type, and the keys of its payload in the order of the wire.
 EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "note.created": (f"A note was written, or found in the folder. {_APPROVED}", ("id", "title", "path")),
     "note.updated": (f"A note changed, through a tool or on disk. {_APPROVED}", ("id", "title", "path")),
-    "note.deleted": (f"A note is gone. {_APPROVED}", ("id", "path")),
+    "note.deleted": (f"A note was deleted. {_APPROVED}", ("id", "path")),
     "note.renamed": (f"A note file moved; its id stays. {_APPROVED}", ("id", "src_path", "dest_path")),
     "note.conflict_copy": ("Another machine's version of a note was found.", ("id", "title", "path", "copy")),
     "proposal.created": ("An agent proposes a change, which waits for a person.", _PROPOSAL),
     "proposal.approved": ("A person approved a proposal: the note is changed.", _PROPOSAL),
-    "proposal.rejected": ("A proposal was refused, for this reason, or its note is gone.", _PROPOSAL),
-    "proposal.expired": ("Nobody looked at a proposal for `proposals.days`.", _PROPOSAL),
-    "proposal.withdrawn": ("An agent took its proposal back.", _PROPOSAL),
-    "task.created": ("There is a new task.", ("task_id", "title")),
+    "proposal.rejected": (
+        "A person rejected a proposal for this reason, or its note was deleted.",
+        _PROPOSAL,
+    ),
+    "proposal.expired": ("No person decided on a proposal for `proposals.days`.", _PROPOSAL),
+    "proposal.withdrawn": ("An agent withdrew its proposal.", _PROPOSAL),
+    "task.created": ("A task was created.", ("task_id", "title")),
     "task.updated": ("A task changed.", ("task_id",)),
-    "task.claimed": ("An agent took an aspect of a task.", ("task_id", "agent", "aspect", "fence")),
+    "task.claimed": ("An agent claimed an aspect of a task.", ("task_id", "agent", "aspect", "fence")),
     "task.released": (
-        "An aspect was given back, by the agent that held it or by a person; `agent` of the payload held it.",
+        "A claim was released, by its agent or by a person; `agent` of the payload held the claim.",
         ("task_id", "agent", "aspect"),
     ),
     "task.claim_expired": (
-        "A claim ran out, at most 2 s ago; the agent is the one that held it.",
+        "A claim expired, at most 2 s ago; the agent is the one that held it.",
         ("task_id", "agent", "aspect", "fence"),
     ),
     "task.ready": (
@@ -161,24 +172,27 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
         ("task_id", "title"),
     ),
     "task.completed": (
-        "A task is done. The last three are JSON text, `null` when absent.",
+        "A task was completed. The last three keys are JSON text, `null` when absent.",
         ("task_id", "agent", "outcome", "cited_nodes", "misleading_nodes", "receipt_id"),
     ),
-    "task.cancelled": ("A task was given up.", ("task_id", "agent", "reason")),
+    "task.cancelled": ("A task was cancelled.", ("task_id", "agent", "reason")),
     "task.failed": (
         "The last of `coordination.max_attempts` attempts failed; `outcome` is its last output.",
         ("task_id", "agent", "attempts", "outcome"),
     ),
-    "task.reopened": ("A closed task is open again.", ("task_id", "agent", "prior_status", "prior_outcome")),
+    "task.reopened": (
+        "A closed task was opened again.",
+        ("task_id", "agent", "prior_status", "prior_outcome"),
+    ),
     "finding.posted": (
-        "An agent reported something; its first 300 characters, `knowledge_id` only with a note.",
+        "An agent reported a finding: its first 300 characters, and `knowledge_id` only if it names a note.",
         ("finding_id", "task_id", "agent", "summary", "knowledge_id"),
     ),
     "edge.upserted": (
         "A typed edge was made or changed.",
         ("edge_id", "from_id", "to_id", "type", "namespace", "conflict_state"),
     ),
-    "agent.registered": ("An agent introduced itself.", ("agent_id", "name")),
+    "agent.registered": ("An agent registered.", ("agent_id", "name")),
     "reindex_complete": (
         "All notes are searchable, after `lithos reindex` or a start with `index.rebuild_on_start`.",
         ("documents", "chunks"),
@@ -187,36 +201,40 @@ EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
 
 #: Refusals of the HTTP port: status, code, what to do.
 HTTP_REFUSALS: Final[Sequence[tuple[int, str, str]]] = (
-    (400, "invalid_after", "`/audit`: `after` is no time. Send ISO 8601."),
-    (400, "invalid_input", "`/import`: it is no step of an import. Use `lithos import`."),
+    (400, "invalid_after", "`/audit`: `after` is not a time. Send ISO 8601."),
+    (400, "invalid_input", "`/import`: the request is not a step of an import. Use `lithos import`."),
     (400, "invalid_scope", "`/reconcile`: send `all`, `indices`, `graph` or `provenance_projection`."),
-    (401, "unauthorized", "The server wants `Authorization: Bearer` and a valid token."),
+    (401, "unauthorized", "The server requires `Authorization: Bearer` with a valid token."),
     (403, "forbidden", "The token lacks the right that the message names."),
-    (403, "forbidden_host", "The name you called it by is not allowed: `server.allowed_hosts`."),
-    (403, "forbidden_origin", "The web page that called is not allowed: `server.allowed_origins`."),
-    (404, "not_found", "There is no such address: it has one spelling, no second slash or encoded letter."),
-    (405, "method_not_allowed", "The address wants another method."),
+    (403, "forbidden_host", "The host name of the request is not in `server.allowed_hosts`."),
+    (403, "forbidden_origin", "The origin of the calling web page is not in `server.allowed_origins`."),
+    (
+        404,
+        "not_found",
+        "The address does not exist. An address has one spelling, without double slashes or encoded letters.",
+    ),
+    (405, "method_not_allowed", "The address requires another method."),
     (408, "request_timeout", "The body stopped arriving. Send it again."),
     (409, "no_import", "`/import`: another import began, or the server was restarted. Run it again."),
     (
         413,
         "body_too_large",
-        "Send less at once: the message says of what. Notes: `storage.max_content_size_bytes`; a call holds "
-        "at most 40,000 JSON values, a text of any length being one.",
+        "Send less at once; the message names the part that is too large. Notes: "
+        "`storage.max_content_size_bytes`. A call has at most 40,000 JSON values; any text counts as one.",
     ),
     (
         429,
         "too_many_wrong_tokens",
-        "Correct the token; right ones pass at once. `Retry-After` says how long.",
+        "Correct the token; correct tokens are accepted at once. `Retry-After` is the time to wait.",
     ),
     (500, "internal_error", "The server failed on this request; its log says why."),
     (503, "audit_log_unavailable", "The audit log cannot be read now."),
     (
         503,
         "vault_unavailable",
-        "One of several vaults is not served now: the message says why. It is tried again.",
+        "One of several vaults is not served now; the message says why. The server tries it again.",
     ),
-    (503, "stopping", "The server is stopping. Ask again when it is back."),
+    (503, "stopping", "The server is stopping. Repeat the request when it is back."),
 )
 
 
@@ -298,7 +316,7 @@ def _render_prompts() -> str:
 
 def list_errors() -> list[type[LithosError]]:
     """One class per meaning of a wire code, by code."""
-    all_tools()  # whatever a tool can refuse with is defined now
+    all_tools()  # defines the errors of all tools
     found = [each for each in _descend(LithosError) if "code" in vars(each)]
     return sorted(found, key=lambda each: (each.code, each.__name__))
 

@@ -1,10 +1,10 @@
-"""Reference pages for whoever runs Lithos: settings, commands, metrics."""
+"""Reference pages for operators: settings, commands, metrics."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -13,6 +13,9 @@ from lithos.app.options import make_parser
 from lithos.kernel.configuration.catalogue import DECLARED, OLDER_NAMES, SETTINGS, SHORT_VARIABLES, Setting
 from lithos.kernel.configuration.retired import RETIRED
 from lithos.kernel.metrics import _COUNTERS, _HISTOGRAMS, GAUGES
+
+#: The spellings of an option, and its help.
+_Option: TypeAlias = tuple[tuple[str, ...], str | None]
 
 _PROCESS: Final = (
     "cpu_seconds_total",
@@ -26,12 +29,12 @@ _PROCESS: Final = (
 _SETTINGS_INTRODUCTION: Final = """\
 # Configuration
 
-Here you find every setting: its default, what it takes, and the environment variable that sets it.
+Every setting with its default, its allowed values, and its environment variable.
 
-Stronger wins: defaults, then `config.yaml` in the data directory (or the file of `--config`), then the
-environment, then options that were typed. A wrong value stops the start with exit code 2 and names the key
-and where it came from; an unknown key is ignored with a warning. Lists are JSON or comma lists in the
-environment. In YAML the part before the last dot is a section:
+Later sources override earlier ones: defaults, `config.yaml` in the data directory (or the file of
+`--config`), the environment, command-line options. A wrong value stops the start with exit code 2; the
+message names the key and its source. An unknown key is ignored with a warning. In the environment, lists
+are JSON or separated by commas. In YAML, the part before the last dot is a section:
 
 ```yaml
 server:
@@ -44,27 +47,33 @@ server:
 _COMMANDS_INTRODUCTION: Final = """\
 # Command line
 
-Here you find every command and option. `lithos COMMAND --help` tells the same.
-
-Global options stand before or after the command:
+Every command and its options, as `lithos COMMAND --help` prints them. These options work with every
+command, before or after its name, and are not repeated below:
 """
 
 _COMMANDS_RULES: Final = """\
-Exit codes: 0 done; 1 failed, or problems found; 2 usage or configuration; 3 `wait` saw nothing in time; 4 the
-data directory belongs to another process. With `--json` stdout carries one JSON document, or one a line for
-streams; everything else goes to stderr.
+| Exit code | Meaning |
+| --- | --- |
+| 0 | success |
+| 1 | the command failed or found problems |
+| 2 | wrong usage or configuration |
+| 3 | `wait` got no event in time |
+| 4 | another process owns the data directory |
+
+With `--json`, stdout has one JSON document, or one per line for streams; everything else is written to
+stderr.
 """
 
 _METRICS_INTRODUCTION: Final = """\
 # Metrics
 
-Here you find every series of `GET /metrics` (Prometheus text). Durations are in seconds. Label values come
-from small fixed sets: never ids, agents or queries.
+Every series of `GET /metrics` (Prometheus text). Durations are in seconds. Label values come
+from small fixed sets; they never contain ids, agents or queries.
 """
 
 
 def render_settings() -> str:
-    """Every key with its default, what it takes and its environment variable."""
+    """Return the page of every key with its default, allowed values and environment variable."""
     parts = [
         _SETTINGS_INTRODUCTION,
     ]
@@ -76,54 +85,54 @@ def render_settings() -> str:
     older = [(as_code(old), as_code(new)) for old, new in OLDER_NAMES.items()]
     return "\n".join([
         *parts,
-        "## Several vaults\n\nBeside the sections, at the top of the file; more: [several vaults]"
+        "## Several vaults\n\nThese keys are at the top of the file, outside the sections: [several vaults]"
         "(../several-vaults.md).\n",
         make_table(("Key", "Takes", "Meaning"), _VAULT_ROWS),
-        "## Short environment names\n\nWeaker than the long ones.\n",
+        "## Short environment names\n\nThe long names have precedence.\n",
         make_table(("Variable", "Sets"), short),
-        "## Logs\n\nOnly in the environment.\n",
+        "## Logs\n\nThese are set only in the environment.\n",
         make_table(
             ("Variable", "Default", "Meaning"),
             [
-                ("`LITHOS_LOG_LEVEL`", "`info`", "Least level that is written, to stderr."),
-                ("`LITHOS_LOG_FORMAT`", "`json`", "`json`: one object a line; `text`: for people."),
+                ("`LITHOS_LOG_LEVEL`", "`info`", "Lowest level that is logged to stderr."),
+                ("`LITHOS_LOG_FORMAT`", "`json`", "`json`: one object per line; `text`: easier to read."),
             ],
         ),
-        "## Older names\n\nStill read.\n",
+        "## Older names\n\nThese names still work.\n",
         make_table(("Older", "Now"), older),
-        "## Retired settings\n\nNamed at the start and ignored.\n",
+        "## Retired settings\n\nThe server names these at the start and ignores them.\n",
         make_table(("Key", "Instead"), [(as_code(key), sentence) for key, sentence in RETIRED.items()]),
     ])  # fmt: skip
 
 
-#: What names vaults, and is no setting of one.
+#: Keys that name vaults and are not settings of a vault.
 _VAULT_ROWS: Final = (
     (
         "`vaults.NAME.path`",
         "the path of a folder",
-        "Folder of Markdown files that is served under this name.",
+        "Folder of Markdown files to serve under this name.",
     ),
     (
         "`vaults.NAME.data_dir`",
         "the path of a directory",
-        "What Lithos keeps of that vault; left out: where a vault that is served alone has it.",
+        "Data directory of that vault; default: that of a vault that is served alone.",
     ),
     (
         "`vaults.NAME.SECTION`",
         "a section of this page",
-        "Settings of that vault, stronger than all others; not `server`, which is for all.",
+        "Settings of that vault, which override all others. Not `server`, which applies to all vaults.",
     ),
-    ("`default_vault`", "a name", "The vault that is meant where none is named; left out: the first."),
+    ("`default_vault`", "a name", "The vault of requests that name no vault; default: the first."),
 )
 
 
 def _list_declared() -> Iterator[tuple[str, str]]:
-    """(dotted name, what it says of itself) of every section."""
+    """Yield the dotted name and the purpose of every section."""
     for section in DECLARED:
         if section.name:
             yield from _list_sections(section.kind, section.name)
         else:
-            yield "", "Beside the sections, at the top."
+            yield "", "At the top of the file, outside the sections."
 
 
 def _list_sections(section: type[Any], name: str) -> Iterator[tuple[str, str]]:
@@ -141,12 +150,12 @@ def _setting_row(setting: Setting) -> tuple[str, ...]:
 
 
 def render_commands() -> str:
-    """Every command with its options."""
+    """Return the page of every command with its options."""
     parser = make_parser()
-    shared = {action.dest for action in parser._actions}
+    shared = frozenset(_identify(action) for action in parser._actions if action.option_strings)
     parts = [
         _COMMANDS_INTRODUCTION,
-        _option_table(parser, skip=set()),
+        _option_table(parser),
         _COMMANDS_RULES,
     ]
     for name, command in _subcommands(parser):
@@ -160,7 +169,7 @@ def _subcommands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argpars
             yield from action.choices.items()
 
 
-def _describe_command(name: str, parser: argparse.ArgumentParser, shared: set[str]) -> list[str]:
+def _describe_command(name: str, parser: argparse.ArgumentParser, shared: frozenset[_Option]) -> list[str]:
     positional = [
         action.metavar if isinstance(action.metavar, str) else action.dest
         for action in parser._actions
@@ -187,13 +196,17 @@ def _subcommand_helps(parser: argparse.ArgumentParser) -> Mapping[str, str]:
     }
 
 
-def _option_table(parser: argparse.ArgumentParser, skip: set[str]) -> str:
-    """The options except those in `skip`, unless their spelling differs here; "" when there are none."""
+def _identify(action: argparse.Action) -> _Option:
+    """Return the spellings and the help of an option."""
+    return tuple(action.option_strings), action.help
+
+
+def _option_table(parser: argparse.ArgumentParser, skip: frozenset[_Option] = frozenset()) -> str:
+    """Return the options that are not in `skip`; "" if no option is left."""
     rows = [
         (as_code(_spell(action)), action.help or "")
         for action in parser._actions
-        if not isinstance(action, argparse._SubParsersAction)
-        and (action.dest not in skip or "--json-output" in action.option_strings)
+        if not isinstance(action, argparse._SubParsersAction) and _identify(action) not in skip
     ]
     return make_table(("Option", "Meaning"), rows) if rows else ""
 
@@ -209,7 +222,7 @@ def _spell(action: argparse.Action) -> str:
 
 
 def render_metrics() -> str:
-    """Every instrument of `/metrics`."""
+    """Return the page of every instrument of `/metrics`."""
     kinds = (("Counters", "_total", _COUNTERS), ("Histograms", "", _HISTOGRAMS), ("Gauges", "", GAUGES))
     parts = [
         _METRICS_INTRODUCTION,

@@ -8,13 +8,13 @@ from typing import Any
 
 
 def make_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; cells are Markdown on one line."""
+    """Return a table; cells are Markdown on one line."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(_escape(cell) for cell in line)} |" for line in lines) + "\n"
 
 
 def as_code(value: Any) -> str:
-    """A value as somebody would type it; nothing for None."""
+    """Return a value as it is typed, in backticks; "" for None."""
     if value is None or value == "":
         return ""
     if isinstance(value, str):

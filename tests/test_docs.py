@@ -60,6 +60,10 @@ def test_every_tool_setting_metric_error_and_command_is_documented() -> None:
     assert undocumented([f"lithos {name}" for name in commands], page("commands.md")) == []
 
 
+def test_global_options_are_listed_once() -> None:
+    assert page("commands.md").count("`--vault PATH`") == 1
+
+
 def texts_like(shape: str, *roles: str) -> set[str]:
     """What the group of `shape` matches in the source of modules with these roles; of all without one."""
     sources = [source for module, source in modules().items() if not roles or role_of(module) in roles]
@@ -306,7 +310,7 @@ def test_the_mode_that_is_called_the_default_is_that_of_the_tool() -> None:
 def test_every_page_with_examples_says_where_they_are_typed() -> None:
     pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
     examples = {name: text for name, text in pages.items() if "<!-- run -->" in text}
-    assert [name for name, text in examples.items() if "(../README.md#start)" not in text] == []
+    assert [name for name, text in examples.items() if "(../README.md#quick-start)" not in text] == []
 
 
 def test_every_query_parameter_of_the_event_streams_is_documented() -> None:

@@ -29,7 +29,7 @@ _COUNTED: Final[Mapping[str, Mapping[str, str]]] = {
 }
 #: Unknown tables and columns that are named.
 _NAMED: Final = 40
-PAGE: Final = "docs/from-upstream.md"
+PAGE: Final = "docs/import.md"
 
 
 def find_upstream(data: Path) -> tuple[str, ...]:

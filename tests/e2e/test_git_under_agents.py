@@ -39,7 +39,7 @@ class Repository:
         for number in range(NOTES):
             (folder / "notes" / f"n{number}.md").write_text(self._text(number))
         self.git("init", "-q", "-b", "main")
-        if file_system_of(str(folder)) not in SYNCS_UNNAMED:  # new bytes have a name there (docs/operate.md)
+        if file_system_of(str(folder)) not in SYNCS_UNNAMED:  # new bytes get a name: docs/reference/edits.md
             (folder / ".git" / "info" / "exclude").write_text(".lithos-*\n")
         self.commit("first")
         self.git("checkout", "-q", "-b", "side")

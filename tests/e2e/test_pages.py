@@ -81,7 +81,7 @@ def test_settings_tools_and_variables_that_are_named_exist(page: Path) -> None:
     keys = set(re.findall(rf"`((?:{sections})\.[a-z_]+)", text)) - SECTIONS
     # Pages about other versions name settings that are gone, or how a group of them begins.
     gone = {key for key in keys if any(retired.startswith(key) for retired in RETIRED)}
-    keys -= gone if page.name in ("upgrade.md", "from-upstream.md") else set()
+    keys -= gone if page.name in ("back-up.md", "import.md") else set()
     # `events.db` and the like are files
     assert {key for key in keys if not key.endswith((".db", ".md"))} <= {*SETTINGS, *OLDER_NAMES}
     assert set(re.findall(r"\blithos_[a-z_]*[a-z]\b", text)) - {"lithos_data", "lithos_note_words"} <= {

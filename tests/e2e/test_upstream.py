@@ -25,7 +25,7 @@ from tests.repeats import first_of
 pytestmark = pytest.mark.slow
 
 SHAPES = ("0.4", "0.3", "0.2")
-#: The only names that change: docs/from-upstream.md lists them.
+#: The only names that change: docs/import.md lists them.
 RENAMED = {("tasks", "completed_at"): "resolved_at"}
 
 

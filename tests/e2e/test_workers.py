@@ -1,4 +1,4 @@
-"""The workers of docs/workers.md beside a real server: each task once, in order, also when one is killed."""
+"""The workers of docs/tasks.md with a real server: each task once, in order, also when one is killed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.e2e.feeds import call_tool
 from tests.e2e.pages import read_blocks
 from tests.e2e.process import Lithos, run_lithos, running_lithos, until
 
-PAGE = Path(__file__).parents[2] / "docs" / "workers.md"
+PAGE = Path(__file__).parents[2] / "docs" / "tasks.md"
 #: A tenth of a minute, the shortest claim there is.
 MINUTES = "0.1"
 #: What a worker does with a task: it says when it began and ended. The slow one hangs, but only once.

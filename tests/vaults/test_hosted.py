@@ -63,7 +63,7 @@ def test_a_client_is_added_listed_and_removed(tmp_path: Path) -> None:
 
 
 def test_what_a_server_was_started_with_is_known_to_commands_beside_it(tmp_path: Path) -> None:
-    """As docs/let-in.md has it typed: `serve --public-url`, and no file of settings."""
+    """As docs/remote-clients.md has it typed: `serve --public-url`, and no file of settings."""
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     with running_lithos(tmp_path, "--port", str(port), "--public-url", address):

@@ -150,8 +150,8 @@ def _print_hosted(session: CommandSession, name: str) -> int:
     if address is None:
         raise CommandFailed(
             f"{name} lives elsewhere, and needs a public address: put a tunnel or proxy in front of this "
-            "server, and start it with serve --public-url (or set server.public_url). docs/let-in.md shows "
-            "how."
+            "server, and start it with serve --public-url (or set server.public_url). "
+            "docs/remote-clients.md shows how."
         )
     url = f"{address}{session.prefix if session.named.chosen else ''}/mcp"
     steps = [step.format(url=url) for step in HOSTED_STEPS[name]]

@@ -1,8 +1,8 @@
 """The vector store: chunk vectors of one embedder, by note; nearest-neighbour search, snapshots.
 
 Searches are exhaustive (exact), so recall is complete. In memory the vectors are one matrix (`chunk_rows`);
-on disk they are a usearch index, its graph as thin as usearch allows. `docs/inside.md` says why usearch does
-not search.
+on disk they are a usearch index, its graph as thin as usearch allows. `bench/experiments.md` says why
+usearch does not search.
 """
 
 from __future__ import annotations

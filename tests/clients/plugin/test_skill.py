@@ -88,7 +88,7 @@ def test_an_agent_can_afford_to_read_the_skill() -> None:
 
 
 def test_the_kinds_of_warnings_are_those_there_are() -> None:
-    page = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "warnings.md").read_text(encoding="utf-8")
     kinds = {*re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE), "cut"} - {"kind"}
     section = make_skill().partition("## Warnings")[2].partition("\n## ")[0]
     told = re.findall(r"^\* ([a-z_, ]+):", section, re.MULTILINE)
