@@ -315,7 +315,9 @@ def test_index_shows_the_quick_start_of_the_readme() -> None:
     """`docs/index.md` is the first page of the site: its commands are those that are tested in README.md."""
     first, readme = (path.read_text("utf-8") for path in (ROOT / "docs" / "index.md", ROOT / "README.md"))
     commands = re.findall(r"^```sh\n(.*?)^```$", first, re.DOTALL | re.MULTILINE)
-    marked = re.findall(r"^<!-- (?:install|serve|run) -->\n```sh\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
+    marked = re.findall(
+        r"^<!-- (?:install|serve|run) -->\n```sh\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE
+    )
     assert commands
     assert commands == marked[: len(commands)]
 
