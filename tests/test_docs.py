@@ -31,7 +31,12 @@ from tests.servers import Clock, Lithos, serving, until
 from tests.test_layers import imports_within
 
 ROOT = Path(__file__).parents[1]
-DOCS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+DOCS = sorted(
+    [
+        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "docs/llms.txt")),
+        *(ROOT / "docs").rglob("*.md"),
+    ]
+)
 #: What nobody who reads a page should find there.
 OUT_OF_PLACE = re.compile(r"(?<![\w.~-])/(?:work|tmp|root|home)/|\b20\d\d-\d\d-\d\d\b(?!T)|py[p]i\.|np[m]js")
 

@@ -19,7 +19,7 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 RUNNABLE = [page for page in PAGES if "<!-- run -->" in page.read_text(encoding="utf-8")]
 #: Pages that explain or list; `docs/index.md` repeats the commands of README.md.
-WITHOUT_EXAMPLES = {"compare.md", "concepts.md", "faq.md", "glossary.md", "index.md"}
+WITHOUT_EXAMPLES = {"compare.md", "concepts.md", "faq.md", "glossary.md", "index.md", "style.md"}
 WITHIN = 90.0
 
 
