@@ -55,6 +55,7 @@ PICTURES: Final = (
 def main() -> None:
     """Take all pictures."""
     with _demo() as base, _browser() as driver:
+        WebDriverWait(driver, 120, poll_frequency=1).until(lambda each: _has_all(each, base))
         for picture in PICTURES:
             data = _take(driver, base, picture)
             (_FOLDER / f"{picture.name}.png").write_bytes(data)
@@ -83,6 +84,12 @@ def _browser() -> Iterator[webdriver.Chrome]:
         yield driver
     finally:
         driver.quit()
+
+
+def _has_all(driver: webdriver.Chrome, base: str) -> bool:
+    """Whether the overview counts the notes that need attention: it does so some seconds after the start."""
+    driver.get(f"{base}/console/")
+    return bool(driver.find_elements("css selector", "a[href*='status=expired']"))
 
 
 def _take(driver: webdriver.Chrome, base: str, picture: Picture) -> bytes:
