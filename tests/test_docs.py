@@ -163,7 +163,7 @@ def test_links_lead_somewhere_and_nothing_is_out_of_place() -> None:
     for path in DOCS:
         text = path.read_text(encoding="utf-8")
         targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text)
-        unquoted = re.sub(r"`\d{4}-\d\d-\d\d`", "", text)  # names of protocol versions
+        unquoted = re.sub(r"([`\"])\d{4}-\d\d-\d\d\1", "", text)  # names of protocol versions
         lost = [target for target in targets if not (path.parent / target).exists()]
         if found := lost + OUT_OF_PLACE.findall(unquoted):
             foul[path.relative_to(ROOT).as_posix()] = found
