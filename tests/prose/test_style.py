@@ -11,7 +11,7 @@ from tests.prose.texts import KINDS, Text, all_texts
 
 #: Banned patterns that are left, by kind. A number here only ever sinks: lower it with each rewriting.
 LEFT = {
-    "readme": 17, "guide": 344, "contract": 235, "changelog": 43, "tool": 18, "setting": 14, "help": 43,
+    "readme": 0, "guide": 344, "contract": 235, "changelog": 0, "tool": 18, "setting": 14, "help": 43,
     "console": 52, "error": 270, "log": 7, "docstring": 3040, "comment": 1108, "test name": 1600,
 }  # fmt: skip
 
