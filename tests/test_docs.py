@@ -31,7 +31,12 @@ from tests.servers import Clock, Lithos, serving, until
 from tests.test_layers import imports_within
 
 ROOT = Path(__file__).parents[1]
-DOCS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+DOCS = sorted(
+    [
+        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "docs/llms.txt")),
+        *(ROOT / "docs").rglob("*.md"),
+    ]
+)
 #: What nobody who reads a page should find there.
 OUT_OF_PLACE = re.compile(r"(?<![\w.~-])/(?:work|tmp|root|home)/|\b20\d\d-\d\d-\d\d\b(?!T)|py[p]i\.|np[m]js")
 
@@ -162,7 +167,7 @@ def test_links_lead_somewhere_and_nothing_is_out_of_place() -> None:
     for path in DOCS:
         text = path.read_text(encoding="utf-8")
         targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text)
-        unquoted = re.sub(r"`\d{4}-\d\d-\d\d`", "", text)  # names of protocol versions
+        unquoted = re.sub(r"([`\"])\d{4}-\d\d-\d\d\1", "", text)  # names of protocol versions
         lost = [target for target in targets if not (path.parent / target).exists()]
         if found := lost + OUT_OF_PLACE.findall(unquoted):
             foul[path.relative_to(ROOT).as_posix()] = found
@@ -173,7 +178,8 @@ def test_links_lead_somewhere_and_nothing_is_out_of_place() -> None:
 def test_every_page_of_the_documentation_is_reached_from_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     pages = [path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")]
-    pages = [name for name in pages if not re.match("docs/spec/(?!README)", name)]  # its README is their map
+    # The contract has a map of its own, and `docs/index.md` is the README of the site.
+    pages = [name for name in pages if not re.match("docs/(index|spec/(?!README))", name)]
     assert [name for name in pages if f"({name})" not in readme] == []
 
 
@@ -310,7 +316,19 @@ def test_the_mode_that_is_called_the_default_is_that_of_the_tool() -> None:
 def test_every_page_with_examples_says_where_they_are_typed() -> None:
     pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
     examples = {name: text for name, text in pages.items() if "<!-- run -->" in text}
-    assert [name for name, text in examples.items() if "(../README.md#quick-start)" not in text] == []
+    start = re.compile(r"\((?:\.\./README|index)\.md#quick-start\)")
+    assert [name for name, text in examples.items() if not start.search(text)] == []
+
+
+def test_index_shows_the_quick_start_of_the_readme() -> None:
+    """`docs/index.md` is the first page of the site: its commands are those that are tested in README.md."""
+    first, readme = (path.read_text("utf-8") for path in (ROOT / "docs" / "index.md", ROOT / "README.md"))
+    commands = re.findall(r"^```sh\n(.*?)^```$", first, re.DOTALL | re.MULTILINE)
+    marked = re.findall(
+        r"^<!-- (?:install|serve|run) -->\n```sh\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE
+    )
+    assert commands
+    assert commands == marked[: len(commands)]
 
 
 def test_every_query_parameter_of_the_event_streams_is_documented() -> None:

@@ -205,7 +205,7 @@ def _load(file: Path) -> tuple[Question, ...]:
         raise CommandFailed(str(error), USAGE) from error
     except FileNotFoundError as error:
         raise CommandFailed(
-            f"There is no file {file}. Write one (docs/test-knowledge.md), or let --from-receipts write it.",
+            f"There is no file {file}. Write one (docs/keep-healthy.md), or let --from-receipts write it.",
             USAGE,
         ) from error
     except OSError as error:

@@ -1,0 +1,77 @@
+"""Prepare the pages for the site: MkDocs calls these functions (`hooks` in `mkdocs.yml`).
+
+The pages are written for the code host. Here links to files outside `docs/` get the address of the
+repository, and marked sections become tabs. The sources of the pages are published as well: agents that read
+`llms.txt` fetch them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from posixpath import dirname, join, normpath
+from typing import Any, Final
+
+_LINK: Final = re.compile(r"(?<=\]\()(?!\w+:|#|/)([^)#\s]+)(#[^)\s]*)?(?=\))")
+#: A fenced block, whose text stays as it is.
+_FENCE: Final = re.compile(r"^( *)(```|~~~).*?^\1\2 *$", re.MULTILINE | re.DOTALL)
+_TABS: Final = re.compile(r"^<!-- tabs: begin -->\n(.*?)^<!-- tabs: end -->$", re.MULTILINE | re.DOTALL)
+_HEADING: Final = re.compile(r"^### (.+)\n", re.MULTILINE)
+_INDENT: Final = "    "
+_START: Final = "#quick-start"
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
+    """Return the text of a page as the site shows it."""
+    return make_tabs(redirect_links(markdown, page.file.src_uri, config.extra["repository"]))
+
+
+def on_post_build(*, config: Any) -> None:
+    """Copy the sources of the pages, for agents."""
+    source = Path(config.docs_dir)
+    for page in source.rglob("*.md"):
+        shutil.copyfile(page, _made(Path(config.site_dir) / page.relative_to(source)))
+
+
+def redirect_links(markdown: str, page: str, repository: str) -> str:
+    """Give links that leave `docs/` the address of the repository; `page` is a path below `docs/`."""
+
+    def redirect(match: re.Match[str]) -> str:
+        target, anchor = match[1], match[2] or ""
+        path = normpath(join("docs", dirname(page), target))
+        if path == "README.md" and anchor in ("", _START):
+            return "../" * page.count("/") + "index.md" + anchor
+        if path.startswith("docs/"):
+            return match[0]
+        return f"{repository}/tree/main/{path}{anchor}"
+
+    parts, done = [], 0
+    for fence in _FENCE.finditer(markdown):
+        parts += [_LINK.sub(redirect, markdown[done : fence.start()]), fence[0]]
+        done = fence.end()
+    return "".join([*parts, _LINK.sub(redirect, markdown[done:])])
+
+
+def make_tabs(markdown: str) -> str:
+    """Turn the sections with headings of the third level between two marks into tabs."""
+
+    def tab(match: re.Match[str]) -> str:
+        _, *parts = _HEADING.split(match[1])
+        return "\n".join(
+            f'=== "{name}"\n\n{_indented(text)}' for name, text in zip(parts[::2], parts[1::2], strict=True)
+        )
+
+    return _TABS.sub(tab, markdown)
+
+
+def _indented(text: str) -> str:
+    return (
+        "".join(f"{_INDENT}{line}" if line.strip() else line for line in text.strip().splitlines(True)) + "\n"
+    )
+
+
+def _made(path: Path) -> Path:
+    """The path, once its folder is there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
