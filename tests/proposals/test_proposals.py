@@ -580,7 +580,9 @@ async def steps_of(lithos: Lithos, note_id: str, tag: str) -> int:
     def count(frame: Any, event: str, _argument: Any) -> None:
         nonlocal steps
         path = Path(frame.f_code.co_filename)
-        steps += event == "call" and (path.parent.name == "proposals" or path.stem in ("change_gate", "scopes"))
+        steps += event == "call" and (
+            path.parent.name == "proposals" or path.stem in ("change_gate", "scopes")
+        )
 
     sys.setprofile(count)
     try:
