@@ -84,7 +84,7 @@ class NoteResources:
         data = await self._texts.load_bytes(entry)
         if data is None:
             raise UnknownResource(
-                f"The file {entry.path} of this note is missing or cannot be read. Put it back or mend it, "
+                f"The file {entry.path} of this note is missing or cannot be read. Put it back or repair it, "
                 "then retry."
             )
         self._coordinator.record_access([AuditRow(agent, entry.note.id, READ, self._clock())])

@@ -100,7 +100,7 @@ class NoteEditTool:
     same note. To replace the whole body, use lithos_write.
     """
 
-    op: str = argument("What to do.", one_of=OPERATIONS, bound=LOOKUP)
+    op: str = argument("Kind of edit.", one_of=OPERATIONS, bound=LOOKUP)
     agent: str = argument("Your agent id.", bound=NAME)
     id: str | None = argument("Note id.", None, bound=LOOKUP, note="there")
     section: str | None = argument(
@@ -178,7 +178,7 @@ _EXPECTED = "Version that you read."
 LEAST_LISTED = 1_000
 #: Notes that linked to a deleted one which are named.
 MOST_LINKED = 20
-_ON_CONFLICT = "What to do if expected_version is not current."
+_ON_CONFLICT = "Handling of an outdated expected_version."
 
 
 #: What other readers of YAML and JSON can hold.
@@ -294,7 +294,7 @@ class WriteTool:
     schema_version: int | None = argument("Version of the note's schema.", None, is_rare=True)
     namespace: str | None = argument("Namespace; default: the folder.", None, bound=NAMESPACE, is_rare=True)
     access_scope: str | None = argument(
-        "Who finds it by lithos_context or lithos_retrieve.",
+        "Agents that find it by lithos_context or lithos_retrieve.",
         None,
         one_of=ACCESS_SCOPES,
         bound=LOOKUP,

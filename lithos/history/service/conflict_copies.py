@@ -165,7 +165,7 @@ class ConflictCopies:
         #: Set once what an earlier process began is finished.
         self.resumed = trio.Event()
 
-    # -- looking ---------------------------------------------------------------------------------
+    # -- reading ---------------------------------------------------------------------------------
 
     def listed(self) -> list[ListedCopy]:
         """All of them, by the path of the note."""
@@ -293,7 +293,7 @@ class ConflictCopies:
                     continue
                 except OSError as failure:
                     raise StorageFailed(
-                        f"The record of the merge cannot be kept: {failure.strerror or failure}. Make room "
+                        f"The record of the merge cannot be kept: {failure.strerror or failure}. Free space "
                         f"on the disk, then merge {path} again."
                     ) from failure
                 raise StorageFailed(
@@ -333,13 +333,15 @@ class ConflictCopies:
             document = parse_document(data, listed.note_path, self._clock(), listed.note_id, style)
         except UnreadableNote as problem:
             raise InvalidInput(
-                f"What would be kept is no note: {problem.reason}. Choose otherwise, or merge in an editor."
+                f"The merged text is not a note: {problem.reason}. Choose other sides, or merge in an editor."
             ) from problem
         if twice := [key for key, number in Counter(_KEY.findall(head_of(data))).items() if number > 1]:
             key = twice[0].decode("utf-8", "replace")
-            raise InvalidInput(f"What would be kept has the key {key[:100]} twice. Choose one side of it.")
+            raise InvalidInput(f"The merged text has the key {key[:100]} twice. Choose one side of it.")
         if document.note.id != listed.note_id:
-            raise InvalidInput(f"What would be kept has another id than {listed.note_id}. Choose the note's.")
+            raise InvalidInput(
+                f"The merged text has another id than {listed.note_id}. Choose the note's side."
+            )
         rows, _ = self._rows(listed.note_id)
         return RestoreNote(
             id=listed.note_id,
@@ -395,9 +397,9 @@ class ConflictCopies:
             OutsideBytes(entry.path, copy, current, op=COPY, agent=intent.agent), within=PATIENCE
         )
         if not await self._working.run(lambda: self._is_kept(intent)):
-            raise StorageFailed(f"What {intent.copy} says could not be kept as a version. Merge it again.")
+            raise StorageFailed(f"The text of {intent.copy} could not be kept as a version. Merge it again.")
 
-    # -- by itself -------------------------------------------------------------------------------
+    # -- automatic merges ------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Finish what an earlier process began; then, if configured, merge what nobody has to decide."""
@@ -468,7 +470,7 @@ def _decided(shown: ShownCopy, choices: Sequence[str] | None) -> bytes:
     places = shown.merge.places
     if shown.merge.pieces is None:
         raise VersionConflict(
-            f"{shown.listed.path} is no text, so it cannot be merged. Keep one of both files.",
+            f"{shown.listed.path} is not text, so it cannot be merged. Keep one of the two files.",
             current_version=shown.version,
             warnings=[],
             conflicts=[],

@@ -48,13 +48,13 @@ _SEARCHED: Final = frozenset({"title", "body"})
 RECENT: Final = timedelta(days=2)
 _WARNED: Final[Mapping[WarningKind, str]] = {
     "quarantined": "It is quarantined: retrieval leaves it out.",
-    "suspect": "It rests on a note that is not to be trusted: retrieval takes its score times 0.7.",
+    "suspect": "It depends on a note that is not trusted: retrieval multiplies its score by 0.7.",
     "superseded": "A newer note supersedes it.",
-    "expired": "It has expired: agents are told that it is stale.",
-    "contradicted": "Another note contradicts it, and nobody has settled that yet.",
-    "duplicated": "Another file has its id: that one is not served.",
+    "expired": "It has expired: agents get a warning that it is stale.",
+    "contradicted": "Another note contradicts it, and the contradiction is not settled yet.",
+    "duplicated": "Another file has the same id; that file is not served.",
     "conflict_copy": "Another machine wrote another version of it, which is not served.",
-    "conflict_markers": "Git left a conflict in its text, where both sides stand.",
+    "conflict_markers": "Git left a conflict in its text, which contains both sides.",
 }
 
 
@@ -282,8 +282,8 @@ class NotePages:
             if refusal.code != "version_conflict":
                 raise
             self._console.tell(
-                "Nothing was restored: somebody changed the note meanwhile. "
-                "This is what restoring would do now."
+                "Nothing was restored: the note was changed meanwhile. "
+                "This page shows what restoring would do now."
             )
             return again
         self._console.tell(

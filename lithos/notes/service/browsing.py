@@ -165,7 +165,7 @@ class Browsing:
     async def find(self, request: BrowseRequest) -> BrowsePage:
         """One page of the notes that pass. Raises `InvalidInput` for an unknown order."""
         if request.sort not in SORTS:
-            raise InvalidInput(f"sort must be one of {', '.join(SORTS)}; {request.sort[:60]!r} is none.")
+            raise InvalidInput(f"Unknown sort order {request.sort[:60]!r}. Use one of: {', '.join(SORTS)}.")
         entries = list(self._catalogue)
         if request.status == "suspect":
             entries = await self._suspects(entries)

@@ -294,7 +294,7 @@ class Knowledge:
             reason = await self._texts.why_unread(entry)
             raise DocNotFound(
                 f"The file {entry.path} of this note is missing or cannot be read{reason}. Put it back or "
-                "mend it, then retry."
+                "repair it, then retry."
             )
         return loaded
 
@@ -457,7 +457,7 @@ class Knowledge:
             return DocNotFound(f"The file {path!r} is not served: {skipped.reason}.")
         if skipped.copy is not None:
             return DocNotFound(
-                f"The file {path!r} is no note: it is what another machine wrote of {holder.path!r}. "
+                f"The file {path!r} is not a note: another machine wrote it as a version of {holder.path!r}. "
                 f"Read that note, {holder.note.id}."
             )
         return DocNotFound(

@@ -69,7 +69,7 @@ class Merging:
 
     def _no_base(self, expected: int, refusal: VersionConflict) -> VersionConflict:
         current = refusal.extras["current_version"]
-        reason = f"version {expected} is not kept, or there was none"
+        reason = f"version {expected} is not kept, or never existed"
         if self._history is None:
             reason = "no versions are kept (history.enabled is off)"
         return VersionConflict(

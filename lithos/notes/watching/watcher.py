@@ -177,7 +177,7 @@ class Watcher:
         if self._files.is_foreign:
             kind = await self._blocking.run(lambda: remote_file_system(str(self._files.root)))
             if kind is not None:
-                self._poll(f"{kind} tells only of changes made on this machine")
+                self._poll(f"{kind} reports only changes made on this machine")
             self._is_undecided = False
             log.info("watch mode", mode=self.mode)
             return

@@ -77,7 +77,7 @@ class Publisher:
         try:
             await self._coordinator.ask(AppendEvents(tuple(events)), within=PATIENCE)
         except (ActorDown, ShuttingDown, trio.TooSlowError) as failure:
-            log.warning("events not told", events=len(events), reason=repr(failure))
+            log.warning("events not journalled", events=len(events), reason=repr(failure))
 
     def record_later(self, rows: Sequence[Entry], removed: Sequence[str]) -> None:
         """Queue manifest rows whose events the journal refused, to be written with its next success.

@@ -74,7 +74,7 @@ def check_scope(
 def proposes_nothing(prepared: Prepared, agent: str) -> Forbidden:
     """The refusal for a change that needs a person, where it cannot be proposed."""
     return Forbidden(
-        f"{prepared.entry.path} changes only once a person has looked, and {agent} proposes nothing."
+        f"{prepared.entry.path} changes only after a person's approval, and {agent} proposes nothing."
     )
 
 
@@ -158,5 +158,5 @@ def only_proposed(own: OwnProposal) -> InvalidInput:
     """The refusal for what cannot be done to a note that nobody has approved yet."""
     return InvalidInput(
         f"This note is only proposed, as {own.id}: there is no file yet. Withdraw the proposal "
-        "(lithos_proposal_withdraw), or write it anew with its id."
+        "(lithos_proposal_withdraw), or write it again with its id."
     )

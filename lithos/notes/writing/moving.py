@@ -244,6 +244,6 @@ async def relink_canvas(
 def _refusal(place: PathAccess, path: str, agent: str, scope: Scope | None) -> Forbidden:
     if place == "propose":
         return Forbidden(
-            f"{path[:300]} changes only once a person has looked. It was not changed.", path=path
+            f"{path[:300]} changes only after a person's approval. It was not changed.", path=path
         )
     return refusal_of(place, path, agent, scope)

@@ -342,7 +342,7 @@ def cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
     """The refusal for a file whose frontmatter cannot be edited."""
     return StorageFailed(
         f"The file {path} cannot be updated: {problem.reason}. Nothing was changed; "
-        "mend its frontmatter in an editor, then retry."
+        "repair its frontmatter in an editor, then retry."
     )
 
 

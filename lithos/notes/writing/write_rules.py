@@ -213,7 +213,7 @@ def refuse_broken(old: Document, path: str) -> None:
     if problem is not None:
         raise InvalidInput(
             f"The frontmatter of {path} cannot be read, so the note cannot be changed: {problem}. "
-            "Nothing was changed; mend the file, then retry."
+            "Nothing was changed; repair the file, then retry."
         )
 
 
