@@ -1,4 +1,4 @@
-"""`lithos conflicts` and `lithos merge-driver`: merge conflict copies, and notes for git (docs/spec/copies.md)."""
+"""`lithos conflicts` and `lithos merge-driver`: merge copies, and notes for git (docs/spec/copies.md)."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
 class Choice:
     """Consecutive changes of one note behind one checkbox.
 
-    `ahead` tells what would become of the note if all that is newer went as well; None: not known in time.
+    `ahead` is the outcome for the note if all newer changes were undone as well; None: not known in time.
     """
 
     step: UndoStep
@@ -204,7 +204,7 @@ class UndoPages:
         done = self._reports.get(report)
         if done is None:
             raise PageRefused(
-                "The report of this undo is not kept any more. The notes' histories show its changes: see your own "
+                "The report of this undo is not kept any more. The notes' histories show it: see your own "
                 "changes on the page Agents.",
                 404,
             )

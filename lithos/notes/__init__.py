@@ -1,5 +1,4 @@
 """Notes and their files: reading, writing, watching, moving and linking.
 
-Later packages use it.
-Never here: rights of the caller.
+Later packages use it. Never here: permissions of the caller.
 """

@@ -14,7 +14,7 @@ from lithos.kernel.configuration.sections import SettingsSection
 
 @frozen(kw_only=True)
 class IndexConfig:
-    """Following the files."""
+    """Settings for following the note files."""
 
     rebuild_on_start: bool = setting(False, "Rebuild every index from scratch at each start.")
     watch_debounce_ms: int = setting(
@@ -44,7 +44,7 @@ AGENT_SCOPES = Rule(
 
 @frozen(kw_only=True)
 class AgentsConfig:
-    """What agents may change."""
+    """The paths that agents may change."""
 
     agents: Mapping[str, Mapping[str, tuple[str, ...]]] = setting(
         MappingProxyType({}),
@@ -63,6 +63,6 @@ SETTINGS: Final = (
             "index.max_vanished_fraction": "more than half of the notes must vanish for all to be kept",
         },
     ),
-    # `agents` is a setting of its own, in no section.
+    # The setting `agents` belongs to no section.
     SettingsSection("", AgentsConfig, place=120),
 )

@@ -1,4 +1,4 @@
-"""The page Copies: what another machine wrote, merged with a choice for each place (behaviour 285)."""
+"""The page Copies: conflict copies, merged with a choice for each place (behaviour 285)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lithos undo`: one agent's changes go, everybody else's stay, and a second run does nothing."""
+"""`lithos undo`: one agent's changes are undone, all others stay, and a second run does nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMANDS = {"undo": undo, "history": history, "restore-note": restore_note}
 
 
 class Desk:
-    """A person at a terminal beside a server whose clock moves a second with each call of a tool."""
+    """A person at a terminal and a server whose clock advances one second with each tool call."""
 
     def __init__(self, lithos: Lithos, clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
         self.lithos = lithos
@@ -48,7 +48,7 @@ class Desk:
         return str((await self.lithos.read(note))["content"])
 
     async def type(self, *words: str, code: int | None = 0) -> str:
-        """What a command prints; `code` None: whatever it ends with."""
+        """Return the output of a command; `code` None accepts any exit code."""
         self.clock.advance(seconds=1)
         self._capsys.readouterr()
         invocation = parse_arguments(words)
@@ -92,7 +92,7 @@ def results(report: Mapping[str, Any]) -> dict[str, str]:
 
 
 @at_desk
-async def test_everything_of_one_agent_goes_and_everything_of_others_stays(desk: Desk) -> None:
+async def test_undo_reverts_all_of_one_agent_and_keeps_all_others(desk: Desk) -> None:
     """behaviour 224"""
     changed = await desk.write("ann", "Changed", "good\n\nend")
     moved = await desk.write("ann", "Moved", "m")
@@ -186,7 +186,7 @@ async def test_only_the_window_is_undone_and_then_the_rest(desk: Desk) -> None:
 
 
 @at_desk
-async def test_what_came_again_after_an_undo_is_undone_by_the_next_only_if_it_is_the_agents(
+async def test_change_repeated_after_undo_is_undone_only_for_agent(
     desk: Desk,
 ) -> None:
     note = await desk.write("ann", "Page", "good")
@@ -202,7 +202,7 @@ async def test_what_came_again_after_an_undo_is_undone_by_the_next_only_if_it_is
 
 
 @at_desk
-async def test_a_creation_deleted_by_undo_and_brought_back_by_somebody_stays(desk: Desk) -> None:
+async def test_creation_deleted_by_undo_and_restored_by_another_agent_stays(desk: Desk) -> None:
     note = await desk.write("bad", "Made", "spam")
     assert results(await desk.undo()) == {"Made": "deleted"}
     assert results(await desk.undo()) == {"Made": "nothing to do"}
@@ -213,7 +213,7 @@ async def test_a_creation_deleted_by_undo_and_brought_back_by_somebody_stays(des
 
 
 @at_desk
-async def test_a_deletion_that_somebody_repeated_stays(desk: Desk) -> None:
+async def test_deletion_repeated_by_another_agent_stays(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.call("lithos_delete", id=note, agent="bad")
     assert results(await desk.undo()) == {"Page": "restored"}
@@ -222,7 +222,7 @@ async def test_a_deletion_that_somebody_repeated_stays(desk: Desk) -> None:
 
 
 @at_desk
-async def test_a_file_in_the_place_of_a_deleted_note_is_told(desk: Desk) -> None:
+async def test_file_in_the_place_of_a_deleted_note_is_reported(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.call("lithos_delete", id=note, agent="bad")
     await desk.write("bob", "Page", "other")
@@ -231,7 +231,7 @@ async def test_a_file_in_the_place_of_a_deleted_note_is_told(desk: Desk) -> None
 
 
 @at_desk
-async def test_a_note_that_the_agent_put_in_its_place_makes_room(desk: Desk) -> None:
+async def test_note_that_agent_put_in_its_place_is_moved(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.call("lithos_delete", id=note, agent="bad")
     await desk.write("bad", "Page", "spam")
@@ -268,7 +268,9 @@ async def test_a_change_that_comes_in_between_is_not_overwritten(
 
 
 @at_desk
-async def test_the_agent_goes_on_writing_meanwhile(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_undo_copes_with_an_agent_that_keeps_writing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its changes after the begin are not in the window; no text of them is lost."""
     notes = [await desk.write("ann", f"N{n}", "a\n\nb\n\nc") for n in range(5)]
     for n, note in enumerate(notes):
@@ -299,7 +301,7 @@ async def test_an_undo_is_not_undone(desk: Desk) -> None:
 
 
 @at_desk
-async def test_what_an_agent_did_under_the_name_of_undo_goes_too(desk: Desk) -> None:
+async def test_changes_of_an_agent_named_undo_are_undone_too(desk: Desk) -> None:
     """Older versions took that name, and their own undo left no mark."""
     tools = desk.lithos.server.tools  # as code of the server calls them, which may use the name
     deleted = await desk.write("ann", "Deleted", "good")
@@ -329,7 +331,7 @@ async def test_what_an_agent_did_under_the_name_of_undo_goes_too(desk: Desk) -> 
 
 
 @at_desk
-async def test_a_swap_by_way_of_a_third_name_goes_back_in_one_run(desk: Desk) -> None:
+async def test_swap_through_a_third_name_is_undone_in_one_run(desk: Desk) -> None:
     """behaviour 224: steps of several notes interleave as they happened"""
     notes = {name: await desk.write("ann", name, name, path=f"{name}.md") for name in ("a", "b")}
     before = desk.bytes_of_all()
@@ -343,7 +345,7 @@ async def test_a_swap_by_way_of_a_third_name_goes_back_in_one_run(desk: Desk) ->
 
 
 @at_desk
-async def test_a_swap_goes_back_although_the_clock_was_put_back_in_its_midst(desk: Desk) -> None:
+async def test_swap_is_undone_although_the_clock_was_put_back_meanwhile(desk: Desk) -> None:
     notes = {name: await desk.write("ann", name, name, path=f"{name}.md") for name in ("a", "b")}
     before = desk.bytes_of_all()
     desk.clock.advance(hours=1)
@@ -361,7 +363,7 @@ TITLES = ("One", "Two", "Three", "Four")
 
 
 async def do_something(desk: Desk, random: Random, agent: str) -> None:
-    """One change at random; what collides with another note is refused, and nothing."""
+    """Make one random change; a change that collides with another note is refused and has no effect."""
     desk.clock.advance(seconds=1)
     known = (await desk.lithos.call("lithos_list", limit=100))["items"]
     gone = (await desk.lithos.call("lithos_history", deleted=True, limit=100))["versions"]
@@ -387,7 +389,7 @@ async def do_something(desk: Desk, random: Random, agent: str) -> None:
 
 
 async def tree_of(desk: Desk) -> dict[str, tuple[str, str, str, str | None]]:
-    """What each note says, by its path: all but what follows from a write itself."""
+    """Return each note's values by path, except those that a write itself sets."""
     tree = {}
     for item in (await desk.lithos.call("lithos_list", limit=100))["items"]:
         read = await desk.lithos.read(item["id"])
@@ -418,7 +420,7 @@ async def test_whatever_one_agent_did_to_several_notes_one_run_takes_it_back(des
 
 
 @at_desk
-async def test_what_undo_prints(desk: Desk) -> None:
+async def test_undo_prints_its_outcome(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.write("bad", "Page", "bad", id=note)
     await desk.write("bad", "Page", "worse", id=note)

@@ -119,10 +119,10 @@ async def test_an_undo_shows_its_consequences_happens_once_and_carries_the_name(
         assert "No change is chosen, and nothing was changed." in refused.text
 
 
-async def test_what_a_person_undid_counts_as_undone_for_everybody_and_for_longer_times(
+async def test_undo_by_a_person_counts_for_later_and_longer_undos(
     tmp_path: Path,
 ) -> None:
-    """A shorter undo goes before a longer one; what was made within both is deleted."""
+    """A shorter undo runs before a longer one; changes made within both are deleted."""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         made = str((await person.lithos.write("Made", "spam", agent="bad"))["id"])
@@ -140,8 +140,8 @@ async def test_what_a_person_undid_counts_as_undone_for_everybody_and_for_longer
         assert (await person.lithos.call("lithos_read", id=made))["code"] == "doc_not_found"
 
 
-async def test_what_the_command_line_undid_is_not_undone_again(tmp_path: Path) -> None:
-    """What somebody wrote knowing of an undo stays, whoever undoes next."""
+async def test_changes_undone_by_the_command_line_are_not_undone_again(tmp_path: Path) -> None:
+    """Edits made with knowledge of an undo stay, whichever person or agent undoes next."""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         notes = await spoil(person, clock)
@@ -158,7 +158,7 @@ async def test_what_the_command_line_undid_is_not_undone_again(tmp_path: Path) -
         }  # fmt: skip
 
 
-async def test_what_the_agent_does_after_the_look_is_not_undone(tmp_path: Path) -> None:
+async def test_changes_after_the_preview_are_not_undone(tmp_path: Path) -> None:
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         note = str((await person.lithos.write("Page", "a\n\nb\n\nc", agent="ann"))["id"])
@@ -174,7 +174,7 @@ async def test_what_the_agent_does_after_the_look_is_not_undone(tmp_path: Path) 
         assert (await person.lithos.read(note))["content"] == "a\n\nb\n\nlater"
 
 
-async def test_an_undo_that_takes_long_stops_and_goes_on_when_asked(
+async def test_long_undo_stops_and_continues_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One request works for some seconds; nothing is done twice when the rest is asked for."""
@@ -194,7 +194,7 @@ async def test_an_undo_that_takes_long_stops_and_goes_on_when_asked(
             assert [op for op, _ in await agents_of(person, note)] == ["deleted", "created"]
 
 
-async def test_a_look_that_takes_long_says_what_it_has_not_checked(
+async def test_long_preview_says_which_notes_it_has_not_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
@@ -259,7 +259,7 @@ async def test_the_page_says_when_nothing_is_left_to_undo(tmp_path: Path) -> Non
         assert "To the agent" in page.text
 
 
-async def test_a_step_that_fails_ends_the_undo_with_a_page_and_it_can_be_repeated(
+async def test_failing_step_ends_undo_with_repeatable_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()

@@ -1,7 +1,7 @@
-"""Conflict copies as persons see them: listed, shown as merged, and merged (docs/spec/copies.md §2).
+"""Conflict copies for people: list them, preview their merges, and merge them (docs/spec/copies.md §2).
 
-A merge is begun by a record of it, then the note gets its next version, then the history the copy's bytes,
-and last the copy's file goes. What a killed process began is finished at the next start.
+A merge starts with a durable record of it. Then the note gets its next version, the history gets the copy's
+bytes, and finally the copy's file is deleted. The next start finishes merges that a killed process began.
 """
 
 from __future__ import annotations
@@ -58,14 +58,15 @@ from lithos.text.yaml.nodes import UnreadableNote
 
 log = get_logger("lithos.copies")
 
-#: How often a merge is made again because one of both was changed meanwhile.
+#: How often a merge is repeated because the note or the copy was changed meanwhile.
 RETRIES: Final = 5
-#: Seconds for the writer, and for all of a merge once it has begun.
+#: Seconds for the writer, and for a whole merge once it has begun.
 PATIENCE: Final = 30.0
 CARRIED_OUT: Final = 120.0
-#: Seconds between two looks for copies to merge: one that changed since the last is still being written.
+#: Seconds between two checks for copies to merge: a copy that changed since the last check is still being
+#: written.
 PAUSE: Final = 2.0
-#: Bytes of either side above which nothing is merged.
+#: Maximum bytes of either side that are merged.
 LARGEST: Final = 16 * 1024 * 1024
 _KEY: Final = re.compile(rb"^([^\s#:-][^\n:]{0,200}):", re.MULTILINE)
 _PERSON: Final = attrs.evolve(COMMAND, is_person=True)
@@ -272,9 +273,8 @@ class ConflictCopies:
         self, path: str, by: str, choices: Sequence[str] | None = None, seal: str | None = None
     ) -> MergedCopy:
         """Merge a copy into its note and remove it; `choices` say what to keep of each place, in order.
-
-        With `seal` only what was seen is merged. Raises `VersionConflict` with `conflicts` where choices
-        lack, `HistoryDisabled`, and what a write is refused with: nothing was changed then.
+        With `seal`, only the state that the person saw is merged. Raises `VersionConflict` with `conflicts`
+        if choices are missing, `HistoryDisabled`, and the refusals of a write; nothing was changed then.
         """
         if choices and seal is None:
             raise InvalidInput("Choices need the seal of what they were made for: look again.")

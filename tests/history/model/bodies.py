@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-#: Blocks that are awkward beside headings and edits.
+#: Blocks that are awkward next to headings and edits.
 BLOCKS = (
     "Plain text.", "Two lines\nof text.", "Trailing blanks  \nand a break.",
     "Emoji 👩‍👩‍👧 and e\u0301, \u202eright to left\u202c, 語。", "\tcode by a tab",

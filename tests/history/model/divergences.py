@@ -1,4 +1,6 @@
-"""Notes that diverged on two machines: generated, edits of both sides in all places; what must survive."""
+"""Generated notes that diverged on two machines, with edits of both sides in all places, and the texts that
+must survive.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans of an undo: which changes are one step, and what it goes back to."""
+"""Plans of an undo: which changes form one step, and the state that it restores."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_creation_is_deleted_and_a_deletion_returns() -> None:
     assert step.is_nothing
 
 
-def test_what_enrichment_wrote_in_between_separates_nothing() -> None:
+def test_enrichment_in_between_does_not_split_a_step() -> None:
     enriched = f"{ENRICH_AGENT} updated"
     assert planned("ann created", enriched, "bad updated", enriched, "bad updated", enriched) == [
         ("revert", [5, 3], 2)
@@ -67,7 +67,7 @@ def test_a_state_that_was_pruned_is_known_to_be_gone() -> None:
     assert not whole.is_pruned
 
 
-def test_a_move_goes_back() -> None:
+def test_move_is_undone_by_moving_back() -> None:
     (step,) = plan_steps(rows_of("ann created", "bad renamed b.md"), lambda row: row.agent == "bad")
     assert step.moves
     newer = rows_of("undo renamed a.md")
@@ -75,7 +75,7 @@ def test_a_move_goes_back() -> None:
     assert not is_undone(rows_of("ann renamed a.md"), step)
 
 
-def test_neither_undo_nor_enrichment_is_somebody_else() -> None:
+def test_undo_and_enrichment_do_not_count_as_another_agent() -> None:
     assert since_by_others(rows_of("undo restored", f"{ENRICH_AGENT} updated")) is None
     other = since_by_others(rows_of("ann updated", "undo restored"))
     assert other is not None
@@ -88,7 +88,7 @@ def test_a_returned_note_counts_as_undone() -> None:
     assert not is_undone(rows_of("ann restored", "ann deleted"), step)
 
 
-def test_what_a_person_restored_takes_back_and_what_else_it_did_is_its_own() -> None:
+def test_only_restores_by_a_person_count_as_undo() -> None:
     """An undo under the name of a person knows its own restores, as it knows those of `undo`."""
     (step,) = plan_steps(rows_of("bad created"), lambda row: True)
     for newer, other in (

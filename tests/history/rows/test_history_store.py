@@ -129,7 +129,7 @@ def test_a_deletion_without_bytes_has_those_before(store):
     assert (row.op, row.size) == (DELETED, 4)
 
 
-def test_of_rows_with_one_version_the_last_stands(store):
+def test_last_of_several_rows_with_one_version_wins(store):
     store.add([make_version(1, b"text")])
     store.add([make_version(1, b"text", op=RENAMED, path="b.md")])
     row = store.row("note", 1)
@@ -200,7 +200,7 @@ def test_rows_are_pending_until_they_are_confirmed(store):
     assert store.pending() == []
 
 
-def test_a_file_of_an_older_version_does_not_say_what_takes_changes_back(path):
+def test_file_of_an_older_version_does_not_mark_undos(path):
     store = HistoryStore.open(path, START)
     store.add([make_version(1, b"one")])
     store.close()
@@ -233,7 +233,7 @@ def test_damage_that_a_write_finds_is_set_aside_at_once(store, path):
     assert store.damage is None
 
 
-def test_what_cannot_be_written_is_refused_and_told(store):
+def test_unwritable_rows_are_refused_and_reported(store):
     store.add([make_version(1, b"a")])
     ((pages,),) = store._writer.execute("PRAGMA page_count").fetchall()
     store._writer.execute(f"PRAGMA max_page_count={pages}").fetchall()
@@ -292,13 +292,15 @@ PEELED = b"# Ginger\n\nFresh ginger keeps for five weeks in the cold, peeled.\n"
     ids=["whole", "difference", "difference to less than a dictionary"],
 )
 def test_a_history_of_an_earlier_version_is_read(packed: str, former: bytes | None, data: bytes) -> None:
-    """Up to 0.1 the package zstandard wrote these frames; what is written now is the same."""
+    """Up to version 0.1 the package zstandard wrote these frames; new frames are the same."""
     assert schema._unpack(bytes.fromhex(packed), former, len(data)) == data
     assert schema._pack(data, former).hex() == packed
 
 
 def test_versions_of_another_note_are_read_between_those_of_one(store):
-    """The search for the note of a conflict copy does so; a lock held meanwhile would stop it for ever."""
+    """The search for the note of a conflict copy does so; a lock held meanwhile would block it
+    permanently.
+    """
     for note_id in ("one", "other"):
         store.add([make_version(number, b"%d" % number, note_id) for number in (1, 2)])
     read = [(data, list(store.contents("other", 9))) for data in store.contents("one", 9)]

@@ -1,4 +1,4 @@
-"""Conflict copies are no notes (docs/spec/copies.md §1; behaviour 284)."""
+"""Conflict copies are not notes (docs/spec/copies.md §1; behaviour 284)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def paths(lithos: Lithos) -> list[str]:
 
 
 async def expect_copy(lithos: Lithos, name: str, words: str = "three four") -> dict[str, Any]:
-    """The copy is no note anywhere, and its note says so; returns what a read says of the note."""
+    """Check that the copy is not served as a note, and that its note names it; return the note as read."""
     assert await paths(lithos) == ["plan.md"]
     read = await lithos.call("lithos_read", path="plan.md")
     assert read["conflict_copies"] == [{"path": name, "differs": True}]
@@ -146,7 +146,7 @@ async def test_a_copy_of_an_earlier_version_is_kin_by_the_history(tmp_path: Path
         await expect_copy(lithos, NAMES[0], "all new")
 
 
-async def test_whoever_ignores_copies_has_notes(tmp_path: Path) -> None:
+async def test_copies_are_notes_when_conflict_copies_are_ignored(tmp_path: Path) -> None:
     put_note(tmp_path, "plan.md", BODY)
     put_note(tmp_path, NAMES[0], CHANGED)
     storage = {"conflict_copies": "ignore"}
@@ -156,7 +156,7 @@ async def test_whoever_ignores_copies_has_notes(tmp_path: Path) -> None:
         assert "conflict_copies" not in await lithos.call("lithos_read", path="plan.md")
 
 
-async def test_a_note_that_an_agent_writes_beside_one_like_it_stays_a_note(tmp_path: Path) -> None:
+async def test_note_written_by_agent_next_to_similar_one_stays(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"watch_files": True}) as lithos:
         for title in ("Plan", "Plan 2", "Plan LAPTOP"):
             await lithos.create(title, BODY)

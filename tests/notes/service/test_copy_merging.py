@@ -46,7 +46,7 @@ async def show(lithos: Lithos, path: str = COPY) -> dict[str, Any]:
 
 
 async def copies(lithos: Lithos, number: int = 1) -> list[str]:
-    """The paths of all copies, once there are so many."""
+    """Return the paths of all copies, once there are `number` of them."""
     with trio.fail_after(30):
         while len(found := (await command(lithos, "lithos_conflict_copies"))["copies"]) != number:
             await trio.sleep(0.01)
@@ -54,7 +54,7 @@ async def copies(lithos: Lithos, number: int = 1) -> list[str]:
 
 
 async def make(lithos: Lithos, old: str, theirs: str, path: str = COPY) -> str:
-    """A note, and beside it what another machine made of it; the note's id."""
+    """Create a note and a conflict copy of it; return the note's id."""
     note_id = await lithos.create("Plan", BODY)
     text = (lithos.knowledge / "plan.md").read_text()
     assert old in text
@@ -73,7 +73,7 @@ async def said(lithos: Lithos, note_id: str) -> str:
     return " ".join(str((await lithos.read(note_id))["content"]).split())
 
 
-async def test_both_changes_are_in_the_note_and_the_copys_bytes_in_the_history(tmp_path: Path) -> None:
+async def test_merge_has_both_changes_and_the_history_has_the_copy(tmp_path: Path) -> None:
     """behaviour 285"""
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "four", "4 by them")
@@ -110,7 +110,7 @@ async def test_both_changes_are_in_the_note_and_the_copys_bytes_in_the_history(t
         assert len(await ops(lithos, note_id)) == 6
 
 
-async def test_what_both_changed_is_left_until_a_person_chooses(tmp_path: Path) -> None:
+async def test_overlapping_change_is_left_until_a_person_chooses(tmp_path: Path) -> None:
     """behaviour 285"""
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "three", "3 by them")
@@ -139,7 +139,7 @@ async def test_what_both_changed_is_left_until_a_person_chooses(tmp_path: Path) 
         assert await copies(lithos, 0) == []
 
 
-async def test_a_copy_that_says_the_same_only_goes(tmp_path: Path) -> None:
+async def test_copy_with_the_same_text_is_only_deleted(tmp_path: Path) -> None:
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "four", "four")
         assert (await show(lithos))["adds_nothing"]
@@ -150,7 +150,7 @@ async def test_a_copy_that_says_the_same_only_goes(tmp_path: Path) -> None:
 
 
 async def test_our_own_version_that_became_the_copy_is_merged(tmp_path: Path) -> None:
-    """Syncthing let the other machine's file win: what an agent wrote here lies beside it."""
+    """Syncthing let the other machine's file win: the text that an agent wrote here is in the copy."""
     async with vault(tmp_path) as lithos:
         note_id = await lithos.create("Plan", BODY)
         path = lithos.knowledge / "plan.md"
@@ -186,7 +186,7 @@ async def test_a_note_that_changes_meanwhile_is_merged_as_it_is_then(
 async def test_a_copy_that_another_program_changes_at_the_end_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No byte that a person saved disappears: the file goes only as it was seen."""
+    """No byte that a person saved is lost: the file is deleted only in the state that was seen."""
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "four", "4 by them")
         service = lithos.server.get(ConflictCopies)
@@ -249,7 +249,7 @@ async def test_a_merge_that_a_crash_interrupted_happened_or_did_not(
             assert [op for _, op, _ in await ops(lithos, note_id)].count("copy") == 1
 
 
-async def test_merge_by_itself_merges_what_nobody_has_to_decide(tmp_path: Path) -> None:
+async def test_automatic_merge_handles_copies_that_need_no_decision(tmp_path: Path) -> None:
     """behaviour 285: `storage.conflict_copies: merge`."""
     async with vault(tmp_path, storage={"conflict_copies": "merge"}) as lithos:
         note_id = await lithos.create("Plan", BODY)

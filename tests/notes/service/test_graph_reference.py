@@ -109,7 +109,7 @@ async def test_a_ranking_that_began_before_a_write_does_not_stay() -> None:
 
 
 class FakeNearest:
-    """By meaning the last notes are nearest, also those that no link leads to."""
+    """Semantic search in which the last notes are nearest, including unlinked ones."""
 
     def __init__(self, serials: list[int]) -> None:
         self.serials = serials

@@ -141,7 +141,7 @@ async def test_removal_and_move_follow_no_link(tmp_path: Path, caller: Any, plac
 
 
 async def test_link_put_in_between_decides(tmp_path: Path) -> None:
-    """behaviour 347: what counts is where links lead in the step that writes"""
+    """behaviour 347: the link targets in the step that writes count"""
     async with limited(tmp_path) as lithos:
         note_id = await make(lithos, "open/sub")
         path: str = (await lithos.read(note_id))["path"]
@@ -183,7 +183,7 @@ async def test_edits_that_go_into_a_linked_file_together_are_each_decided(tmp_pa
         assert sorted(answers) == ["done", "done", "forbidden", "forbidden"]
 
 
-async def test_merging_a_copy_that_is_a_link_leaves_the_note_it_leads_to(tmp_path: Path) -> None:
+async def test_merging_copy_that_is_link_keeps_target_note(tmp_path: Path) -> None:
     """behaviour 348: the merge is refused as a whole"""
     async with vault(tmp_path) as lithos:
         note_id = await make_copy(lithos, "four", "4 by them")

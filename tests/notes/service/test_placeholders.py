@@ -101,7 +101,7 @@ async def test_watcher_takes_a_placeholder_for_no_deletion(tmp_path: Path) -> No
         assert gone == ["Other.md"]
 
 
-async def test_placeholder_beside_its_file_is_nothing(tmp_path: Path) -> None:
+async def test_placeholder_next_to_its_file_is_ignored(tmp_path: Path) -> None:
     """behaviour 368: a stale one does not keep the note from being written."""
     async with serving(tmp_path) as lithos:
         made = await lithos.write("Plan", "text", path="Plan.md")

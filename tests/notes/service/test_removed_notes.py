@@ -1,4 +1,4 @@
-"""What is kept in memory of notes goes with them: a vault whose notes come and go keeps its size."""
+"""Memory about notes is freed with them: a vault with changing notes keeps its size."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_no_cache_keeps_a_note_that_was_removed(
         assert [cache._left for cache in caches] == room
 
 
-async def test_a_note_that_is_removed_while_a_briefing_splits_it_is_not_kept(
+async def test_note_removed_while_a_briefing_splits_it_is_not_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     split = Splits.split

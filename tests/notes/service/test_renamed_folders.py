@@ -1,4 +1,6 @@
-"""A person renames files and folders beside agents: answers are successes or say to repeat (issue 25, 10)."""
+"""A person renames files and folders while agents work: answers are successes or ask to retry (issue 25,
+10).
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,7 @@ async def test_four_agents_edit_while_their_folder_is_renamed_back_and_forth(
 async def test_a_file_that_was_moved_is_edited_and_deleted_where_it_is(
     tmp_path: Path, identified: bool
 ) -> None:
-    """Nobody has told of it yet: it is looked for by its bytes."""
+    """No notification has come yet, so the note is found by its bytes."""
     put_note(tmp_path, "one/note.md", "# Note\n\nText.\n")
     async with serving(tmp_path) as lithos:
         note = (await lithos.call("lithos_list"))["items"][0]["id"]
@@ -85,7 +87,7 @@ async def test_a_file_that_was_moved_is_edited_and_deleted_where_it_is(
         assert lithos.files() == []
 
 
-async def test_notes_that_are_where_they_belong_are_looked_for_by_nobody(
+async def test_notes_at_their_paths_are_not_searched_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     walks: list[Any] = []

@@ -31,7 +31,7 @@ async def titles(lithos: Lithos) -> dict[str, str]:
 
 
 def links_of(data: Path) -> dict[str, list[str]]:
-    """What `lithos validate` says of links, by group."""
+    """Return the links section of `lithos validate`, by group."""
     validation = validate_notes(NoteFiles(data / "knowledge"), style=style_of(StorageConfig(**VAULT)))
     return {
         group: [
@@ -252,7 +252,7 @@ async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> No
     assert "Broken one.md: line 4" in found.message
 
 
-async def test_what_an_earlier_version_made_of_a_broken_frontmatter_is_made_anew(tmp_path: Path) -> None:
+async def test_broken_frontmatter_read_by_an_earlier_version_is_read_again(tmp_path: Path) -> None:
     """Its bytes are the same, so are its id and version; only what was read of it has changed."""
     put_note(tmp_path, "n.md", "---\nfoo: 1\n---\ntext")
     async with serving(tmp_path, storage=VAULT) as lithos:
@@ -290,7 +290,7 @@ async def test_a_note_keeps_its_id_while_its_frontmatter_is_broken(tmp_path: Pat
         assert lithos.server.get(Catalogue).broken == set()
 
 
-async def test_a_change_of_the_rules_reads_everything_anew(tmp_path: Path) -> None:
+async def test_change_of_the_rules_makes_everything_be_read_again(tmp_path: Path) -> None:
     put_note(tmp_path, "File name.md", "# Heading\n\nthe text #tagged")
     async with serving(tmp_path) as lithos:
         note = (await lithos.call("lithos_read", path="File name.md"))["id"]
@@ -304,7 +304,7 @@ async def test_a_change_of_the_rules_reads_everything_anew(tmp_path: Path) -> No
         assert await lithos.found("text", mode="fulltext", tags=["tagged"]) == []
 
 
-async def test_a_frontmatter_that_breaks_under_a_running_server_is_told_and_mended(tmp_path: Path) -> None:
+async def test_frontmatter_that_breaks_while_serving_is_reported_and_repaired(tmp_path: Path) -> None:
     """behaviours 252, 270"""
     note = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
     file = put_note(tmp_path, "n.md", f"---\nid: {note}\ntitle: Whole\n---\ntext")

@@ -1,4 +1,4 @@
-"""Outside edits while a server runs, with the system's own notifications and without."""
+"""External edits while a server runs, with and without the system's notifications."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def health(lithos: Lithos) -> tuple[int, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("mode", ["auto", "poll"])
-async def test_outside_edits_are_searchable_when_their_event_is_told(tmp_path, mode):
+async def test_external_edits_are_searchable_when_their_event_is_sent(tmp_path, mode):
     """behaviours 135, 136 and 137"""
     async with watching(tmp_path, mode) as lithos:
         events = lithos.server.get(Broadcaster).listen()
@@ -119,7 +119,7 @@ async def test_without_watching_nothing_is_noticed(tmp_path):
         assert lithos.server.get(Watcher)._pending.due == float("inf")
 
 
-async def test_ten_thousand_touches_tell_nothing_and_read_little(tmp_path):
+async def test_ten_thousand_touches_send_nothing_and_read_little(tmp_path):
     put_note(tmp_path, "a.md", note(1))
     async with watching(tmp_path) as lithos:
         events = lithos.server.get(Broadcaster).listen()
@@ -137,7 +137,7 @@ async def test_ten_thousand_touches_tell_nothing_and_read_little(tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["auto", "native"])
-async def test_where_watches_run_out_the_folder_is_compared_and_health_tells(tmp_path, monkeypatch, mode):
+async def test_exhausted_watches_cause_comparison_and_a_health_warning(tmp_path, monkeypatch, mode):
     """behaviour 199: the system lets one folder be watched and says nothing of the others"""
 
     def watch_one(root: str, **options: Any):
@@ -160,7 +160,7 @@ async def test_where_watches_run_out_the_folder_is_compared_and_health_tells(tmp
         assert await told(events) == ("note.updated", "deep/er/a.md")
 
 
-async def test_a_name_that_is_no_text_stops_nothing(tmp_path, caplog):
+async def test_name_that_is_not_text_stops_nothing(tmp_path, caplog):
     async with watching(tmp_path) as lithos:
         events = lithos.server.get(Broadcaster).listen()
         os.close(os.open(os.fsencode(lithos.knowledge) + b"/\xff.md", os.O_CREAT | os.O_WRONLY))
@@ -171,7 +171,7 @@ async def test_a_name_that_is_no_text_stops_nothing(tmp_path, caplog):
 
 
 async def test_where_listening_keeps_failing_the_watcher_polls(tmp_path):
-    """behaviour 199: as where a folder has a name that is no text"""
+    """behaviour 199: as for a folder whose name is not a text"""
     async with watching(tmp_path, "auto") as lithos:
         events = lithos.server.get(Broadcaster).listen()
         folder = os.fsencode(lithos.knowledge) + b"/\xff\xfe"
@@ -205,7 +205,7 @@ async def test_a_bug_in_the_watcher_is_survived(tmp_path, monkeypatch):
         assert await told(events) == ("note.created", "b.md")
 
 
-async def test_a_folder_that_goes_and_returns_is_watched_again(tmp_path):
+async def test_returning_folder_is_watched_again(tmp_path):
     """behaviour 198"""
     put_note(tmp_path, "a.md", note(1))
     async with watching(tmp_path) as lithos:
@@ -273,7 +273,7 @@ async def test_a_start_on_an_empty_mount_keeps_all_until_the_files_return(tmp_pa
         assert lithos.events() == []
 
 
-async def test_what_vanished_is_given_up_without_a_server(tmp_path, monkeypatch):
+async def test_vanished_notes_are_given_up_without_a_server(tmp_path, monkeypatch):
     """behaviour 198"""
     monkeypatch.setattr(lithos.search.capability, "load_embedder", load_once)
     for n in range(30):

@@ -1,7 +1,8 @@
-"""The matrix of writing doors, places and operations (behaviours 278 and 279).
+"""The matrix of writing entry points, places and operations (behaviours 278 and 279).
 
-Each door asks for a change in a folder in which its caller writes, may only propose, may do nothing, and in
-one that is protected. Which doors there are is told by the registry of tools and the requests of the writer.
+Each entry point requests a change in four folders: one in which its caller may write, one in which it may
+only propose, one in which it may do neither, and a protected one. The entry points come from the tool
+registry and the writer's requests.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _NUMBERS = itertools.count()
 
 @frozen
 class Caller:
-    """Who asks, as the front says it to the tools; `by` None is Lithos itself."""
+    """The caller as the server passes it to the tools; `by` None is Lithos itself."""
 
     name: str
     by: Principal | None
@@ -79,7 +80,7 @@ async def limited(data: Path) -> AsyncIterator[Lithos]:
 
 
 async def own(lithos: Lithos, tool: str, **arguments: Any) -> Any:
-    """What the owner does, which is accepted."""
+    """Call a tool as the owner, and expect success."""
     answer = await lithos.server.tools.call(tool, {"agent": "cli", **arguments})
     assert answer is not None
     assert "code" not in answer, answer
@@ -92,7 +93,7 @@ async def make(lithos: Lithos, folder: str, content: str = "Some text.") -> str:
     return str((await own(lithos, "lithos_write", title=title, content=content, path=folder))["id"])
 
 
-#: What a door is asked, once all that it needs is there.
+#: A request to an entry point, after its preparations.
 Ask = Callable[[Caller], Awaitable[Any]]
 
 
@@ -131,7 +132,7 @@ async def restore(lithos: Lithos, folder: str) -> Ask:
 
 
 async def undo(lithos: Lithos, folder: str) -> Ask:
-    """What `lithos undo` asks: the change of version 2 is taken back, what came since stays."""
+    """Request an undo: the change of version 2 is undone, later changes stay."""
     note_id = await make(lithos, folder, "One.\n\nTwo.\n\nThree.")
     for content in ("1.\n\nTwo.\n\nThree.", "1.\n\nTwo.\n\n3."):
         await own(lithos, "lithos_write", id=note_id, content=content)
@@ -213,7 +214,7 @@ async def import_again(lithos: Lithos, folder: str) -> Ask:
     return by_import(lithos, folder, number, "Another, longer text.")
 
 
-#: Every operation with the tool whose door it is; None: no tool.
+#: Every operation with the tool that is its entry point; None: no tool.
 OPERATIONS: Final[Mapping[str, tuple[str | None, Callable[[Lithos, str], Awaitable[Ask]]]]] = {
     "create": ("lithos_write", create),
     "update": ("lithos_write", rewrite),
@@ -245,7 +246,7 @@ ELSEWHERE: Final = frozenset({
 })  # fmt: skip
 
 
-def test_every_writing_tool_is_a_door_of_the_matrix() -> None:
+def test_every_writing_tool_is_in_the_matrix() -> None:
     writing = {tool.name for tool in (*all_tools(), *own_tools()) if "R" not in tool.hints}
     doors = {tool for tool, _ in OPERATIONS.values() if tool is not None}
     assert writing == doors | NO_NOTE | ELSEWHERE
@@ -259,7 +260,7 @@ def test_every_request_of_the_writer_says_on_whose_behalf_it_is_made() -> None:
 
 
 def code_of(answer: Mapping[str, Any]) -> str:
-    """What became of a change, however the door says it."""
+    """Return the outcome of a change, in the same form for all entry points."""
     told = " ".join([str(answer.get("reason", "")), *map(str, answer.get("warnings") or ())])
     if answer.get("code") == "forbidden" or "may change" in told or "storage.protected" in told:
         return "forbidden"
@@ -276,7 +277,7 @@ def look(lithos: Lithos) -> dict[str, tuple[int, int]]:
 
 
 async def cell(lithos: Lithos, caller: Caller, place: str, operation: str) -> str:
-    """What is wrong with what became of one change; empty where it is as it must be."""
+    """Return the deviations of one outcome from the expected one; empty if it is correct."""
     ask = await OPERATIONS[operation][1](lithos, PLACES[place])
     proposals = lithos.server.get(PendingProposals)
     before, waiting = look(lithos), len(proposals)
@@ -296,7 +297,7 @@ async def cell(lithos: Lithos, caller: Caller, place: str, operation: str) -> st
 
 @pytest.mark.slow
 @pytest.mark.takes(8)
-async def test_each_door_does_what_each_place_allows(tmp_path: Path) -> None:
+async def test_each_entry_point_does_what_each_place_allows(tmp_path: Path) -> None:
     """behaviours 278 and 279"""
     wrong: dict[str, str] = {}
     cells = list(itertools.product((*AGENTS, *PERSONS), PLACES, OPERATIONS))
@@ -310,7 +311,7 @@ async def test_each_door_does_what_each_place_allows(tmp_path: Path) -> None:
 
 
 async def test_enrichment_writes_entities_only_where_it_may(tmp_path: Path) -> None:
-    """behaviours 278 and 279: elsewhere they are kept beside the note."""
+    """behaviours 278 and 279: elsewhere they are kept next to the note."""
     async with limited(tmp_path) as lithos:
         server = lithos.server
         patching = EntityExtraction(

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Busy:
-    """Threads that give a turn only after so many seconds, as beside the comparison of a start."""
+    """Threads that give a turn only after some seconds, as during the comparison of a start."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -37,7 +37,7 @@ async def test_the_file_is_gone_however_long_a_turn_takes(tmp_path: Path, second
 
 
 async def test_a_report_counts_however_long_the_first_write_waits(tmp_path: Path) -> None:
-    """Else a folder that tells of changes is polled, for its start was busy."""
+    """Otherwise a folder with working notifications is polled because its start was busy."""
     probe = Probe(NoteFiles(tmp_path), Busy(PROBE_BOUND * 3))
     noticed: list[bool] = []
 

@@ -11,7 +11,7 @@ def test_nothing_is_due_when_nothing_was_noticed():
     assert Pending(0.5).due == math.inf
 
 
-def test_a_touch_is_due_after_quiet_and_each_further_touch_puts_it_off():
+def test_touch_is_due_after_quiet_and_further_touches_delay_it():
     pending = Pending(0.5)
     pending.touch(["a"], 10.0)
     assert pending.due == 10.5
@@ -56,7 +56,7 @@ def test_a_missing_note_has_a_debounce_to_turn_up():
     assert (pending.ripe(11.0), pending.due) == ([], math.inf)
 
 
-def test_while_files_keep_moving_a_missing_note_has_longer_but_not_for_ever():
+def test_missing_note_waits_longer_but_bounded_while_files_move():
     """behaviour 136"""
     pending = Pending(0.5)
     pending.miss("n", 10.0)
@@ -72,7 +72,7 @@ def test_while_files_keep_moving_a_missing_note_has_longer_but_not_for_ever():
     assert pending.ripe(11.5) == ["n"]
 
 
-def test_what_a_comparison_found_is_due_at_once():
+def test_paths_found_by_a_comparison_are_due_at_once():
     pending = Pending(0.5)
     pending.touch_now(["a"], 10.0)
     assert pending.due <= 10.0

@@ -1,4 +1,4 @@
-"""What one write of one caller costs the event loop: turns, each of which a search may hold up."""
+"""Cost of a single write for the event loop: the number of turns, each of which may delay a search."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.servers import serving
 TURNS = 15
 #: Intents, file and folder, version, vectors, event; the words of many notes at once, later.
 JOBS = 5
-#: Writes at most until one is so cheap: what runs in the background falls on some, on a busy machine on most.
+#: Maximum writes until one is cheap enough: background work affects some of them, on a busy machine most.
 MOST = 200
 
 
