@@ -1,4 +1,4 @@
-"""What the start scan needs in addition to the notes."""
+"""Records that the start scan needs in addition to the notes."""
 
 from __future__ import annotations
 

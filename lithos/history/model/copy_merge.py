@@ -139,7 +139,7 @@ class MergeConflict:
 class CopyMerge:
     """A note merged with its copy: pieces that are decided, and places that a person has to decide.
 
-    Both are None for binary files. With `has_ancestor`, a line missing from one side may have been deleted
+    Both are `None` for binary files. With `has_ancestor`, a line missing from one side may have been deleted
     there.
     """
 

@@ -52,7 +52,7 @@ class _Entry:
 
 @frozen
 class _Head:
-    """A frontmatter by key; `tail` is what stands behind the last one."""
+    """A frontmatter by key; `tail` is the text after the last one."""
 
     entries: Mapping[str, _Entry]
     tail: str
@@ -67,7 +67,7 @@ def merge_heads(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
 
 
 def _by_lines(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
-    """A merge by lines that is no conflict must be as readable as both sides were."""
+    """A merge by lines without a conflict must be as readable as both sides were."""
     marked = mark_texts(base, ours, theirs, markers)
     if marked.conflicts or _is_plain(marked.text) or not (_is_plain(ours) and _is_plain(theirs)):
         return marked

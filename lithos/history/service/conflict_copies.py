@@ -74,7 +74,7 @@ _PERSON: Final = attrs.evolve(COMMAND, is_person=True)
 
 @frozen
 class ListedCopy:
-    """A conflict copy: where it is, of which note, and whether it says anything else.
+    """A conflict copy: its path, its note, and whether its text differs.
 
     `named_only`: people give such names, too, so it is merged only when a person names it.
     """
@@ -89,7 +89,7 @@ class ListedCopy:
 
 @frozen(kw_only=True)
 class ShownCopy:
-    """A conflict copy beside its note, and what merging makes of both. `version` is that of the note."""
+    """A conflict copy with its note and the result of their merge. `version` is that of the note."""
 
     listed: ListedCopy
     note: bytes
@@ -99,7 +99,7 @@ class ShownCopy:
 
     @property
     def seal(self) -> str:
-        """What stands for all that is shown."""
+        """A hash over everything that is shown."""
         digest = hashlib.sha256()
         for part in (self.note, self.copy, repr(self.merge).encode()):
             digest.update(b"%d:" % len(part) + part)
@@ -112,14 +112,14 @@ class ShownCopy:
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether merging leaves the note as it is, without a decision: it may have taken lines out since."""
+        """Whether merging leaves the note unchanged without a decision, even if it lacks lines of the copy."""
         merged = self.merge.resolved(())
         return merged is not None and say_the_same(merged, self.note)
 
 
 @frozen
 class KeptFile:
-    """A file that is a note of its own for good. `new_id`: the file named another note's id until now."""
+    """A file that is now a separate note permanently. `new_id`: the file had another note's id until now."""
 
     path: str
     note_id: str
@@ -128,7 +128,7 @@ class KeptFile:
 
 @frozen
 class MergedCopy:
-    """What was done; `changed` is False where merging left the note as it was."""
+    """The result of a merge; `changed` is False where merging left the note unchanged."""
 
     path: str
     note_id: str
@@ -163,13 +163,13 @@ class ConflictCopies:
         self._working = Threads(2)
         self._turn = trio.Lock()
         self._merges_at_once = storage.conflict_copies == "merge"
-        #: Set once what an earlier process began is finished.
+        #: Set once the merges that an earlier process began are finished.
         self.resumed = trio.Event()
 
     # -- reading ---------------------------------------------------------------------------------
 
     def listed(self) -> list[ListedCopy]:
-        """All of them, by the path of the note."""
+        """Return all conflict copies, by the path of the note."""
         found = [
             ListedCopy(path, note_id, entry.note.title, entry.path, copy.digest != entry.digest, copy.is_weak)
             for note_id, path, copy in self._catalogue.copied()
@@ -178,7 +178,7 @@ class ConflictCopies:
         return sorted(found, key=lambda each: (each.note_path, each.path))
 
     async def show(self, path: str) -> ShownCopy:
-        """A copy beside its note as both are now. Raises `DocNotFound`, and `InvalidInput` of a large one."""
+        """Return a copy with its note. Raises `DocNotFound`, and `InvalidInput` for a large file."""
         entry, listed = self._find(path)
         loaded = await self._texts.load(entry)
         if loaded is None:
@@ -195,7 +195,7 @@ class ConflictCopies:
         return entry, listed
 
     def _merge(self, listed: ListedCopy, loaded: LoadedNote) -> ShownCopy:
-        """Blocks."""
+        """Merge the loaded files. Blocks."""
         note = loaded.source.data
         try:
             linked = self._files.real_paths([listed.path])
@@ -221,7 +221,7 @@ class ConflictCopies:
         )
 
     def _ancestor(self, note_id: str, note: bytes, copy: bytes) -> MergeBase:
-        """From what both began, as far as the history knows. Blocks."""
+        """Return the common ancestor of both sides, if the history has it. Blocks."""
         if note == copy:
             return MergeBase(note, is_merged=True)
         rows, total = self._rows(note_id)
@@ -232,7 +232,7 @@ class ConflictCopies:
         return find_ancestor(versions, copy, is_whole=is_whole)
 
     def _rows(self, note_id: str) -> tuple[Sequence[VersionRow], int]:
-        """The newest versions of a note, and how many are kept in all. Blocks."""
+        """Return the newest versions of a note, and the number of all kept versions. Blocks."""
         return ((), 0) if self._reader is None else self._reader.rows(note_id, MOST_VERSIONS)
 
     def _data(self, row: VersionRow) -> bytes | None:
@@ -243,7 +243,7 @@ class ConflictCopies:
     # -- keeping ---------------------------------------------------------------------------------
 
     async def keep(self, path: str) -> KeptFile:
-        """Have a file be a note of its own for good. Raises `DocNotFound`, and `StorageFailed`."""
+        """Keep a file as a separate note permanently. Raises `DocNotFound`, and `StorageFailed`."""
         async with self._turn:
             skipped = self._catalogue.skipped.get(path)
             is_second = skipped is not None and skipped.note_id is not None
@@ -272,7 +272,8 @@ class ConflictCopies:
     async def merge(
         self, path: str, by: str, choices: Sequence[str] | None = None, seal: str | None = None
     ) -> MergedCopy:
-        """Merge a copy into its note and remove it; `choices` say what to keep of each place, in order.
+        """Merge a copy into its note and remove it; `choices` give the side to keep at each place.
+
         With `seal`, only the state that the person saw is merged. Raises `VersionConflict` with `conflicts`
         if choices are missing, `HistoryDisabled`, and the refusals of a write; nothing was changed then.
         """
@@ -327,7 +328,7 @@ class ConflictCopies:
         return MergedCopy(listed.path, listed.note_id, listed.note_path, version, is_new)
 
     def _request(self, shown: ShownCopy, data: bytes, by: str) -> RestoreNote:
-        """The message to the writer. Raises `InvalidInput` for bytes that are no note. Blocks."""
+        """Return the message to the writer. Raises `InvalidInput` for bytes that are not a note. Blocks."""
         listed, style = shown.listed, attrs.evolve(self._catalogue.style, serves_broken=False)
         try:
             document = parse_document(data, listed.note_path, self._clock(), listed.note_id, style)
@@ -356,11 +357,11 @@ class ConflictCopies:
         )
 
     async def _finish(self, intent: CopyIntent, version: int) -> int:
-        """Keep the copy's bytes as a version, then remove it; the version that the note has then."""
+        """Keep the copy's bytes as a version, then remove the copy; returns the note's version."""
         with honest_outcome("Look at the note again before you retry."):
             if not await self._working.run(lambda: self._is_kept(intent)):
                 await self._keep(intent)
-                version += 2  # the copy's, and its own again
+                version += 2  # one version for the copy's bytes, and one for the note's own again
             removal = CopyRemoval(intent.copy, intent.digest)
             taken = await self._writer.ask(removal, within=PATIENCE)
         if taken.failure is not None:
@@ -372,7 +373,7 @@ class ConflictCopies:
         return version
 
     def _is_kept(self, intent: CopyIntent) -> bool:
-        """Whether the history knows that the note has the copy's bytes, or needs not to. Blocks."""
+        """Return whether the history has the copy's bytes for the note, or need not have them. Blocks."""
         if intent.digest == intent.before:
             return True
         rows, _ = self._rows(intent.id)
@@ -402,7 +403,7 @@ class ConflictCopies:
     # -- automatic merges ------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Finish what an earlier process began; then, if configured, merge what nobody has to decide."""
+        """Finish merges of an earlier process; then, if configured, merge copies that need no decision."""
         await self._resume()
         self.resumed.set()
         if not self._merges_at_once:
@@ -444,7 +445,7 @@ class ConflictCopies:
             log.error("merge of a conflict copy not finished", path=intent.copy, reason=str(failure))
 
     def _is_written(self, intent: CopyIntent) -> bool:
-        """Whether the note got its next version before the process ended. Blocks."""
+        """Return whether the note got its next version before the process ended. Blocks."""
         entry = self._catalogue.get(intent.id)
         if entry is None or entry.digest == intent.before or self._reader is None:
             return False
@@ -466,7 +467,7 @@ def _intent(shown: ShownCopy, data: bytes, by: str) -> CopyIntent:
 
 
 def _decided(shown: ShownCopy, choices: Sequence[str] | None) -> bytes:
-    """The merged bytes. Raises `VersionConflict` where a person has to choose, and `InvalidInput`."""
+    """Return the merged bytes. Raises `VersionConflict` where a person has to choose, and `InvalidInput`."""
     places = shown.merge.places
     if shown.merge.pieces is None:
         raise VersionConflict(
@@ -496,7 +497,7 @@ def _decided(shown: ShownCopy, choices: Sequence[str] | None) -> bytes:
 
 
 def conflict_rows(shown: ShownCopy) -> list[dict[str, Any]]:
-    """The places that a person has to decide: the line, and what each side says."""
+    """Return the places that a person has to decide: the line, and the text of each side."""
     return [{"line": place.line, "note": place.note, "copy": place.copy} for place in shown.merge.places]
 
 

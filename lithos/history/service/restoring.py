@@ -68,7 +68,7 @@ class RestoreRequest:
 
 @frozen
 class RestoredNote:
-    """The result of a restore; `outcome` is None when the note already had the restored text.
+    """The result of a restore; `outcome` is `None` when the note already had the restored text.
 
     `merged_with` is the version whose changes were kept as well.
     """

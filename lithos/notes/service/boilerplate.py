@@ -1,6 +1,6 @@
 """Boilerplate: texts that most notes of a folder share at their beginning or end, found by sampling.
 
-A footer of thousands of notes is no use in an answer, so excerpts and snippets leave it out (`text.hidden`).
+A footer of thousands of notes is useless in an answer, so excerpts and snippets leave it out (`text.hidden`).
 A folder is sampled when a text in it is first cut, and again when its number of notes has doubled or halved.
 If it has few notes, the sample comes from the next folder above that has enough.
 """

@@ -17,7 +17,7 @@ from lithos.text.words.similarity import Match
 
 @frozen
 class KeptNote:
-    """A note in one version; `current_version` is None when the note is deleted."""
+    """A note in one version; `current_version` is `None` when the note is deleted."""
 
     entry: Entry
     document: Document

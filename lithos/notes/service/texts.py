@@ -216,7 +216,7 @@ class NoteTexts:
         return self._catalogue.see_version(note.id, loaded.source.digest, note.version)
 
     async def find_unread(self, path: str) -> Entry | None:
-        """Return the note at a path that no scan has reached yet; None if there is none. Raises
+        """Return the note at a path that no scan has reached yet; None if it does not exist. Raises
         `AliasedPath`.
         """
         stand_in, style = self._catalogue.records.id_at(path), self._catalogue.style

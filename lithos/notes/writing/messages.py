@@ -73,7 +73,7 @@ def not_as_promised(outcome: WriteOutcome, message: str) -> StorageFailed:
 class CommittedChange:
     """A committed change: durable on disk and in the catalogue, still to be indexed and journalled.
 
-    `document` is None for a removal; `vacated` is a path that has no note any more.
+    `document` is `None` for a removal; `vacated` is a path that has no note any more.
     """
 
     entry: Entry

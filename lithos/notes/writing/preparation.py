@@ -102,7 +102,7 @@ class Passed:
 
 @frozen
 class Prepared:
-    """A validated change, ready to be written; `document` is None for a deletion.
+    """A validated change, ready to be written; `document` is `None` for a deletion.
 
     A change with a `Passed` state has the entry and the document of the change before which it comes.
     """

@@ -129,8 +129,9 @@ def outside_version(
     *,
     is_gone: bool = False,
 ) -> NewVersion:
-    """Return the version of an external change; `former` is the note before, with its bytes if `data` is
-    None.
+    """Return the version of an external change; `former` is the note before it.
+
+    If `data` is `None`, `former` has the bytes.
     """
     changed: tuple[str, ...] = ()
     if is_gone:

@@ -104,7 +104,7 @@ async def test_new_note_at_path_of_deleted_one_is_new(tmp_path: Path) -> None:
         assert (await times(lithos, await id_of(lithos)))[0] > CREATED
 
 
-def test_earliest_known_time_counts_when_the_file_has_none() -> None:
+def test_earliest_known_time_counts_when_file_has_no_time() -> None:
     early, late, later = (datetime(2020, 1, day, tzinfo=UTC) for day in (1, 2, 3))
     derived = Note(id="x", title="x", created_at=late, updated_at=later)
     assert with_creation(derived, late) is derived
