@@ -1,4 +1,4 @@
-"""`lithos conflicts`: copies are listed, shown, and merged at a terminal (behaviour 285)."""
+"""`lithos conflicts`: list, show and merge copies at a terminal (behaviour 285)."""
 
 from __future__ import annotations
 

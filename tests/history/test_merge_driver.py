@@ -65,7 +65,7 @@ def test_a_binary_file_stays_ours_and_is_a_conflict(
 def test_unreadable_or_unwritable_file_stops_git_with_an_explanation(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Else a person might add a file that lacks the other side."""
+    """Otherwise a person might add a file that lacks the other side."""
     assert drive(tmp_path, b"a\n", b"o\n", b"t\n") == 1
     (tmp_path / "theirs").unlink()
     capsys.readouterr()

@@ -60,7 +60,7 @@ class Desk:
         return printed
 
     async def undo(self, *words: str, agent: str = "bad", code: int = 0) -> Mapping[str, Any]:
-        """The report of an undo."""
+        """Return the report of an undo."""
         self.clock.advance(seconds=1)
         until = ("--until", self.clock.text) if "--until" not in words else ()
         typed = ("undo", "--agent", agent, "--since", START, *until, *words, "--json")
@@ -72,7 +72,7 @@ class Desk:
 
 
 def at_desk(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """Run a test with a `Desk`, and with the other fixtures it wants."""
+    """Run a test with a `Desk`, and with its other fixtures."""
     wanted = [each for name, each in signature(test).parameters.items() if name != "desk"]
 
     async def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], **more: Any) -> None:
@@ -87,7 +87,7 @@ def at_desk(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[Non
 
 
 def results(report: Mapping[str, Any]) -> dict[str, str]:
-    """Title to result; of several steps for a note the first that was done."""
+    """Return the result by title; for several steps of a note, that of the first one done."""
     return {row["title"]: row["result"] for row in reversed(report["notes"])}
 
 
@@ -153,7 +153,7 @@ async def test_undo_reverts_all_of_one_agent_and_keeps_all_others(desk: Desk) ->
 
 
 @at_desk
-async def test_changes_on_both_sides_of_another_agents_go_and_that_stays(desk: Desk) -> None:
+async def test_changes_around_another_agents_are_undone_and_that_stays(desk: Desk) -> None:
     """behaviour 224"""
     note = await desk.write("ann", "List", "a\n\nb\n\nc\n\nd")
     await desk.write("bad", "List", "BAD\n\nb\n\nc\n\nd", id=note)
@@ -192,7 +192,7 @@ async def test_change_repeated_after_undo_is_undone_only_for_agent(
     note = await desk.write("ann", "Page", "good")
     await desk.write("bad", "Page", "bad", id=note)
     await desk.undo()
-    await desk.write("bob", "Page", "bad", id=note)  # bob wants it so
+    await desk.write("bob", "Page", "bad", id=note)  # bob makes the same change deliberately
     report = await desk.undo()
     assert results(report) == {"Page": "nothing to do"}
     assert await desk.text(note) == "bad"
@@ -271,7 +271,7 @@ async def test_a_change_that_comes_in_between_is_not_overwritten(
 async def test_undo_copes_with_an_agent_that_keeps_writing(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its changes after the begin are not in the window; no text of them is lost."""
+    """The agent's changes after the start are outside the window; none of their text is lost."""
     notes = [await desk.write("ann", f"N{n}", "a\n\nb\n\nc") for n in range(5)]
     for n, note in enumerate(notes):
         await desk.write("bad", f"N{n}", "BAD\n\nb\n\nc", id=note)
@@ -400,7 +400,7 @@ async def tree_of(desk: Desk) -> dict[str, tuple[str, str, str, str | None]]:
 
 @pytest.mark.parametrize("seed", first_of(range(8), 1, slow=1))
 @at_desk
-async def test_whatever_one_agent_did_to_several_notes_one_run_takes_it_back(desk: Desk, seed: int) -> None:
+async def test_one_run_undoes_any_changes_of_one_agent(desk: Desk, seed: int) -> None:
     """behaviour 224: moves, titles and addresses that change hands, deletions and returns"""
     random = Random(seed)
     for place, title in zip(PLACES[:3], TITLES[:3], strict=True):
@@ -439,7 +439,7 @@ async def test_undo_prints_its_outcome(desk: Desk) -> None:
 
 
 @at_desk
-async def test_undo_without_a_time_takes_back_all_changes_of_the_agent(desk: Desk) -> None:
+async def test_undo_without_a_time_reverts_all_changes_of_the_agent(desk: Desk) -> None:
     """behaviour 224"""
     note = await desk.write("ann", "Page", "text")
     await desk.write("bad", "Page", "bad", id=note)
@@ -464,7 +464,7 @@ async def test_undo_of_several_agents_leaves_nothing_where_they_changed_the_same
 
 
 @at_desk
-async def test_a_note_that_others_changed_and_took_back_is_deleted_by_undo(desk: Desk) -> None:
+async def test_note_changed_and_reverted_by_others_is_deleted_by_undo(desk: Desk) -> None:
     """behaviour 224"""
     made = await desk.write("bad", "Made", "spam")
     await desk.write("bob", "Made", "spam, but answered", id=made)
@@ -503,7 +503,7 @@ async def test_history_and_restore_note(desk: Desk) -> None:
 
 
 @at_desk
-async def test_times_of_the_window_are_read(desk: Desk) -> None:
+async def test_times_of_the_window_are_parsed(desk: Desk) -> None:
     assert datetime.fromisoformat(START).tzinfo is not None
     with pytest.raises(SystemExit):
         parse_arguments(["undo", "--agent", "bad", "--since", "then"])
@@ -512,7 +512,7 @@ async def test_times_of_the_window_are_read(desk: Desk) -> None:
 
 
 class Slots:
-    """A note of six paragraphs, and what an undo must make of it, by a model that knows only these."""
+    """A note of six paragraphs, with a simple model of the expected result of an undo."""
 
     def __init__(self, note: str, slots: tuple[str, ...]) -> None:
         self.note = note
@@ -528,7 +528,7 @@ class Slots:
         self.states.append((agent, tuple(slots)))
 
     def undone(self) -> str:
-        """The text without what `bad` did but for changes that others built on."""
+        """Return the text without the changes by `bad`, except those on which others built."""
         now = list(self.states[-1][1])
         last = len(self.states) - 1
         while last > 0:
@@ -545,7 +545,7 @@ class Slots:
         return "\n\n".join(now)
 
     def _take_back(self, now: list[str], before: int, after: int) -> bool:
-        """Have `now` without what changed between two states, unless others built on any of it."""
+        """Return `now` without the changes between two states, unless others built on one of them."""
         base, mine = self.states[after][1], self.states[before][1]
         touched = [n for n in range(len(now)) if base[n] != mine[n]]
         if any(now[n] not in (base[n], mine[n]) for n in touched):
@@ -557,7 +557,7 @@ class Slots:
 
 @pytest.mark.parametrize("seed", first_of(range(12), 1, slow=2))
 @at_desk
-async def test_any_interleaving_is_undone_as_the_model_says(desk: Desk, seed: int) -> None:
+async def test_any_interleaving_is_undone_as_the_model_expects(desk: Desk, seed: int) -> None:
     """behaviour 224"""
     random = Random(seed)
     notes = []

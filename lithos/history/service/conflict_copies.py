@@ -112,7 +112,7 @@ class ShownCopy:
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether merging leaves the note unchanged without a decision, even if it lacks lines of the copy."""
+        """Whether merging leaves the note unchanged without a decision, even if the copy has more lines."""
         merged = self.merge.resolved(())
         return merged is not None and say_the_same(merged, self.note)
 

@@ -15,7 +15,8 @@ from tests.history.model.divergences import Divergence, diverge, lost_lines
 
 
 def history_of(found: Divergence, seed: int) -> tuple[list[PastVersion], bool]:
-    """The kept versions, the newest first: as it is now, half-way there, the ancestor, and an older one.
+    """Return the kept versions, newest first: the current one, one half-way, the ancestor, and an older
+    one.
 
     Also return whether these are all conflicts: texts that both machines added have no ancestor.
     """
@@ -36,7 +37,7 @@ def history_of(found: Divergence, seed: int) -> tuple[list[PastVersion], bool]:
 
 
 def is_conflict(found: Divergence) -> bool:
-    """Whether both machines changed the note, each otherwise: else no program leaves a copy."""
+    """Return whether both machines changed the note differently: otherwise no program leaves a copy."""
     return len({found.base, found.ours, found.theirs}) == 3
 
 

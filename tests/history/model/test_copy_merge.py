@@ -48,7 +48,7 @@ def test_ten_thousand_divergences_lose_no_line_and_a_second_run_changes_nothing(
     ("copy", "versions", "is_whole", "expected"),
     [
         (THEIRS, [(OUTSIDE, OURS), (CREATED, BASE)], True, BASE),
-        # The stamp of the file says from which it began, though another one is nearer.
+        # The stamp of the file gives its ancestor, although another version is nearer.
         (
             stamped(BASE + b"six\nseven\n", 2),
             [
@@ -59,7 +59,8 @@ def test_ten_thousand_divergences_lose_no_line_and_a_second_run_changes_nothing(
             True,
             stamped(BASE, 2),
         ),
-        # A line that came between two versions and that the copy lacks: the copy may be of the older one.
+        # A line that was added between two versions and that the copy lacks: the copy may be of the older
+        # one.
         (BASE + b"x\n", [(UPDATED, BASE + b"new\nx\n"), (CREATED, BASE)], True, BASE),
         # Lines that an older, deleted version may have lacked do not count as deleted by either side.
         (b"one\ntwo\n", [(UPDATED, BASE)], False, None),
@@ -73,7 +74,7 @@ def test_ancestor_has_no_line_that_the_other_machine_never_saw(
     assert ancestor(copy, *versions, is_whole=is_whole) == MergeBase(expected)
 
 
-def test_a_version_whose_place_other_bytes_took_is_merged_from_its_parent() -> None:
+def test_version_whose_file_was_replaced_is_merged_from_its_parent() -> None:
     """Syncthing keeps the newer file, and our own version becomes the copy."""
     assert ancestor(OURS, (OUTSIDE, THEIRS), (UPDATED, OURS), (CREATED, BASE)) == MergeBase(BASE)
     merged = merge_copy(THEIRS, OURS, MergeBase(BASE)).resolved(())
@@ -95,7 +96,7 @@ def test_text_known_to_the_note_adds_nothing(versions: list[tuple[str, bytes]]) 
     assert (merge.resolved(()), merge.places) == (versions[0][1], ())
 
 
-def test_without_an_ancestor_both_keep_all_their_lines() -> None:
+def test_both_keep_all_their_lines_without_an_ancestor() -> None:
     merge = merge_copy(b"a\nours\nb\nc\nd\n", b"a\nb\nc\nd\ntheirs\n", MergeBase(None))
     assert not merge.has_ancestor
     assert merge.resolved(()) == b"a\nours\nb\nc\nd\ntheirs\n"

@@ -23,7 +23,7 @@ from tests.notes.format.test_merging import TEXTS
 from tests.repeats import repeats
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-#: Divergences for each test, and for the night.
+#: Divergences for each test, and for the nightly run.
 SOME, MANY = repeats("DIVERGENCES", 300), 10_000
 ALSO_MANY = [SOME, pytest.param(MANY, marks=pytest.mark.nightly)]
 
@@ -42,7 +42,7 @@ def note(head: str, body: str = "text\n") -> str:
 
 
 @pytest.mark.parametrize("count", ALSO_MANY)
-def test_no_line_of_either_side_is_lost_whatever_diverged(count: int) -> None:
+def test_no_line_of_either_side_is_lost_in_any_divergence(count: int) -> None:
     """Lines that the other side removed are not losses; keys merged by value are tested below."""
     clean = 0
     for seed in range(count):
@@ -72,7 +72,7 @@ def test_the_sides_may_change_places(count: int) -> None:
 
 
 def _words(data: bytes) -> list[str]:
-    """All words, those of a list in either style alike; a comment counts once."""
+    """Return all words, treating both list styles alike; a comment counts once."""
     text = data.decode()
     return [word.strip("[],") for word in text.split() if word.strip("[],") not in ("-", "")]
 
@@ -81,7 +81,7 @@ def _words(data: bytes) -> list[str]:
 @pytest.mark.parametrize(
     "count", [pytest.param(SOME, marks=pytest.mark.slow), pytest.param(MANY, marks=pytest.mark.nightly)]
 )
-def test_texts_are_merged_as_git_merges_them_but_for_known_differences(count: int, tmp_path: Path) -> None:
+def test_texts_are_merged_as_git_does_except_known_differences(count: int, tmp_path: Path) -> None:
     """Byte for byte what `git merge-file` writes, wherever lines are different and end alike. Else:
 
     * frontmatter: by key, where git finds conflicts between neighbouring keys, versions and lists;
@@ -107,7 +107,7 @@ def test_texts_are_merged_as_git_merges_them_but_for_known_differences(count: in
 
 
 def _is_plain(data: bytes) -> bool:
-    """No frontmatter, every line ends with LF and is another."""
+    """Return whether there is no frontmatter, and all lines are different and end with LF."""
     lines = data.split(b"\n")
     return (
         not data.startswith((b"---\nid", b"---\r\nid"))
@@ -132,7 +132,7 @@ def _merge_with_git(folder: Path, found: Divergence) -> tuple[int, bytes]:
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_a_marked_merge_is_the_merge_where_nothing_overlaps(base: str, ours: str, theirs: str) -> None:
+def test_marked_merge_equals_the_merge_when_nothing_overlaps(base: str, ours: str, theirs: str) -> None:
     plain, marked = merge_texts(base, ours, theirs), mark_texts(base, ours, theirs, Markers("o", "t", 30))
     if plain.result is not None:
         assert (marked.text, marked.conflicts) == (plain.result, 0)
@@ -157,7 +157,7 @@ def _bare(text: str) -> list[str]:
 
 
 def _chosen(marked: str, number: int) -> Iterator[str]:
-    """The lines where one side of each conflict is taken."""
+    """Return the lines of the result when one side of each conflict is chosen."""
     side: int | None = None
     for line in _bare(marked):
         if line == "<" * 30 + " o":
@@ -245,7 +245,7 @@ def test_texts_of_too_many_lines_are_marked_and_whole() -> None:
             "updated_at: 2026-02-28T23:00:00Z\n",
             "updated_at: 2026-02-28T23:00:00Z\n",
         ),
-        # The same said otherwise, comments, texts of several lines.
+        # The same value written differently, comments, texts of several lines.
         ("a: x\n", "a: 'y'\n", "a: y\n", "a: 'y'\n"),
         ("# one\na: 1\n", "# one\n# o\na: 1\n", "# one\n# t\na: 2\n", "# one\n# o\n# t\na: 2\n"),
         ("a: |\n  x\n  y\n  z\n", "a: |\n  X\n  y\n  z\n", "a: |\n  x\n  y\n  Z\n", "a: |\n  X\n  y\n  Z\n"),
@@ -265,7 +265,7 @@ def test_keys_are_merged_separately(base: str, ours: str, theirs: str, result: s
          "<<<<<<< ours\na: 2\n=======\na: 3\n>>>>>>> theirs\nb: 2\n"),
         ("a: 1\nb: 1\n", "b: 1\n", "a: 3\nb: 1\n", "<<<<<<< ours\n=======\na: 3\n>>>>>>> theirs\nb: 1\n"),
         ("", "id: x\n", "id: y\n", "<<<<<<< ours\nid: x\n=======\nid: y\n>>>>>>> theirs\n"),
-        # No comment gets lost for the sake of a list.
+        # No comment is lost for the sake of a list.
         (
             "tags: [a] # why\n",
             "tags: [a, o] # why\n",
@@ -307,7 +307,7 @@ def test_lines_that_make_one_key_twice_are_a_conflict() -> None:
     assert found.text.count("a: 1") == found.text.count("a: 2") == 1
 
 
-def test_a_frontmatter_that_one_side_added_or_took_away_is_so() -> None:
+def test_frontmatter_added_or_removed_by_one_side_is_so() -> None:
     assert merged("text\n", note("a: 1\n"), "text\nmore\n") == note("a: 1\n", "text\nmore\n")
     assert merged(note("a: 1\n"), "text\n", note("a: 1\n", "text\nmore\n")) == "text\nmore\n"
     found = merge_files(note("a: 1\n").encode(), b"text\n", note("a: 2\n").encode())
@@ -365,7 +365,7 @@ def test_a_binary_file_is_not_merged_unless_one_side_left_it() -> None:
     b"---\na: 1\n---\n", b"---\n", b"a: [1\n", b"\xef\xbb\xbf", b"? a\n: b\n", b"a: &x *x\n", b"<<: {}\n",
     b"\r\n", b"\r", b"x\n", b"---", b"a: |+\n\n\n", b"%YAML 1.1\n", b"a:\n- b\n", b"# c\n", b"\tz: 1\n",
 ]), min_size=3, max_size=12))  # fmt: skip
-def test_no_file_is_beyond_it(parts: list[bytes]) -> None:
+def test_merge_accepts_any_file(parts: list[bytes]) -> None:
     third = len(parts) // 3
     sides = [b"".join(each) for each in (parts[:third], parts[third : 2 * third], parts[2 * third :])]
     found = merge_files(sides[0], sides[1], sides[2])

@@ -12,7 +12,7 @@ START = datetime(2026, 3, 4, tzinfo=UTC)
 
 
 def rows_of(*told: str) -> list[VersionRow]:
-    """Versions 1, 2, … of one note, given oldest first as `agent op [path]`; newest first."""
+    """Return versions 1, 2, … of one note, given oldest first as `agent op [path]`, in newest-first order."""
     rows = []
     for number, text in enumerate(told, 1):
         agent, op, *path = text.split()
@@ -27,7 +27,7 @@ def rows_of(*told: str) -> list[VersionRow]:
 
 
 def planned(*told: str) -> list[tuple[str, list[int], int | None]]:
-    """(kind, versions, version to go back to) of each step against `bad`."""
+    """Return (kind, versions, version to restore) of each step against `bad`."""
     steps = plan_steps(rows_of(*told), lambda row: row.agent == "bad")
     return [
         (step.kind, [each.version for each in step.changes], step.before and step.before.version)
@@ -42,7 +42,7 @@ def test_changes_in_a_row_are_one_step_and_steps_are_newest_first() -> None:
     ]
 
 
-def test_a_creation_is_deleted_and_a_deletion_returns() -> None:
+def test_creation_is_undone_by_deletion_and_deletion_by_return() -> None:
     assert planned("bad created", "bad updated") == [("delete", [2, 1], None)]
     assert planned("ann created", "bad updated", "bad deleted") == [("return", [3, 2], 1)]
     assert planned("ann created", "ann deleted", "bad restored") == [("delete", [3], 2)]
@@ -58,7 +58,7 @@ def test_enrichment_in_between_does_not_split_a_step() -> None:
     assert planned("bad created", enriched, "bad updated") == [("delete", [3, 1], None)]
 
 
-def test_a_state_that_was_pruned_is_known_to_be_gone() -> None:
+def test_pruned_state_is_known_to_be_missing() -> None:
     later, first = plan_steps(rows_of("bad updated", "bad updated", "bad updated"), lambda row: True)
     assert first.is_pruned
     assert not later.is_pruned
@@ -89,7 +89,7 @@ def test_a_returned_note_counts_as_undone() -> None:
 
 
 def test_only_restores_by_a_person_count_as_undo() -> None:
-    """An undo under the name of a person knows its own restores, as it knows those of `undo`."""
+    """An undo under a person's name recognises its own restores, like those of `undo`."""
     (step,) = plan_steps(rows_of("bad created"), lambda row: True)
     for newer, other in (
         (("bad created", "undo restored"), None),

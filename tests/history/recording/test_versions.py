@@ -23,20 +23,20 @@ from tests.kernel.actors.watched import UUID, WatchedHouse, note
 
 
 def edit(house: WatchedHouse, path: str, text: str) -> None:
-    """Append, so that size and hash change."""
+    """Append a text, so that size and hash change."""
     file = house.folder / path
     file.write_text(file.read_text() + f"\n{text}\n")
 
 
 async def read(house: WatchedHouse, note_id: str) -> int:
-    """The version that a reader is shown."""
+    """Return the version that a reader is shown."""
     loaded = await NoteTexts(house.files, house.catalogue).load(house.catalogue.get(note_id))
     assert loaded is not None
     return loaded.document.note.version
 
 
 def shown(house: WatchedHouse, note_id: str) -> int:
-    """The version in lists and rows."""
+    """Return the version in lists and rows."""
     return house.catalogue.get(note_id).note.version
 
 
@@ -68,7 +68,7 @@ async def test_a_write_that_knows_the_state_before_an_edit_is_refused(house, is_
 
 
 async def test_version_is_stored_before_it_is_shown(house):
-    """An edit that was read but not taken up is not given to the next one, even after a kill."""
+    """The version of an edit that was read but not ingested is not assigned again, even after a kill."""
     async with house.with_note() as made:
         edit(house, made.path, "first")
         assert await read(house, made.id) == 2
@@ -102,7 +102,7 @@ async def test_edit_undone_after_it_was_seen_is_a_version_again(house):
         assert shown(house, made.id) == 3
 
 
-async def test_a_version_that_a_person_raised_is_taken_as_it_is(house):
+async def test_version_raised_by_a_person_is_accepted(house):
     """behaviour 269"""
     async with house.with_note() as made:
         file = house.folder / made.path
@@ -163,7 +163,7 @@ async def test_kill_before_manifest_records_write_hides_no_later_edit(house, mon
     assert shown(house, made.id) == 3
 
 
-async def test_rows_go_with_their_notes(house):
+async def test_rows_are_deleted_with_their_notes(house):
     async with house.with_note() as made:
         edit(house, made.path, "by hand")
         await house.settle_paths(made.path)
@@ -172,7 +172,7 @@ async def test_rows_go_with_their_notes(house):
     assert stored(house) == {}
 
 
-async def test_rows_of_notes_that_are_no_more_are_dropped_at_a_start(house):
+async def test_rows_of_removed_notes_are_dropped_at_a_start(house):
     house.put("a.md", note(1))
     rows = NoteRows({UUID.format(9): AssignedVersion(5, "x")}, {"gone.md": UUID.format(8)})
     with house.store.transaction():
@@ -317,7 +317,7 @@ async def applying(house: WatchedHouse, made: WriteOutcome, apply, monkeypatch: 
             yield told, lambda: trio.from_thread.run(show)
 
 
-async def test_a_write_that_is_taken_back_is_not_shown_and_counts_nothing(house, monkeypatch):
+async def test_reverted_write_is_not_shown_and_counts_nothing(house, monkeypatch):
     """behaviour 269: a writer places its text, finds that another was displaced, and puts that one back."""
     async with house.with_note() as made:
         file = house.folder / made.path
@@ -345,7 +345,7 @@ async def test_edit_of_uncatalogued_write_is_one_more_version(house):
         assert house.catalogue.see_version(made.id, "edited after that", 2) == 3
 
 
-async def test_a_reader_waits_for_the_write_that_is_under_way(house, monkeypatch):
+async def test_reader_waits_for_the_write_in_progress(house, monkeypatch):
     """behaviour 269: only then it is known whether other bytes are an edit of what is written."""
     async with house.with_note() as made:
         apply = house.files.apply

@@ -63,7 +63,7 @@ async def test_text_of_few_notes_and_lone_text_is_shown(tmp_path: Path) -> None:
             assert all(said in row["snippet"] for row in answer["results"])
 
 
-async def test_notes_of_a_small_folder_are_counted_with_those_above_it(tmp_path: Path) -> None:
+async def test_notes_of_a_small_folder_are_counted_with_its_parents(tmp_path: Path) -> None:
     """docs/spec/context.md §1"""
     for number, stone in enumerate(TOPICS):
         body = f"# About {stone}\n\nThe {stone} here is cut by hand.\n\n{FOOTER.format(number)}"
@@ -74,7 +74,7 @@ async def test_notes_of_a_small_folder_are_counted_with_those_above_it(tmp_path:
         assert not any("Copy this" in row["snippet"] for row in answer["results"])
 
 
-async def test_a_folder_is_looked_at_again_when_it_has_grown(tmp_path: Path) -> None:
+async def test_folder_is_sampled_again_when_it_has_grown(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         for number, stone in enumerate(TOPICS):
             content = f"The {stone} of this quarry is cut by hand.\n\n{FOOTER.format(number)}"

@@ -126,7 +126,7 @@ async def test_number_of_subscriptions_per_client_is_bounded() -> None:
             follower.follow(long.uri, long)
 
 
-async def test_the_end_of_events_ends_followers_old_and_new() -> None:
+async def test_end_of_events_ends_old_and_new_followers() -> None:
     broadcaster = Broadcaster(ring=5, queue=5)
     changes = ResourceChanges(broadcaster)
     with changes.followed() as early:

@@ -27,7 +27,7 @@ BODY = "one\n\ntwo\n\nthree\n\nfour\n\nfive"
 
 @asynccontextmanager
 async def vault(data: Path, **sections: Any) -> AsyncIterator[Lithos]:
-    """A server that knows the versions of its notes and sees what other programs do."""
+    """Start a server that keeps versions and watches the files."""
     async with serving(data, server={"watch_files": True}, **sections) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
         yield lithos
@@ -69,7 +69,7 @@ async def ops(lithos: Lithos, note_id: str) -> list[tuple[int, str, str]]:
 
 
 async def said(lithos: Lithos, note_id: str) -> str:
-    """The words of a note."""
+    """Return the text of a note."""
     return " ".join(str((await lithos.read(note_id))["content"]).split())
 
 
@@ -97,7 +97,7 @@ async def test_merge_has_both_changes_and_the_history_has_the_copy(tmp_path: Pat
         assert lithos.server.get(HistoryStore).content(note_id, 4) == theirs
         events = await lithos.call("lithos_list")
         assert events["total"] == 1
-        # The same file again, as the other machine may send it: nothing comes of it.
+        # The same file arrives again, as the other machine may send it: it has no effect.
         before = (lithos.knowledge / "plan.md").read_bytes()
         await lithos.write("Plan", id=note_id, content=BODY)
         after = (lithos.knowledge / "plan.md").read_bytes()
@@ -133,7 +133,7 @@ async def test_overlapping_change_is_left_until_a_person_chooses(tmp_path: Path)
         assert (await merge(lithos, keep=["both"], seal=seal))["status"] == "merged"
         words = await said(lithos, note_id)
         assert words == "one two 3 by us 3 by them four five six"
-    # All of it is so after a restart.
+    # A restart changes none of it.
     async with vault(tmp_path) as lithos:
         assert await said(lithos, note_id) == words
         assert await copies(lithos, 0) == []
@@ -163,7 +163,7 @@ async def test_our_own_version_that_became_the_copy_is_merged(tmp_path: Path) ->
         assert await said(lithos, note_id) == "one 2 by us three 4 by them five"
 
 
-async def test_a_note_that_changes_meanwhile_is_merged_as_it_is_then(
+async def test_note_that_changes_meanwhile_is_merged_in_its_new_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with vault(tmp_path) as lithos:
@@ -183,7 +183,7 @@ async def test_a_note_that_changes_meanwhile_is_merged_as_it_is_then(
         assert await said(lithos, note_id) == "1 in write 0 two three 4 by them five"
 
 
-async def test_a_copy_that_another_program_changes_at_the_end_stays(
+async def test_copy_that_another_program_changes_at_the_end_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No byte that a person saved is lost: the file is deleted only in the state that was seen."""
@@ -207,7 +207,7 @@ async def test_a_copy_that_another_program_changes_at_the_end_stays(
 
 
 @pytest.mark.parametrize("step", ["write", "keep", "remove"])
-async def test_a_merge_that_a_crash_interrupted_happened_or_did_not(
+async def test_interrupted_merge_happened_completely_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """behaviour 285: stopped before each step, then started again."""
@@ -263,7 +263,7 @@ async def test_automatic_merge_handles_copies_that_need_no_decision(tmp_path: Pa
         assert (3, "updated", "merge") in await ops(lithos, note_id)
 
 
-async def test_without_a_history_nothing_is_merged(tmp_path: Path) -> None:
+async def test_nothing_is_merged_without_a_history(tmp_path: Path) -> None:
     async with serving(
         tmp_path, server={"watch_files": True}, history=HistoryConfig(enabled=False)
     ) as lithos:
@@ -276,7 +276,7 @@ async def test_without_a_history_nothing_is_merged(tmp_path: Path) -> None:
         assert (await merge(lithos))["status"] == "merged", "of the same bytes nothing is lost"
 
 
-async def test_a_choice_that_makes_no_note_is_refused(tmp_path: Path) -> None:
+async def test_choice_that_does_not_give_a_note_is_refused(tmp_path: Path) -> None:
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "status: active", "status: archived")
         await lithos.write("Plan", id=note_id, content=BODY, status="quarantined")
@@ -291,7 +291,7 @@ async def test_a_choice_that_makes_no_note_is_refused(tmp_path: Path) -> None:
         assert (await show(lithos, "no such.md"))["code"] == "doc_not_found"
 
 
-async def test_a_full_disk_leaves_both_files_and_says_what_to_do(
+async def test_full_disk_leaves_both_files_and_explains_the_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with vault(tmp_path) as lithos:

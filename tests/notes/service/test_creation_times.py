@@ -24,7 +24,7 @@ def put_old(data: Path, path: str = "n.md", text: str = "# N\n\nText.\n") -> Pat
 
 
 async def times(lithos: Lithos, note: str) -> tuple[str, str]:
-    """As a read says, which must be as the listing says."""
+    """Return the creation time of a read, which must equal that of the listing."""
     read = (await lithos.read(note))["metadata"]
     (row,) = (await lithos.call("lithos_list"))["items"]
     entry = lithos.server.get(Catalogue).get(note)
@@ -116,7 +116,7 @@ def test_earliest_known_time_counts_when_file_has_no_time() -> None:
     assert with_creation(edited, later).created_at == late, "never later than the update"
 
 
-async def test_taking_a_change_back_writes_no_time_into_a_persons_note(tmp_path: Path) -> None:
+async def test_undo_writes_no_time_into_a_persons_note(tmp_path: Path) -> None:
     """A substitute for a missing creation time is not a difference between versions; behaviour 254."""
     file = put_old(tmp_path, text="---\ntags: [a]\n---\nText.\n")
     async with serving(tmp_path, storage=VAULT) as lithos:

@@ -31,7 +31,7 @@ async def keep(lithos: Lithos, path: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["plan 2.md", SYNCED])
-async def test_kept_file_is_a_note_for_good(tmp_path: Path, name: str) -> None:
+async def test_kept_file_stays_a_note_permanently(tmp_path: Path, name: str) -> None:
     """behaviour 341: over edits, restarts, a lost manifest, a rename, and with its bytes as they were"""
     async with serving(tmp_path, server=WATCHED) as lithos:
         await lithos.server.get(CatchingUp).done.wait()

@@ -28,14 +28,14 @@ def body(lines: list[str]) -> str:
 
 
 async def settled(lithos: Lithos, *wanted: str) -> None:
-    """Wait until exactly these are the notes."""
+    """Wait until exactly these notes exist."""
     with trio.fail_after(30):
         while sorted(await paths(lithos)) != sorted(wanted):
             await trio.sleep(0.01)
 
 
 async def changed(lithos: Lithos, path: str, lines: list[str]) -> None:
-    """Have a person change a note, and wait until the server knows."""
+    """Let a person change a note, and wait until the server has the change."""
     put_note(lithos.data, path, body(lines))
     entry = lithos.server.get(Catalogue).at_path(path)
     assert entry is not None
@@ -43,7 +43,7 @@ async def changed(lithos: Lithos, path: str, lines: list[str]) -> None:
 
 
 async def with_earlier_version(lithos: Lithos, path: str = "plan.md") -> None:
-    """Have a note, of which an earlier version is kept."""
+    """Create a note with a kept earlier version."""
     put_note(lithos.data, path, body(LINES))
     await until(lambda: lithos.server.get(Catalogue).at_path(path) is not None)
     await changed(lithos, path, HERE)
@@ -143,7 +143,7 @@ async def test_renamed_page_stays_a_note_when_another_takes_its_name(tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["plan 2.md", "plan.sync-conflict-20260304-050607-ABCDEFG.md"])
-async def test_frontmatter_says_that_a_file_is_a_note_of_its_own(tmp_path: Path, name: str) -> None:
+async def test_frontmatter_can_declare_a_file_a_separate_note(tmp_path: Path, name: str) -> None:
     """behaviour 341"""
     text = "---\nconflict_copy: false\n---\n" + body(THERE)
     put_note(tmp_path, "plan.md", body(LINES))
@@ -164,7 +164,7 @@ async def test_frontmatter_says_that_a_file_is_a_note_of_its_own(tmp_path: Path,
 
 
 @pytest.mark.parametrize("with_id", [False, True])
-async def test_copy_of_a_copy_is_one_of_the_note(tmp_path: Path, with_id: bool) -> None:
+async def test_copy_of_a_copy_belongs_to_the_note(tmp_path: Path, with_id: bool) -> None:
     """behaviour 342"""
     head = f"---\nid: {OWN_ID}\n---\n" if with_id else ""
     first = "plan.sync-conflict-20260304-050607-ABCDEFG.md"
@@ -203,7 +203,7 @@ NAMED = f"---\nid: {derive_id('plan.md')}\n---\n" + body(THERE)
 
 
 async def expect_note(lithos: Lithos, name: str = SYNCED, **note: Any) -> None:
-    """The note without id in its file has the id, and the other file is its copy."""
+    """Check that the note without id in its file has the id, and that the other file is its copy."""
     assert await copies(lithos) == [name]
     await settled(lithos, "plan.md")
     read = await lithos.call("lithos_read", path="plan.md")

@@ -28,9 +28,7 @@ async def look(lithos: Lithos, note_id: str) -> None:
 async def test_no_cache_keeps_a_note_that_was_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        Fingerprint, "is_old", lambda *_: True
-    )  # a file that was changed just now is recalled
+    monkeypatch.setattr(Fingerprint, "is_old", lambda *_: True)  # a file that was just changed is recalled
     async with serving(tmp_path) as lithos:
         catalogue = lithos.server.get(Catalogue)
         caches: list[Any] = [cache_of.__self__ for cache_of in catalogue.when_removed]  # type: ignore[attr-defined]

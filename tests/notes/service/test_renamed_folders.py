@@ -22,7 +22,7 @@ AGENTS, EDITS, NOTES = 4, 7, 6
 async def test_four_agents_edit_while_their_folder_is_renamed_back_and_forth(
     tmp_path: Path, watches: bool
 ) -> None:
-    """142 of 182 edits were internal errors, and 136 hidden files lay in the folder for minutes."""
+    """142 of 182 edits were internal errors, and 136 hidden files stayed in the folder for minutes."""
     for number in range(NOTES):
         put_note(tmp_path, f"one/note{number}.md", f"# Note {number}\n\nText.\n")
     async with serving(tmp_path, server={"watch_files": watches}) as lithos:
@@ -66,9 +66,7 @@ async def test_four_agents_edit_while_their_folder_is_renamed_back_and_forth(
 
 
 @pytest.mark.parametrize("identified", [False, True])
-async def test_a_file_that_was_moved_is_edited_and_deleted_where_it_is(
-    tmp_path: Path, identified: bool
-) -> None:
+async def test_moved_file_is_edited_and_deleted_at_its_new_path(tmp_path: Path, identified: bool) -> None:
     """No notification has come yet, so the note is found by its bytes."""
     put_note(tmp_path, "one/note.md", "# Note\n\nText.\n")
     async with serving(tmp_path) as lithos:

@@ -109,7 +109,7 @@ def refuse_files(changes: list[Any]) -> list[OSError]:
 
 @pytest.fixture
 def undroppable(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Until it is called no row of `history.db` can be dropped; versions can be added."""
+    """Block the deletion of rows in `history.db` until it is called; versions can be added."""
     drop, is_broken = HistoryStore._drop, True
 
     def drop_some(store: HistoryStore, places: Iterable[int]) -> int:
@@ -212,7 +212,7 @@ async def test_unnoticed_edit_is_kept_before_a_write_replaces_it(tmp_path):
         file = lithos.knowledge / "note.md"
         edited = file.read_bytes() + b"A person's line.\n"
         file.write_bytes(edited)
-        os.utime(file, (1_700_000_000, 1_700_000_000))  # one that was saved this very moment counts as busy
+        os.utime(file, (1_700_000_000, 1_700_000_000))  # a file that was saved just now counts as busy
         answer = await lithos.write("Note", "of the agent", id=note_id)
         assert answer["version"] == 3
         assert versions(lithos, note_id) == [
@@ -269,7 +269,7 @@ async def test_note_changed_before_the_catch_up_keeps_its_state(tmp_path):
         note_id = await lithos.create("Note", "first")
         first = (lithos.knowledge / "note.md").read_bytes()
     async with serving(tmp_path) as lithos:
-        # As if the catching up had not come to it; in the thread that writes the store.
+        # As if the catch-up had not reached it; in the thread that writes the store.
         await lithos.server.get(Writer)._recorder.blocking.run(lambda: history_of(lithos).drop([1]))
         await lithos.write("Note", "second", id=note_id)
         assert [row[:2] for row in versions(lithos, note_id)] == [(2, "updated"), (1, "created")]
@@ -283,7 +283,7 @@ async def test_change_whose_version_cannot_be_kept_leaves_the_file_unchanged(tmp
         recorder = lithos.server.get(Writer)._recorder
         while not recorder.is_caught_up:
             await trio.sleep(0.01)
-        await recorder._tidy()  # else that may be what is refused first
+        await recorder._tidy()  # otherwise that may be the refused write
         with pytest.MonkeyPatch.context() as patch:
 
             def refuse(*_, **__):
@@ -326,7 +326,7 @@ async def test_history_off_keeps_nothing_and_changes_nothing_else(tmp_path):
         await until(lambda: len(versions(lithos, note_id)) == 2)
 
 
-async def test_a_damaged_history_is_set_aside_and_notes_go_on(tmp_path):
+async def test_damaged_history_is_moved_aside_and_notes_still_work(tmp_path):
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
     path = tmp_path / ".lithos" / "history.db"
@@ -337,7 +337,7 @@ async def test_a_damaged_history_is_set_aside_and_notes_go_on(tmp_path):
     assert [each.read_bytes() for each in path.parent.glob("history.db.corrupt-*")] == [b"\xff" * 20_000]
 
 
-async def test_bytes_that_were_displaced_get_a_version_of_their_own(tmp_path):
+async def test_displaced_bytes_get_a_version_of_their_own(tmp_path):
     """behaviour 219: bytes that another program saved to a displaced file"""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
@@ -367,7 +367,7 @@ async def test_bytes_that_were_displaced_get_a_version_of_their_own(tmp_path):
         assert (await lithos.write("Note", "third", id=note_id))["version"] == 5
 
 
-async def test_a_restore_takes_no_version_that_a_change_in_between_was_given(
+async def test_restore_does_not_reuse_the_version_of_a_concurrent_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 223: the note is changed and deleted after its newest version was looked up (seed 827)."""

@@ -33,7 +33,7 @@ from lithos.upkeep.maintenance.maintenance import GivenUp, accept_vanished
 from tests.kernel.actors.watched import UUID, note
 from tests.servers import Lithos, load_once, put_note, refusal, serving, until
 
-#: Seconds for anything to be noticed here; the bound of the spec is measured by `bench.watch`.
+#: Seconds for a change to be noticed here; `bench.watch` measures the bound of the spec.
 PATIENCE = 60.0
 
 
@@ -47,7 +47,7 @@ def _fast(monkeypatch):
 
 @asynccontextmanager
 async def watching(data: Path, mode: str = "native", **index: Any) -> AsyncIterator[Lithos]:
-    """A server that watches, once it is known how."""
+    """Start a watching server, and wait until its mode is decided."""
     settings = IndexConfig(**{"watch_debounce_ms": 40, "watch_mode": mode, **index})
     async with serving(data, server={"watch_files": True}, index=settings) as lithos:
         await until(lambda: component_status(lithos) != "warming")
@@ -59,7 +59,7 @@ def component_status(lithos: Lithos) -> str:
 
 
 async def told(events: Subscription) -> tuple[str, str]:
-    """Type and path of the next event."""
+    """Return type and path of the next event."""
     with trio.fail_after(PATIENCE):
         draft = (await events.events.receive()).draft
     return draft.type, str(draft.payload.get("path") or draft.payload["dest_path"])
@@ -233,7 +233,7 @@ async def test_an_approval_for_exactly_the_listed_files_ends_the_guard(tmp_path)
     """behaviour 198"""
     for n in range(30):
         put_note(tmp_path, f"{n}.md", note(n, "about zebras"))
-    # A longer quiet: on a busy machine the first of twenty would be looked at before the last is gone.
+    # A longer quiet: on a busy machine the first of twenty would be processed before the last is gone.
     async with watching(tmp_path, watch_debounce_ms=500) as lithos:
         for n in range(20):
             (lithos.knowledge / f"{n}.md").unlink()

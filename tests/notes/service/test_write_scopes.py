@@ -37,7 +37,7 @@ from lithos.proposals.service import Proposals
 from lithos.search.indexing.indexer import FulltextIndexer
 from tests.servers import Lithos, serving
 
-#: A folder of each place, for a caller that is bound to it.
+#: A folder for each kind of access, for a caller with a scope.
 PLACES: Final = {"write": "open", "propose": "ask", "outside": "shut", "protected": "law"}
 SCOPE: Final = Scope(("open/**", "side/**"), ("ask/**",))
 PROTECTED: Final = ("law/**",)
@@ -69,7 +69,7 @@ PERSONS: Final = (
 
 @asynccontextmanager
 async def limited(data: Path) -> AsyncIterator[Lithos]:
-    """A server whose callers have the scope."""
+    """Start a server whose callers have the scope."""
     async with serving(data) as lithos:
         lithos.server.get(Writer).scopes = WriteScopes(
             protected=PROTECTED,
@@ -88,7 +88,7 @@ async def own(lithos: Lithos, tool: str, **arguments: Any) -> Any:
 
 
 async def make(lithos: Lithos, folder: str, content: str = "Some text.") -> str:
-    """A new note in a folder, made by the owner."""
+    """Create a note in a folder as the owner."""
     title = f"Note {next(_NUMBERS)}"
     return str((await own(lithos, "lithos_write", title=title, content=content, path=folder))["id"])
 
@@ -154,7 +154,7 @@ async def move_out(lithos: Lithos, folder: str) -> Ask:
 
 
 async def relink(lithos: Lithos, folder: str) -> Ask:
-    """A move inside of the scope, of a note to which one in the folder links."""
+    """Move a note inside the scope, to which a note in the folder links."""
     note_id = await make(lithos, "side/from")
     path = (await lithos.read(note_id))["path"]
     await make(lithos, folder, f"See [[{path.removesuffix('.md')}]].")
@@ -181,7 +181,7 @@ async def supersede(lithos: Lithos, folder: str) -> Ask:
 
 
 def by_import(lithos: Lithos, folder: str, number: int, content: str) -> Ask:
-    """One note by import, as `POST /import` and the command have it taken in."""
+    """Import one note, as `POST /import` and the command do."""
     one = Record(
         id=f"r{number}",
         hash=f"{len(content):x}",
@@ -239,7 +239,7 @@ NO_NOTE: Final = frozenset({
     "lithos_finding_post", "lithos_task_reopen", "lithos_task_edge_upsert", "lithos_task_spawn",
     "lithos_task_next", "lithos_proposal_withdraw", "lithos_care_tasks",
 })  # fmt: skip
-#: Those whose change of a note is enrichment's, below, and a person's own decision (test_proposals).
+#: Tools whose change of a note is enrichment's, tested below, or a person's decision (test_proposals).
 ELSEWHERE: Final = frozenset({
     "lithos_task_complete", "lithos_proposal_decide",
     "lithos_conflict_copy_merge", "lithos_conflict_copy_keep",
@@ -270,7 +270,7 @@ def code_of(answer: Mapping[str, Any]) -> str:
 
 
 def look(lithos: Lithos) -> dict[str, tuple[int, int]]:
-    """Every file, its size and its time."""
+    """Return every file with its size and time."""
     walked = os.walk(lithos.knowledge)
     paths = (f"{folder}/{name}" for folder, _, names in walked for name in names if name.endswith(".md"))
     return {path: ((stat := os.stat(path)).st_size, stat.st_mtime_ns) for path in paths}
@@ -286,7 +286,7 @@ async def cell(lithos: Lithos, caller: Caller, place: str, operation: str) -> st
     wanted = "done" if allowed else "proposed" if place == "propose" else "forbidden"
     found = code_of(answer)
     if (operation, found) == ("quarantine", "done") and answer["status"] == "active":
-        found = "proposed"  # its answer is what rests on the note, which is not quarantined
+        found = "proposed"  # the answer lists the dependents of the note, which is not quarantined
     changed, kept = look(lithos) != before, len(proposals) - waiting
     for each in proposals.all():
         await lithos.server.get(Proposals).withdraw(each.id, each.agent)
@@ -331,7 +331,7 @@ async def test_enrichment_writes_entities_only_where_it_may(tmp_path: Path) -> N
         assert len(server.get(PendingProposals)) == 0
 
 
-async def test_a_scope_that_was_changed_meanwhile_counts(tmp_path: Path) -> None:
+async def test_scope_changed_meanwhile_counts(tmp_path: Path) -> None:
     """behaviour 278: the decision is made in the step that writes, not when the request is made."""
     async with limited(tmp_path) as lithos:
         note_id, writer = await make(lithos, "open"), lithos.server.get(Writer)

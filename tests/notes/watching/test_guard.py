@@ -28,7 +28,7 @@ def remove(house: WatchedHouse, numbers: range) -> list[str]:
 
 
 def restart(house: WatchedHouse) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
-    """Close, open, scan as a start does; the events, and the ids of what was kept."""
+    """Close, open and scan as a start does; return the events, and the ids of the kept notes."""
     house.close()
     house.open()
     house.make_watcher()
@@ -51,7 +51,7 @@ async def test_over_half_of_21_notes_vanishing_removes_nothing(house):
 
 
 @pytest.mark.parametrize(("notes", "lost"), [(20, 20), (21, 10), (40, 20)])
-async def test_half_of_a_corpus_or_all_of_a_small_one_may_go(house, notes, lost):
+async def test_half_of_corpus_or_all_of_small_one_may_vanish(house, notes, lost):
     """behaviour 198"""
     fill(house, notes)
     async with house.watching():
@@ -131,7 +131,7 @@ async def test_starts_without_the_folder_keep_even_a_few_notes(house):
     assert restart(house) == ([], ())
 
 
-async def test_a_start_takes_an_approval_for_exactly_its_files(house):
+async def test_start_accepts_an_approval_for_exactly_its_files(house):
     """behaviour 198"""
     await fill_and_index(house, 30)
     remove(house, range(28))

@@ -24,7 +24,7 @@ def files(tmp_path):
     return NoteFiles(tmp_path / "knowledge")
 
 
-async def test_with_a_watch_for_each_folder_nothing_is_short(files):
+async def test_watch_for_each_folder_means_no_shortage(files):
     gc.collect()  # watchers that other tests did not close
     before = count_watches()
     if before is None:
@@ -36,7 +36,7 @@ async def test_with_a_watch_for_each_folder_nothing_is_short(files):
     assert await WatchCoverage(files, Inline()).shortage() is None
     stop.set()
     assert next(changes, None) is None
-    with trio.fail_after(60):  # the library closes them in a thread of its own
+    with trio.fail_after(60):  # the library closes them in its own thread
         while count_watches() != before:
             await trio.sleep(0.01)
 

@@ -1,4 +1,4 @@
-"""A file that was made this moment and has nothing in it yet."""
+"""A new file that is still empty."""
 
 from __future__ import annotations
 

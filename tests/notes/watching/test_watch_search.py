@@ -1,4 +1,4 @@
-"""A note is gone when it is nowhere in a tree that stands still, and not before."""
+"""A note is gone only when it is not found in a tree that has stopped changing."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _growing(house: WatchedHouse) -> Callable[[], Iterator[tuple[str, os.stat_re
     return walk
 
 
-def test_an_id_is_known_however_it_is_spelled(house):
+def test_id_is_recognised_in_any_spelling(house):
     house.put("a.md", note(1).replace(UUID.format(1), UUID.format(1).upper()))
     house.put("b.md", f"---\nid: '{UUID.format(2)}'\n---\n")
     house.put("broken.md", f"---\nid: [{UUID.format(3)}\n---\n")

@@ -10,7 +10,7 @@ from lithos.kernel.actors.threads import Threads
 from tests.fakes import Turns
 from tests.servers import serving
 
-#: Four hand-overs one after another to threads end two turns after they began; actors hand on between them.
+#: Four successive hand-overs to threads end two turns after they began; actors hand on between them.
 TURNS = 15
 #: Intents, file and folder, version, vectors, event; the words of many notes at once, later.
 JOBS = 5
@@ -18,7 +18,7 @@ JOBS = 5
 MOST = 200
 
 
-async def test_a_write_takes_few_turns_of_the_event_loop_and_few_threads(tmp_path: Path, monkeypatch) -> None:
+async def test_write_takes_few_turns_of_the_event_loop_and_threads(tmp_path: Path, monkeypatch) -> None:
     jobs, run = [0], Threads.run
 
     async def counted(self, call):

@@ -29,7 +29,7 @@ async def test_displaced_file_is_deleted_after_its_grace_period(house):
     assert house.displaced.list() == []
 
 
-async def test_a_stop_leaves_nothing_behind_where_there_are_leases(house):
+async def test_stop_leaves_no_files_where_there_are_leases(house):
     if not house.files.protection.leases:
         pytest.skip("this file system has no leases")
     async with house.with_note() as note:
@@ -58,7 +58,7 @@ async def test_shutdown_finds_files_in_a_renamed_folder(house):
 
 
 async def test_late_write_is_saved_and_reported(house, caplog):
-    """Issue 11, defect 2: no byte a person saved vanishes."""
+    """Issue 11, defect 2: no byte that a person saved is lost."""
     caplog.set_level(logging.WARNING)
     async with house.with_note(path="a") as note:
         await house.update(note.id, "Note", "new")
@@ -99,7 +99,7 @@ async def test_unannounced_text_is_saved_when_an_agent_replaces_it(house, is_del
     assert [kept.path.read_bytes() for kept in house.displaced.list()] == [edited]
 
 
-async def test_many_updates_of_one_note_are_not_slowed_and_leave_nothing(house):
+async def test_many_updates_of_one_note_are_fast_and_leave_nothing(house):
     async with house.with_note() as note:
         began = trio.current_time()
         for number in range(30):

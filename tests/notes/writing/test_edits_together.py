@@ -1,4 +1,4 @@
-"""Edits of one note that wait together: one change of its file; a version, an event and a reply of each."""
+"""Edits of one note that wait together: one change of its file; a version, an event and a reply for each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def together(house: House, *requests) -> list[object]:
 
 @pytest.fixture
 def applied(house: House, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The paths of each batch of changes of files."""
+    """Return the paths of each batch of file changes."""
     batches: list[list[str]] = []
     real = house.files.apply
 
@@ -194,9 +194,9 @@ async def test_cancelled_caller_takes_none_of_the_others_along(house):
                 await wait_all_tasks_blocked()
                 nursery.start_soon(edit, text, one)
             await wait_all_tasks_blocked()
-            house.gate.let_oldest()  # they are read
+            house.gate.let_oldest()  # the sources are read
             await wait_all_tasks_blocked()
-            house.gate.let_oldest()  # and made
+            house.gate.let_oldest()  # the edits are made
             await wait_all_tasks_blocked()
             scope.cancel()
             await wait_all_tasks_blocked()

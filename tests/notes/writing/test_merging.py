@@ -1,4 +1,4 @@
-"""Updates merged with what others did since: other agents, and people with their editors."""
+"""Updates merged with later changes by other agents and by people with editors."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def document(house: WatchedHouse, path: str) -> Document:
 
 
 def save(house: WatchedHouse, path: str, old: str, new: str) -> None:
-    """As an editor saves: a temporary file, renamed over the note."""
+    """Save like an editor: a temporary file, renamed over the note."""
     file = house.folder / path
     text = file.read_text()
     assert old in text
@@ -190,7 +190,7 @@ async def test_external_edit_read_only_by_agent_is_base(house):
         assert document(house, made.path).content == "by hand\n\nby bob\n\nby ann"
 
 
-async def test_without_the_base_nothing_is_merged(house):
+async def test_nothing_is_merged_without_the_base(house):
     """history §3: base no longer kept, or history off"""
     async with house.with_note(TEXT) as made:
         await house.update(made.id, "Note", TEXT.replace("first", "FIRST"))
@@ -232,7 +232,7 @@ async def test_invalid_values_are_refused_after_a_merge_too(house):
         assert house.catalogue.get(made.id).note.version == 2
 
 
-async def test_agents_who_change_other_paragraphs_lose_nothing(house):
+async def test_agents_changing_other_paragraphs_lose_nothing(house):
     """behaviour 218: every agent merges with whatever it read, however old; an editor saves meanwhile"""
     agents, rounds = 8, 6
     async with house.watching():
@@ -248,7 +248,7 @@ async def test_agents_who_change_other_paragraphs_lose_nothing(house):
             turn = 0
             while turn < rounds:
                 loaded = await texts.load(house.catalogue.get(made.id))
-                if loaded is None:  # the editor is at it
+                if loaded is None:  # the editor is writing it
                     await trio.sleep(0.01)
                     continue
                 mine, version = loaded.document.content, loaded.document.note.version

@@ -1,4 +1,4 @@
-"""A note whose file names no id, or does not for a while, is still the same note."""
+"""A note whose file has no id, or lacks it for a while, is still the same note."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def stored(house: WatchedHouse) -> dict[str, str | None]:
     return dict(house.store.rows(KeptNotes).load().ids)
 
 
-async def test_a_move_keeps_id_number_and_links_for_good(house):
+async def test_move_keeps_id_number_and_links_permanently(house):
     """behaviour 270"""
     house.put("a.md", "# Target\n\njust text")
     house.put("b.md", note(2, "see [[Target]]"))
@@ -179,7 +179,7 @@ async def test_removed_id_stays_the_notes_until_another_file_has_it(house):
 
 
 async def test_moved_file_is_found_by_its_bytes_before_giving_up(house):
-    """The watcher heard of the old name only."""
+    """The watcher heard only of the old name."""
     house.put("a.md", "just text")
     async with house.watching():
         move(house, "a.md", "b.md")

@@ -270,7 +270,7 @@ async def test_a_file_that_appears_in_pieces_keeps_its_last_whole_state(house):
     assert house.told() == [(NOTE_CREATED, "new.md")]
 
 
-async def test_a_known_note_that_lost_its_id_is_looked_at_twice(house):
+async def test_known_note_that_lost_its_id_is_checked_twice(house):
     """behaviour 270: temporary edits of the frontmatter change no note's identity."""
     house.put("a.md", note(1))
     async with house.watching():
@@ -301,7 +301,7 @@ async def test_files_that_are_not_notes_are_ignored(house):
     assert house.told() == []
 
 
-async def test_a_note_that_becomes_something_else_is_gone(house):
+async def test_note_that_becomes_another_kind_of_file_is_gone(house):
     house.put("a.md", note(1))
     house.put("b.md", note(2))
     async with house.watching():
@@ -337,7 +337,7 @@ async def test_start_after_a_kill_announces_nothing_twice(house, monkeypatch):
     assert house.restart().events == ()
 
 
-async def test_an_edit_changes_links_provenance_and_title_for_good(house):
+async def test_edit_changes_links_provenance_and_title_permanently(house):
     """behaviour 137"""
     house.put("a.md", note(1, "[[Note 2]]"))
     house.put("b.md", note(2))
@@ -420,7 +420,7 @@ def test_every_file_is_note_or_reported_after_restart(tmp_path_factory, steps, s
     assert house.catalogue.doubles == doubles
     assert (result.events, result.removed) == ((), ())
     unread = {path for path, why in house.catalogue.skipped.items() if why.note_id is None}
-    if not unread:  # of what cannot be read the manifest alone knows more than the name
+    if not unread:  # the manifest alone knows more than the name of unreadable files
         fresh = Catalogue(NoteRecords(house.store.rows(KeptNotes).load()), style)
         scan_folder(house.files, Manifest.view(None), fresh, (), house.clock(), recorded=house.history.places)
         known = house.history.places(held)  # a scan alone, without its server, records no versions
@@ -445,7 +445,7 @@ async def _live_through(
     while number <= len(steps):
         _reopen(house, style)
         house.settle(house.scan())
-        _reopen(house, style)  # the coordinator numbers events from what it found
+        _reopen(house, style)  # the coordinator numbers events from the existing ones
         async with house.watching():
             touched: set[str] = set()
             for kind, one, other in steps[number:]:

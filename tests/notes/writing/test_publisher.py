@@ -1,4 +1,4 @@
-"""The publisher: announces what can be found, once, in order, and never ahead of the journal."""
+"""The publisher: announces changes that can be found, once, in order, and never ahead of the journal."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class FakeIndexer:
 
 
 class Desk:
-    """A publisher between made-up receipts and a made-up journal."""
+    """A publisher with simulated receipts and a simulated journal."""
 
     def __init__(self, path) -> None:
         self.manifest = Manifest.open(path, START)
@@ -101,7 +101,7 @@ def make_change(entry: Entry, name: str, *, removal: bool = False) -> CommittedC
 
 
 def receipts(*results: object) -> list[Envelope]:
-    """One receipt per index: a reply, an exception, or None for one that is still to come."""
+    """Create one receipt per index: a reply, an exception, or None for a pending one."""
     made = []
     for result in results:
         envelope: Envelope = Envelope(None)
@@ -147,7 +147,7 @@ async def test_a_change_is_answered_after_one_index_and_the_journal(desk):
 
 @pytest.mark.parametrize("first", [IndexFailed("x"), ActorDown("x"), Indexed.DEFERRED])
 @pytest.mark.parametrize("other", [0, 1])
-async def test_without_the_one_index_the_other_is_hurried_and_waited_for(desk, first, other):
+async def test_other_index_is_hurried_and_awaited_without_the_first(desk, first, other):
     """behaviour 63"""
     results = [first, first]
     results[other] = None
@@ -179,7 +179,7 @@ async def test_change_is_answered_once_every_index_has_it_during_searches(desk, 
         assert await envelope.reply() is publication.change.outcome
         began = trio.current_time()
         waiting = [await desk.mailbox.post(make_publication(2, *results))]
-        await wait_all_tasks_blocked()  # it is taken
+        await wait_all_tasks_blocked()  # the change is accepted
         waiting += [await desk.mailbox.post(make_publication(serial, *results)) for serial in (3, 4)]
         for envelope in waiting:
             await envelope.reply()
@@ -360,7 +360,7 @@ async def test_journal_crash_leaves_the_outcome_unknown_and_the_queue_kept(desk)
 
 
 async def test_unwritable_manifest_fails_no_caller_and_catches_up(desk, monkeypatch):
-    """It can be rebuilt: a full disk there is no reason to call a stored note unknown."""
+    """The manifest can be rebuilt, so a full disk there is no reason to call a stored note unknown."""
 
     refused = []
 
@@ -382,7 +382,7 @@ async def test_unwritable_manifest_fails_no_caller_and_catches_up(desk, monkeypa
     assert desk.mailbox.stats.restarts == 0
 
 
-async def test_a_crash_over_the_manifest_loses_no_row(desk, monkeypatch):
+async def test_crash_during_a_manifest_write_loses_no_row(desk, monkeypatch):
     real, crashes = desk.manifest.store, [1]
 
     def crash_once(*arguments):

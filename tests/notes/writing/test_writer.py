@@ -32,14 +32,14 @@ def write(title: str, content: str = "text", **fields) -> WriteNote:
 
 
 async def together(house: House, *requests) -> list[object]:
-    """Outcomes or refusals of requests that wait in the mailbox together, in their order."""
+    """Return outcomes or refusals of requests that wait in the mailbox together, in their order."""
     return await ask_together(house.ask, house.gate, write("Holds the writer"), *requests)
 
 
-# -- the ordinary way -------------------------------------------------------------------------------
+# -- the normal case -------------------------------------------------------------------------------
 
 
-async def test_a_note_lives_in_file_catalogue_indexes_manifest_and_journal(house):
+async def test_note_is_in_file_catalogue_indexes_manifest_and_journal(house):
     async with house.running():
         created = await house.create("First note", path="a/b")
         assert (created.status, created.path, created.version) == ("created", "a/b/first-note.md", 1)
@@ -126,7 +126,7 @@ async def test_requests_for_one_note_keep_their_order(house):
     ],
 )
 async def test_second_parallel_claim_is_refused_naming_the_first(house, one, other, refusal):
-    """A refusal always speaks of something that is on disk."""
+    """A refusal always refers to a state on disk."""
     async with house.running():
         first, second = await together(house, one, other)
     assert first.status == "created"
@@ -136,7 +136,9 @@ async def test_second_parallel_claim_is_refused_naming_the_first(house, one, oth
 
 
 async def test_claim_that_failed_on_disk_refuses_no_request(house, monkeypatch):
-    """Decisions see durable state only: the first of two has no file, so the second may have the title."""
+    """Decisions depend on durable state only: the first of two has no file, so the second may have the
+    title.
+    """
     fail_writes(monkeypatch, b"doomed", errno.ENOSPC, times=1)
     async with house.running():
         first, second = await together(
@@ -199,7 +201,7 @@ async def test_unconfirmed_change_is_reported_and_nothing_diverges(house, monkey
     ]
 
 
-async def test_a_path_that_no_file_can_have_is_invalid(house):
+async def test_path_that_no_file_can_have_is_invalid(house):
     put_file(house.files, "plain", "a file where a folder is wanted")
     async with house.running():
         with pytest.raises(InvalidInput):
@@ -216,7 +218,7 @@ async def test_unknown_file_is_not_overwritten(house):
     assert house.files.read("x.md").data == data
 
 
-# -- edits from outside -----------------------------------------------------------------------------
+# -- external edits -----------------------------------------------------------------------------------
 
 
 def edit(house: House, path: str, old: bytes, new: bytes) -> None:
@@ -226,7 +228,7 @@ def edit(house: House, path: str, old: bytes, new: bytes) -> None:
     os.utime(target, ns=(later, later))
 
 
-async def test_an_update_builds_on_what_the_file_says_now(house):
+async def test_update_builds_on_the_current_file(house):
     async with house.with_note(tags=("old",)) as note:
         edit(house, note.path, b"- old", b"- by-hand")
         outcome = await house.update(note.id, "Note", "new")
@@ -317,7 +319,7 @@ async def test_file_that_is_another_notes_now_is_not_changed(house):
 # -- indexes, cancelling, crashes -------------------------------------------------------------------
 
 
-async def test_a_change_under_way_lands_although_its_caller_is_cancelled(house):
+async def test_change_in_progress_is_applied_although_its_caller_is_cancelled(house):
     async with house.running() as nursery:
         house.gate.shut()
         with trio.CancelScope() as scope:
@@ -375,7 +377,7 @@ async def test_queued_changes_are_written_and_announced_at_the_stop(house):
         await house.writer.mailbox.ask(write("late"))
 
 
-async def test_a_restart_after_all_that_finds_nothing_to_do(house):
+async def test_restart_after_all_that_finds_nothing_to_do(house):
     async with house.with_note(tags=("a",), path="deep/er") as note:
         await house.update(note.id, "Note 2", metadata={"k": [1]})
         await house.create("Other")
