@@ -73,7 +73,9 @@ async def history(session: CommandSession, asker: ToolClient) -> int:
     wanted, diff = typed.get("note"), typed.get("diff")
     if typed.get("deleted"):
         if wanted is not None or diff is not None:
-            raise CommandFailed("--deleted lists all deleted notes: leave the note and --diff out.", 2)
+            raise CommandFailed(
+                "--deleted lists all deleted notes, so it can't be combined with a note or --diff.", 2
+            )
         return await _deleted(session, asker)
     if wanted is None:
         raise CommandFailed("Name a note by its id or path, or give --deleted.", 2)

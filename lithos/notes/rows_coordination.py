@@ -90,7 +90,11 @@ def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
         try:
             return connection.execute(query).fetchall()
         except apsw.SQLError:
-            log.info("no note records of one kind", reason="the database is older than them", query=query)
+            log.info(
+                "note records of one kind missing",
+                reason="the database is older than their table",
+                query=query,
+            )
             return []
 
     creations = read("SELECT id,created_at FROM note_creations")

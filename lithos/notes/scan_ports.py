@@ -34,7 +34,7 @@ def recorded_places(versions: VersionStore | None, ids: Collection[str]) -> Mapp
     try:
         return versions.places(ids) if versions is not None else {}
     except HistoryFailed as failure:
-        log.warning("history not asked whose id it is", reason=failure.message)
+        log.warning("history not searched for an id", reason=failure.message)
         return {}
 
 
@@ -44,7 +44,7 @@ def kept_versions(versions: VersionStore | None, note_id: str) -> Iterator[bytes
         if versions is not None:
             yield from versions.contents(note_id, MOST_VERSIONS)
     except HistoryFailed as failure:
-        log.warning("history not asked for the versions of a note", reason=failure.message)
+        log.warning("versions of a note not read", reason=failure.message)
 
 
 def place_moved(moves: Moves, files: NoteFiles, catalogue: Catalogue) -> None:

@@ -243,7 +243,7 @@ def _check_written(given: WriteTool) -> None:
         missing = []  # the frontmatter may have the title
     if given.id is None and missing:
         raise InvalidInput(
-            f"A new note needs {' and '.join(missing)}; to change a note that is there, give its id."
+            f"A new note needs {' and '.join(missing)}; to change an existing note, give its id."
         )
 
 

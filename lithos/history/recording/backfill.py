@@ -158,7 +158,7 @@ class CatchingUp:
             except ShuttingDown:
                 return
             except (HistoryFailed, ActorDown, trio.TooSlowError) as failure:
-                log.error("history does not catch up", reason=str(failure) or repr(failure))
+                log.error("history catch-up failed", reason=str(failure) or repr(failure))
                 await trio.sleep(RETRY)
                 continue
             if recorded:

@@ -147,5 +147,5 @@ def _twice(write: Callable[[], T]) -> T:
     try:
         return write()
     except HistoryFailed as failure:
-        log.warning("versions are tried again", reason=failure.message)
+        log.warning("commit of versions retried", reason=failure.message)
         return write()

@@ -297,7 +297,7 @@ class HistoryReading(LearningDatabase):
 
 
 def read_places(connection: apsw.Connection, ids: Collection[str]) -> dict[str, RecordedPath]:
-    """`HistoryReading.places`, by a connection of one's own."""
+    """Run `HistoryReading.places` on the caller's own connection."""
     found: dict[str, RecordedPath] = {}
     for note_id in ids:
         row: Any = connection.execute(
@@ -311,6 +311,6 @@ def read_places(connection: apsw.Connection, ids: Collection[str]) -> dict[str, 
 
 
 def read_contents(connection: apsw.Connection, note_id: str, most: int) -> list[bytes]:
-    """`HistoryReading.contents`, by a connection of one's own. Raises `DamagedContent`."""
+    """Run `HistoryReading.contents` on the caller's own connection. Raises `DamagedContent`."""
     numbers: list[Any] = connection.execute(CONTENTS, (note_id, most)).fetchall()
     return [Contents(connection).get(int(number[0])) for number in numbers]

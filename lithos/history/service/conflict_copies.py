@@ -255,7 +255,7 @@ class ConflictCopies:
             taken = await self._writer.ask(CopyKeeping(path), within=PATIENCE)
         if taken.failure is not None:
             raise StorageFailed(
-                f"{path} could not be kept as a note: {taken.failure}. It is what it was; correct that, or "
+                f"{path} could not be kept as a note: {taken.failure}. It was not changed; correct that, or "
                 "give the file another name."
             )
         entry = self._catalogue.at_path(path)
@@ -278,7 +278,7 @@ class ConflictCopies:
         if choices are missing, `HistoryDisabled`, and the refusals of a write; nothing was changed then.
         """
         if choices and seal is None:
-            raise InvalidInput("Choices need the seal of what they were made for: look again.")
+            raise InvalidInput("Choices need the seal of the merge that was shown. Show the copy again.")
         async with self._turn:
             for _ in range(RETRIES):
                 shown = await self.show(path)
@@ -301,7 +301,7 @@ class ConflictCopies:
                     f"The merge of {path} took too long. Look at the note, then merge it again."
                 )
         raise VersionConflict(
-            "The note is changed all the time, so nothing was merged. Retry in a moment.",
+            "The note keeps changing, so nothing was merged. Retry in a moment.",
             current_version=None,
         )
 
@@ -310,7 +310,7 @@ class ConflictCopies:
         is_new = not say_the_same(data, shown.note)
         if listed.differs and self._reader is None:
             raise HistoryDisabled(
-                f"No versions are kept (history.enabled is off), so what {listed.path} says would be gone. "
+                f"No versions are kept (history.enabled is off), so the text of {listed.path} would be lost. "
                 "Switch it on and restart the server, or merge both in an editor."
             )
         if listed.differs:
@@ -366,7 +366,7 @@ class ConflictCopies:
             taken = await self._writer.ask(removal, within=PATIENCE)
         if taken.failure is not None:
             raise StorageFailed(
-                f"The note has what {intent.copy} said, but that file could not be removed: {taken.failure}. "
+                f"The note has the text of {intent.copy}, but the file was not removed: {taken.failure}. "
                 "If another program changed it, merge it again."
             )
         await self._working.run(self._intents.remove)

@@ -107,7 +107,7 @@ class Restoring:
                 if "conflicts" in refusal.extras or request.expected_version is not None:
                     raise
         raise VersionConflict(
-            "The note is changed all the time, so nothing was restored. Retry in a moment.",
+            "The note keeps changing, so nothing was restored. Retry in a moment.",
             current_version=self._version_of(request.id),
         )
 

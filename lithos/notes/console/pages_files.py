@@ -52,8 +52,8 @@ class FilePages:
             if found is not None and found != path:
                 return redirect("/console/files/" + quote(found, safe="/"), 302)
             raise PageRefused(
-                "There is no such file in the vault, or it is one that is not shown: hidden and ignored "
-                "files, and what a symbolic link reaches outside. Look at the link in the note.",
+                "The file does not exist in the vault, or is not shown: hidden files, ignored files and "
+                "files outside the vault are never shown. Check the link in the note.",
                 404,
             )
         if attachment.size > LARGEST:

@@ -150,7 +150,7 @@ class Moving:
                 await self._finish(intent, RESUMED, is_resumed=True)
             else:
                 # No caller got a success for this move; callers that got a refusal know that it failed.
-                log.warning("move given up: the note is not where it was to go", path=moved.new)
+                log.warning("move dropped: the note is not at its new path", path=moved.new)
                 await self._blocking.run(lambda: self._moves.remove(intent.id))
         except (LithosError, trio.TooSlowError) as failure:
             log.error("move not finished", path=moved.old, new=moved.new, reason=str(failure))

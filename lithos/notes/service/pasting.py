@@ -49,7 +49,7 @@ class Pasting:
                         request, found, {} if loaded is None else loaded.document.note.extra
                     )
         if request.id is None and not request.title:
-            raise InvalidInput("A new note needs title; to change a note that is there, give its id.")
+            raise InvalidInput("A new note needs title; to change an existing note, give its id.")
         return request
 
 

@@ -59,7 +59,7 @@ class WatchCoverage:
         if not self.is_short:
             return None
         return (
-            "notifications do not come from every folder, for the system's limit of watches is reached; "
+            "notifications do not come from every folder, because the system's limit of watches is reached; "
             "raise fs.inotify.max_user_watches and start again"
         )
 

@@ -122,7 +122,7 @@ class Watcher:
             try:
                 await self._listen()
             except ListeningFailed as failure:
-                self._tell("listening", f"the folder cannot be listened to: {failure}")
+                self._tell("listening", f"notifications of the folder failed: {failure}")
                 self._give_up_listening(trio.current_time())
             self._is_armed = False
             await trio.sleep(RETRY)
@@ -196,7 +196,7 @@ class Watcher:
         finally:
             self._probe = None
         if not works:
-            self._poll("notifications do not come")
+            self._poll("notifications do not arrive")
         self._is_undecided = False
         log.info("watch mode", mode=self.mode)
 
@@ -209,7 +209,7 @@ class Watcher:
                 await self._look()
                 self._tell("looking", None)
             except (OSError, ActorDown, trio.TooSlowError) as failure:
-                self._tell("looking", f"the folder cannot be looked after: {failure}")
+                self._tell("looking", f"the folder cannot be checked: {failure}")
             except ShuttingDown:
                 return
             took = trio.current_time() - began
@@ -224,7 +224,7 @@ class Watcher:
             lambda: (folder_identity(self._files), self._files.refresh_ignored())
         )
         if is_other:
-            log.info("other files are notes by now: settings of the vault changed")
+            log.info("note files selected again: the vault's settings changed")
             self._seen = None
             self._compare()
         if identity != self._identity:
@@ -306,7 +306,7 @@ class Watcher:
                 await self._taking.settle(noticed)
                 self._tell("settling", None)
             except (OSError, ActorDown, trio.TooSlowError) as failure:
-                self._tell("settling", f"changes could not be taken in: {type(failure).__name__}: {failure}")
+                self._tell("settling", f"changes could not be processed: {type(failure).__name__}: {failure}")
                 self._pending.touch(noticed.touched, trio.current_time())
                 self._compare()
                 await trio.sleep(RETRY)

@@ -134,7 +134,7 @@ def refuse_frontmatter(edit: SectionEdit, layout: Layout, body: str) -> None:
     top = title[1] if title is not None and body.startswith(layout.body[: title[1]]) else 0
     if given or (frontmatter_at(body, top) is not None and frontmatter_at(layout.body, top) is None):
         raise InvalidInput(
-            "The text begins with a frontmatter, which would be text in the middle of the note. Nothing was "
+            "The text begins with a frontmatter, which would end up in the middle of the note. Nothing was "
             "changed: leave it out, and change title, tags and metadata with lithos_note_update, or give the "
             "whole file to lithos_write as content. A rule can be written ***."
         )

@@ -305,7 +305,7 @@ async def test_full_disk_leaves_both_files_and_explains_the_fix(
         refused = await merge(lithos)
         assert refused["code"] == "internal_error"
         assert "No space left on device" in refused["message"]
-        assert "Make room" in refused["message"]
+        assert "Free space" in refused["message"]
         assert before == ((lithos.knowledge / "plan.md").read_bytes(), (lithos.knowledge / COPY).read_bytes())
         monkeypatch.undo()
         assert (await merge(lithos))["status"] == "merged"
