@@ -1,4 +1,5 @@
 """Notes and their files: reading, writing, watching, moving and linking.
 
-Later packages use it. Never here: permissions of the caller.
+Later packages use it.
+Never here: permissions of the caller.
 """
