@@ -1,4 +1,4 @@
-"""Every version of every note: restoring, undoing and merging of conflict copies.
+"""History: keep every version of every note, restore versions, undo changes and merge conflict copies.
 
 Later packages use it.
 Never here: changes without the writer of notes.

@@ -1,4 +1,4 @@
-"""The history of notes as a capability."""
+"""The history capability: its parts and how they are built."""
 
 from __future__ import annotations
 
@@ -36,51 +36,51 @@ def open_history(history: HistoryConfig, occasion: Occasion) -> HistoryStore | N
 
 
 def make_reading(store: HistoryStore | None) -> HistoryReading | None:
-    """Make what reads versions."""
+    """Build the reader of versions."""
     return store
 
 
 def make_version_store(store: HistoryStore | None) -> VersionStore | None:
-    """Make what notes read of the history; None where `history.enabled` is off."""
+    """Build the version store that notes read from; None where `history.enabled` is off."""
     return store
 
 
 def make_recorder(store: HistoryStore | None) -> Recorder:
-    """Make what records versions."""
+    """Build the recorder of versions."""
     return Recorder(store, Threads())
 
 
 def make_version_recorder(recorder: Recorder) -> VersionRecorder:
-    """Make what the writer has its versions recorded by."""
+    """Build the recorder that the writer uses for its versions."""
     return recorder
 
 
 def make_catching_up(recorder: Recorder, catalogue: Catalogue, keeper: Keeper, writer: Writer) -> CatchingUp:
-    """Make what records the versions that the history lacks."""
+    """Build the background task that records the versions missing from the history."""
     return CatchingUp(recorder, catalogue, keeper, writer.mailbox)
 
 
 def make_history(store: HistoryStore | None, catalogue: Catalogue) -> NoteHistory:
-    """Make the reader of versions."""
+    """Build the reader of versions."""
     return NoteHistory(store, Threads(2), catalogue)
 
 
 def make_earlier_versions(history: NoteHistory) -> EarlierVersions:
-    """Make what notes ask of their earlier versions."""
+    """Build the service that gives notes their earlier versions."""
     return history
 
 
 def make_restoring(
     history: NoteHistory, knowledge: Knowledge, catalogue: Catalogue, texts: NoteTexts
 ) -> Restoring:
-    """Make what brings an earlier state back."""
+    """Build the service that restores earlier states."""
     return Restoring(history, knowledge, catalogue, texts, Threads())
 
 
 def make_history_upkeep(
     store: HistoryStore | None, recorder: Recorder, settled: SettledClock, history: HistoryConfig
 ) -> HistoryUpkeep | None:
-    """Make the retention of `history.db`; None where `history.enabled` is off."""
+    """Build the retention task of `history.db`; None where `history.enabled` is off."""
     if store is None:
         return None
     kept = {each.name: getattr(history, each.name) for each in attrs.fields(VersionLimits)}

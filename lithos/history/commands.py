@@ -8,53 +8,53 @@ from typing import Final
 from lithos.server.command.declaring import DRY_RUN, CliCommand, count, flag, moment, take
 
 COMMANDS: Final = (
-    CliCommand("history", "list the versions of a note, what changed, or the deleted notes",
+    CliCommand("history", "list the versions of a note, compare two of them, or list the deleted notes",
         "lithos.history.commands_history:run_history", (
         take("note ID-or-PATH", "note id, or path below knowledge/", nargs="?"),
-        take("--diff A..B", "what changed from version A (or row rA) to B; A alone: from the one before"),
-        flag("--deleted", "list the notes that can be brought back"),
-        take("-n --limit N", "most rows (default: 20)", count),
+        take("--diff A..B", "difference from version A (or row rA) to B; A alone: from the one before it"),
+        flag("--deleted", "list the deleted notes that can be restored"),
+        take("-n --limit N", "maximum number of rows (default: 20)", count),
     ), place=100),
-    CliCommand("restore-note", "bring an earlier version of a note back, also of a deleted one",
+    CliCommand("restore-note", "restore an earlier version of a note, or a deleted note",
         "lithos.history.commands_history:run_restore_note", (
         take("note ID", "note id, or path below knowledge/"),
-        # `--version` alone is the program's.
-        take("--version N", "which version", count, dest="note_version"),
-        take("--row N", "or the row of the history with this number, listed as rN", count, dest="note_row"),
+        # `--version` alone prints the version of the program.
+        take("--version N", "number of the version", count, dest="note_version"),
+        take("--row N", "number of the history row (listed as rN) instead", count, dest="note_row"),
     ), place=110),
-    CliCommand("undo", "take the changes of one agent or several back; what others changed stays",
+    CliCommand("undo", "undo the changes of one or more agents and keep the changes of others",
         "lithos.history.commands_history:run_undo", (
-        take("--agent NAME", "whose changes; more than once for several agents", required=True,
+        take("--agent NAME", "agent whose changes to undo; repeat for several agents", required=True,
               action="append"),
-        take("--since TIME", "made at or after this time (ISO 8601; default: all that are kept)", moment),
-        take("--until TIME", "made before this time (default: now)", moment),
+        take("--since TIME", "only changes at or after this time (ISO 8601; default: all kept)", moment),
+        take("--until TIME", "only changes before this time (default: now)", moment),
         DRY_RUN,
     ), place=120),
-    CliCommand("conflicts", "list, show, merge and keep what another machine wrote of notes",
+    CliCommand("conflicts", "list, show, merge or keep conflict copies that another machine wrote",
         "lithos.history.commands_merge_driver:run_conflicts", (
         take("action", "list (default), show, merge or keep", nargs="?"),
-        take("paths PATH", "which conflict copies", nargs="*"),
-        flag("--all", "merge all that nobody has to decide, but those whose names people give, too"),
-        take("--keep SIDE", "what to keep where both changed the same", choices=("note", "copy", "both")),
-        take("--by NAME", "who merges (default: your user name)"),
+        take("paths PATH", "paths of conflict copies", nargs="*"),
+        flag("--all", "merge all that need no decision, except copies whose names people also give"),
+        take("--keep SIDE", "side to keep where both changed the same", choices=("note", "copy", "both")),
+        take("--by NAME", "name of the person who merges (default: your user name)"),
         ),
-        "Merging gives the note its next version and removes the copy, whose bytes stay in the history. What "
-        "both changed in one place is left alone, unless --keep says what to keep. With keep a file is "
-        "a note of its own, for good. Exit 1 when one is left.",
+        "merge writes the next version of the note and removes the copy; the history keeps the copy's bytes. "
+        "A copy with overlapping changes is left alone unless --keep names a side. keep makes the file a "
+        "separate note permanently. The exit code is 1 when a copy is left.",
         place=140,
     ),
     CliCommand("merge-driver", "merge two versions of a note for git; needs no server and no data directory",
         "lithos.history.commands_merge_driver:run_merge_driver", (
-        take("base BASE", "the file that both began with", Path),
-        take("ours OURS", "our version, which becomes the merged one", Path),
-        take("theirs THEIRS", "their version", Path),
-        take("--path NAME", "the note's name, for messages"),
-        take("--marker-size N", "characters of a marker (default: 7)", count),
-        take("--ours-name NAME", "what our side of a conflict is called (default: ours)"),
-        take("--theirs-name NAME", "what theirs is called (default: theirs)"),
+        take("base BASE", "file with the common ancestor of both versions", Path),
+        take("ours OURS", "file with our version; the merged text replaces it", Path),
+        take("theirs THEIRS", "file with their version", Path),
+        take("--path NAME", "name of the note, used in messages"),
+        take("--marker-size N", "length of a conflict marker in characters (default: 7)", count),
+        take("--ours-name NAME", "label of our side in conflict markers (default: ours)"),
+        take("--theirs-name NAME", "label of their side in conflict markers (default: theirs)"),
         ),
-        "Merge two versions of a note as Lithos merges: the text by lines, the frontmatter by key. What both "
-        "changed stands in OURS between git's markers, and the exit code is 1. See docs/two-machines.md.",
+        "Merge two versions of a note: the text by lines, the frontmatter by key. Overlapping changes are "
+        "written to OURS between git's markers, and the exit code is 1. See docs/two-machines.md.",
         needs_session=False,
         place=150,
     ),

@@ -61,9 +61,9 @@ def _summarise(agent: str, steps: Sequence[UndoStep], counts: Mapping[str, int],
     return f"{changes} changes of {notes} notes by {agent}: {told}{kept}"
 
 
-#: Versions that are shown unless `--limit` says another number.
+#: Versions shown unless `--limit` gives another number.
 SHOWN: Final = 20
-#: Versions asked for at once.
+#: Versions requested per call.
 PAGE: Final = 200
 
 
@@ -73,7 +73,9 @@ async def history(session: CommandSession, asker: ToolClient) -> int:
     wanted, diff = typed.get("note"), typed.get("diff")
     if typed.get("deleted"):
         if wanted is not None or diff is not None:
-            raise CommandFailed("--deleted lists all deleted notes: leave the note and --diff out.", 2)
+            raise CommandFailed(
+                "--deleted lists all deleted notes, so it can't be combined with a note or --diff.", 2
+            )
         return await _deleted(session, asker)
     if wanted is None:
         raise CommandFailed("Name a note by its id or path, or give --deleted.", 2)
@@ -108,12 +110,12 @@ def _list_versions(answer: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _row_name(row: Mapping[str, Any]) -> str:
-    """How a row is named to `--diff`."""
+    """Return the name of a row as `--diff` expects it."""
     return f"r{row['row']}"
 
 
 async def _versions(asker: ToolClient, wanted: str, limit: int) -> dict[str, Any]:
-    """The newest versions of a note, in one answer however many calls it takes."""
+    """Return the newest versions of a note in one answer, with as many calls as needed."""
     rows, answer = await _ask_pages(partial(_ask_note, asker, wanted), limit)
     return {"id": answer["id"], "versions": rows, "total": answer["total"]}
 
@@ -143,7 +145,9 @@ def _list_deleted(rows: Sequence[Mapping[str, Any]], total: int) -> Iterator[str
 async def _ask_pages(
     ask: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]], limit: int
 ) -> tuple[list[dict[str, Any]], Mapping[str, Any]]:
-    """The newest `limit` rows, each once although more are made meanwhile, and the last answer."""
+    """Return the newest `limit` rows without duplicates, even if rows are added meanwhile, and the last
+    answer.
+    """
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     answer: Mapping[str, Any] = {}
     offset = 0
@@ -175,7 +179,7 @@ async def restore_note(session: CommandSession, asker: ToolClient) -> int:
     wanted = {"version": version} if row is None else {"row": row}
     arguments = {"id": note, **wanted, "agent": CLI_AGENT}
     answer = await asker.call("lithos_restore", arguments) or {}
-    if "code" in answer:  # `server.write_outcomes: status` has other words than "error" beside it
+    if "code" in answer:  # `server.write_outcomes: status` adds other words than "error" to refusals.
         raise CommandFailed(str(answer["message"]))
     done = "is back" if answer["status"] == "created" else "was restored"
     named = f"version {version}" if row is None else f"row r{row}"

@@ -1,4 +1,4 @@
-"""`lithos conflicts` merges conflict copies, `lithos merge-driver` notes for git (docs/spec/copies.md)."""
+"""`lithos conflicts` and `lithos merge-driver`: merge copies, and notes for git (docs/spec/copies.md)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lithos.server.command.output import print_json, print_line, tell, warn
 from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.streams import make_printable
 
-#: Git stops at more than 128 instead of leaving a conflict whose file lacks one side.
+#: Exit code above 128: git stops, instead of leaving a conflict whose file lacks one side.
 _BROKEN: Final = 129
-#: Characters of a marker that anybody can want.
+#: Maximum length of a marker in characters.
 _LONGEST_MARKER: Final = 1_000
 
 
 def run_merge_driver(invocation: Invocation) -> int:
-    """Merge into the file of our side; 1 when a person has to look at it. Raises `CommandFailed`."""
+    """Merge into the file of our side; returns 1 if conflicts are left. Raises `CommandFailed`."""
     typed = invocation.typed
     markers = Markers(
         ours=_label(typed.get("ours_name"), "ours"),
@@ -52,7 +52,7 @@ def run_merge_driver(invocation: Invocation) -> int:
 
 
 def _label(name: str | None, usual: str) -> str:
-    """A name on one line; git may give an empty one."""
+    """Return a name on one line; git may pass an empty one."""
     return " ".join(name.split()) if name and name.strip() else usual
 
 
@@ -82,16 +82,16 @@ _ACTIONS: Final = (LIST, "show", "merge", "keep")
 
 
 async def conflicts(session: CommandSession, asker: ToolClient) -> int:
-    """List, show, merge or keep conflict copies; 1 where one that was to be merged or kept is left."""
+    """List, show, merge or keep conflict copies; returns 1 if one could not be merged or kept."""
     typed = session.typed
     action, paths = typed.get("action", LIST), list(typed.get("paths", ()))
     if action not in _ACTIONS:
-        raise CommandFailed(f"There is no {action!r}: give one of {', '.join(_ACTIONS)}.", 2)
+        raise CommandFailed(f"Unknown action {action!r}. Use one of: {', '.join(_ACTIONS)}.", 2)
     if action == LIST and paths:
-        raise CommandFailed("To look at one give: lithos conflicts show PATH", 2)
+        raise CommandFailed("list takes no paths. To see one copy, run: lithos conflicts show PATH", 2)
     if action != LIST and bool(paths) == (action == "merge" and bool(typed.get("all"))):
         either = " or --all" if action == "merge" else ""
-        raise CommandFailed(f"Say which: lithos conflicts {action} PATH...{either}", 2)
+        raise CommandFailed(f"No copy is named. Run: lithos conflicts {action} PATH...{either}", 2)
     if action == "show":
         return await _show(session, asker, paths)
     if action == "keep":
@@ -107,21 +107,21 @@ async def conflicts(session: CommandSession, asker: ToolClient) -> int:
 
 def _rows(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
-        same = "" if row["differs"] else "  (says the same)"
+        same = "" if row["differs"] else "  (same text)"
         yield make_printable(f"{row['path']}  of {row['note_path']}{same}")
     if any(row["named_only"] for row in rows):
         yield _BY_NAME
 
 
-#: What is said of copies whose names people give, too.
+#: Hint for copies with names that people also give.
 _BY_NAME: Final = (
-    "People give names such as NAME 2, NAME-HOST and NAME (1), too: merge these one by one, by their names. "
-    "If one is a note of its own: lithos conflicts keep PATH"
+    "People also give names such as NAME 2, NAME-HOST and NAME (1): merge these copies one by one, by path. "
+    "If a file is a separate note, run: lithos conflicts keep PATH"
 )
 
 
 async def _keep(session: CommandSession, asker: ToolClient, paths: Sequence[str]) -> int:
-    """Have files be notes of their own, one after another; every outcome is told."""
+    """Keep files as separate notes, one after another, and print every outcome."""
     done: list[Mapping[str, Any]] = []
     for path in paths:
         answer = await asker.call("lithos_conflict_copy_keep", {"path": path}) or {}
@@ -130,8 +130,8 @@ async def _keep(session: CommandSession, asker: ToolClient, paths: Sequence[str]
             if not session.as_json:
                 warn(make_printable(f"{path}: {answer['message']}"))
         elif not session.as_json:
-            has_id = ", with an id of its own" if answer["new_id"] else ""
-            print_line(make_printable(f"{path}: a note of its own from now on{has_id}"))
+            has_id = ", with a new id" if answer["new_id"] else ""
+            print_line(make_printable(f"{path}: kept as a separate note{has_id}"))
     if session.as_json:
         tell(session, {"copies": done}, "")
     return 1 if any(answer.get("status") == "error" for answer in done) else 0
@@ -151,7 +151,7 @@ async def _show(session: CommandSession, asker: ToolClient, paths: Sequence[str]
 
 def _about(shown: Mapping[str, Any]) -> str:
     if shown["merged"] is None:
-        return "one of both is no text; keep one of the files"
+        return "one of the two files is not text; keep one of them"
     number = len(shown["conflicts"])
     if number:
         said = "1 place" if number == 1 else f"{number} places"
@@ -160,13 +160,13 @@ def _about(shown: Mapping[str, Any]) -> str:
         return "the note has all of it already"
     if shown["changes_nothing"]:
         return "merging changes nothing: the note was made from this text, and has lost lines of it since"
-    return "merges by itself, to this"
+    return "can be merged automatically, to this text"
 
 
 async def _merge(
     session: CommandSession, asker: ToolClient, paths: Sequence[str], left: Sequence[Mapping[str, Any]]
 ) -> int:
-    """Merge one after another; every outcome is told, whatever becomes of the others, and what is `left`."""
+    """Merge copies one after another, continuing after a refusal; print every outcome and those `left`."""
     done: list[Mapping[str, Any]] = []
     for path in paths:
         answer = await _merge_one(session, asker, path)
@@ -182,7 +182,7 @@ async def _merge(
         tell(session, {"copies": done, "left": left}, "")
     elif left and session.typed.get("all"):
         for row in left:
-            print_line(make_printable(f"{row['path']}: left alone, of {row['note_path']}"))
+            print_line(make_printable(f"{row['path']}: left alone (copy of {row['note_path']})"))
         print_line(_BY_NAME)
     elif not paths:
         print_line("No note has a conflict copy.")

@@ -1,4 +1,4 @@
-"""`/console/undo`: takes chosen changes of one agent back, after showing what that would do."""
+"""`/console/undo`: undo selected changes of one agent, after a preview."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ from lithos.notes.model.versions import HistoryFailed, VersionRow
 from lithos.server.console.console import Console, Form, PageRefused, given, keep
 from lithos.server.console.formats import plural, whole
 
-#: The entry of the navigation to which these pages belong.
+#: The navigation entry of these pages.
 SECTION: Final = "/console/agents"
-#: Changes of one page, and of one undo; a terminal has no such limit. Fewer where the page is too large.
+#: Maximum changes on one page and in one undo; fewer if the page is too large. The command line has no limit.
 MOST_CHANGES: Final = 200
 FEWER_CHANGES: Final = (200, 100, 50)
 #: A longer pause between two changes of an agent is the end of a session.
 PAUSE: Final = timedelta(minutes=30)
-#: Seconds for which a look ahead checks notes, and for which one request takes changes back.
+#: Seconds for the preview of an undo, and for the changes that one request undoes.
 LOOK_SECONDS: Final = 5.0
 RUN_SECONDS: Final = 20.0
 #: Rows of a list of what was done.
 MOST_LISTED: Final = 100
-#: Outcomes that are kept for their pages.
+#: Maximum reports of undos that are kept for their pages.
 MOST_REPORTS: Final = 50
 SPANS: Final[Mapping[str, str]] = {
     "": "its newest changes", "hour": "the last hour", "today": "today (UTC)", "custom": "since a time",
 }  # fmt: skip
-#: A box of the form: the note, and the first and last of its versions that it stands for.
+#: Value of a checkbox: the note, and the first and last of its versions.
 _BOX: Final = re.compile(r"(?s)(.+):(\d{1,18})-(\d{1,18})")
 Box = tuple[str, int, int]
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add the form and the page of what an undo did."""
+    """Add the form and the page with the report of an undo."""
     pages = UndoPages(console)
     console.asking(app, "/undo", pages.ask, pages.undo, needs="admin")
     app.get("/undo/<report>")(console.only("admin", pages.report))
@@ -61,9 +61,9 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen(kw_only=True)
 class Choice:
-    """Consecutive changes of one note that a box stands for.
+    """Consecutive changes of one note behind one checkbox.
 
-    `ahead` tells what would become of the note if all that is newer went as well; None: not known in time.
+    `ahead` is the outcome for the note if all newer changes were undone as well; None: not known in time.
     """
 
     step: UndoStep
@@ -72,18 +72,18 @@ class Choice:
 
     @property
     def can_be_chosen(self) -> bool:
-        """Whether there is something to take back."""
+        """Whether there is a change to undo."""
         return self.ahead is None or self.ahead.result != UNDONE
 
     @property
     def span(self) -> Span:
-        """From the version before to the last."""
+        """The range from the version before the changes to their last version."""
         former = self.step.former
         return self.step.last.note_id, 0 if former is None else former.version, self.step.last.version
 
     @property
     def box(self) -> str:
-        """What the form sends of it."""
+        """The value that the form sends."""
         return _box_of(self.step)
 
 
@@ -98,7 +98,7 @@ class ChangeSession:
 
 @frozen(kw_only=True)
 class UndoReport:
-    """What an undo did; the boxes `left` were not looked at in time."""
+    """The report of an undo; the boxes `left` were not processed in time."""
 
     agent: str
     by: str
@@ -108,7 +108,7 @@ class UndoReport:
 
     @property
     def by_result(self) -> dict[str, list[UndoResult]]:
-        """The results by what became of the notes."""
+        """The results grouped by outcome."""
         return {name: [one for one in self.results if one.result == name] for name in RESULTS}
 
 
@@ -120,7 +120,7 @@ class UndoPages:
     _reports: Newest[str, UndoReport] = field(factory=lambda: Newest(MOST_REPORTS))
 
     async def ask(self) -> Any:
-        """The changes of an agent by session, each with a box and what would become of its note.
+        """Show the changes of an agent by session, each with a checkbox and a preview.
 
         Chosen are those of `note` where one is given (of its `version`), else those of the time that was
         asked for, else those of the newest session.
@@ -157,19 +157,23 @@ class UndoPages:
         )
 
     async def undo(self, form: Form) -> str:
-        """Take the chosen changes back in the name of the person."""
+        """Undo the selected changes in the name of the person."""
         agent = form.get("agent", "")
         boxes = _read_boxes(form.getlist("change"))
         try:
             window = [parse_time(form.get(name, "")) for name in ("since", "until")]
         except ValueError as problem:
-            raise PageRefused("This form names no time. Begin at the page of the agent.") from problem
+            raise PageRefused(
+                "This form names no time. Open the page of the agent and start again."
+            ) from problem
         if not agent:
             raise PageRefused(
-                "This form names no agent whose changes can be undone. Begin at the page Agents."
+                "This form names no agent whose changes can be undone. Open the page Agents and start again."
             )
         if not boxes:
-            raise PageRefused("No change is chosen, and nothing was changed. Go back and tick what is to go.")
+            raise PageRefused(
+                "No change is chosen, and nothing was changed. Go back and tick the changes to undo."
+            )
         try:
             changes = await changes_of(self._console.tools, agent, window[0])
             wanted = _of_boxes(
@@ -188,25 +192,26 @@ class UndoPages:
         except UndoFailed as failure:
             done = plural(count - 1, "note")
             raise PageRefused(
-                f"The undo ended early, after {done}: {failure} Look again what is left.", 409
+                f"The undo ended early, after {done}: {failure} Open the page again to see what is left.",
+                409,
             ) from failure
         left = [_box_of(step) for step in steps[count:]]
         report = UndoReport(agent=agent, by=run.by, window=_window_of(*window), results=results, left=left)
         return f"/console/undo/{keep(self._reports, report)}"
 
     async def report(self, report: str) -> Any:
-        """What an undo did."""
+        """Show the report of an undo."""
         done = self._reports.get(report)
         if done is None:
             raise PageRefused(
-                "What this undo did is not kept any more. The histories of the notes tell it: look at your "
-                "own changes on the page Agents.",
+                "The report of this undo is not kept any more. The notes' histories show it: see your own "
+                "changes on the page Agents.",
                 404,
             )
         return await self._console.show("undone.html", path=SECTION, done=done, most=MOST_LISTED)
 
     async def _look(self, changes: Sequence[VersionRow], chosen: _Chosen) -> list[ChangeSession]:
-        """The sessions of these changes, with what would become of the notes as far as there is time."""
+        """Return the sessions of these changes, with previews as far as time allows."""
         run = UndoRun(self._console.tools, dry_run=True, by=self._console.agent)
         end, found = trio.current_time() + LOOK_SECONDS, list[ChangeSession]()
         for rows in _sessions_of(changes):
@@ -226,7 +231,7 @@ class UndoPages:
         return found
 
     async def _lines(self, sessions: Iterable[ChangeSession]) -> Mapping[Span, tuple[int, int]]:
-        """What the changes did in lines; nothing while the history cannot be read."""
+        """Count the lines that the changes added and removed; empty while the history cannot be read."""
         spans = [choice.span for session in sessions for choice in session.choices]
         try:
             return await self._console.parts.get(NoteHistory).line_counts(spans)
@@ -236,13 +241,13 @@ class UndoPages:
 
 @frozen
 class _Chosen:
-    """Which changes are chosen when the page opens: all, those of a version, or of the newest session."""
+    """The changes selected when the page opens: all, those of a version, or of the newest session."""
 
     takes_all: bool
     version: int | None
 
     def has(self, step: UndoStep, is_newest: bool) -> bool:
-        """Whether changes are chosen, of the newest session or an older one."""
+        """Return whether changes of the newest or an older session are selected."""
         if self.version is not None:
             return any(row.version == self.version for row in step.changes)
         return self.takes_all or is_newest
@@ -253,7 +258,7 @@ def _chosen_of(span: str, note_id: str | None) -> _Chosen:
 
 
 def _start_of(span: str, since: str, now: datetime) -> datetime | None:
-    """When the time that was asked for begins; None for all times. Raises `PageRefused`."""
+    """Return the start of the requested time span; None for all times. Raises `PageRefused`."""
     if span == "hour":
         return now - timedelta(hours=1)
     if span == "today":
@@ -262,12 +267,12 @@ def _start_of(span: str, since: str, now: datetime) -> datetime | None:
         return parse_time(since.strip()) if span == "custom" else None
     except ValueError as problem:
         raise PageRefused(
-            "Give the time since when the changes go, in UTC, as 2026-01-31T12:00. Nothing was changed."
+            "Give the time of the first change to undo, in UTC, as 2026-01-31T12:00. Nothing was changed."
         ) from problem
 
 
 def _sessions_of(changes: Collection[VersionRow]) -> list[list[VersionRow]]:
-    """Changes, newest first, cut where an agent paused."""
+    """Split changes, which come newest first, where an agent paused."""
     found: list[list[VersionRow]] = []
     for row in changes:
         if found and abs(found[-1][-1].at - row.at) <= PAUSE:
@@ -278,12 +283,12 @@ def _sessions_of(changes: Collection[VersionRow]) -> list[list[VersionRow]]:
 
 
 def _window_of(since: datetime, until: datetime) -> dict[str, str]:
-    """The form's fields that say of which time the changes are: nothing after the look is undone."""
+    """Return the form's fields with the time span: changes made after the preview are not undone."""
     return {"since": format_time(since), "until": format_time(until)}
 
 
 def _of_boxes(boxes: Iterable[Box], changes: Iterable[VersionRow]) -> list[VersionRow]:
-    """The changes that boxes stand for, in their order."""
+    """Return the changes behind the checkboxes, in their order."""
     wanted: dict[str, list[range]] = {}
     for note_id, first, last in boxes:
         wanted.setdefault(note_id, []).append(range(first, last + 1))

@@ -12,7 +12,7 @@ from lithos.kernel.configuration.sections import SettingsSection
 
 @frozen(kw_only=True)
 class HistoryConfig:
-    """Which versions of notes are kept, and for how long; 0 is without end."""
+    """The versions of notes that are kept, and for how long; 0 means without limit."""
 
     enabled: bool = setting(True, "Keep every version of every note.")
     keep_days: int = setting(

@@ -1,4 +1,4 @@
-"""What the history tells of the state of a server."""
+"""Health and metrics of the history."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = get_logger("lithos.gauges")
 
 
 def look_at_history(versions: HistoryStore | None) -> Component:
-    """Whether versions can be kept."""
+    """Check whether versions can be kept."""
     if versions is None:
         return Component("ok", details={"enabled": False})
     trouble = trouble_of(versions)
@@ -25,7 +25,7 @@ def look_at_history(versions: HistoryStore | None) -> Component:
 
 
 async def measure_history(versions: HistoryStore | None, thread: GaugeThread) -> list[GaugeSample]:
-    """The size of `history.db`, if versions are kept."""
+    """Measure the size of `history.db`, if versions are kept."""
     if versions is None:
         return []
     try:

@@ -1,4 +1,4 @@
-"""Tools that show earlier versions of notes and bring them back."""
+"""Tools that show earlier versions of notes and restore them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class HistoryTool:
     since: str | None = argument("Only changes since this ISO time.", None, bound=LOOKUP)
     deleted: bool = argument("List the deleted notes.", False)
     limit: int = argument("Maximum number of versions.", 20)
-    offset: int = argument("Versions to skip.", 0, is_listed=False)
-    before: int | None = argument("Only versions below this one.", None, is_rare=True)
+    offset: int = argument("Number of versions to skip.", 0, is_listed=False)
+    before: int | None = argument("Only versions below this number.", None, is_rare=True)
     diff: str | None = argument(
         "Versions to compare, e.g. 7..9.",
         None,
@@ -75,20 +75,26 @@ class RestoreTool:
 
     id: str = argument("Note id, also of a deleted note.", bound=LOOKUP, note="kept")
     version: int | None = argument("Version to restore.", None)
-    #: The number of a row instead, of several with one version.
-    row: int | None = argument("Or the row with this number.", None, is_listed=False)
+    #: The number of a history row, for a version that has several rows.
+    row: int | None = argument(
+        "Number of the history row to restore, instead of version.", None, is_listed=False
+    )
     agent: str = argument("Your agent id.", bound=NAME)
     expected_version: int | None = argument("Fail unless this is the current version.", None, is_rare=True)
-    #: For `lithos undo`: take back only what this version changed, and keep what came later.
-    base: int | None = argument("Keep what changed since this version.", None, is_listed=False)
-    dry_run: bool = argument("Only tell what would be done.", False, is_listed=False)
+    #: For `lithos undo`: undo only the change of this version, and keep later changes.
+    base: int | None = argument(
+        "Undo only the change of this version; keep all later changes.", None, is_listed=False
+    )
+    dry_run: bool = argument(
+        "Only report what would be done, without changing anything.", False, is_listed=False
+    )
     #: The version that the note had when the undo began.
     undo: int | None = argument(TAKES_BACK, None, is_own=True)
-    back_to: str | None = argument("Where a deleted note comes back.", None, bound=PATH, is_own=True)
+    back_to: str | None = argument("Path where a deleted note is restored.", None, bound=PATH, is_own=True)
 
     async def answer(self, using: Parts) -> Answer:
         if self.base is not None and self.base < 1:
-            raise InvalidInput(f"base must be a version of the note, 1 or more; {self.base} is none.")
+            raise InvalidInput(f"base must be a version of the note, 1 or more; {self.base} is not.")
         done = await using.get(Restoring).restore(
             as_command(RestoreRequest, self, source=source_of(self.undo is not None))
         )

@@ -15,11 +15,11 @@ from lithos.server.tools.serialization import row_of
 
 @tool("lithos_conflict_copies", OWN, "RI", place=48, paged=CuttableAnswer(rows=("copies",)))
 class ConflictCopiesTool:
-    """Files that hold what another machine wrote of a note, or one of them as it would merge."""
+    """List conflict copies (versions of notes that another machine wrote), or show how one would merge."""
 
-    path: str | None = argument("This one, with its merge.", None, bound=PATH)
-    limit: int = argument("Most copies.", 50, is_listed=False)
-    offset: int = argument("Copies to skip.", 0, is_listed=False)
+    path: str | None = argument("Path of one copy, to show its merge.", None, bound=PATH)
+    limit: int = argument("Maximum number of copies.", 50, is_listed=False)
+    offset: int = argument("Number of copies to skip.", 0, is_listed=False)
 
     async def answer(self, using: Parts) -> Answer:
         if self.path is not None:
@@ -33,10 +33,10 @@ class ConflictCopiesTool:
 class ConflictCopyMergeTool:
     """Merge a conflict copy into its note and remove it, for a person at the console or a terminal."""
 
-    path: str = argument("The conflict copy.", bound=PATH)
+    path: str = argument("Path of the conflict copy.", bound=PATH)
     by: str = argument("Name of the person.", bound=NAME)
-    keep: list[str] | None = argument("What to keep of each place: note, copy or both.", None, bound=IDS)
-    seal: str | None = argument("What stands for all that the person saw.", None, bound=LOOKUP)
+    keep: list[str] | None = argument("Side to keep of each conflict: note, copy or both.", None, bound=IDS)
+    seal: str | None = argument("Seal of the merge that the person saw.", None, bound=LOOKUP)
 
     async def answer(self, using: Parts) -> Answer:
         merged = await using.get(ConflictCopies).merge(self.path, self.by, self.keep, self.seal)
@@ -45,16 +45,16 @@ class ConflictCopyMergeTool:
 
 @tool("lithos_conflict_copy_keep", OWN, "I", place=53)
 class ConflictCopyKeepTool:
-    """Have a file be a note of its own for good, for a person who knows that it is no conflict copy."""
+    """Keep a file as a separate note permanently, for a person who knows that it is not a conflict copy."""
 
-    path: str = argument("The file.", bound=PATH)
+    path: str = argument("Path of the file.", bound=PATH)
 
     async def answer(self, using: Parts) -> Answer:
         return {"status": "kept", **row_of(await using.get(ConflictCopies).keep(self.path))}
 
 
 def shown_row(shown: ShownCopy) -> dict[str, Any]:
-    """A copy with the merge; the places to decide stand in `merged` between markers."""
+    """Return a copy with its merge; `merged` has the conflicts between markers."""
     copy: ListedCopy = shown.listed
     merge = shown.merge
     return {

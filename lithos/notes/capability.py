@@ -1,4 +1,4 @@
-"""Notes as a capability: their catalogue, the actors that write and watch them, and what tools ask."""
+"""The notes capability: the catalogue, the actors that write and watch notes, and services of tools."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ from lithos.server.tools.ports import NotePorts
 
 
 def make_records(rows: ScannedRows) -> NoteRecords:
-    """Make what is remembered of note files."""
+    """Build the stored records of note files."""
     return NoteRecords(rows.rows)
 
 
@@ -83,21 +83,21 @@ def make_publisher(
     manifest: Manifest,
     records: NoteRecords,
 ) -> Publisher:
-    """Make the actor that tells indexes and journal of a change."""
+    """Build the actor that announces changes to the indexes and the journal."""
     return Publisher(coordinator.mailbox, indexes, manifest, Threads(), records)
 
 
 def make_keeper(
     files: NoteFiles, displaced: Displaced, clock: Clock, settled: SettledClock, recorder: VersionRecorder
 ) -> Keeper:
-    """Make the keeper of bytes that a change took from their place."""
+    """Build the keeper of bytes that a change displaced."""
     return Keeper(files, displaced, Threads(), clock, settled, recorder.look_again, lambda: settled.reached)
 
 
 def make_preparation(
     catalogue: Catalogue, storage: StorageConfig, clock: Clock, files: NoteFiles
 ) -> Preparation:
-    """Make what checks a change before it is written."""
+    """Build the part that checks a change before it is written."""
     return Preparation(catalogue, storage.max_content_size_bytes, clock, make_id, lambda: files.ignored)
 
 
@@ -109,23 +109,23 @@ def make_applying(
     journal: CoordinationStore,
     versions: VersionStore | None,
 ) -> Applying:
-    """Make what carries a change out."""
+    """Build the part that applies changes."""
     needed: tuple[Database | VersionStore, ...] = (journal,) if versions is None else (journal, versions)
     return Applying(records, files, moves, Threads(), recorder, needed)
 
 
 def rows_along(records: NoteRecords) -> ExtraRows:
-    """Give the journal the rows that it commits with whatever else is."""
+    """Give the journal the rows that it commits along with other changes."""
     return records
 
 
 def known_notes(catalogue: Catalogue) -> KnownNotes:
-    """Give the journal the notes that there are."""
+    """Give the journal the ids of the existing notes."""
     return catalogue
 
 
 def make_scopes(config: Config, of_token: ScopeOfToken | None) -> WriteScopes:
-    """Make the rules of who may write where."""
+    """Build the rules for which paths an agent may write to."""
     scopes = WriteScopes(
         check_globs(config.of(StorageConfig).protected), scopes_of_agents(config.of(AgentsConfig).agents)
     )
@@ -142,7 +142,7 @@ def make_writer(
     versions: VersionStore | None,
     scopes: WriteScopes,
 ) -> Writer:
-    """Make the one writer of notes."""
+    """Build the only writer of notes."""
     kept = partial(kept_versions, versions)
     writer = Writer(preparation, applying, publisher, keeper.take, outlines, gate, kept)
     writer.scopes = scopes
@@ -150,12 +150,12 @@ def make_writer(
 
 
 def make_vanished(storage: StorageConfig) -> VanishedFiles:
-    """Make the list of files that went while nobody looked."""
+    """Build the list of files that vanished while no server was running."""
     return VanishedFiles(storage.data_dir / ".lithos")
 
 
 def make_guard(catalogue: Catalogue, files: NoteFiles, vanished: VanishedFiles) -> DeletionGuard:
-    """Make the guard against mass deletions."""
+    """Build the guard against mass deletions."""
     return DeletionGuard(catalogue, files, vanished, Threads())
 
 
@@ -167,7 +167,7 @@ def make_watcher(
     indexes: Sequence[NoteIndex],
     metrics: Metrics,
 ) -> Watcher:
-    """Make the watcher; switched off, it still ends what the guard began."""
+    """Build the watcher; even when switched off, it finishes what the guard began."""
     return Watcher(
         index.watch_mode if server.watch_files else "off",
         index.watch_debounce_ms / 1_000,
@@ -179,7 +179,7 @@ def make_watcher(
 
 
 def make_vault_files(files: NoteFiles, catalogue: Catalogue) -> VaultFiles:
-    """Make the reader of files beside notes."""
+    """Build the reader of the vault's other files."""
     return VaultFiles(files, catalogue, Threads(2))
 
 
@@ -189,17 +189,17 @@ def share_titles(catalogue: Catalogue) -> NoteTitles:
 
 
 def make_ports(knowledge: Knowledge, catalogue: Catalogue, cut_reads: CutReads) -> NotePorts:
-    """Make what the registry of tools asks of notes."""
+    """Build the ports that the tool registry uses to query notes."""
     return NotePorts(knowledge.locate, knowledge.identify, catalogue.prefix_as_spelled, cut_reads.see)
 
 
 def make_changes(broadcaster: Broadcaster) -> ResourceChanges:
-    """Make what tells clients of changed resources."""
+    """Build the sender of resource notifications to clients."""
     return ResourceChanges(broadcaster)
 
 
 async def has_note(server: Parts, thing: str) -> bool:
-    """Whether there is a note with this id."""
+    """Return whether there is a note with this id."""
     return server.get(Catalogue).get(thing) is not None
 
 

@@ -72,7 +72,7 @@ class Index(Protocol):
         """Make the changes searchable, all or none; raises `IndexFailed`."""
 
     def stamps(self) -> Mapping[int, int]:
-        """What the index holds: serial of the note to stamp (content hash)."""
+        """Return the index's state: the stamp (content hash) of each note by its serial."""
 
     def expected(self, entry: Entry) -> int:
-        """The stamp the index should hold for this note."""
+        """Return the stamp that the index should have for this note."""

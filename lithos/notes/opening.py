@@ -1,4 +1,4 @@
-"""The notes of a configuration: which folder holds them, what in it is no note, how they are understood."""
+"""Opening the notes of a configuration: the folder, the files to ignore, and the note format."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ log = get_logger("lithos.app")
 
 
 def style_of(storage: StorageConfig) -> VaultStyle:
-    """How notes are understood and written."""
+    """Return the settings for reading and writing notes."""
     base = PLAIN if storage.vault is None else VaultStyle.of_foreign()
     return evolve(base, knows_copies=storage.conflict_copies != "ignore")
 
 
 def open_notes(storage: StorageConfig) -> NoteFiles:
-    """The note files, with what is ignored as of now. Blocks."""
+    """Open the note files with the current ignore rules. Blocks."""
     place = storage.data_dir / ".lithos" / EXCHANGED
     if storage.vault is None:
         return NoteFiles(storage.notes_folder, ignored=Ignored.of(storage.ignore or ()), place=place)
@@ -41,12 +41,14 @@ def open_notes(storage: StorageConfig) -> NoteFiles:
 
 
 def make_lock(storage: StorageConfig) -> OwnerLock:
-    """The lock of the data directory, and of the vault, if one is served; not taken yet."""
+    """Create the lock of the data directory, and of a served vault; it is not taken yet."""
     return lock_of(storage.data_dir, storage.vault, needs_locks=storage.lock)
 
 
 def recover_files(files: NoteFiles, occasion: Occasion) -> Displaced:
-    """Crash recovery, before anything else: leftovers of a process that died in the middle of a change."""
+    """Recover from a crash before any other work: clean up after a process that died in the middle of a
+    change.
+    """
     files.create_root()
     sync_names({occasion.data, *(folder.parent for folder in occasion.fresh)})
     displaced = Displaced(occasion.private / DISPLACED)
@@ -64,21 +66,21 @@ def recover_files(files: NoteFiles, occasion: Occasion) -> Displaced:
 
 
 def _last_written(private: Path) -> datetime:
-    """When an earlier process wrote a database: a machine without a battery begins in 1970 once more."""
+    """Return when an earlier process wrote a database: a machine without a clock battery starts in 1970."""
     times = [path.stat().st_mtime_ns for path in private.glob("*.db*")]
     return from_nanoseconds(max(times, default=0))
 
 
 def open_manifest(occasion: Occasion) -> Manifest:
-    """Open what was last read of each note file."""
+    """Open the stored state of each note file."""
     return Manifest.open(occasion.private / "manifest.db", occasion.now)
 
 
 def make_moves(storage: StorageConfig) -> Moves:
-    """Make the journal of moves that are under way."""
+    """Open the journal of moves that are in progress."""
     return Moves(storage.data_dir / ".lithos")
 
 
 def make_copy_merges(storage: StorageConfig) -> CopyMerges:
-    """Make what remembers the merge of a conflict copy that is under way."""
+    """Open the record of a conflict copy merge that is in progress."""
     return CopyMerges(storage.data_dir / ".lithos")

@@ -42,7 +42,7 @@ class TagResources:
     _knowledge: Knowledge
 
     async def find(self, id: str) -> None:
-        """There are always tags."""
+        """Accept any id: the resource always exists."""
 
     async def read(self, id: str, agent: str) -> Content:
         """The tags, once all notes are known."""
@@ -50,7 +50,7 @@ class TagResources:
         return Content(JSON, {"tags": self._knowledge.tags(None)})
 
     async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
-        """The one resource."""
+        """Return the one resource."""
         return [ListedResource(ResourceAddress("tags"), _TAGS)]
 
 
@@ -73,25 +73,25 @@ class NoteResources:
     _texts: NoteTexts
 
     async def find(self, id: str) -> None:
-        """Return where there is such a note. Raises `UnknownResource`."""
+        """Return if the note exists. Raises `UnknownResource`."""
         await self._opening.wait_known()
         self._entry(id)
 
     async def read(self, id: str, agent: str) -> Content:
-        """The file of a note; the access log records it. Raises `UnknownResource`."""
+        """Return the file of a note and record the access. Raises `UnknownResource`."""
         await self._opening.wait_known()
         entry = self._entry(id)
         data = await self._texts.load_bytes(entry)
         if data is None:
             raise UnknownResource(
-                f"The file {entry.path} of this note is missing or cannot be read. Put it back or mend it, "
+                f"The file {entry.path} of this note is missing or cannot be read. Put it back or repair it, "
                 "then retry."
             )
         self._coordinator.record_access([AuditRow(agent, entry.note.id, READ, self._clock())])
         return Content(MARKDOWN, data)
 
     async def newest(self, after: ListPosition | None, count: int) -> list[ListedResource]:
-        """Notes older than `after`, newest first; none until all are known."""
+        """Return notes older than `after`, newest first; empty until all are known."""
         known = list(self._catalogue) if self._opening.known.is_set() else []
         return [_listed(entry) for entry in await find_newest(known, _place_of, after, count)]
 

@@ -1,12 +1,11 @@
 """Rows of note files in `coordination.db`: facts that the files do not hold themselves.
 
-`note_versions`: the effective version of a note whose file says less, and the hash of its bytes.
-`note_ids`: the id of a file that names none and whose path does not give it either.
-Both have at most a row for each note there is: the start scan deletes rows that no note needs.
-`own_notes`: the paths of files of which a person said that they are notes of their own, and no conflict
-copies; a row each time that somebody says so, of a file that may be gone for a while.
+`note_versions`: the effective version of a note whose file has a lower one, and the hash of its bytes.
+`note_ids`: the id of a file that contains none and whose path does not give it either. Both have at most one
+row for each note: the start scan deletes unused rows. `own_notes`: the paths of files that a person declared
+to be separate notes rather than conflict copies; the file of a row may be missing for a while.
 `note_intents`: the versions and hashes that writes are about to place, or have placed, until the manifest has
-them (write-ahead: a reader may have been shown one before a crash).
+them (write-ahead, because a reader may have seen one before a crash).
 """
 
 from __future__ import annotations
@@ -40,9 +39,9 @@ CREATE TABLE IF NOT EXISTS own_notes(path TEXT PRIMARY KEY) WITHOUT ROWID;
 
 @frozen
 class NoteRows:
-    """Rows by note id, by path, hashes by id and version, times by id, and paths of notes of their own.
+    """Rows by note id, by path, hashes by id and version, times by id, and paths of separate notes.
 
-    In a change None stands for a row that goes.
+    In a change, None means that a row is deleted.
     """
 
     versions: dict[str, AssignedVersion | None] = field(factory=dict)
@@ -55,11 +54,11 @@ class NoteRows:
         return bool(self.versions or self.ids or self.intents or self.creations or self.own)
 
     def store(self, connection: apsw.Connection) -> None:
-        """Change rows, inside a transaction. An id may pass from one path to another."""
+        """Change rows, inside a transaction. An id may move from one path to another."""
         versions, intents, creations = self.versions, self.intents, self.creations
 
         def run(sql: str, given: Sequence[tuple[apsw.SQLiteValue, ...]]) -> None:
-            if given:  # most are empty, and a statement costs what a hand-over of the interpreter does
+            if given:  # most are empty, and a statement costs as much as a GIL hand-over
                 connection.executemany(sql, given)
 
         run("DELETE FROM note_versions WHERE id=?", [(key,) for key, row in versions.items() if row is None])
@@ -83,7 +82,7 @@ class NoteRows:
 
 
 def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
-    """All rows; none where there is no database, or one that is older than the tables."""
+    """Load all rows; empty if the database is missing or older than the tables."""
     if connection is None:
         return NoteRows()
 
@@ -91,7 +90,11 @@ def load_note_rows(connection: apsw.Connection | None) -> NoteRows:
         try:
             return connection.execute(query).fetchall()
         except apsw.SQLError:
-            log.info("no note records of one kind", reason="the database is older than them", query=query)
+            log.info(
+                "note records of one kind missing",
+                reason="the database is older than their table",
+                query=query,
+            )
             return []
 
     creations = read("SELECT id,created_at FROM note_creations")
@@ -108,7 +111,7 @@ class KeptNotes(Rows):
     """Rows of note files as one connection sees them."""
 
     def load(self) -> NoteRows:
-        """All rows."""
+        """Load all rows."""
         return load_note_rows(self.connection)
 
 

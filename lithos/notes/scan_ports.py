@@ -1,4 +1,4 @@
-"""What the scan of a start asks beside the notes."""
+"""Records that the start scan needs in addition to the notes."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ log = get_logger("lithos.start")
 
 
 class ScannedRows:
-    """What is remembered of note files; kept until the scan of the start is over."""
+    """Stored records of note files; kept until the start scan is over."""
 
     def __init__(self, journal: CoordinationStore) -> None:
         self.rows: NoteRows = journal.rows(KeptNotes).load()
 
     def forget(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self.rows = NoteRows()
 
 
 def recorded_places(versions: VersionStore | None, ids: Collection[str]) -> Mapping[str, RecordedPath]:
-    """Where notes were according to the history, as far as there is one. Blocks."""
+    """Return the paths of notes according to the history, if there is one. Blocks."""
     try:
         return versions.places(ids) if versions is not None else {}
     except HistoryFailed as failure:
-        log.warning("history not asked whose id it is", reason=failure.message)
+        log.warning("history not searched for an id", reason=failure.message)
         return {}
 
 
 def kept_versions(versions: VersionStore | None, note_id: str) -> Iterator[bytes]:
-    """The kept versions of a note, the newest first, as far as there is a history. Blocks."""
+    """Return the kept versions of a note, newest first, if there is a history. Blocks."""
     try:
         if versions is not None:
             yield from versions.contents(note_id, MOST_VERSIONS)
     except HistoryFailed as failure:
-        log.warning("history not asked for the versions of a note", reason=failure.message)
+        log.warning("versions of a note not read", reason=failure.message)
 
 
 def place_moved(moves: Moves, files: NoteFiles, catalogue: Catalogue) -> None:
-    """Let the scan know notes without ids in their files that a killed process was moving. Blocks."""
+    """Give the scan the notes without ids in their files that a killed process was moving. Blocks."""
     for intent in moves.pending():
         moved = intent.relinking
         is_moved = files.is_file(moved.new) and not files.is_file(moved.old)

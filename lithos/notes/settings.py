@@ -14,14 +14,14 @@ from lithos.kernel.configuration.sections import SettingsSection
 
 @frozen(kw_only=True)
 class IndexConfig:
-    """Following the files."""
+    """Settings for following the note files."""
 
-    rebuild_on_start: bool = setting(False, "Build every index anew at each start.")
+    rebuild_on_start: bool = setting(False, "Rebuild every index from scratch at each start.")
     watch_debounce_ms: int = setting(
-        500, "Milliseconds of quiet before outside changes are taken in.", whole(0, 60_000)
+        500, "Milliseconds without changes before external edits are processed.", whole(0, 60_000)
     )
     watch_mode: Literal["auto", "native", "poll"] = setting(
-        "auto", "How outside changes are noticed; `auto` tries notifications, then polls."
+        "auto", "How external edits are noticed; `auto` tries notifications, then polls."
     )
 
 
@@ -44,12 +44,12 @@ AGENT_SCOPES = Rule(
 
 @frozen(kw_only=True)
 class AgentsConfig:
-    """What agents may change."""
+    """The paths that agents may change."""
 
     agents: Mapping[str, Mapping[str, tuple[str, ...]]] = setting(
         MappingProxyType({}),
-        "What agents may change that have no token with patterns of its own, by the name they give: `write`, "
-        "and `propose` for what waits for a person.",
+        "For each agent name, the paths that agents without their own token patterns may change: `write` for "
+        "direct changes and `propose` for changes that a person must approve.",
         AGENT_SCOPES,
     )
 
@@ -63,6 +63,6 @@ SETTINGS: Final = (
             "index.max_vanished_fraction": "more than half of the notes must vanish for all to be kept",
         },
     ),
-    # `agents` is a setting of its own, in no section.
+    # The setting `agents` belongs to no section.
     SettingsSection("", AgentsConfig, place=120),
 )

@@ -1,4 +1,4 @@
-"""What the notes tell of the state of a server."""
+"""Health and metrics of the notes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lithos.notes.writing.actor_writer import Writer
 
 
 async def look_at_folder(storage: StorageConfig, reading: JournalThread, writer: Writer) -> Component:
-    """Whether the folder of the notes can be read and written."""
+    """Check whether the folder of the notes can be read and written."""
     folder = storage.notes_folder
     try:
         with trio.fail_after(CHECK_DEADLINE):
@@ -34,10 +34,10 @@ async def look_at_folder(storage: StorageConfig, reading: JournalThread, writer:
 
 
 def look_at_notes(catalogue: Catalogue) -> Component:
-    """How many notes there are, and of how many the frontmatter cannot be read: those are served too.
+    """Count the notes, and those with unreadable frontmatter, which are served too.
 
-    And of how many another file has the id, or is their conflict copy; which, tell the notes: `/health`
-    is open to all.
+    Also counts notes whose id another file has, and conflict copies. Their names are in the notes' warnings
+    only, because anyone may read `/health`.
     """
     told: dict[str, Any] = {"documents": len(catalogue), "unreadable": len(catalogue.broken)}
     if catalogue.broken:
@@ -49,7 +49,7 @@ def look_at_notes(catalogue: Catalogue) -> Component:
 
 
 def look_at_watcher(watcher: Watcher) -> Component:
-    """Whether changes by other programs are noticed."""
+    """Check whether changes by other programs are noticed."""
     details = {"mode": watcher.mode}
     if watcher.failure:
         return Component("degraded", watcher.failure, details)
@@ -57,7 +57,7 @@ def look_at_watcher(watcher: Watcher) -> Component:
 
 
 def count_notes(catalogue: Catalogue, clock: Clock) -> Iterator[Number]:
-    """The notes and their links."""
+    """Count the notes and their links."""
     now, links = clock(), catalogue.graph.counts()
     expiring = catalogue.at_serials(catalogue.facets.expiring())
     yield Number(10, "documents", len(catalogue))
@@ -70,14 +70,14 @@ def count_notes(catalogue: Catalogue, clock: Clock) -> Iterator[Number]:
 
 
 def measure_notes(catalogue: Catalogue, clock: Clock) -> Iterator[GaugeSample]:
-    """The notes."""
+    """Measure the number of notes."""
     now = clock()
     yield GaugeSample("documents", len(catalogue))
     yield GaugeSample("stale_documents", sum(entry.note.is_stale(now) for entry in catalogue))
 
 
 def measure_links(catalogue: Catalogue) -> Iterator[GaugeSample]:
-    """The links between them."""
+    """Measure the number of links between notes."""
     links = catalogue.graph.counts()
     yield GaugeSample("graph_nodes", links.nodes)
     yield GaugeSample("graph_edges", links.edges)

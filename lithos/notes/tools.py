@@ -85,7 +85,7 @@ _READ = CompactForm(
     unsaid=("retrieval_count", "namespace"),
     own={"metadata": compact_metadata},
 )
-#: What only a read says of a note.
+#: Fields that only a read returns.
 _LISTED = CompactForm(
     always=("items", "total", "id", "title", "path"),
     asked={"metadata_match": ("metadata",)},
@@ -100,7 +100,7 @@ class NoteEditTool:
     same note. To replace the whole body, use lithos_write.
     """
 
-    op: str = argument("What to do.", one_of=OPERATIONS, bound=LOOKUP)
+    op: str = argument("Kind of edit.", one_of=OPERATIONS, bound=LOOKUP)
     agent: str = argument("Your agent id.", bound=NAME)
     id: str | None = argument("Note id.", None, bound=LOOKUP, note="there")
     section: str | None = argument(
@@ -169,26 +169,26 @@ class NoteMoveTool:
         return answer
 
 
-#: Warnings of one answer.
+#: Maximum warnings in one answer.
 _TOLD = 100
 
 
 _EXPECTED = "Version that you read."
-#: Characters of JSON of links and outline that a read shows, however short it shall be.
+#: Minimum characters of JSON for links and outline in a read, even if `max_length` is smaller.
 LEAST_LISTED = 1_000
-#: Notes that linked to a deleted one which are named.
+#: Maximum notes named that linked to a deleted one.
 MOST_LINKED = 20
-_ON_CONFLICT = "What to do if expected_version is not current."
+_ON_CONFLICT = "Handling of an outdated expected_version."
 
 
-#: What other readers of YAML and JSON can hold.
+#: Largest integer that other readers of YAML and JSON can represent.
 _LARGEST_INTEGER = 2**63 - 1
 
 
 def _read_expiry(
     ttl_hours: float | None, expires_at: str | None, now: datetime
 ) -> datetime | Literal[""] | None:
-    """When a note goes stale: None keeps, "" clears. `ttl_hours` is checked already."""
+    """Return the time when a note becomes stale: None keeps, "" clears. `ttl_hours` is already checked."""
     if ttl_hours is not None:
         try:
             return now + timedelta(hours=ttl_hours)
@@ -202,7 +202,7 @@ def _read_expiry(
 
 
 def _check_ttl(ttl_hours: float | None, expires_at: str | None) -> None:
-    """One of the two at most, and a time to live above zero."""
+    """Raise `InvalidInput` if both are given, or for a time to live that is not above zero."""
     if ttl_hours is not None and expires_at is not None:
         raise InvalidInput("Provide either ttl_hours or expires_at, not both.")
     if ttl_hours is not None and not (math.isfinite(ttl_hours) and ttl_hours > 0):
@@ -210,7 +210,7 @@ def _check_ttl(ttl_hours: float | None, expires_at: str | None) -> None:
 
 
 def _check_summaries(summaries: Mapping[str, Any] | None) -> None:
-    """Only `short` and `long`, both texts."""
+    """Raise `InvalidInput` unless the keys are `short` and `long`, both with texts."""
     for key, value in (summaries or {}).items():
         if key not in ("short", "long"):
             raise InvalidInput(f"summaries has the unknown key {key!r}. Its keys are short and long.")
@@ -219,7 +219,7 @@ def _check_summaries(summaries: Mapping[str, Any] | None) -> None:
 
 
 def _check_metadata(metadata: Mapping[str, Any] | None, note_id: str | None, using: Parts) -> None:
-    """Keys that Lithos does not own itself, or that the note's file has for something else."""
+    """Raise `InvalidInput` for keys that Lithos owns, or that the note's file uses for another purpose."""
     if metadata and not all(key.strip() for key in metadata):
         raise InvalidInput("metadata has a blank key. Give every entry a name.")
     if metadata:
@@ -227,28 +227,28 @@ def _check_metadata(metadata: Mapping[str, Any] | None, note_id: str | None, usi
 
 
 def _check_schema_version(version: int | None) -> None:
-    """What a file can hold and every reader can read: 64 bits."""
+    """Raise `InvalidInput` for integers beyond 64 bits, which not every reader can read."""
     if version is not None and abs(version) > _LARGEST_INTEGER:
         raise InvalidInput("schema_version is too large. Use a small whole number; 1 is usual.")
 
 
 def _check_written(given: WriteTool) -> None:
-    """Raises `InvalidInput` for a creation without title or content, and for a blank id or title."""
+    """Raise `InvalidInput` for a creation without title or content, and for a blank id or title."""
     if given.id is not None and not given.id.strip():
         raise InvalidInput("id must not be blank: it would create a copy; leave it out to create a note.")
     if given.title is not None and not given.title.strip():
         raise InvalidInput("title must not be blank; to keep the title of a note, leave it out and give id.")
     missing = [name for name in ("title", "content") if getattr(given, name) is None]
     if given.content is not None and frontmatter_at(given.content) is not None:
-        missing = []  # which may have the title
+        missing = []  # the frontmatter may have the title
     if given.id is None and missing:
         raise InvalidInput(
-            f"A new note needs {' and '.join(missing)}; to change a note that is there, give its id."
+            f"A new note needs {' and '.join(missing)}; to change an existing note, give its id."
         )
 
 
 def _check_on_conflict(given: WriteTool | NoteUpdateTool) -> None:
-    """Raises `InvalidInput` for another word, and for a merge of an update that has nothing to begin with."""
+    """Raise `InvalidInput` for an unknown value, and for merging an update without `expected_version`."""
     check_choice("on_conflict", given.on_conflict, ON_CONFLICT)
     if given.on_conflict == MERGE and given.id is not None and given.expected_version is None:
         raise InvalidInput(
@@ -294,7 +294,7 @@ class WriteTool:
     schema_version: int | None = argument("Version of the note's schema.", None, is_rare=True)
     namespace: str | None = argument("Namespace; default: the folder.", None, bound=NAMESPACE, is_rare=True)
     access_scope: str | None = argument(
-        "Who finds it by lithos_context or lithos_retrieve.",
+        "Agents that find it by lithos_context or lithos_retrieve.",
         None,
         one_of=ACCESS_SCOPES,
         bound=LOOKUP,
@@ -332,7 +332,9 @@ class WriteTool:
         return row
 
     async def answer_again(self, using: Parts, begun: datetime) -> Answer:
-        """The answer of a creation that perhaps took effect since `begun`; raises `OutcomeUnknown` else."""
+        """Return the answer of a creation that may have taken effect since `begun`; else raise
+        `OutcomeUnknown`.
+        """
         if self.id:
             raise unknown_outcome()
         try:
@@ -447,7 +449,7 @@ class DeleteTool:
             return row_of(outcome)
         if not linked.total or using.get(ServerConfig).is_plain:
             return {"success": True}
-        # Only now its last version is kept for certain.
+        # Only now it is certain that the last version is kept.
         linked = evolve(linked, way_back=await using.get(EarlierVersions).way_back(self.id))
         return {"success": True, **linked_row(linked)}
 
@@ -490,7 +492,7 @@ class ListTool:
         return await self._list_notes(using)
 
     async def _list_others(self, using: Parts, *, with_notes: bool) -> Answer:
-        """Files beside the notes, behind these; they have no tags, authors, entities and metadata."""
+        """List other files after the notes; they have no tags, authors, entities or metadata."""
         notes: dict[str, Any] = await self._list_notes(using) if with_notes else {"items": [], "total": 0}
         items: list[dict[str, Any]] = []
         total, others = 0, using.find(OtherFiles)
@@ -562,7 +564,7 @@ class NoteUpdateTool:
 
 
 def read_place(page: int, place: str | None) -> str:
-    """The place of a page; raises `InvalidInput` for another place beside it, and for a page below 1."""
+    """Return the place of a page. Raises `InvalidInput` if `place` differs, and for a page below 1."""
     if place is not None and place != str(page):
         raise InvalidInput("Give page or place, not both.")
     if page < 1:

@@ -23,21 +23,21 @@ from lithos.server.tools.compacting import CompactForm, is_nothing, short_time
 from lithos.server.tools.fitting import cut_warning
 from lithos.server.tools.serialization import IF_SAID, LEFT_OUT, register_row, renamed, row_of
 
-#: Seconds of looking after which others may run.
+#: Seconds of work after which other tasks may run.
 TURN: Final = 0.002
 
-#: What an asker is told of a warning, None for nothing.
+#: Return the warning as the caller may see it, or None to hide it.
 Veil: TypeAlias = Callable[[NoteWarning], NoteWarning | None]
 
-#: What a note says where nobody set anything else.
+#: Default values of a note's fields.
 NOTE_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType({
     "status": "active", "note_type": "observation", "access_scope": "shared", "confidence": 1.0,
     "schema_version": 1,
 })  # fmt: skip
-#: Of the metadata of a read: keys that are Lithos's own, and those that the answer has next to it.
+#: Metadata keys in a read: those that Lithos owns, and those that the answer shows at the top level.
 _OWN: Final = frozenset({*OWNED_KEYS, "extra", "frontmatter_error"})
 _SAID_BESIDE: Final = frozenset({"id", "title", "version", "entities_extractor"})
-#: Of tools that change a note. The notes that may say the same as a new one take this room.
+#: Compact form of tools that change a note, with the space reserved for similar notes.
 WRITTEN: Final = CompactForm(always=("status", "id", "path", "version", "warnings"), room={"similar": 230})
 
 register_row(Note, inline_tags=LEFT_OUT, has_conflict_markers=LEFT_OUT, frontmatter_error=IF_SAID)
@@ -59,10 +59,10 @@ register_row(
 
 
 async def warn(using: Parts, shown: Iterable[tuple[str, dict[str, Any]]], veil: Veil | None = None) -> None:
-    """Add the warnings of each note to its row, before any that the row has; long lists take turns.
+    """Add the warnings of each note to the front of its row's warnings; long lists yield to other tasks.
 
-    `shown` are ids of notes with their rows; the key `warnings` comes where there is something to say, as the
-    notes are now. `veil` hides what the asker may not know of other notes.
+    `shown` are note ids with their rows. The key `warnings` is added only for notes that have warnings now.
+    `veil` hides facts about other notes that the caller may not know.
     """
     lineage = using.get(Lineage)
     await lineage.settle()
@@ -87,7 +87,7 @@ def add_copies(using: Parts, shown: Iterable[tuple[str, dict[str, Any]]]) -> Non
 
 
 def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
-    """Every owned key, and the rest under `extra`; `frontmatter_error` where the file's cannot be read."""
+    """Return every owned key, and the rest under `extra`; `frontmatter_error` for an unreadable one."""
     row = row_of(note) | {"tags": list(note.all_tags), "namespace": namespace}
     if note.quarantine_reason is None:
         del row["quarantine_reason"]
@@ -95,7 +95,9 @@ def metadata_row(note: Note, namespace: str) -> dict[str, Any]:
 
 
 def linked_row(linked: LinkedFrom) -> dict[str, Any]:
-    """What links to a note that is or may be deleted, and the way back; nothing where nothing does."""
+    """Return the notes that link to a note being deleted, and how to restore it; empty if no note links to
+    it.
+    """
     if not linked.total:
         return {}
     return {
@@ -108,21 +110,21 @@ def linked_row(linked: LinkedFrom) -> dict[str, Any]:
 
 
 def edit_row(outcome: WriteOutcome) -> dict[str, Any]:
-    """The answer of `lithos_note_edit`."""
+    """Return the answer of `lithos_note_edit`."""
     row = row_of(outcome)
     warnings = row.pop("warnings")
     return {**row, "section": outcome.section, "section_hash": outcome.section_hash, "warnings": warnings}
 
 
 def read_row(read: ReadNote) -> dict[str, Any]:
-    """The answer of `lithos_read`."""
+    """Return the answer of `lithos_read`."""
     note = read.document.note
     namespace = read.entry.namespace
     row: dict[str, Any] = {
         "id": note.id,
         "title": note.title,
         "content": read.content,
-        # The keys that Lithos does not own stand beside those it does, too; what is named alike does not.
+        # Keys that Lithos does not own are listed with its own keys, unless the names clash.
         "metadata": {key: value for key, value in note.extra.items() if key not in OWNED_KEYS}
         | metadata_row(note, namespace),
         "links": [{"target": link.target, "display": link.display} for link in read.links],
@@ -138,14 +140,15 @@ def read_row(read: ReadNote) -> dict[str, Any]:
         row |= {"section": read.section.section, "section_hash": read.section.hash}
     if read.next_offset is not None:
         row |= {"next_offset": read.next_offset, "warnings": [cut_warning(read.length)]}
-    if read.kept is not None:  # an earlier version: which one is current, and whether it is the deletion
+    # an earlier version: add the current one, and whether this version is the deletion
+    if read.kept is not None:
         row["current_version"] = read.kept.current_version
         row |= {"deleted": True} if read.kept.row.op == DELETED else {}
     return row
 
 
 def list_row(entry: Entry) -> dict[str, Any]:
-    """One item of `lithos_list`."""
+    """Return one item of `lithos_list`."""
     note = entry.note
     updated = format_time(note.updated_at)
     return {
@@ -167,7 +170,7 @@ def list_row(entry: Entry) -> dict[str, Any]:
 
 
 def look_row(look: FirstLook, score: float) -> dict[str, Any]:
-    """A result of `lithos_search` for a note of which only title and first lines are known yet."""
+    """Return a search result for a note of which only the title and first lines are known yet."""
     return {
         "id": look.id,
         "title": look.title,
@@ -182,9 +185,10 @@ def look_row(look: FirstLook, score: float) -> dict[str, Any]:
 
 
 def compact_metadata(metadata: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata of a note that was read: the person's keys as they are, Lithos's where they say something.
+    """Return the metadata of a read: the person's keys unchanged, Lithos's keys only where they are
+    informative.
 
-    What the person calls as Lithos calls one of its own stays under `extra`.
+    A person's key with the name of a Lithos key stays under `extra`.
     """
     made: dict[str, Any] = {}
     for key, item in metadata.items():

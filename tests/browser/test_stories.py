@@ -125,7 +125,7 @@ def restore_version_one(browser: Browser, server: Lithos, tide: str) -> None:
     # -> the second tab: Restore version 1, though the note is not the one that was shown there
     browser.driver.switch_to.window(second)
     browser.click("Restore version 1", "main button")
-    browser.shows("Nothing was restored: somebody changed the note meanwhile.")
+    browser.shows("Nothing was restored: the note was changed meanwhile.")
     browser.shows("The bytes of version 1 become version 4")
     is_so(browser, history(server, tide) == expected, history(server, tide))
     browser.driver.close()

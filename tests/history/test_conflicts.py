@@ -1,4 +1,4 @@
-"""`lithos conflicts`: copies are listed, shown, and merged at a terminal (behaviour 285)."""
+"""`lithos conflicts`: list, show and merge copies at a terminal (behaviour 285)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_copies_are_listed_shown_and_merged(tmp_path: Path, capsys: pytest
         shown = await type_in("show", COPY)
         assert "both changed 1 place, which you have to decide" in shown
         assert "<<<<<<< plan.md\n3 by us\n=======\n3 by them\n>>>>>>>" in shown
-        assert "merges by itself" in await type_in("show", OTHER)
+        assert "can be merged automatically" in await type_in("show", OTHER)
         shown = await type_in("show", COPY, "--json")
         assert json.loads(shown)["copies"][0]["copy"]["named_only"] is False
         for words in (("keep",), ("drop",), ("list", COPY), ("show",), ("merge",), ("merge", COPY, "--all")):
@@ -53,7 +53,7 @@ async def test_copies_are_listed_shown_and_merged(tmp_path: Path, capsys: pytest
         assert "no conflict copy" in await type_in("merge", COPY, "--keep", "note", code=1)
 
 
-async def test_copy_with_a_name_that_people_give_is_merged_or_kept_by_name(
+async def test_copy_with_human_name_is_merged_or_kept_by_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """behaviours 341 and 344"""
@@ -73,7 +73,7 @@ async def test_copy_with_a_name_that_people_give_is_merged_or_kept_by_name(
         assert await copies(lithos, 2) == ["plan 2.md", "plan-HOST.md"]
         assert "keep PATH" in await type_in()
         told = await type_in("merge", "--all")
-        assert "plan 2.md: left alone, of plan.md" in told
+        assert "plan 2.md: left alone (copy of plan.md)" in told
         assert "lithos conflicts keep PATH" in told
         assert [each["path"] for each in json.loads(await type_in("merge", "--all", "--json"))["left"]] == [
             "plan 2.md", "plan-HOST.md",
@@ -81,7 +81,7 @@ async def test_copy_with_a_name_that_people_give_is_merged_or_kept_by_name(
         assert await copies(lithos, 2) == ["plan 2.md", "plan-HOST.md"]
         assert (lithos.knowledge / "plan.md").read_text() == text
         assert "merged into plan.md" in await type_in("merge", "plan 2.md")
-        assert "a note of its own from now on, with an id" in await type_in("keep", "plan-HOST.md")
+        assert "kept as a separate note, with a new id" in await type_in("keep", "plan-HOST.md")
         assert await copies(lithos, 0) == []
         assert (await lithos.call("lithos_list"))["total"] == 2
         assert "There is no conflict copy" in await type_in("keep", "plan 2.md", code=1)

@@ -27,7 +27,7 @@ def drive(folder: Path, base: bytes, ours: bytes, theirs: bytes, *options: str) 
     return main(["merge-driver", *map(str, names), *options])
 
 
-def test_both_sides_are_in_the_file_of_ours_and_nothing_else_is_left(tmp_path: Path) -> None:
+def test_our_file_has_both_sides_and_no_file_is_left(tmp_path: Path) -> None:
     (tmp_path / "ours").touch(mode=0o640)
     os.chmod(tmp_path / "ours", 0o640)
     assert drive(tmp_path, BASE.encode(), OURS.encode(), THEIRS.encode()) == 0
@@ -37,7 +37,9 @@ def test_both_sides_are_in_the_file_of_ours_and_nothing_else_is_left(tmp_path: P
     assert (tmp_path / "ours").stat().st_mode & 0o777 == 0o640
 
 
-def test_a_conflict_is_marked_told_and_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_conflict_is_marked_and_reported_and_returns_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     code = drive(tmp_path, b"a\n", b"o\n", b"t\n", "--path", "My note.md", "--marker-size", "9")
     assert code == 1
     assert (tmp_path / "ours").read_text() == ("<<<<<<<<< ours\no\n=========\nt\n>>>>>>>>> theirs\n")
@@ -60,10 +62,10 @@ def test_a_binary_file_stays_ours_and_is_a_conflict(
     assert told == {"path": str(tmp_path / "ours"), "conflicts": 1, "binary": True}
 
 
-def test_what_cannot_be_read_or_written_stops_git_and_is_explained(
+def test_unreadable_or_unwritable_file_stops_git_with_an_explanation(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Else a person might add a file that lacks the other side."""
+    """Otherwise a person might add a file that lacks the other side."""
     assert drive(tmp_path, b"a\n", b"o\n", b"t\n") == 1
     (tmp_path / "theirs").unlink()
     capsys.readouterr()

@@ -1,4 +1,4 @@
-"""`lithos undo`: one agent's changes go, everybody else's stay, and a second run does nothing."""
+"""`lithos undo`: one agent's changes are undone, all others stay, and a second run does nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COMMANDS = {"undo": undo, "history": history, "restore-note": restore_note}
 
 
 class Desk:
-    """A person at a terminal beside a server whose clock moves a second with each call of a tool."""
+    """A person at a terminal and a server whose clock advances one second with each tool call."""
 
     def __init__(self, lithos: Lithos, clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
         self.lithos = lithos
@@ -48,7 +48,7 @@ class Desk:
         return str((await self.lithos.read(note))["content"])
 
     async def type(self, *words: str, code: int | None = 0) -> str:
-        """What a command prints; `code` None: whatever it ends with."""
+        """Return the output of a command; `code` None accepts any exit code."""
         self.clock.advance(seconds=1)
         self._capsys.readouterr()
         invocation = parse_arguments(words)
@@ -60,7 +60,7 @@ class Desk:
         return printed
 
     async def undo(self, *words: str, agent: str = "bad", code: int = 0) -> Mapping[str, Any]:
-        """The report of an undo."""
+        """Return the report of an undo."""
         self.clock.advance(seconds=1)
         until = ("--until", self.clock.text) if "--until" not in words else ()
         typed = ("undo", "--agent", agent, "--since", START, *until, *words, "--json")
@@ -72,7 +72,7 @@ class Desk:
 
 
 def at_desk(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """Run a test with a `Desk`, and with the other fixtures it wants."""
+    """Run a test with a `Desk`, and with its other fixtures."""
     wanted = [each for name, each in signature(test).parameters.items() if name != "desk"]
 
     async def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], **more: Any) -> None:
@@ -87,12 +87,12 @@ def at_desk(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[Non
 
 
 def results(report: Mapping[str, Any]) -> dict[str, str]:
-    """Title to result; of several steps for a note the first that was done."""
+    """Return the result by title; for several steps of a note, that of the first one done."""
     return {row["title"]: row["result"] for row in reversed(report["notes"])}
 
 
 @at_desk
-async def test_everything_of_one_agent_goes_and_everything_of_others_stays(desk: Desk) -> None:
+async def test_undo_reverts_all_of_one_agent_and_keeps_all_others(desk: Desk) -> None:
     """behaviour 224"""
     changed = await desk.write("ann", "Changed", "good\n\nend")
     moved = await desk.write("ann", "Moved", "m")
@@ -153,7 +153,7 @@ async def test_everything_of_one_agent_goes_and_everything_of_others_stays(desk:
 
 
 @at_desk
-async def test_changes_on_both_sides_of_another_agents_go_and_that_stays(desk: Desk) -> None:
+async def test_changes_around_another_agents_are_undone_and_that_stays(desk: Desk) -> None:
     """behaviour 224"""
     note = await desk.write("ann", "List", "a\n\nb\n\nc\n\nd")
     await desk.write("bad", "List", "BAD\n\nb\n\nc\n\nd", id=note)
@@ -186,13 +186,13 @@ async def test_only_the_window_is_undone_and_then_the_rest(desk: Desk) -> None:
 
 
 @at_desk
-async def test_what_came_again_after_an_undo_is_undone_by_the_next_only_if_it_is_the_agents(
+async def test_change_repeated_after_undo_is_undone_only_for_agent(
     desk: Desk,
 ) -> None:
     note = await desk.write("ann", "Page", "good")
     await desk.write("bad", "Page", "bad", id=note)
     await desk.undo()
-    await desk.write("bob", "Page", "bad", id=note)  # bob wants it so
+    await desk.write("bob", "Page", "bad", id=note)  # bob makes the same change deliberately
     report = await desk.undo()
     assert results(report) == {"Page": "nothing to do"}
     assert await desk.text(note) == "bad"
@@ -202,7 +202,7 @@ async def test_what_came_again_after_an_undo_is_undone_by_the_next_only_if_it_is
 
 
 @at_desk
-async def test_a_creation_deleted_by_undo_and_brought_back_by_somebody_stays(desk: Desk) -> None:
+async def test_creation_deleted_by_undo_and_restored_by_another_agent_stays(desk: Desk) -> None:
     note = await desk.write("bad", "Made", "spam")
     assert results(await desk.undo()) == {"Made": "deleted"}
     assert results(await desk.undo()) == {"Made": "nothing to do"}
@@ -213,7 +213,7 @@ async def test_a_creation_deleted_by_undo_and_brought_back_by_somebody_stays(des
 
 
 @at_desk
-async def test_a_deletion_that_somebody_repeated_stays(desk: Desk) -> None:
+async def test_deletion_repeated_by_another_agent_stays(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.call("lithos_delete", id=note, agent="bad")
     assert results(await desk.undo()) == {"Page": "restored"}
@@ -222,7 +222,7 @@ async def test_a_deletion_that_somebody_repeated_stays(desk: Desk) -> None:
 
 
 @at_desk
-async def test_a_file_in_the_place_of_a_deleted_note_is_told(desk: Desk) -> None:
+async def test_file_in_the_place_of_a_deleted_note_is_reported(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.call("lithos_delete", id=note, agent="bad")
     await desk.write("bob", "Page", "other")
@@ -231,7 +231,7 @@ async def test_a_file_in_the_place_of_a_deleted_note_is_told(desk: Desk) -> None
 
 
 @at_desk
-async def test_a_note_that_the_agent_put_in_its_place_makes_room(desk: Desk) -> None:
+async def test_note_that_agent_put_in_its_place_is_moved(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.call("lithos_delete", id=note, agent="bad")
     await desk.write("bad", "Page", "spam")
@@ -268,8 +268,10 @@ async def test_a_change_that_comes_in_between_is_not_overwritten(
 
 
 @at_desk
-async def test_the_agent_goes_on_writing_meanwhile(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its changes after the begin are not in the window; no text of them is lost."""
+async def test_undo_copes_with_an_agent_that_keeps_writing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent's changes after the start are outside the window; none of their text is lost."""
     notes = [await desk.write("ann", f"N{n}", "a\n\nb\n\nc") for n in range(5)]
     for n, note in enumerate(notes):
         await desk.write("bad", f"N{n}", "BAD\n\nb\n\nc", id=note)
@@ -299,7 +301,7 @@ async def test_an_undo_is_not_undone(desk: Desk) -> None:
 
 
 @at_desk
-async def test_what_an_agent_did_under_the_name_of_undo_goes_too(desk: Desk) -> None:
+async def test_changes_of_an_agent_named_undo_are_undone_too(desk: Desk) -> None:
     """Older versions took that name, and their own undo left no mark."""
     tools = desk.lithos.server.tools  # as code of the server calls them, which may use the name
     deleted = await desk.write("ann", "Deleted", "good")
@@ -329,7 +331,7 @@ async def test_what_an_agent_did_under_the_name_of_undo_goes_too(desk: Desk) -> 
 
 
 @at_desk
-async def test_a_swap_by_way_of_a_third_name_goes_back_in_one_run(desk: Desk) -> None:
+async def test_swap_through_a_third_name_is_undone_in_one_run(desk: Desk) -> None:
     """behaviour 224: steps of several notes interleave as they happened"""
     notes = {name: await desk.write("ann", name, name, path=f"{name}.md") for name in ("a", "b")}
     before = desk.bytes_of_all()
@@ -343,7 +345,7 @@ async def test_a_swap_by_way_of_a_third_name_goes_back_in_one_run(desk: Desk) ->
 
 
 @at_desk
-async def test_a_swap_goes_back_although_the_clock_was_put_back_in_its_midst(desk: Desk) -> None:
+async def test_swap_is_undone_although_the_clock_was_put_back_meanwhile(desk: Desk) -> None:
     notes = {name: await desk.write("ann", name, name, path=f"{name}.md") for name in ("a", "b")}
     before = desk.bytes_of_all()
     desk.clock.advance(hours=1)
@@ -361,7 +363,7 @@ TITLES = ("One", "Two", "Three", "Four")
 
 
 async def do_something(desk: Desk, random: Random, agent: str) -> None:
-    """One change at random; what collides with another note is refused, and nothing."""
+    """Make one random change; a change that collides with another note is refused and has no effect."""
     desk.clock.advance(seconds=1)
     known = (await desk.lithos.call("lithos_list", limit=100))["items"]
     gone = (await desk.lithos.call("lithos_history", deleted=True, limit=100))["versions"]
@@ -387,7 +389,7 @@ async def do_something(desk: Desk, random: Random, agent: str) -> None:
 
 
 async def tree_of(desk: Desk) -> dict[str, tuple[str, str, str, str | None]]:
-    """What each note says, by its path: all but what follows from a write itself."""
+    """Return each note's values by path, except those that a write itself sets."""
     tree = {}
     for item in (await desk.lithos.call("lithos_list", limit=100))["items"]:
         read = await desk.lithos.read(item["id"])
@@ -398,7 +400,7 @@ async def tree_of(desk: Desk) -> dict[str, tuple[str, str, str, str | None]]:
 
 @pytest.mark.parametrize("seed", first_of(range(8), 1, slow=1))
 @at_desk
-async def test_whatever_one_agent_did_to_several_notes_one_run_takes_it_back(desk: Desk, seed: int) -> None:
+async def test_one_run_undoes_any_changes_of_one_agent(desk: Desk, seed: int) -> None:
     """behaviour 224: moves, titles and addresses that change hands, deletions and returns"""
     random = Random(seed)
     for place, title in zip(PLACES[:3], TITLES[:3], strict=True):
@@ -418,7 +420,7 @@ async def test_whatever_one_agent_did_to_several_notes_one_run_takes_it_back(des
 
 
 @at_desk
-async def test_what_undo_prints(desk: Desk) -> None:
+async def test_undo_prints_its_outcome(desk: Desk) -> None:
     note = await desk.write("ann", "Page", "text")
     await desk.write("bad", "Page", "bad", id=note)
     await desk.write("bad", "Page", "worse", id=note)
@@ -437,7 +439,7 @@ async def test_what_undo_prints(desk: Desk) -> None:
 
 
 @at_desk
-async def test_undo_without_a_time_takes_back_all_changes_of_the_agent(desk: Desk) -> None:
+async def test_undo_without_a_time_reverts_all_changes_of_the_agent(desk: Desk) -> None:
     """behaviour 224"""
     note = await desk.write("ann", "Page", "text")
     await desk.write("bad", "Page", "bad", id=note)
@@ -462,7 +464,7 @@ async def test_undo_of_several_agents_leaves_nothing_where_they_changed_the_same
 
 
 @at_desk
-async def test_a_note_that_others_changed_and_took_back_is_deleted_by_undo(desk: Desk) -> None:
+async def test_note_changed_and_reverted_by_others_is_deleted_by_undo(desk: Desk) -> None:
     """behaviour 224"""
     made = await desk.write("bad", "Made", "spam")
     await desk.write("bob", "Made", "spam, but answered", id=made)
@@ -501,7 +503,7 @@ async def test_history_and_restore_note(desk: Desk) -> None:
 
 
 @at_desk
-async def test_times_of_the_window_are_read(desk: Desk) -> None:
+async def test_times_of_the_window_are_parsed(desk: Desk) -> None:
     assert datetime.fromisoformat(START).tzinfo is not None
     with pytest.raises(SystemExit):
         parse_arguments(["undo", "--agent", "bad", "--since", "then"])
@@ -510,7 +512,7 @@ async def test_times_of_the_window_are_read(desk: Desk) -> None:
 
 
 class Slots:
-    """A note of six paragraphs, and what an undo must make of it, by a model that knows only these."""
+    """A note of six paragraphs, with a simple model of the expected result of an undo."""
 
     def __init__(self, note: str, slots: tuple[str, ...]) -> None:
         self.note = note
@@ -526,7 +528,7 @@ class Slots:
         self.states.append((agent, tuple(slots)))
 
     def undone(self) -> str:
-        """The text without what `bad` did but for changes that others built on."""
+        """Return the text without the changes by `bad`, except those on which others built."""
         now = list(self.states[-1][1])
         last = len(self.states) - 1
         while last > 0:
@@ -543,7 +545,7 @@ class Slots:
         return "\n\n".join(now)
 
     def _take_back(self, now: list[str], before: int, after: int) -> bool:
-        """Have `now` without what changed between two states, unless others built on any of it."""
+        """Return `now` without the changes between two states, unless others built on one of them."""
         base, mine = self.states[after][1], self.states[before][1]
         touched = [n for n in range(len(now)) if base[n] != mine[n]]
         if any(now[n] not in (base[n], mine[n]) for n in touched):
@@ -555,7 +557,7 @@ class Slots:
 
 @pytest.mark.parametrize("seed", first_of(range(12), 1, slow=2))
 @at_desk
-async def test_any_interleaving_is_undone_as_the_model_says(desk: Desk, seed: int) -> None:
+async def test_any_interleaving_is_undone_as_the_model_expects(desk: Desk, seed: int) -> None:
     """behaviour 224"""
     random = Random(seed)
     notes = []

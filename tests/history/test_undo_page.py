@@ -1,4 +1,4 @@
-"""Undoing an agent's changes in the console: first what it would do, then once, under the person's name."""
+"""Undo of an agent's changes in the console: a preview, then one run under the person's name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOK = f"/console/undo?agent=bad&span=custom&since={SINCE}"
 
 
 def ahead_of(html: str) -> dict[str, list[str]]:
-    """The titles of the notes by what would become of them; a star before those that are ticked."""
+    """Return the titles of the notes by previewed outcome, with a star before ticked ones."""
     found: dict[str, list[str]] = {}
     for name, row in re.findall(r'<li class="choice(?: r-([a-z-]+))?">(.*?)</li>', html, re.S):
         (title,) = re.findall(r"<bdi>([^<]*)</bdi>", row)
@@ -30,7 +30,7 @@ def ahead_of(html: str) -> dict[str, list[str]]:
 
 
 def parts_of(html: str) -> dict[str, list[str]]:
-    """The titles of the notes below each heading of what was done."""
+    """Return the titles of the notes below each heading of the report."""
     found = {}
     for name, part in re.findall(r'consequences r-([a-z-]+)"(.*?)</section>', html, re.S):
         found[name] = re.findall(r'<a class="note"[^>]*><bdi>([^<]*)</bdi>', part)
@@ -38,13 +38,13 @@ def parts_of(html: str) -> dict[str, list[str]]:
 
 
 async def agents_of(person: Visitor, note: str) -> list[tuple[str, str]]:
-    """(op, agent) of each version of a note, newest first."""
+    """Return (op, agent) of each version of a note, newest first."""
     rows = (await person.lithos.call("lithos_history", id=note))["versions"]
     return [(row["op"], row["agent"]) for row in rows]
 
 
 async def spoil(person: Visitor, clock: Clock) -> dict[str, str]:
-    """Notes of ann which the agent bad changes, deletes and adds to; bob edits two of them afterwards."""
+    """Create notes of ann that the agent bad changes, deletes and adds to; bob then edits two of them."""
 
     async def write(agent: str, title: str, content: str, **more: Any) -> str:
         clock.advance(seconds=1)
@@ -73,7 +73,7 @@ EXPECTED: Mapping[str, list[str]] = {
 }  # fmt: skip
 
 
-async def test_an_undo_shows_its_consequences_happens_once_and_carries_the_name(tmp_path: Path) -> None:
+async def test_undo_shows_its_consequences_and_runs_once_under_the_name(tmp_path: Path) -> None:
     """behaviour 239: undo shows its consequences first, happens once and carries the person's name"""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
@@ -119,10 +119,10 @@ async def test_an_undo_shows_its_consequences_happens_once_and_carries_the_name(
         assert "No change is chosen, and nothing was changed." in refused.text
 
 
-async def test_what_a_person_undid_counts_as_undone_for_everybody_and_for_longer_times(
+async def test_undo_by_a_person_counts_for_later_and_longer_undos(
     tmp_path: Path,
 ) -> None:
-    """A shorter undo goes before a longer one; what was made within both is deleted."""
+    """A shorter undo runs before a longer one; changes made within both are deleted."""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         made = str((await person.lithos.write("Made", "spam", agent="bad"))["id"])
@@ -140,8 +140,8 @@ async def test_what_a_person_undid_counts_as_undone_for_everybody_and_for_longer
         assert (await person.lithos.call("lithos_read", id=made))["code"] == "doc_not_found"
 
 
-async def test_what_the_command_line_undid_is_not_undone_again(tmp_path: Path) -> None:
-    """What somebody wrote knowing of an undo stays, whoever undoes next."""
+async def test_changes_undone_by_the_command_line_are_not_undone_again(tmp_path: Path) -> None:
+    """Edits made with knowledge of an undo stay, whichever person or agent undoes next."""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         notes = await spoil(person, clock)
@@ -150,7 +150,8 @@ async def test_what_the_command_line_undid_is_not_undone_again(tmp_path: Path) -
         for step in await plan_undo(tools, ["bad"], since, clock()):
             await run.carry_out(step)
         clock.advance(seconds=1)
-        await person.lithos.write("Changed", "bad", id=notes["Changed"], agent="bob")  # bob wants it so
+        # bob makes the same change deliberately
+        await person.lithos.write("Changed", "bad", id=notes["Changed"], agent="bob")
         clock.advance(seconds=1)
         html = await person.page(LOOK)
         assert ahead_of(html) == {
@@ -158,7 +159,7 @@ async def test_what_the_command_line_undid_is_not_undone_again(tmp_path: Path) -
         }  # fmt: skip
 
 
-async def test_what_the_agent_does_after_the_look_is_not_undone(tmp_path: Path) -> None:
+async def test_changes_after_the_preview_are_not_undone(tmp_path: Path) -> None:
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         note = str((await person.lithos.write("Page", "a\n\nb\n\nc", agent="ann"))["id"])
@@ -174,12 +175,12 @@ async def test_what_the_agent_does_after_the_look_is_not_undone(tmp_path: Path) 
         assert (await person.lithos.read(note))["content"] == "a\n\nb\n\nlater"
 
 
-async def test_an_undo_that_takes_long_stops_and_goes_on_when_asked(
+async def test_long_undo_stops_and_continues_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One request works for some seconds; nothing is done twice when the rest is asked for."""
+    """One request works for some seconds; nothing is done twice when the rest is requested."""
     clock = Clock()
-    monkeypatch.setattr(undo_page, "RUN_SECONDS", -1.0)  # one step each time
+    monkeypatch.setattr(undo_page, "RUN_SECONDS", -1.0)  # one step per request
     async with visiting(tmp_path, clock=clock) as person:
         notes = [str((await person.lithos.write(f"N{n}", "spam", agent="bad"))["id"]) for n in range(3)]
         clock.advance(seconds=1)
@@ -194,7 +195,7 @@ async def test_an_undo_that_takes_long_stops_and_goes_on_when_asked(
             assert [op for op, _ in await agents_of(person, note)] == ["deleted", "created"]
 
 
-async def test_a_look_that_takes_long_says_what_it_has_not_checked(
+async def test_long_preview_says_which_notes_it_has_not_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
@@ -216,7 +217,7 @@ async def test_a_look_that_takes_long_says_what_it_has_not_checked(
 
 
 async def test_the_page_opens_with_all_changes_by_session_and_the_newest_ticked(tmp_path: Path) -> None:
-    """One may be taken back without what came after; the feed leads to a single one."""
+    """One change may be undone without later ones; the feed links to a single one."""
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         write = person.lithos.write
@@ -259,7 +260,7 @@ async def test_the_page_says_when_nothing_is_left_to_undo(tmp_path: Path) -> Non
         assert "To the agent" in page.text
 
 
-async def test_a_step_that_fails_ends_the_undo_with_a_page_and_it_can_be_repeated(
+async def test_failing_step_ends_undo_with_repeatable_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()

@@ -1,8 +1,8 @@
-"""Merged texts whose conflicts stand in them between markers, as `git merge-file` writes them.
+"""Merged texts whose conflicts are written between markers, as `git merge-file` writes them.
 
-For files that git merges (docs/spec/copies.md §3); what a tool writes never has a marker (`merging`).
-Within a conflict what both sides say alike stands outside of the markers; conflicts with at most
-`NEAR` common lines between them are one: as xdiff does (git, xdiff/xmerge.c, "zealous").
+For files that git merges (docs/spec/copies.md §3); tools never write markers (`merging`). Lines that both
+sides of a conflict share are written outside the markers. Conflicts with at most `NEAR` common lines between
+them become one, as in xdiff (git, xdiff/xmerge.c, "zealous").
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lithos.text.outline.differences import match_lines
 
 #: Common lines between two conflicts that make them one.
 NEAR: Final = 3
-#: Characters of a marker, unless somebody wants another number.
+#: Length of a marker in characters, unless the caller gives another number.
 MARKER_SIZE: Final = 7
 
 
@@ -32,7 +32,7 @@ class Markers:
 
     @property
     def lines(self) -> tuple[str, str, str]:
-        """What begins a conflict, stands between its sides, and ends it."""
+        """The lines that begin a conflict, separate its sides, and end it."""
         opening, middle, closing = (sign * self.size for sign in "<=>")
         return f"{opening} {self.ours}".rstrip(), middle, f"{closing} {self.theirs}".rstrip()
 
@@ -69,7 +69,9 @@ class _Side:
 
 @define
 class _Clash:
-    """A conflict in the place of the decided lines from `at` to `end`: none, or those between two of them."""
+    """A conflict that replaces the decided lines from `at` to `end`: no lines, or those between two
+    conflicts.
+    """
 
     at: int
     end: int
@@ -78,7 +80,7 @@ class _Clash:
 
 
 class _Marking(LineMerge):
-    """A merge that goes on behind an overlap."""
+    """A merge that continues after an overlap."""
 
     def __init__(
         self, base: NumberedLines, mine: NumberedLines, theirs: NumberedLines, markers: Markers
@@ -86,7 +88,7 @@ class _Marking(LineMerge):
         super().__init__(base, mine, theirs)
         self._markers = markers
         self._clashes: list[_Clash] = []
-        #: Where in what is decided one of the sides had changed something.
+        #: Positions in the decided lines at which one of the sides had changed something.
         self._changes: list[int] = []
 
     def mark(self) -> Marked:
@@ -129,7 +131,9 @@ class _Marking(LineMerge):
             self._add(_Side([*self._mine.texts[slice(*common)]], [*self._mine.breaks[slice(*common)]]))
 
     def _split(self, mine: Bounds, theirs: Bounds) -> Iterator[tuple[Bounds, Bounds, Bounds]]:
-        """What differs between the sides of an overlap, and the lines in mine that follow, common to both."""
+        """Return the differing lines of both sides of an overlap, and the common lines in mine that follow
+        them.
+        """
         at, other = mine[0], theirs[0]
         blocks, _ = match_lines(self._mine.numbers[slice(*mine)], self._theirs.numbers[slice(*theirs)])
         for i, j, size in (*blocks, (mine[1] - mine[0], theirs[1] - theirs[0], 0)):
@@ -151,6 +155,6 @@ class _Marking(LineMerge):
         return joined
 
     def _is_changed(self, start: int, end: int) -> bool:
-        """Whether one of the sides changed something in these decided lines, or at their ends."""
+        """Return whether one side changed something in these decided lines, or at their ends."""
         found = bisect_left(self._changes, start)
         return found < len(self._changes) and self._changes[found] <= end

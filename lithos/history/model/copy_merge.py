@@ -1,8 +1,8 @@
 """Three-way merges of a note with a conflict copy of it, and their ancestor (docs/spec/copies.md §2).
 
-No program says from which version the other machine began. An ancestor that is too new would have lines
-count as deleted that the other machine never saw; one that is too old only leaves more in. So the search
-goes to older ones while in doubt, and without one nothing counts as deleted.
+No program says from which version the other machine started. With an ancestor that is too new, lines that the
+other machine never saw would count as deleted; one that is too old only keeps more lines. So in doubt the
+search moves to older versions, and without an ancestor no line counts as deleted.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from lithos.history.model.file_merge import merge_files
 from lithos.notes.model.versions import COPY, OUTSIDE, head_of
 from lithos.text.outline.differences import match_lines
 
-#: What a person can keep of a place that both sides changed.
+#: The choices of a person for a place that both sides changed.
 Side = Literal["note", "copy", "both"]
 SIDES: Final[tuple[Side, ...]] = ("note", "copy", "both")
-#: Version and time of update as Lithos writes them; `version: 1.4.2` and `28.11.2026` are a person's.
+#: Version and time of update in the form that Lithos writes; `version: 1.4.2` and `28.11.2026` come from a
+#: person.
 _STAMP: Final = re.compile(
     rb"^(version|updated_at):[ \t]*(['\"]?\d{1,19}['\"]?|['\"]?\d{4}-\d\d-\d\d(?:T[^\s#]{1,40})?['\"]?)"
     rb"[ \t]*(?:#[^\n]*)?\r?$",
@@ -38,7 +39,7 @@ _RUNS: Final = re.compile(rb"<{7,}|={7,}|>{7,}")
 
 @frozen
 class PastVersion:
-    """A kept version of a note as the choice of an ancestor needs it: what made it, and its bytes."""
+    """A kept version of a note, as choosing an ancestor needs it: its operation and its bytes."""
 
     op: str
     data: bytes
@@ -46,7 +47,7 @@ class PastVersion:
 
 @frozen
 class MergeBase:
-    """From what both sides began: its bytes, None where it is not kept.
+    """The bytes from which both sides started; None where they are not kept.
 
     `is_merged`: the note was made knowing the copy, which has nothing to add.
     """
@@ -56,7 +57,8 @@ class MergeBase:
 
 
 def find_ancestor(versions: Sequence[PastVersion], copy: bytes, *, is_whole: bool) -> MergeBase:
-    """The ancestor of a note and its copy among the kept versions, the newest first: that is the note now.
+    """Return the ancestor of a note and its copy among the kept versions, which come newest first; the first
+    is the note now.
 
     `is_whole`: the last of them is the first that there was.
     """
@@ -71,9 +73,9 @@ def find_ancestor(versions: Sequence[PastVersion], copy: bytes, *, is_whole: boo
     counts = [_count(each.data) for each in candidates]
     if not counts:
         return MergeBase(None)
-    # Of several as near the oldest.
+    # Of several that are equally near, take the oldest.
     chosen = min(range(len(counts)), key=lambda number: (_distance(counts[number], lines), -number))
-    # What the copy lacks was deleted by it only if all older ones had it: it may come from any of them.
+    # The copy deleted a line only if all older versions had it, because the copy may come from any of them.
     while chosen + 1 < len(counts) and any(
         (counts[chosen] - lines) - older for older in counts[chosen + 1 :]
     ):
@@ -84,9 +86,9 @@ def find_ancestor(versions: Sequence[PastVersion], copy: bytes, *, is_whole: boo
 
 
 def _ancestor_of_known(versions: Sequence[PastVersion], known: int) -> MergeBase:
-    """Of a copy with the bytes of a version: programs that synchronise put other bytes in its place.
+    """Return the ancestor of a copy with the bytes of a version: sync programs replace it with other bytes.
 
-    What Lithos made of a version has all of it.
+    Versions that Lithos made from that version contain all of it.
     """
     copy, newer = versions[known], versions[known - 1] if known else None
     if newer is None or copy.op == COPY or newer.op not in (OUTSIDE, COPY):
@@ -97,7 +99,7 @@ def _ancestor_of_known(versions: Sequence[PastVersion], known: int) -> MergeBase
 
 
 def _stamp(data: bytes) -> tuple[tuple[bytes, bytes], ...] | None:
-    """The version and time that a file says, where it says both: editors leave them as they are."""
+    """Return the version and time that a file states, if it states both: editors leave them unchanged."""
     found = tuple(sorted((key, value.strip()) for key, value in _STAMP.findall(head_of(data))))
     return found if len(found) == 2 else None
 
@@ -111,9 +113,9 @@ def _distance(one: Counter[bytes], other: Counter[bytes]) -> int:
 
 
 def common_lines(one: bytes, other: bytes) -> bytes:
-    """The lines that two files have in common, in their order: what stands for an ancestor that is not kept.
+    """Return the lines that two files share, in order, as a substitute for an ancestor that is not kept.
 
-    A line counts as the same with another line break behind it.
+    Lines that differ only in their line break count as the same.
     """
     mine, theirs = one.splitlines(keepends=True), other.splitlines(keepends=True)
     numbers: dict[bytes, int] = {}
@@ -126,7 +128,7 @@ def common_lines(one: bytes, other: bytes) -> bytes:
 
 @frozen
 class MergeConflict:
-    """A place that both sides changed otherwise: in which line of the merged text, and what each says."""
+    """A place that the sides changed differently: its line in the merged text, and the text of each side."""
 
     line: int
     note: str
@@ -137,7 +139,8 @@ class MergeConflict:
 class CopyMerge:
     """A note merged with its copy: pieces that are decided, and places that a person has to decide.
 
-    None of either for binary files. `has_ancestor`: what one side lacks may have been deleted by it.
+    Both are `None` for binary files. With `has_ancestor`, a line missing from one side may have been deleted
+    there.
     """
 
     pieces: tuple[bytes | tuple[bytes, bytes], ...] | None
@@ -145,7 +148,7 @@ class CopyMerge:
 
     @property
     def places(self) -> tuple[MergeConflict, ...]:
-        """What a person has to decide."""
+        """The places that a person has to decide."""
         found: list[MergeConflict] = []
         line = 1
         for piece in self.pieces or ():
@@ -158,7 +161,9 @@ class CopyMerge:
         return tuple(found)
 
     def resolved(self, choices: Sequence[Side]) -> bytes | None:
-        """The merged bytes with one choice a place; None for a binary file, and where choices lack."""
+        """Return the merged bytes with one choice for each place; None for a binary file, or if choices are
+        missing.
+        """
         if self.pieces is None or len(choices) != len(self.places):
             return None
         left = iter(choices)
@@ -202,13 +207,13 @@ def merge_copy(note: bytes, copy: bytes, ancestor: MergeBase) -> CopyMerge:
 
 
 def _size(files: Sequence[bytes]) -> int:
-    """Characters of a marker that none of the files has."""
+    """Return a marker length that no line of the files has."""
     longest = (len(run) for each in files for run in _RUNS.findall(each))
     return max(longest, default=MARKER_SIZE - 1) + 1
 
 
 def _pieces(data: bytes, markers: Markers) -> Iterator[bytes | tuple[bytes, bytes]]:
-    """What stands between markers, and what is decided."""
+    """Split text at its markers into decided pieces and conflicts."""
     opening, middle, closing = (line.encode() for line in markers.lines)
     decided: list[bytes] = []
     sides: list[list[bytes]] = []
@@ -234,9 +239,9 @@ def say_the_same(one: bytes, other: bytes) -> bool:
 
 
 def has_all_lines(note: bytes, copy: bytes) -> bool:
-    """Whether a note has every line of its copy that is not blank, each as often, also of the frontmatter.
+    """Return whether a note has every non-blank line of its copy, equally often, including the frontmatter.
 
-    `version` and `updated_at` as Lithos writes them do not count.
+    `version` and `updated_at` in the form that Lithos writes do not count.
     """
     wanted, there = (_count(b"".join(_unstamped(each))) for each in (copy, note))
     del wanted[b""]

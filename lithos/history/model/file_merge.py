@@ -1,8 +1,8 @@
 """Three-way merges of whole note files as bytes, for git (docs/spec/copies.md §3).
 
-The body is merged by lines, the frontmatter by key; every byte that neither side changed stays, comments
-too. What overlaps stands in the file between git's markers (`marking`). A frontmatter that cannot be taken
-apart by its keys is merged by lines, and so is a file that is no UTF-8; binary files are not merged.
+The body is merged by lines and the frontmatter by key. Every byte that neither side changed stays, including
+comments. Overlaps are written to the file between git's markers (`marking`). A frontmatter that cannot be
+split into keys is merged by lines, and so is a file that is not UTF-8. Binary files are not merged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lithos.notes.format.merging import merge_break
 from lithos.text.yaml.layout import Layout, read_layout
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: A text of bytes, each of which is one character of it.
+#: Decodes bytes so that each byte becomes one character.
 _BYTES: Final = "latin-1"
 _USUAL: Final = Markers()
 
@@ -31,7 +31,7 @@ class FileMerge:
 
 
 def merge_files(base: bytes, ours: bytes, theirs: bytes, markers: Markers = _USUAL) -> FileMerge:
-    """Merge two changes of a file. An empty `base` stands for a file that both sides added."""
+    """Merge two changes of a file. An empty `base` means that both sides added the file."""
     if ours in (theirs, base):
         return FileMerge(theirs)
     if theirs == base:
@@ -59,7 +59,7 @@ def _merge_layouts(base: Layout, ours: Layout, theirs: Layout, markers: Markers)
     text = head.text.replace("\n", newline)
     if not text and not (ours.has_frontmatter and theirs.has_frontmatter):
         mark = "\ufeff" if frame.text.startswith("\ufeff") else ""
-        return Marked(mark + body.text, body.conflicts)  # one side took the frontmatter away
+        return Marked(mark + body.text, body.conflicts)  # one side removed the frontmatter
     opening, closing = frame.text[: frame.yaml_start], frame.text[frame.yaml_end : frame.body_start]
     if body.text and not closing.endswith("\n"):
         closing += newline

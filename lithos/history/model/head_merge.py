@@ -1,8 +1,8 @@
 """Three-way merges of frontmatter by key, in text: comments, quoting and order stay as they were written.
 
-A key that one side changed is as that side has it; lists are merged as sets; version and time of update are
-the greater ones. What both changed otherwise is merged by lines where that is clear, as in texts of several
-lines, else it is a conflict, whose markers stand in the frontmatter.
+A key that one side changed gets that side's value. Lists are merged as sets, and the greater version and
+update time win. Values that both sides changed differently are merged by lines where that is unambiguous, as
+in multi-line texts. Otherwise they are a conflict, with markers in the frontmatter.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from lithos.text.yaml.edit import KeyChanges, apply_changes
 from lithos.text.yaml.nodes import UnreadableNote, ValueReader, YamlMapping, is_merge, read_mapping
 
 _UPDATED: Final = "updated_at"
-#: Of these the greater counts: they follow from the write itself.
+#: The greater value of these wins, because the write itself sets them.
 _OWN_UPDATED: Final = f"lithos_{_UPDATED}"
 _GREATER: Final = frozenset(("version", _UPDATED, "lithos_version", _OWN_UPDATED))
-#: Where a text stands for a list of one or several.
+#: Keys for which a single text means a list of one.
 _LISTS: Final = frozenset(
     prefix + key
     for key in ("tags", "aliases", "contributors", "derived_from_ids", "entities")
@@ -34,7 +34,7 @@ _LISTS: Final = frozenset(
 
 
 class _NotByKey(Exception):
-    """The text cannot be taken apart by its keys."""
+    """The text cannot be split into its keys."""
 
 
 @frozen
@@ -52,7 +52,7 @@ class _Entry:
 
 @frozen
 class _Head:
-    """A frontmatter by key; `tail` is what stands behind the last one."""
+    """A frontmatter by key; `tail` is the text after the last one."""
 
     entries: Mapping[str, _Entry]
     tail: str
@@ -67,7 +67,7 @@ def merge_heads(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
 
 
 def _by_lines(base: str, ours: str, theirs: str, markers: Markers) -> Marked:
-    """A merge by lines that is no conflict must be as readable as both sides were."""
+    """A merge by lines without a conflict must be as readable as both sides were."""
     marked = mark_texts(base, ours, theirs, markers)
     if marked.conflicts or _is_plain(marked.text) or not (_is_plain(ours) and _is_plain(theirs)):
         return marked
@@ -95,7 +95,9 @@ def _ended(text: str) -> str:
 
 
 def _take_apart(text: str) -> _Head:
-    """Raises `_NotByKey` for what is no block of `key: value` from the first column on; `UnreadableNote`."""
+    """Split a text into its keys. Raises `_NotByKey` unless it is a block of `key: value` from the first
+    column; `UnreadableNote`.
+    """
     mapping = read_mapping(text)
     if mapping.root is None:
         return _Head({}, text)
@@ -119,7 +121,7 @@ def _take_apart(text: str) -> _Head:
 
 
 def _own_lines(block: str) -> str:
-    """The block without the blank lines and comments of the first column at its end."""
+    """Return the block without the blank lines and comments of the first column at its end."""
     lines = block.split("\n")
     kept = len(lines)
     while kept > 1 and (lines[kept - 1].startswith("#") or not lines[kept - 1].strip()):
@@ -128,7 +130,7 @@ def _own_lines(block: str) -> str:
 
 
 def _values_of(mapping: YamlMapping) -> dict[str, Any]:
-    """What each key says; that of a list as its texts, whichever way it is written."""
+    """Return the value of each key; a list becomes its texts, whichever way it is written."""
     values = mapping.values
     return {key: _value_of(key, node, values) for key, node in mapping.nodes.items()}
 
@@ -152,7 +154,7 @@ class _ByKey:
         self._base, self._ours, self._theirs = base, ours, theirs
         self._markers = markers
         self._conflicts = 0
-        #: What the keys that are no conflict say in the end.
+        #: The merged values of the keys that are not in conflict.
         self._said: dict[str, Any] = {}
 
     def merge(self) -> Marked:
@@ -169,7 +171,7 @@ class _ByKey:
         return Marked(text, self._conflicts)
 
     def _order(self) -> Iterator[str]:
-        """The keys of ours; those that only theirs has stand behind the one that is before them there."""
+        """Return the keys of ours; each key that only theirs has follows the key before it there."""
         following: dict[str | None, list[str]] = {}
         before: str | None = None
         for key in self._theirs.entries:
@@ -183,7 +185,7 @@ class _ByKey:
             yield from following.get(key, ())
 
     def _decide(self, key: str) -> str:
-        """The lines of a key; none for one that was taken away."""
+        """Return the lines of a key; empty for one that was removed."""
         sides = self._base, self._ours, self._theirs
         base, ours, theirs = (side.entries.get(key) for side in sides)
         if _whole(ours) == _whole(theirs) or _whole(theirs) == _whole(base):
@@ -197,7 +199,7 @@ class _ByKey:
         return self._clash(ours, theirs) if chosen is None else self._say(key, _with(chosen, lead))
 
     def _choose(self, key: str, base: _Entry | None, ours: _Entry, theirs: _Entry) -> _Entry | None:
-        """What both changed, or only comments before it; None for a conflict."""
+        """Merge a key that both sides changed, or whose comments differ; None for a conflict."""
         was = base.text if base else ""
         if theirs.text in (ours.text, was):
             return ours
@@ -215,7 +217,7 @@ class _ByKey:
     def _by_lines(
         self, key: str, was: str, ours: _Entry, theirs: _Entry, items: list[Any] | None
     ) -> _Entry | None:
-        """The lines of the value merged, where nothing overlaps and a list says what it has to."""
+        """Merge the lines of a value, if nothing overlaps and a list gets the expected items."""
         marked = mark_texts(was, ours.text, theirs.text, self._markers)
         if marked.conflicts:
             return None
@@ -247,7 +249,7 @@ def _with(entry: _Entry, lead: str) -> _Entry:
 
 
 def _has_comment(text: str) -> bool:
-    """Whether there may be a comment, which stands behind a blank or begins a line."""
+    """Return whether there may be a comment, which begins a line or follows a blank."""
     return any(mark in text for mark in (" #", "\t#", "\n#"))
 
 
@@ -263,7 +265,7 @@ def _merge_comments(base: str, ours: str, theirs: str) -> str:
 
 
 def _merged_list(base: Any, ours: Any, theirs: Any) -> list[Any] | None:
-    """The items of a list that both changed, ours first; None where one of them is no list."""
+    """Merge a list that both sides changed, ours first; None where one of them is not a list."""
     if not (isinstance(ours, list) and isinstance(theirs, list)):
         return None
     return merge_items(base if isinstance(base, list) else [], theirs, ours)
@@ -275,7 +277,9 @@ def _has_items(value: Any, items: list[Any]) -> bool:
 
 
 def _rewritten(key: str, ours: _Entry, theirs: _Entry, items: list[Any]) -> _Entry | None:
-    """Our text with other items, as those that stay are written; None where a comment would get lost."""
+    """Return our text with other items, keeping the spelling of those that stay; None where a comment would
+    get lost.
+    """
     if _has_comment(theirs.text):
         return None
     mapping = read_mapping(ours.text)

@@ -1,9 +1,10 @@
-"""Catching up: makes `history.db` agree with the notes where nobody was there to record.
+"""Catch-up: record the versions in `history.db` that were made while no recorder was running.
 
-At the start, before anything is written, pending rows are confirmed or dropped by what the files and the
-journal say. Then, in the background and in small batches, every note whose newest version is not that of the
-catalogue gets it: all of them on the first start with an older data directory, the edits and deletions of the
-time in which no server ran, what could not be recorded. It compares, so that it can be stopped at any moment.
+At the start, before anything is written, pending rows are confirmed or dropped according to the files and the
+journal. Then, in the background and in small batches, every note whose newest version differs from the
+catalogue's gets that version. That covers all notes on the first start with an older data directory, edits
+and deletions made while no server ran, and versions that could not be recorded. The task compares states, so
+it can be stopped at any moment.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ from lithos.notes.writing.recording import first_version, outside_version
 
 log = get_logger("lithos.history")
 
-#: Notes of one commit, and their bytes: some 20 ms.
+#: Maximum notes, and bytes of notes, in one commit: some 20 ms.
 STEP, STEP_BYTES = 50, 1024 * 1024
-#: A commit is followed by a pause of so many times its length, and of at least so many seconds.
+#: Length of the pause after a commit, as a multiple of the commit's time and as a minimum in seconds.
 PAUSE_TIMES, PAUSE_LEAST = 3.0, 0.02
 #: Notes whose newest versions are read at once.
 PAGE: Final = 1_000
-#: Seconds after a failure until it is tried again.
+#: Seconds after a failure until the next attempt.
 RETRY: Final = 30.0
-#: Seconds for which more may come.
+#: Seconds to wait for further changes.
 SOON: Final = 1.0
 #: Seconds for the writer to take displaced bytes.
 PATIENCE: Final = 120.0
@@ -51,7 +52,7 @@ PATIENCE: Final = 120.0
 
 @frozen
 class _Announced:
-    """What the journal says of notes since the manifest was stored: newest versions, deletions, moves."""
+    """Facts from the journal since the manifest was stored: newest versions, deletions and moves."""
 
     versions: dict[str, int]
     deleted: frozenset[str]
@@ -78,8 +79,8 @@ async def settle_pending(
 ) -> None:
     """Confirm the pending rows of the last run whose bytes reached their files, and drop the others.
 
-    `events` are those journalled after the manifest was stored. A store that cannot be read keeps its rows
-    pending; of one that cannot be written the recorder knows what is to become of them.
+    `events` were journalled after the manifest was stored. If a store cannot be read, its rows stay pending.
+    If it cannot be written, the recorder remembers the decisions.
     """
     store = recorder.store
     if store is None:
@@ -126,25 +127,26 @@ def _has_happened(
         return True
     if announced.versions.get(row.note_id, 0) >= row.version or row.note_id in announced.deleted:
         return True
-    # With other bytes than before somebody edited the file since: then this version may have been in it.
+    # If the file has other bytes than before, another program edited it since, and this version may have been
+    # in it.
     return (entry.digest if entry is not None else None) != pending.former
 
 
 @define(eq=False)
 class CatchingUp:
-    """The background task; `run` goes on for as long as the server does."""
+    """The background task that catches up; `run` continues until the server stops."""
 
     _recorder: Recorder
     _catalogue: Catalogue
     _keeper: Keeper
-    #: Gives the displaced bytes that the keeper has preserved their versions.
+    #: Receives the displaced bytes of which the keeper has preserved versions.
     _writer: WriterMailbox
     _reading: Threads = field(factory=Threads, init=False)
     #: Set while every note has its version.
     done: trio.Event = field(factory=trio.Event, init=False)
 
     async def run(self) -> None:
-        """Catch up now, and again whenever something may lack; until cancelled."""
+        """Catch up now, and again whenever versions may be missing, until cancelled."""
         store = self._recorder.store
         if store is None:
             self.done.set()
@@ -156,7 +158,7 @@ class CatchingUp:
             except ShuttingDown:
                 return
             except (HistoryFailed, ActorDown, trio.TooSlowError) as failure:
-                log.error("history does not catch up", reason=str(failure) or repr(failure))
+                log.error("history catch-up failed", reason=str(failure) or repr(failure))
                 await trio.sleep(RETRY)
                 continue
             if recorded:
@@ -189,7 +191,7 @@ class CatchingUp:
         return recorded
 
     async def _take_displaced(self, store: HistoryStore) -> int:
-        """Have bytes that were displaced from files recorded too, unless some version has them."""
+        """Record bytes that were displaced from files, too, unless a version has them."""
         taken = 0
         for each in await self._reading.run(self._keeper.displaced.list):
             entry = self._catalogue.at_path(each.note)
@@ -218,7 +220,7 @@ class CatchingUp:
         return recorded
 
     def _read(self, entries: Sequence[Entry]) -> tuple[list[tuple[Entry, bytes]], list[Entry]]:
-        """The bytes of as many notes as one commit takes, and the other notes. Blocks."""
+        """Return the bytes of the notes that fit into one commit, and the remaining notes. Blocks."""
         found: list[tuple[Entry, bytes]] = []
         size = 0
         for number, entry in enumerate(entries):
@@ -227,7 +229,7 @@ class CatchingUp:
             try:
                 source = self._keeper.files.read(entry.path)
             except (OSError, OutsideKnowledge):
-                continue  # the watcher tells what became of it
+                continue  # the watcher reports the file's change
             if source.digest == entry.digest:
                 found.append((entry, source.data))
                 size += len(source.data)
@@ -267,7 +269,7 @@ class CatchingUp:
 
 
 def _unknown(store: HistoryStore, displaced: DisplacedFile, entry: Entry) -> OutsideBytes | None:
-    """The bytes, unless they are known or gone. Blocks."""
+    """Return the bytes, unless they are known or gone. Blocks."""
     if store.knows(entry.note.id, displaced.digest):
         return None
     try:

@@ -1,9 +1,9 @@
-"""Recording versions: what a change leaves in `history.db`, and when it is known to be true.
+"""Recorder of versions: write the rows of changes to `history.db` and confirm them afterwards.
 
-A version is committed while the files are written, by one commit for a batch, and acknowledged after both.
-Until it is known that its file was changed a row is pending; what was refused is dropped by the next commit
-that succeeds. After a commit that failed the next one comes before the files: what cannot be kept is then
-refused, with nothing changed.
+A batch's versions are committed in one commit while its files are written, and acknowledged after both. A row
+is pending until it is known that its file was changed. Rows of refused changes are dropped by the next
+successful commit. After a failed commit, the next commit comes before the files, so that a change whose
+version cannot be kept is refused with nothing changed.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ log = get_logger("lithos.history")
 
 T = TypeVar("T")
 
-#: Seconds after which rows of written files are confirmed, unless another commit does it before; and between
-#: two tries of a store that failed.
+#: Seconds after which rows of written files are confirmed, unless another commit does it before; also the
+#: time between two attempts after a store failure.
 TIDY_AFTER: Final = 1.0
-#: Seconds for the last of them at a stop.
+#: Seconds for the last of them at shutdown.
 TIDY_LIMIT: Final = 5.0
 
 
 class Recorder:
-    """Keeps versions in `history.db`; without a store it does nothing."""
+    """Stores versions in `history.db`; does nothing without a store."""
 
     def __init__(self, store: HistoryStore | None, blocking: Blocking) -> None:
         """`blocking` is the one thread that writes the store."""
         self.store = store
         self.blocking = blocking
-        #: Set when something could not be recorded, or may have to be: the catching up looks.
+        #: Set when a version could not be recorded, or may be missing: wakes the catch-up task.
         self.lacks = trio.Event()
-        #: Whether every note's state is kept, but for what other programs did and nobody has noticed yet.
+        #: Whether every note's state is kept, except external edits that have not been noticed yet.
         self.is_caught_up = False
         #: Places of rows whose files are written, and of rows whose changes were refused.
         self._confirmed: list[int] = []
@@ -47,11 +47,11 @@ class Recorder:
 
     @property
     def is_failing(self) -> bool:
-        """Whether the last commit failed: then versions are to be kept before files are changed."""
+        """Whether the last commit failed, so that versions must be kept before files are changed."""
         return self.store is not None and self.store.failure is not None
 
     def look_again(self) -> None:
-        """Have the catching up look: something may lack."""
+        """Wake the catch-up task, since a version may be missing."""
         self.lacks.set()
 
     async def record(self, versions: Sequence[NewVersion], *, is_pending: bool = True) -> list[int]:
@@ -70,9 +70,9 @@ class Recorder:
             raise
 
     async def keep_former(self, versions: Sequence[NewVersion]) -> None:
-        """Keep the states that are about to be replaced, where it is not known that they are kept.
+        """Keep the states that are about to be replaced, unless they are known to be kept.
 
-        Raises `HistoryFailed`: nothing may be replaced then.
+        Raises `HistoryFailed`; the caller must then replace nothing.
         """
         store = self.store
         states = [
@@ -84,7 +84,7 @@ class Recorder:
             await self._commit(lambda *news: _twice(lambda: store.ensure(states, *news)))
 
     async def settle(self, places: Sequence[int], results: Sequence[FileResult]) -> None:
-        """Note what became of the changes of these rows; those that were refused are dropped now."""
+        """Record the results of the changes of these rows; rows of refused changes are dropped now."""
         refused = {place for place, result in zip(places, results, strict=True) if is_undone(result)}
         confirmed = [place for place in places if place not in refused]
         if refused:
@@ -93,13 +93,13 @@ class Recorder:
             self._confirmed += confirmed
 
     async def settle_now(self, confirmed: Iterable[int], refused: Iterable[int]) -> None:
-        """Confirm rows, and drop others; while the store fails that waits."""
+        """Confirm rows and drop others; while the store fails, both wait."""
         self._confirmed += confirmed
         self._refused += refused
         await self._tidy()
 
     async def keep_tidy(self) -> None:
-        """Background task: settle rows soon, also without another change, and try a store that failed."""
+        """Background task: settle rows soon, even without another change, and retry a failed store."""
         while True:
             await trio.sleep(TIDY_AFTER)
             await (self._probe() if self.is_failing else self._tidy())
@@ -114,12 +114,12 @@ class Recorder:
             log.debug("versions cannot be kept yet", reason=failure.message)
 
     async def finish(self) -> None:
-        """At a stop: confirm what is left, so that the next start need not look."""
+        """Confirm the remaining rows at shutdown, so that the next start need not check them."""
         with trio.CancelScope(shield=True, deadline=trio.current_time() + TIDY_LIMIT):
             await self._tidy()
 
     async def _commit(self, write: Callable[[list[int], list[int]], T]) -> T:
-        """Commit something, and with it what is known of earlier rows; if it fails that waits for another."""
+        """Run a commit and, with it, settle earlier rows; if it fails, they wait for the next one."""
         confirmed, refused, was_failing = self._confirmed, self._refused, self.is_failing
         self._confirmed, self._refused = [], []
         try:
@@ -128,7 +128,7 @@ class Recorder:
             self._confirmed += confirmed
             self._refused += refused
             raise
-        if was_failing:  # what is pending counts as kept: notes with rows that had to wait were passed over
+        if was_failing:  # Pending rows count as kept: notes with waiting rows were skipped.
             self.look_again()
         return result
 
@@ -143,9 +143,9 @@ class Recorder:
 
 
 def _twice(write: Callable[[], T]) -> T:
-    """Try a commit that fails once more: the files may be written already. Blocks."""
+    """Retry a failed commit once, since the files may be written already. Blocks."""
     try:
         return write()
     except HistoryFailed as failure:
-        log.warning("versions are tried again", reason=failure.message)
+        log.warning("commit of versions retried", reason=failure.message)
         return write()

@@ -1,7 +1,7 @@
 """`history.db`: versions as rows and deltas.
 
 Its own package and later ones use it.
-Never here: the meaning of a version.
+Never here: decisions based on versions.
 """
 
 ROLE = "rows"

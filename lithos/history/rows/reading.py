@@ -1,6 +1,6 @@
-"""Reading `history.db`: what services ask for, and what upkeep does.
+"""Queries on `history.db` for services and for upkeep.
 
-Any number of threads read, one at a time, each in a transaction of its own.
+Any number of threads may read. Reads run one at a time, each in its own transaction.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from lithos.kernel.values.times import from_microseconds, to_microseconds
 from lithos.notes.model.plan import RecordedPath
 from lithos.notes.model.versions import HistoryFailed, KeptVersion, NewVersion, VersionRow
 
-#: The numbers of the contents of a note's versions, the newest first.
+#: The numbers of the contents of a note's versions, newest first.
 CONTENTS: Final = (
     "SELECT v.content FROM versions v JOIN notes n ON n.number=v.note"
     " WHERE n.id=? AND v.content IS NOT NULL GROUP BY v.content ORDER BY MAX(v.place) DESC LIMIT ?"
@@ -44,7 +44,7 @@ CONTENTS: Final = (
 
 
 class HistoryReading(LearningDatabase):
-    """Reads version rows and the bytes they stand for. Every method blocks, and raises `HistoryFailed`."""
+    """Reads version rows and their bytes. Every method blocks, and raises `HistoryFailed`."""
 
     layout = DatabaseLayout(TABLES, upgrade, set_aside=SET_ASIDE, has_references=True)
     log = get_logger("lithos.history")
@@ -56,19 +56,19 @@ class HistoryReading(LearningDatabase):
     # -- reading, for services -------------------------------------------------------------------
 
     def row(self, note_id: str, version: int) -> VersionRow | None:
-        """One version, or None when it is unknown or was pruned."""
+        """Return one version, or None when it is unknown or was pruned."""
         return self._first("n.id=? AND v.version=? ORDER BY v.place DESC", note_id, version)
 
     def row_numbered(self, note_id: str, row: int) -> VersionRow | None:
-        """The row of a note with this number, or None when it is unknown or was pruned."""
+        """Return the row of a note with this number, or None when it is unknown or was pruned."""
         return self._first("n.id=? AND v.place=?", note_id, row)
 
     def row_before(self, note_id: str, row: int) -> VersionRow | None:
-        """The row of a note that was recorded before the one with this number."""
+        """Return the row of a note that was recorded before the one with this number."""
         return self._first("n.id=? AND v.place<? ORDER BY v.place DESC", note_id, row)
 
     def content_of(self, row: VersionRow) -> bytes | None:
-        """The exact bytes of the file in a row, or None when it was pruned."""
+        """Return the exact bytes of the file in a row, or None when they were pruned."""
         with self._snapshot() as connection:
             found: Any = connection.execute(
                 "SELECT v.content FROM versions v JOIN notes n ON n.number=v.note WHERE n.id=? AND v.place=?",
@@ -77,7 +77,7 @@ class HistoryReading(LearningDatabase):
             return None if found is None else Contents(connection).get(int(found[0]))
 
     def content(self, note_id: str, version: int) -> bytes | None:
-        """The exact bytes of the file in that version, or None."""
+        """Return the exact bytes of the file in that version, or None."""
         with self._snapshot() as connection:
             row: Any = connection.execute(
                 "SELECT v.content FROM versions v JOIN notes n ON n.number=v.note"
@@ -87,16 +87,18 @@ class HistoryReading(LearningDatabase):
             return None if row is None else Contents(connection).get(int(row[0]))
 
     def contents(self, note_id: str, most: int) -> Iterator[bytes]:
-        """The bytes of a note's versions, each once, the newest of at most so many first; read one by one."""
+        """Yield the distinct bytes of a note's versions, at most `most`, newest first; read one by one."""
         for content in self._ask(CONTENTS, note_id, most):
             with self._snapshot() as connection:
                 data = Contents(connection).get(int(content[0]))
-            yield data  # outside of the snapshot: who reads one note's may ask for another's
+            yield data  # outside the snapshot, because the consumer may read another note meanwhile
 
     def carried(self, note_id: str, most: int) -> tuple[list[NewVersion], int]:
-        """The kept versions of a note in the order of recording, with their bytes, to be kept elsewhere too.
+        """Return the kept versions of a note in recording order, with their bytes, to be copied to another
+        vault.
 
-        Only the newest, of at most so many bytes together; also how many are left out, the damaged ones too.
+        Returns only the newest, with at most `most` bytes in total, and the number of versions left out,
+        including damaged ones.
         """
         sql = f"SELECT v.content,{COLUMNS} FROM {JOINED} WHERE n.id=? ORDER BY v.place DESC"  # noqa: S608
         carried: list[NewVersion] = []
@@ -114,22 +116,24 @@ class HistoryReading(LearningDatabase):
         return carried, len(rows) - len(carried)
 
     def current_at(self, note_id: str, at: datetime) -> VersionRow | None:
-        """The version that was current at a time: the newest one made no later."""
+        """Return the version that was current at a time: the newest one made no later."""
         return self._first("n.id=? AND v.at<=? ORDER BY v.place DESC", note_id, to_microseconds(at))
 
     def knows(self, note_id: str, mark: str) -> bool:
-        """Whether a version of the note has bytes whose hash in the manifest begins so (hex)."""
+        """Return whether a version of the note has bytes whose manifest hash begins with `mark` (hex)."""
         where = "n.id=? AND substr(lower(hex(c.mark)),1,?)=?"
         return self._first(where, note_id, len(mark), mark) is not None
 
     def oldest(self, note_id: str) -> int | None:
-        """The oldest version that is kept, None when none is."""
+        """Return the oldest version that is kept, or None."""
         sql = "SELECT MIN(v.version) FROM versions v JOIN notes n ON n.number=v.note WHERE n.id=?"
         found: int | None = self._ask(sql, note_id)[0][0]
         return found
 
     def rows(self, note_id: str, limit: int, before: int | None = None) -> tuple[Sequence[VersionRow], int]:
-        """The newest versions of a note (below `before`), newest first; and how many are kept in all."""
+        """Return the newest versions of a note (below `before`), newest first, and the number of all kept
+        versions.
+        """
         sql = (
             f"SELECT {COLUMNS} FROM {JOINED} WHERE n.id=?1 AND (?2 IS NULL OR v.version<?2)"  # noqa: S608
             " ORDER BY v.version DESC, v.place DESC LIMIT ?3"
@@ -148,10 +152,11 @@ class HistoryReading(LearningDatabase):
         limit: int,
         before: int | None = None,
     ) -> tuple[Sequence[VersionRow], int]:
-        """Versions of all notes, newest first (of a deleted note its deletion only, where `is_deleted`).
+        """Return versions of all notes, newest first (only the deletion of a deleted note, where
+        `is_deleted`).
 
-        Only those by `agent`, made from `since` up to before `until`, with a `version` below `before`; and
-        how many there are in all. `as_recorded`: in the order of recording, whatever the clock did meanwhile.
+        Filters: made by `agent`, from `since` up to before `until`, with a `version` below `before`. Also
+        returns the total number. `as_recorded` sorts by the order of recording, regardless of clock changes.
         """
         where, values = matching(
             {
@@ -173,7 +178,7 @@ class HistoryReading(LearningDatabase):
     # -- reading, for upkeep -------------------------------------------------------------------
 
     def pending(self) -> list[PendingVersion]:
-        """The rows that are pending, in the order of recording."""
+        """Return the pending rows in recording order."""
         found = self._ask(
             f"SELECT v.place,v.pending,c.mark,"  # noqa: S608 - our own words
             " (SELECT hex(d.mark) FROM versions w JOIN contents d ON d.number=w.content"
@@ -194,7 +199,7 @@ class HistoryReading(LearningDatabase):
         ]
 
     def newest(self, after: int, most: int) -> list[NewestVersion]:
-        """The last recorded version of at most so many notes with a number above `after`, by number."""
+        """Return the last recorded version of at most `most` notes with a number above `after`, by number."""
         found = self._ask(
             "SELECT n.number,n.id,v.place,v.version,v.path,v.title,c.mark,v.op,v.pending FROM notes n"
             " JOIN versions v ON v.note=n.number"
@@ -211,12 +216,14 @@ class HistoryReading(LearningDatabase):
         ]
 
     def places(self, ids: Collection[str]) -> dict[str, RecordedPath]:
-        """Where these notes were last, of those that are known and not deleted."""
+        """Return the last paths of these notes, without unknown and deleted ones."""
         with self._snapshot() as connection:
             return read_places(connection, ids)
 
     def crowded(self, *, more_than: int, older_than: datetime | None) -> list[int]:
-        """Numbers of notes with more than so many versions, one older than a time, or a deletion."""
+        """Return the numbers of notes with more than `more_than` versions, a version older than `older_than`,
+        or a deletion.
+        """
         least = -(2**63) if older_than is None else to_microseconds(older_than)
         sql = (
             "SELECT note FROM versions GROUP BY note"  # noqa: S608 - a number
@@ -225,18 +232,18 @@ class HistoryReading(LearningDatabase):
         return [row[0] for row in self._ask(sql, more_than, least)]
 
     def versions_of(self, note: int) -> list[KeptVersion]:
-        """All versions of a note, by its number, in the order of recording."""
+        """Return all versions of a note, by its number, in recording order."""
         found = self._ask("SELECT place,at,op FROM versions WHERE note=? ORDER BY place", note)
         return [KeptVersion(place, from_microseconds(at), op == DELETION) for place, at, op in found]
 
     def first_since(self, moment: datetime, until: datetime) -> int | None:
-        """The place of the first version that was recorded at a time from `moment` to `until`."""
+        """Return the place of the first version that was recorded from `moment` to `until`."""
         sql = "SELECT MIN(place) FROM versions WHERE at BETWEEN ? AND ?"
         place = self._ask(sql, to_microseconds(moment), to_microseconds(until))[0][0]
         return None if place is None else int(place)
 
     def size(self) -> tuple[int, int]:
-        """How many versions there are, and the bytes of the file."""
+        """Return the number of versions and the size of the file in bytes."""
         statements = "SELECT COUNT(*) FROM versions", "PRAGMA page_count", "PRAGMA page_size"
         with self._snapshot() as connection:
             rows, pages, each = (int(str(connection.execute(sql).fetchall()[0][0])) for sql in statements)
@@ -253,7 +260,7 @@ class HistoryReading(LearningDatabase):
     def _page(
         self, sql: str, values: Sequence[Any], count: str, counted: Sequence[Any]
     ) -> tuple[Sequence[VersionRow], int]:
-        """Versions, and how many there are in all."""
+        """Return versions and their total number."""
         with self._snapshot() as connection:
             found = [read_row(row) for row in connection.execute(sql, values)]
             total: Any = connection.execute(count, counted).fetchall()[0][0]
@@ -261,10 +268,12 @@ class HistoryReading(LearningDatabase):
 
     @contextmanager
     def _snapshot(self) -> Iterator[apsw.Connection]:
-        """Read in one transaction, so that what is pruned meanwhile is still there."""
+        """Read in one transaction, so that rows pruned meanwhile stay readable."""
         with self._reading, self._refusing(), self.noticing_damage():
             if self._connections is None:
-                raise HistoryFailed("history.db is not open, since it could not be made anew. See /health.")
+                raise HistoryFailed(
+                    "history.db is not open, because a new file could not be created. See /health."
+                )
             connection = self._reader
             connection.execute("BEGIN")
             try:
@@ -288,7 +297,7 @@ class HistoryReading(LearningDatabase):
 
 
 def read_places(connection: apsw.Connection, ids: Collection[str]) -> dict[str, RecordedPath]:
-    """`HistoryReading.places`, by a connection of one's own."""
+    """Run `HistoryReading.places` on the caller's own connection."""
     found: dict[str, RecordedPath] = {}
     for note_id in ids:
         row: Any = connection.execute(
@@ -302,6 +311,6 @@ def read_places(connection: apsw.Connection, ids: Collection[str]) -> dict[str, 
 
 
 def read_contents(connection: apsw.Connection, note_id: str, most: int) -> list[bytes]:
-    """`HistoryReading.contents`, by a connection of one's own. Raises `DamagedContent`."""
+    """Run `HistoryReading.contents` on the caller's own connection. Raises `DamagedContent`."""
     numbers: list[Any] = connection.execute(CONTENTS, (note_id, most)).fetchall()
     return [Contents(connection).get(int(number[0])) for number in numbers]

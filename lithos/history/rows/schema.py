@@ -1,12 +1,12 @@
-"""Tables and values of `history.db`: versions to record, rows as upkeep needs them, and their bytes.
+"""Tables and values of `history.db`: versions to record, rows for upkeep, and their bytes.
 
 `notes` gives each note a number, `contents` keeps bytes once under their hash, `versions` has one row for
-each recorded state. Rows are numbered in the order of recording (`place`); several rows may have one version
-(a rename keeps it), and then the last one recorded stands for it.
+each recorded state. Rows are numbered in recording order (`place`). Several rows may have one version (a
+rename keeps it); then the last recorded row represents it.
 
-Bytes are kept once under their SHA-256, compressed, as a delta to the version before if smaller: a Zstandard
-frame with the former bytes as raw dictionary (as `zstd --patch-from` makes it). A chain has at most `CHAIN`
-deltas on a whole content, so that reading a version decompresses at most so many.
+Bytes are kept once under their SHA-256, compressed, and as a delta to the version before if that is smaller:
+a Zstandard frame with the former bytes as raw dictionary (as `zstd --patch-from` makes it). A chain has at
+most `CHAIN` deltas on a whole content, so reading a version decompresses at most `CHAIN` + 1 frames.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ else:
 
 log = get_logger("lithos.history")
 
-#: Deltas on one whole content: every 50th version of a note is whole.
+#: Maximum deltas on one whole content: every 50th version of a note is whole.
 CHAIN: Final = 49
 #: Zstandard's level; a note of 2 kB takes some 50 microseconds.
 _LEVEL: Final = 3
-#: Levels of less do not look far enough back in a large former version.
+#: Size in bytes from which low compression levels do not search far enough back in a former version.
 _LARGE: Final = 128 * 1024
 
-#: A frame's window reaches over so many bits at most, 128 MiB.
+#: Maximum window of a frame as a power of two: 128 MiB.
 _WIDEST: Final = 27
-#: Zstandard looks at no dictionary of fewer bytes.
+#: Zstandard ignores dictionaries with fewer bytes.
 _SHORTEST: Final = 8
-#: Frames say neither their size nor a checksum nor their dictionary: the rows do.
+#: Frames contain no size, checksum or dictionary id, because the rows do.
 _BARE: Final[dict[int, int]] = {
     zstd.CompressionParameter.compression_level: _LEVEL,
     zstd.CompressionParameter.content_size_flag: 0,
     zstd.CompressionParameter.checksum_flag: 0,
     zstd.CompressionParameter.dict_id_flag: 0,
 }
-#: Nothing is made so many times smaller without what came before.
+#: Compression ratio that no content reaches without a dictionary.
 _SURELY_SMALL: Final = 8
 
 
@@ -76,15 +76,15 @@ class Contents:
         self._connection = connection
 
     def find(self, digest: bytes) -> int | None:
-        """The number of the content with this SHA-256."""
+        """Return the number of the content with this SHA-256."""
         row = self._connection.execute("SELECT number FROM contents WHERE digest=?", (digest,)).fetchone()
         return None if row is None else int(row[0])
 
     def put(self, data: bytes, base: int | None = None, base_data: bytes | None = None) -> int:
-        """Store bytes unless they are there; returns their number.
+        """Store bytes unless they exist already; returns their number.
 
-        `base` is the content they are probably like, the version before; its bytes are read where
-        `base_data` is not given.
+        `base` is the content that is probably similar, the version before; its bytes are read unless
+        `base_data` is given.
         """
         digest = hashlib.sha256(data).digest()
         known = self.find(digest)
@@ -108,7 +108,7 @@ class Contents:
         return self._connection.last_insert_rowid()
 
     def get(self, number: int) -> bytes:
-        """The bytes of a content. Raises `DamagedContent`."""
+        """Return the bytes of a content. Raises `DamagedContent`."""
         rows = self._connection.execute(
             "WITH RECURSIVE chain(number,base,data,digest,size) AS ("
             " SELECT number,base,data,digest,size FROM contents WHERE number=?1"
@@ -131,17 +131,17 @@ class Contents:
         return data
 
     def try_get(self, number: int) -> bytes | None:
-        """The bytes of a content, None where they are damaged."""
+        """Return the bytes of a content, or None where they are damaged."""
         try:
             return self.get(number)
-        except DamagedContent as damage:  # what is stored now is whole, and sound
+        except DamagedContent as damage:  # the new content is stored whole, so it is not affected
             log.error("a kept version is damaged", reason=str(damage))
             return None
 
     def drop_unused(self, numbers: list[int]) -> int:
-        """Delete those of the contents that no version has and no delta is made from, and then their bases.
+        """Delete the contents that no version and no delta uses, and then their bases.
 
-        Returns how many went.
+        Returns the number of deleted contents.
         """
         dropped, waiting = 0, list(numbers)
         while waiting:
@@ -165,7 +165,8 @@ def _pack(data: bytes, former: bytes | None) -> bytes:
     options: dict[int, int] = dict(_BARE)
     size = len(former or b"") + len(data)
     if former and size > _LARGE:
-        options[zstd.CompressionParameter.window_log] = min(_WIDEST, size.bit_length())  # reach over both
+        # the window covers both
+        options[zstd.CompressionParameter.window_log] = min(_WIDEST, size.bit_length())
         options[zstd.CompressionParameter.enable_long_distance_matching] = 1
     return zstd.compress(data, options=options, zstd_dict=_dictionary(former))
 
@@ -184,7 +185,7 @@ def _dictionary(former: bytes | None) -> zstd.ZstdDict | None:
 
 
 def passed_on(row: VersionRow, data: bytes) -> NewVersion:
-    """A kept version, to be recorded in the history of another vault before the note comes there."""
+    """A kept version that is copied to the history of another vault before the note is."""
     return NewVersion(
         note_id=row.note_id,
         version=row.version,
@@ -205,8 +206,7 @@ def passed_on(row: VersionRow, data: bytes) -> NewVersion:
 class PendingVersion:
     """A row of which it is not known whether its bytes reached the file.
 
-    `former` is the hash of the version that its change began with, as the manifest has it of files, None for
-    the first.
+    `former` is the manifest hash of the version from which the change was made, None for the first.
     """
 
     place: int
@@ -214,13 +214,13 @@ class PendingVersion:
     mark: str
     former: str | None
     is_newest: bool
-    #: As of `NewVersion`.
+    #: As in `NewVersion`.
     is_passed: bool = False
 
 
 @frozen
 class NewestVersion:
-    """The last recorded version of a note; `mark` is the hash of its bytes as the manifest has it."""
+    """The last recorded version of a note; `mark` is the manifest hash of its bytes."""
 
     number: int
     note_id: str
@@ -234,7 +234,7 @@ class NewestVersion:
 
 
 def failed(failure: Exception) -> HistoryFailed:
-    """The refusal for what SQLite or the system raised."""
+    """Return the refusal for an error of SQLite or the system."""
     if isinstance(failure, DatabaseLost):
         return HistoryFailed(f"{failure}.")
     return HistoryFailed(
@@ -273,7 +273,7 @@ CODES: Final = {CREATED: 1, UPDATED: 2, RENAMED: 3, DELETED: 4, RESTORED: 5, OUT
 DELETION: Final = CODES[DELETED]
 NAMES: Final = {code: name for name, code in CODES.items()}
 
-#: What `read_row` reads, from `versions v`, `notes n` and `contents c`.
+#: The columns that `read_row` reads, from `versions v`, `notes n` and `contents c`.
 COLUMNS: Final = (
     "n.id,v.version,v.at,v.agent,v.op,v.path,v.title,c.digest,c.size,v.changed,v.undo,v.approved_by,v.place"
 )
@@ -281,14 +281,14 @@ JOINED: Final = "versions v JOIN notes n ON n.number=v.note JOIN contents c ON c
 
 
 def upgrade(connection: apsw.Connection, _: datetime) -> None:
-    """Note the format of a new file; an older one gets the columns it lacks."""
+    """Record the format of a new file; an older file gets the missing columns."""
     added = {"undo": "INTEGER NOT NULL DEFAULT 0", "approved_by": "TEXT"}
     add_missing_columns(connection, {"versions": added})
     connection.execute("INSERT OR IGNORE INTO meta VALUES('format',?)", (FORMAT,))
 
 
 def read_row(row: tuple[Any, ...]) -> VersionRow:
-    """The version row of `COLUMNS`."""
+    """Return the version row of `COLUMNS`."""
     note_id, version, at, agent, op, path, title, digest, size, changed, undo, approved_by, place = row
     return VersionRow(
         note_id=note_id,

@@ -1,8 +1,9 @@
 """`.lithos/history.db`: every kept state of every note. Methods block.
 
-One caller at a time writes. A row is *pending* from its commit until `confirm`: it may be committed before
-the file is changed, or without. Whether a pending row's bytes ever reached the file is found out by the next
-start. A damaged file is set aside, when it is opened or when a write finds it, and a new one is begun.
+One caller writes at a time. A row is *pending* from its commit until `confirm`, because it may be committed
+before the file is changed, or without a file change. The next start finds out whether a pending row's bytes
+ever reached the file. A damaged file is moved aside when it is opened or when a write finds the damage, and a
+new one is created.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ class HistoryStore(HistoryReading):
     ) -> list[int]:
         """Record versions in one durable commit; returns their places. Raises `HistoryFailed`.
 
-        With the same commit those `confirmed` are no longer pending, and those `refused` go. Unless it is
-        pending, what is the newest already is not recorded again. A database that is found damaged makes
-        way for a new one, which gets the versions.
+        The same commit confirms the rows `confirmed` and deletes those `refused`. A version that equals the
+        newest one is not recorded again, unless it is pending. A damaged database is replaced by a new one,
+        which gets the versions.
         """
         done, undone = list(confirmed), list(refused)
 
@@ -65,7 +66,7 @@ class HistoryStore(HistoryReading):
             self._replace(str(damage))
         except (DatabaseFailed, OSError) as failure:
             raise failed(failure) from failure
-        done.clear()  # they went with the old file
+        done.clear()  # they were in the old file
         undone.clear()
         try:
             return write()
@@ -73,9 +74,9 @@ class HistoryStore(HistoryReading):
             raise failed(failure) from failure
 
     def add_lacking(self, versions: Iterable[tuple[NewVersion, int | None]]) -> int:
-        """Record versions of notes of which nothing was recorded since; how many. Raises `HistoryFailed`.
+        """Record versions of notes that have no newer row; returns their number. Raises `HistoryFailed`.
 
-        With each comes the place of what was the newest row of its note when this was decided.
+        Each comes with the place of its note's newest row when this was decided.
         """
         added = 0
         with self._refusing(), self.transaction():
@@ -89,9 +90,10 @@ class HistoryStore(HistoryReading):
     def ensure(
         self, states: Iterable[NewVersion], confirmed: Iterable[int] = (), refused: Iterable[int] = ()
     ) -> None:
-        """Record states, unless the newest versions of their notes have the bytes. Raises `HistoryFailed`.
+        """Record states, unless the newest versions of their notes have the same bytes. Raises
+        `HistoryFailed`.
 
-        `confirmed` and `refused` as for `add`: what was refused is no version that a state comes after.
+        `confirmed` and `refused` as for `add`: a refused row is never the newest version of a note.
         """
         with self._refusing(), self.transaction():
             self._confirm(confirmed)
@@ -101,7 +103,7 @@ class HistoryStore(HistoryReading):
                 self._add_before(note, state, self._newest_row(note))
 
     def probe(self, confirmed: Iterable[int] = (), refused: Iterable[int] = ()) -> None:
-        """Commit something small after a failure: on success `failure` is None. Raises `HistoryFailed`.
+        """Commit a small row after a failure; success sets `failure` to None. Raises `HistoryFailed`.
 
         `confirmed` and `refused` as for `add`.
         """
@@ -113,12 +115,14 @@ class HistoryStore(HistoryReading):
             )
 
     def confirm(self, places: Iterable[int]) -> None:
-        """Note that the bytes of these rows are in their files. Raises `HistoryFailed`."""
+        """Record that the bytes of these rows are in their files. Raises `HistoryFailed`."""
         with self._refusing(), self.transaction():
             self._confirm(places)
 
     def drop(self, places: Iterable[int]) -> int:
-        """Delete rows, and the bytes that nothing needs any more; how many. Raises `HistoryFailed`."""
+        """Delete rows, and the bytes that are not used any more; returns their number. Raises
+        `HistoryFailed`.
+        """
         with self._refusing(), self.transaction():
             return self._drop(places)
 
@@ -146,7 +150,7 @@ class HistoryStore(HistoryReading):
             self._writer.execute("UPDATE versions SET pending=0 WHERE place=?", (place,))
 
     def _add(self, new: NewVersion, is_pending: bool, known: dict[int, bytes]) -> int:
-        """Record a version; `known` has contents that were put by this transaction, and gets this one."""
+        """Record a version; `known` has the contents stored by this transaction, and gets this one."""
         note = self._note_number(new.note_id)
         newest = self._newest_row(note)
         contents = Contents(self._writer)
@@ -162,7 +166,7 @@ class HistoryStore(HistoryReading):
             content = contents.put(new.data, base, base_data)
             known.clear()  # the next version of the note, if there is one, comes directly after it
             known[content] = new.data
-            # One that comes from another vault says it already.
+            # A version from another vault has the flag already.
             is_other = content != base and base_data is not None and BODY not in changed
             if is_other and not have_same_body(base_data or b"", new.data):
                 changed = (BODY, *changed)
@@ -176,7 +180,7 @@ class HistoryStore(HistoryReading):
         return self._insert(note, attrs.evolve(new, changed=changed), content, is_pending=is_pending)
 
     def _add_before(self, note: int, state: NewVersion, newest: _Newest | None) -> int:
-        """Record a state unless the newest version has its bytes and path; returns the bytes' number."""
+        """Record a state unless the newest version has its bytes and path; returns its content number."""
         assert state.data is not None
         base = None if newest is None else newest[1]
         content = Contents(self._writer).put(state.data, base)
@@ -209,7 +213,7 @@ class HistoryStore(HistoryReading):
         return self._writer.last_insert_rowid()
 
     def _newest_row(self, note: int) -> _Newest | None:
-        """The last recorded row."""
+        """Return the last recorded row."""
         row: Any = self._writer.execute(
             "SELECT version,content,op,place,path FROM versions WHERE note=? ORDER BY place DESC LIMIT 1",
             (note,),
@@ -217,14 +221,14 @@ class HistoryStore(HistoryReading):
         return row  # type: ignore[no-any-return]
 
     def _replace(self, reason: str) -> None:
-        """Set the damaged file aside and begin a new one. Raises `HistoryFailed`."""
+        """Move the damaged file aside and create a new one. Raises `HistoryFailed`."""
         with self._reading:
             assert self._connections is not None
             writer, reader = self._connections
             self._connections = None
             reader.close(True)
             try:
-                # Its bytes stay as they are: closing must not write the WAL back.
+                # Keep the damaged bytes as they are: closing must not write the WAL back.
                 writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             finally:
                 writer.close(True)

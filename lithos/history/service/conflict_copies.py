@@ -1,7 +1,7 @@
-"""Conflict copies as persons see them: listed, shown as merged, and merged (docs/spec/copies.md §2).
+"""Conflict copies for people: list them, preview their merges, and merge them (docs/spec/copies.md §2).
 
-A merge is begun by a record of it, then the note gets its next version, then the history the copy's bytes,
-and last the copy's file goes. What a killed process began is finished at the next start.
+A merge starts with a durable record of it. Then the note gets its next version, the history gets the copy's
+bytes, and finally the copy's file is deleted. The next start finishes merges that a killed process began.
 """
 
 from __future__ import annotations
@@ -58,14 +58,15 @@ from lithos.text.yaml.nodes import UnreadableNote
 
 log = get_logger("lithos.copies")
 
-#: How often a merge is made again because one of both was changed meanwhile.
+#: How often a merge is repeated because the note or the copy was changed meanwhile.
 RETRIES: Final = 5
-#: Seconds for the writer, and for all of a merge once it has begun.
+#: Seconds for the writer, and for a whole merge once it has begun.
 PATIENCE: Final = 30.0
 CARRIED_OUT: Final = 120.0
-#: Seconds between two looks for copies to merge: one that changed since the last is still being written.
+#: Seconds between two checks for copies to merge: a copy that changed since the last check is still being
+#: written.
 PAUSE: Final = 2.0
-#: Bytes of either side above which nothing is merged.
+#: Maximum bytes of either side that are merged.
 LARGEST: Final = 16 * 1024 * 1024
 _KEY: Final = re.compile(rb"^([^\s#:-][^\n:]{0,200}):", re.MULTILINE)
 _PERSON: Final = attrs.evolve(COMMAND, is_person=True)
@@ -73,7 +74,7 @@ _PERSON: Final = attrs.evolve(COMMAND, is_person=True)
 
 @frozen
 class ListedCopy:
-    """A conflict copy: where it is, of which note, and whether it says anything else.
+    """A conflict copy: its path, its note, and whether its text differs.
 
     `named_only`: people give such names, too, so it is merged only when a person names it.
     """
@@ -88,7 +89,7 @@ class ListedCopy:
 
 @frozen(kw_only=True)
 class ShownCopy:
-    """A conflict copy beside its note, and what merging makes of both. `version` is that of the note."""
+    """A conflict copy with its note and the result of their merge. `version` is that of the note."""
 
     listed: ListedCopy
     note: bytes
@@ -98,7 +99,7 @@ class ShownCopy:
 
     @property
     def seal(self) -> str:
-        """What stands for all that is shown."""
+        """A hash over everything that is shown."""
         digest = hashlib.sha256()
         for part in (self.note, self.copy, repr(self.merge).encode()):
             digest.update(b"%d:" % len(part) + part)
@@ -111,14 +112,14 @@ class ShownCopy:
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether merging leaves the note as it is, without a decision: it may have taken lines out since."""
+        """Whether merging leaves the note unchanged without a decision, even if the copy has more lines."""
         merged = self.merge.resolved(())
         return merged is not None and say_the_same(merged, self.note)
 
 
 @frozen
 class KeptFile:
-    """A file that is a note of its own for good. `new_id`: the file named another note's id until now."""
+    """A file that is now a separate note permanently. `new_id`: the file had another note's id until now."""
 
     path: str
     note_id: str
@@ -127,7 +128,7 @@ class KeptFile:
 
 @frozen
 class MergedCopy:
-    """What was done; `changed` is False where merging left the note as it was."""
+    """The result of a merge; `changed` is False where merging left the note unchanged."""
 
     path: str
     note_id: str
@@ -162,13 +163,13 @@ class ConflictCopies:
         self._working = Threads(2)
         self._turn = trio.Lock()
         self._merges_at_once = storage.conflict_copies == "merge"
-        #: Set once what an earlier process began is finished.
+        #: Set once the merges that an earlier process began are finished.
         self.resumed = trio.Event()
 
-    # -- looking ---------------------------------------------------------------------------------
+    # -- reading ---------------------------------------------------------------------------------
 
     def listed(self) -> list[ListedCopy]:
-        """All of them, by the path of the note."""
+        """Return all conflict copies, by the path of the note."""
         found = [
             ListedCopy(path, note_id, entry.note.title, entry.path, copy.digest != entry.digest, copy.is_weak)
             for note_id, path, copy in self._catalogue.copied()
@@ -177,7 +178,7 @@ class ConflictCopies:
         return sorted(found, key=lambda each: (each.note_path, each.path))
 
     async def show(self, path: str) -> ShownCopy:
-        """A copy beside its note as both are now. Raises `DocNotFound`, and `InvalidInput` of a large one."""
+        """Return a copy with its note. Raises `DocNotFound`, and `InvalidInput` for a large file."""
         entry, listed = self._find(path)
         loaded = await self._texts.load(entry)
         if loaded is None:
@@ -194,7 +195,7 @@ class ConflictCopies:
         return entry, listed
 
     def _merge(self, listed: ListedCopy, loaded: LoadedNote) -> ShownCopy:
-        """Blocks."""
+        """Merge the loaded files. Blocks."""
         note = loaded.source.data
         try:
             linked = self._files.real_paths([listed.path])
@@ -220,7 +221,7 @@ class ConflictCopies:
         )
 
     def _ancestor(self, note_id: str, note: bytes, copy: bytes) -> MergeBase:
-        """From what both began, as far as the history knows. Blocks."""
+        """Return the common ancestor of both sides, if the history has it. Blocks."""
         if note == copy:
             return MergeBase(note, is_merged=True)
         rows, total = self._rows(note_id)
@@ -231,7 +232,7 @@ class ConflictCopies:
         return find_ancestor(versions, copy, is_whole=is_whole)
 
     def _rows(self, note_id: str) -> tuple[Sequence[VersionRow], int]:
-        """The newest versions of a note, and how many are kept in all. Blocks."""
+        """Return the newest versions of a note, and the number of all kept versions. Blocks."""
         return ((), 0) if self._reader is None else self._reader.rows(note_id, MOST_VERSIONS)
 
     def _data(self, row: VersionRow) -> bytes | None:
@@ -242,7 +243,7 @@ class ConflictCopies:
     # -- keeping ---------------------------------------------------------------------------------
 
     async def keep(self, path: str) -> KeptFile:
-        """Have a file be a note of its own for good. Raises `DocNotFound`, and `StorageFailed`."""
+        """Keep a file as a separate note permanently. Raises `DocNotFound`, and `StorageFailed`."""
         async with self._turn:
             skipped = self._catalogue.skipped.get(path)
             is_second = skipped is not None and skipped.note_id is not None
@@ -254,7 +255,7 @@ class ConflictCopies:
             taken = await self._writer.ask(CopyKeeping(path), within=PATIENCE)
         if taken.failure is not None:
             raise StorageFailed(
-                f"{path} could not be kept as a note: {taken.failure}. It is what it was; correct that, or "
+                f"{path} could not be kept as a note: {taken.failure}. It was not changed; correct that, or "
                 "give the file another name."
             )
         entry = self._catalogue.at_path(path)
@@ -271,13 +272,13 @@ class ConflictCopies:
     async def merge(
         self, path: str, by: str, choices: Sequence[str] | None = None, seal: str | None = None
     ) -> MergedCopy:
-        """Merge a copy into its note and remove it; `choices` say what to keep of each place, in order.
+        """Merge a copy into its note and remove it; `choices` give the side to keep at each place.
 
-        With `seal` only what was seen is merged. Raises `VersionConflict` with `conflicts` where choices
-        lack, `HistoryDisabled`, and what a write is refused with: nothing was changed then.
+        With `seal`, only the state that the person saw is merged. Raises `VersionConflict` with `conflicts`
+        if choices are missing, `HistoryDisabled`, and the refusals of a write; nothing was changed then.
         """
         if choices and seal is None:
-            raise InvalidInput("Choices need the seal of what they were made for: look again.")
+            raise InvalidInput("Choices need the seal of the merge that was shown. Show the copy again.")
         async with self._turn:
             for _ in range(RETRIES):
                 shown = await self.show(path)
@@ -293,14 +294,14 @@ class ConflictCopies:
                     continue
                 except OSError as failure:
                     raise StorageFailed(
-                        f"The record of the merge cannot be kept: {failure.strerror or failure}. Make room "
+                        f"The record of the merge cannot be kept: {failure.strerror or failure}. Free space "
                         f"on the disk, then merge {path} again."
                     ) from failure
                 raise StorageFailed(
                     f"The merge of {path} took too long. Look at the note, then merge it again."
                 )
         raise VersionConflict(
-            "The note is changed all the time, so nothing was merged. Retry in a moment.",
+            "The note keeps changing, so nothing was merged. Retry in a moment.",
             current_version=None,
         )
 
@@ -309,7 +310,7 @@ class ConflictCopies:
         is_new = not say_the_same(data, shown.note)
         if listed.differs and self._reader is None:
             raise HistoryDisabled(
-                f"No versions are kept (history.enabled is off), so what {listed.path} says would be gone. "
+                f"No versions are kept (history.enabled is off), so the text of {listed.path} would be lost. "
                 "Switch it on and restart the server, or merge both in an editor."
             )
         if listed.differs:
@@ -327,19 +328,21 @@ class ConflictCopies:
         return MergedCopy(listed.path, listed.note_id, listed.note_path, version, is_new)
 
     def _request(self, shown: ShownCopy, data: bytes, by: str) -> RestoreNote:
-        """The message to the writer. Raises `InvalidInput` for bytes that are no note. Blocks."""
+        """Return the message to the writer. Raises `InvalidInput` for bytes that are not a note. Blocks."""
         listed, style = shown.listed, attrs.evolve(self._catalogue.style, serves_broken=False)
         try:
             document = parse_document(data, listed.note_path, self._clock(), listed.note_id, style)
         except UnreadableNote as problem:
             raise InvalidInput(
-                f"What would be kept is no note: {problem.reason}. Choose otherwise, or merge in an editor."
+                f"The merged text is not a note: {problem.reason}. Choose other sides, or merge in an editor."
             ) from problem
         if twice := [key for key, number in Counter(_KEY.findall(head_of(data))).items() if number > 1]:
             key = twice[0].decode("utf-8", "replace")
-            raise InvalidInput(f"What would be kept has the key {key[:100]} twice. Choose one side of it.")
+            raise InvalidInput(f"The merged text has the key {key[:100]} twice. Choose one side of it.")
         if document.note.id != listed.note_id:
-            raise InvalidInput(f"What would be kept has another id than {listed.note_id}. Choose the note's.")
+            raise InvalidInput(
+                f"The merged text has another id than {listed.note_id}. Choose the note's side."
+            )
         rows, _ = self._rows(listed.note_id)
         return RestoreNote(
             id=listed.note_id,
@@ -354,23 +357,23 @@ class ConflictCopies:
         )
 
     async def _finish(self, intent: CopyIntent, version: int) -> int:
-        """Keep the copy's bytes as a version, then remove it; the version that the note has then."""
+        """Keep the copy's bytes as a version, then remove the copy; returns the note's version."""
         with honest_outcome("Look at the note again before you retry."):
             if not await self._working.run(lambda: self._is_kept(intent)):
                 await self._keep(intent)
-                version += 2  # the copy's, and its own again
+                version += 2  # one version for the copy's bytes, and one for the note's own again
             removal = CopyRemoval(intent.copy, intent.digest)
             taken = await self._writer.ask(removal, within=PATIENCE)
         if taken.failure is not None:
             raise StorageFailed(
-                f"The note has what {intent.copy} said, but that file could not be removed: {taken.failure}. "
+                f"The note has the text of {intent.copy}, but the file was not removed: {taken.failure}. "
                 "If another program changed it, merge it again."
             )
         await self._working.run(self._intents.remove)
         return version
 
     def _is_kept(self, intent: CopyIntent) -> bool:
-        """Whether the history knows that the note has the copy's bytes, or needs not to. Blocks."""
+        """Return whether the history has the copy's bytes for the note, or need not have them. Blocks."""
         if intent.digest == intent.before:
             return True
         rows, _ = self._rows(intent.id)
@@ -395,12 +398,12 @@ class ConflictCopies:
             OutsideBytes(entry.path, copy, current, op=COPY, agent=intent.agent), within=PATIENCE
         )
         if not await self._working.run(lambda: self._is_kept(intent)):
-            raise StorageFailed(f"What {intent.copy} says could not be kept as a version. Merge it again.")
+            raise StorageFailed(f"The text of {intent.copy} could not be kept as a version. Merge it again.")
 
-    # -- by itself -------------------------------------------------------------------------------
+    # -- automatic merges ------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Finish what an earlier process began; then, if configured, merge what nobody has to decide."""
+        """Finish merges of an earlier process; then, if configured, merge copies that need no decision."""
         await self._resume()
         self.resumed.set()
         if not self._merges_at_once:
@@ -442,7 +445,7 @@ class ConflictCopies:
             log.error("merge of a conflict copy not finished", path=intent.copy, reason=str(failure))
 
     def _is_written(self, intent: CopyIntent) -> bool:
-        """Whether the note got its next version before the process ended. Blocks."""
+        """Return whether the note got its next version before the process ended. Blocks."""
         entry = self._catalogue.get(intent.id)
         if entry is None or entry.digest == intent.before or self._reader is None:
             return False
@@ -464,11 +467,11 @@ def _intent(shown: ShownCopy, data: bytes, by: str) -> CopyIntent:
 
 
 def _decided(shown: ShownCopy, choices: Sequence[str] | None) -> bytes:
-    """The merged bytes. Raises `VersionConflict` where a person has to choose, and `InvalidInput`."""
+    """Return the merged bytes. Raises `VersionConflict` where a person has to choose, and `InvalidInput`."""
     places = shown.merge.places
     if shown.merge.pieces is None:
         raise VersionConflict(
-            f"{shown.listed.path} is no text, so it cannot be merged. Keep one of both files.",
+            f"{shown.listed.path} is not text, so it cannot be merged. Keep one of the two files.",
             current_version=shown.version,
             warnings=[],
             conflicts=[],
@@ -494,7 +497,7 @@ def _decided(shown: ShownCopy, choices: Sequence[str] | None) -> bytes:
 
 
 def conflict_rows(shown: ShownCopy) -> list[dict[str, Any]]:
-    """The places that a person has to decide: the line, and what each side says."""
+    """Return the places that a person has to decide: the line, and the text of each side."""
     return [{"line": place.line, "note": place.note, "copy": place.copy} for place in shown.merge.places]
 
 

@@ -1,6 +1,6 @@
-"""The history service: kept versions of notes, also of deleted ones, their bytes and differences.
+"""The history service: kept versions of notes, including deleted ones, their bytes and differences.
 
-Every read of the store runs in a worker thread, and so does the comparison of two versions.
+Every read of the store runs in a worker thread, and so does comparing two versions.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ Span = tuple[str, int, int]
 
 #: Versions of one answer.
 MOST_VERSIONS: Final = 1_000
-#: Versions of one note of which some are chosen: all that are ever kept.
+#: Versions of one note that are filtered: all that are ever kept.
 MOST_FILTERED: Final = 100_000
-#: Deletions among which a path is looked for.
+#: Deletions that are searched for a path.
 MOST_DELETIONS: Final = 10_000
 #: Deleted notes whose titles are looked up for one page.
 MOST_DELETED: Final = 20
@@ -99,14 +99,15 @@ class VersionDiff:
 
 @define(eq=False)
 class NoteHistory:
-    """Reads what the history keeps; without a reader every question raises `HistoryDisabled`."""
+    """Reads kept versions; without a reader every method raises `HistoryDisabled`."""
 
     _reader: HistoryReading | None
     _blocking: Blocking
     _catalogue: Catalogue
 
     async def resolve(self, note_id: str | None, path: str | None) -> str | None:
-        """The id of a note by id or path, also of a deleted one by the path it had; None without either.
+        """Return the id of a note by id or path, or of a deleted note by its former path; None without
+        either.
 
         Raises `DocNotFound` for a path that no note has or had.
         """
@@ -128,7 +129,9 @@ class NoteHistory:
         )
 
     async def titles(self, note_ids: Iterable[str]) -> dict[str, str]:
-        """The titles of notes, of the first `MOST_DELETED` deleted ones the last; else the id."""
+        """Return the titles of notes (the last title for the first `MOST_DELETED` deleted ones), otherwise
+        the id.
+        """
         titles = {one: self._catalogue.title(one) for one in note_ids}
         gone = [one for one, title in titles.items() if title is None]
         try:
@@ -139,17 +142,17 @@ class NoteHistory:
         return {one: last.get(one, one) if title is None else title for one, title in titles.items()}
 
     async def at_version(self, note_id: str, version: int) -> VersionContent:
-        """The bytes of a version. Raises `VersionNotFound`, `DocNotFound`."""
-        number = max(0, min(version, _LARGEST))  # no version has either
+        """Return the bytes of a version. Raises `VersionNotFound`, `DocNotFound`."""
+        number = max(0, min(version, _LARGEST))  # no version has a number outside this range
         return await self._find(note_id, f"version {version}", lambda reader: reader.row(note_id, number))
 
     async def at_row(self, note_id: str, row: int) -> VersionContent:
-        """The bytes of the row with this number. Raises `VersionNotFound`, `DocNotFound`."""
+        """Return the bytes of the row with this number. Raises `VersionNotFound`, `DocNotFound`."""
         number = max(0, min(row, _LARGEST))
         return await self._find(note_id, f"row {row}", lambda reader: reader.row_numbered(note_id, number))
 
     async def at_time(self, note_id: str, at: datetime) -> VersionContent:
-        """The version that was current then. Raises `VersionNotFound`, `DocNotFound`."""
+        """Return the version that was current at a time. Raises `VersionNotFound`, `DocNotFound`."""
         wanted = f"version of {format_time(at)}"
         return await self._find(note_id, wanted, lambda reader: reader.current_at(note_id, at))
 
@@ -171,7 +174,9 @@ class NoteHistory:
     async def read(
         self, note_id: str | None, path: str | None, version: int | None, as_of: datetime | None
     ) -> KeptNote:
-        """A note as of a version or a time, also a deleted one. Raises `VersionNotFound`, `DocNotFound`."""
+        """Return a note in a given version or at a time, even if deleted. Raises `VersionNotFound`,
+        `DocNotFound`.
+        """
         if version is not None and as_of is not None:
             raise InvalidInput("Give version or as_of, not both.")
         found_id = await self.resolve(note_id, path)
@@ -207,13 +212,15 @@ class NoteHistory:
         return KeptNote(entry, document, row, kept.data, None if now is None else now.note.version)
 
     async def newest(self, note_id: str) -> VersionRow | None:
-        """The newest version that is kept."""
+        """Return the newest version that is kept."""
         reader = self._open()
         rows, _ = await self._blocking.run(lambda: reader.rows(note_id, 1))
         return rows[0] if rows else None
 
     async def way_back(self, note_id: str) -> str:
-        """How the note comes back when it is deleted, for people and agents; also that it does not."""
+        """Return a sentence for people and agents on how to restore a deleted note, or that it cannot be
+        restored.
+        """
         try:
             row = await self.newest(note_id)
         except HistoryDisabled:
@@ -226,7 +233,7 @@ class NoteHistory:
         )
 
     async def oldest(self, note_id: str) -> VersionRow | None:
-        """The oldest version that is kept."""
+        """Return the oldest version that is kept."""
         reader = self._open()
 
         def find() -> VersionRow | None:
@@ -236,13 +243,13 @@ class NoteHistory:
         return await self._blocking.run(find)
 
     async def by_agent(self, agent: str, until: datetime, most: int) -> Sequence[VersionRow]:
-        """The newest versions that an agent made before a time, newest first. Raises `HistoryDisabled`."""
+        """Return the newest versions by an agent before a time, newest first. Raises `HistoryDisabled`."""
         reader = self._open()
         rows, _ = await self._blocking.run(lambda: reader.recent(agent=agent, until=until, limit=most))
         return rows
 
     async def list_versions(self, request: HistoryRequest) -> ListedVersions:
-        """Version rows, newest first. Raises `DocNotFound` for an id that never was."""
+        """Return version rows, newest first. Raises `DocNotFound` for an id that never existed."""
         reader = self._open()
         note_id, before = request.note_id, request.before
         before = None if before is None else max(0, min(before, _LARGEST))
@@ -271,7 +278,8 @@ class NoteHistory:
         return ListedVersions(rows[request.offset : request.offset + limit], total)
 
     async def diff(self, note_id: str, text: str) -> VersionDiff:
-        """The difference between two versions, as `7..9`; of `7` alone from the one before; or of two rows.
+        """Return the difference between two versions (`7..9`), from the version before (`7`), or between two
+        rows.
 
         Raises `InvalidInput`, `VersionNotFound` and `DocNotFound`.
         """
@@ -302,7 +310,7 @@ class NoteHistory:
         return VersionDiff(before.row.version if before else None, after.row.version, made)
 
     async def _named(self, note_id: str, text: str) -> VersionContent:
-        """What a part of `diff` names: a version, or a row."""
+        """Parse one part of `diff`: a version or a row."""
         if text.startswith(_ROW):
             return await self.at_row(note_id, int(text.removeprefix(_ROW)))
         return await self.at_version(note_id, int(text))
@@ -313,10 +321,10 @@ class NoteHistory:
         return None if before is None else await self.at_row(row.note_id, before.row)
 
     async def line_counts(self, changes: Collection[Span]) -> dict[Span, tuple[int, int]]:
-        """Lines of text that are added and taken away from one version of a note to another.
+        """Return the numbers of lines added and removed from one version of a note to another.
 
-        `changes` are (`note_id`, older, newer), older 0 where there was nothing. Nothing is told of notes
-        larger than `MOST_COUNTED` bytes, of versions that are not kept, and without a history.
+        `changes` are (`note_id`, older, newer), with older 0 where the note did not exist. Notes larger than
+        `MOST_COUNTED` bytes, versions that are not kept, and all changes without a history are left out.
         """
         reader = self._reader
         if reader is None or not changes:
@@ -372,7 +380,7 @@ class NoteHistory:
 def _filtered(
     reader: HistoryReading, note_id: str, request: HistoryRequest, before: int | None
 ) -> tuple[list[VersionRow], int]:
-    """The versions of a note by an agent or since a time, and how many there are. Blocks."""
+    """Return the versions of a note by an agent or since a time, and their number. Blocks."""
     rows, _ = reader.rows(note_id, MOST_FILTERED, before)
     found = [
         row
@@ -383,7 +391,9 @@ def _filtered(
 
 
 def _text_at(reader: HistoryReading, note_id: str, version: int) -> bytes | None:
-    """The text of a version, empty of 0 and of a deletion; None where it is not kept or is large. Blocks."""
+    """Return the text of a version, empty for 0 and for a deletion; None if it is not kept or too large.
+    Blocks.
+    """
     row = reader.row(note_id, version) if version else None
     if version == 0 or (row is not None and row.op == DELETED):
         return b""
@@ -393,12 +403,12 @@ def _text_at(reader: HistoryReading, note_id: str, version: int) -> bytes | None
 
 
 def _compare(before: VersionContent | None, after: VersionContent) -> Diff:
-    """A deletion stands for no text: what led to it is all removed."""
+    """Compare two versions. A deletion counts as an empty text, so that all lines are removed."""
     return unified_diff(_text_of(before), _text_of(after), _name_of(before), _name_of(after))
 
 
 def _with_paths(before: VersionContent | None, after: VersionContent, made: Diff) -> Diff:
-    """The difference of two rows, which also tells of a move, as that may be all of it."""
+    """Return the difference of two rows with their paths, since a move may be the only change."""
     if before is None or before.row.path == after.row.path:
         return made
     moved = f"rename from {before.row.path}\nrename to {after.row.path}\n"

@@ -1,7 +1,8 @@
-"""The restore service: an earlier state of a note as its next version, whole or merged with what came since.
+"""The restore service: write an earlier state of a note as its next version, whole or merged with later
+changes.
 
-Merging (`lithos undo`): `base` is a version whose change is to be taken back, `mine` the version before it,
-`theirs` the note as it is now; so everything that others changed elsewhere stays.
+Merging (`lithos undo`): `base` is the version whose change is undone, `mine` the version before it, and
+`theirs` the note as it is now. So everything that others changed elsewhere stays.
 """
 
 from __future__ import annotations
@@ -37,18 +38,19 @@ from lithos.notes.writing.messages import RestoreNote, WriteOutcome
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.vault_style import VaultStyle
 
-#: Earlier versions by the same agent that are looked at.
+#: Earlier versions by the same agent that are checked.
 MOST_EARLIER: Final = 20
-#: Newest versions among which the last bytes are looked for that no agent wrote.
+#: Newest versions that are searched for the last bytes that no agent wrote.
 MOST_LOOKED_AT: Final = 200
-#: How often a merge is made again because the note was changed meanwhile.
+#: How often a merge is repeated because the note was changed meanwhile.
 RETRIES: Final = 5
 
 
 @frozen(kw_only=True)
 class RestoreRequest:
-    """What to restore: a version, or the row with a number; with `base` what changed since that version
-    stays. A dry run changes nothing."""
+    """A request to restore a version or a row. With `base`, changes since that version stay. A dry run
+    changes nothing.
+    """
 
     id: str
     version: int | None = None
@@ -57,18 +59,18 @@ class RestoreRequest:
     expected_version: int | None = None
     base: int | None = None
     dry_run: bool = False
-    #: `kernel.values.events.TOOL`, or `TAKING_BACK` for an undo; then the note's version when that began.
+    #: `kernel.values.events.TOOL`, or `TAKING_BACK` for an undo, with the note's version when the undo began.
     source: str = TOOL
     undo: int | None = None
-    #: Where a deleted note comes back; None: where it was deleted.
+    #: Path for a deleted note; None: the path where it was deleted.
     back_to: str | None = None
 
 
 @frozen
 class RestoredNote:
-    """What was done; `outcome` is None when the note says already what it would say.
+    """The result of a restore; `outcome` is `None` when the note already had the restored text.
 
-    `merged_with` is the version whose changes stay beside what was restored.
+    `merged_with` is the version whose changes were kept as well.
     """
 
     outcome: WriteOutcome | None
@@ -80,7 +82,7 @@ class RestoredNote:
 
 @define(eq=False)
 class Restoring:
-    """Brings earlier states of notes back."""
+    """Restores earlier states of notes."""
 
     _history: NoteHistory
     _knowledge: Knowledge
@@ -91,8 +93,8 @@ class Restoring:
     async def restore(self, request: RestoreRequest) -> RestoredNote:
         """Restore a version; returns as `Knowledge.write` does.
 
-        Raises `VersionNotFound`, `DocNotFound`, `PathCollision` and `VersionConflict`, for an overlap with
-        its `conflicts`.
+        Raises `VersionNotFound`, `DocNotFound`, `PathCollision`, and `VersionConflict` (for an overlap, with
+        its `conflicts`).
         """
         kept = await self._wanted(request)
         if request.base is None:
@@ -105,12 +107,14 @@ class Restoring:
                 if "conflicts" in refusal.extras or request.expected_version is not None:
                     raise
         raise VersionConflict(
-            "The note is changed all the time, so nothing was restored. Retry in a moment.",
+            "The note keeps changing, so nothing was restored. Retry in a moment.",
             current_version=self._version_of(request.id),
         )
 
     async def _wanted(self, request: RestoreRequest) -> VersionContent:
-        """What is to be restored. Raises `InvalidInput` unless one of version and row is named."""
+        """Return the version to restore. Raises `InvalidInput` unless exactly one of version and row is
+        given.
+        """
         if request.row is None and request.version is not None:
             return await self._history.at_version(request.id, request.version)
         if request.row is None or request.version is not None:
@@ -121,7 +125,7 @@ class Restoring:
         return await self._history.at_row(request.id, request.row)
 
     async def _restore_in_turn(self, request: RestoreRequest, kept: VersionContent) -> RestoredNote:
-        """Restore a version, again where the note was deleted meanwhile by somebody else."""
+        """Restore a version, retrying if another client deletes the note meanwhile."""
         for _ in range(RETRIES - 1):
             try:
                 return await self._restore_whole(request, kept)
@@ -135,7 +139,7 @@ class Restoring:
         return None if entry is None else entry.note.version
 
     async def _restore_whole(self, request: RestoreRequest, kept: VersionContent) -> RestoredNote:
-        # All may be pruned by now, but `kept` is at hand.
+        # All rows may be pruned by now, but `kept` is loaded.
         newest = await self._history.newest(request.id) or kept.row
         oldest = await self._history.oldest(request.id)
         entry = self._catalogue.get(request.id)
@@ -212,9 +216,9 @@ class Restoring:
         return _told(await self._knowledge.write(made), merged_with)
 
     async def _own_bytes(self, entry: Entry, now: LoadedNote, merged: bytes | None) -> bytes | None:
-        """The newest bytes that no agent wrote, or the oldest, where what is left says no more than they do.
+        """Return the newest bytes that no agent wrote, or the oldest, if the note still has the same meaning.
 
-        So the last of several undos takes out of the file what Lithos had put in. None where agents' changes
+        So the last of several undos removes from the file what Lithos had added. None where agents' changes
         are left, where the file has these bytes, and where they are not kept.
         """
         asked = HistoryRequest(note_id=entry.note.id, limit=MOST_LOOKED_AT)
@@ -238,10 +242,10 @@ class Restoring:
     async def _is_done(
         self, request: RestoreRequest, base: VersionContent, kept: VersionContent, path: str
     ) -> bool:
-        """Whether an earlier version by the same agent, or by `lithos undo`, has the change taken back.
+        """Return whether an earlier version by the same agent, or by `lithos undo`, has undone the change.
 
-        What happened since then was done knowing it, even if it is the same change again. What the same undo
-        did before does not count: it takes change after change of the note back.
+        Later changes were made with knowledge of the undo, even if they repeat the change. Earlier versions
+        by the same undo do not count, because it undoes change after change of a note.
         """
         style, lower = self._catalogue.style, base.row.version
         upper = math.inf if request.undo is None else request.undo
@@ -252,7 +256,8 @@ class Restoring:
         for row in rows:
             if row.op == DELETED or not lower < row.version <= upper:
                 continue
-            if row.agent == UNDO_AGENT and not takes_back(row, UNDO_AGENT):  # once, an agent had this name
+            # an earlier version allowed an agent with this name
+            if row.agent == UNDO_AGENT and not takes_back(row, UNDO_AGENT):
                 continue
             try:
                 then = await self._history.at_version(request.id, row.version)
@@ -275,7 +280,7 @@ class Restoring:
         is_return: bool = False,
         is_kept: bool = False,
     ) -> RestoreNote:
-        """The message to the writer. Raises `InvalidInput` for bytes that are no note any more."""
+        """Build the message to the writer. Raises `InvalidInput` for bytes that are not a note any more."""
         row, style = kept.row, self._catalogue.style
 
         def read() -> Document:
@@ -305,7 +310,7 @@ class Restoring:
 
 
 def _say_the_same(one: bytes, other: bytes, entry: Entry, at: datetime, style: VaultStyle) -> bool:
-    """Whether two files of one note differ in nothing that it says. Blocks."""
+    """Return whether two files of one note have the same meaning. Blocks."""
     try:
         first, second = (parse_document(each, entry.path, at, entry.note.id, style) for each in (one, other))
     except UnreadableNote:
@@ -320,7 +325,7 @@ def _told(outcome: WriteOutcome, merged_with: int | None = None) -> RestoredNote
 def _has_done(
     base: VersionContent, kept: VersionContent, then: VersionContent, path: str, style: VaultStyle
 ) -> bool:
-    """Whether `then` says what a merge would make of it. Blocks."""
+    """Return whether `then` has the content that the merge would produce. Blocks."""
     try:
         before, mine, theirs = (
             parse_document(each.data, path, base.row.at, base.row.note_id, style)
@@ -328,7 +333,7 @@ def _has_done(
         )
     except UnreadableNote:
         return False
-    if says(before) == says(mine):  # only the bytes differ: what Lithos had put in
+    if says(before) == says(mine):  # only the bytes differ, by what Lithos had added
         return then.data == kept.data
     merged = merge_documents(before, mine, theirs).result
     return merged is not None and says(merged) == says(theirs)

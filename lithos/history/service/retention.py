@@ -1,7 +1,7 @@
-"""Retention of `history.db`: versions that are too old or too many are deleted in the background.
+"""Retention of `history.db`: delete versions that are too old or too many in the background.
 
-A step deletes some hundred rows in one commit, then pauses for four times as long. What is read meanwhile
-stays readable: a reader has its bytes before they go, and no delta loses what it was made from.
+A step deletes a few hundred rows in one commit, then pauses for four times as long. Reads are not affected: a
+reader has its bytes before they are deleted, and no delta loses its base.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from lithos.notes.model.versions import (
 
 log = get_logger("lithos.history")
 
-#: Seconds that the start is left alone, and between two looks.
+#: Seconds before the first run, and between two runs.
 FIRST, INTERVAL = 30.0, 3_600.0
 #: Rows of one step: some 10 ms of the thread that writes wait for.
 STEP: Final = 200
-#: A step is followed by a pause of so many times its length, and of at least so many seconds.
+#: Length of the pause after a step, as a multiple of the step's time and as a minimum in seconds.
 PAUSE_TIMES, PAUSE_LEAST = 4.0, 0.05
 
 
@@ -47,20 +47,20 @@ class HistoryUpkeep:
     _limits: VersionLimits
 
     async def run(self) -> None:
-        """Look periodically until cancelled."""
+        """Delete expired versions periodically until cancelled."""
         await trio.sleep(FIRST)
         while True:
             try:
                 dropped = await self.look()
             except HistoryFailed as failure:
-                log.error("old versions are kept until the next look", reason=failure.message)
+                log.error("old versions not deleted", reason=failure.message)
             else:
                 if dropped:
-                    log.info("old versions dropped", rows=dropped)
+                    log.info("old versions deleted", rows=dropped)
             await trio.sleep(INTERVAL)
 
     async def look(self) -> int:
-        """Delete every row that is due; how many. Raises `HistoryFailed`."""
+        """Delete every expired row; returns their number. Raises `HistoryFailed`."""
         now, dropped = self._clock(), 0
         notes = await self._reading.run(partial(self._crowded, now))
         firsts = await self._reading.run(partial(self._firsts, now)) if notes else []

@@ -1,8 +1,8 @@
-"""Undo: takes the changes of one agent in a window back, note by note, while everybody goes on working.
+"""Undo: reverse the changes of one agent in a time window, note by note, while other work continues.
 
-The plan is made of version rows (`history.model.undo`). Every step looks at the note again and says which
-version it has seen, so that a change that comes in between is never overwritten: the step is done again then.
-What is undone already is known from the versions of whoever undoes, and from what the notes say. It asks the
+The plan is made of version rows (`history.model.undo`). Every step reads the note again and sends the version
+it has seen, so a change in between is never overwritten: the step is repeated then. Changes that are undone
+already are recognised by the versions of the agent that undoes, and by the notes' texts. The service calls
 tools, so that the command line can undo over HTTP what the console undoes in the server.
 """
 
@@ -20,11 +20,11 @@ from lithos.kernel.values.principals import CLI_AGENT, UNDO_AGENT
 from lithos.kernel.values.times import format_time, parse_time
 from lithos.notes.model.versions import DELETED, VersionRow
 
-#: Changes that one run takes back.
+#: Maximum changes that one run undoes.
 MOST_CHANGES: Final = 100_000
-#: Versions asked for at once.
+#: Versions requested per call.
 PAGE: Final = 200
-#: How often a step is done again because its note was changed meanwhile.
+#: How often a step is repeated because its note was changed meanwhile.
 RETRIES: Final = 5
 
 REVERTED: Final = "reverted"
@@ -39,10 +39,10 @@ _PROPOSED: Final = "proposed"
 
 
 class ToolCalls(Protocol):
-    """Where tools are called: in this process, or of a running server over HTTP."""
+    """The caller of tools: in this process, or of a running server over HTTP."""
 
     async def call(self, tool: str, arguments: Mapping[str, Any], /) -> Mapping[str, Any] | None:
-        """The answer of a tool."""
+        """Return the answer of a tool."""
 
 
 class UndoFailed(Exception):
@@ -51,7 +51,7 @@ class UndoFailed(Exception):
 
 @frozen
 class UndoResult:
-    """What became of a step: the version that the note has by it, or the reason why it was left."""
+    """The result of a step: the version that it gave the note, or the reason why the note was left."""
 
     step: UndoStep
     result: str
@@ -59,7 +59,7 @@ class UndoResult:
     reason: str = ""
 
     def to_row(self) -> dict[str, Any]:
-        """As `--json` prints it."""
+        """Return the row that `--json` prints."""
         last, before = self.step.last, self.step.before
         return {
             "id": last.note_id,
@@ -77,10 +77,10 @@ class UndoResult:
 async def plan_undo(
     tools: ToolCalls, agents: Sequence[str], since: datetime | None, until: datetime
 ) -> list[UndoStep]:
-    """All steps that take the changes of agents from `since` to before `until` back, newest first.
+    """Return all steps that undo the changes of agents from `since` to before `until`, newest first.
 
-    Without `since` all changes that the history has. Changes of several agents go in one order, so that
-    nothing of them has to be merged where they changed the same.
+    Without `since`, all changes in the history. Changes of several agents are undone in one order, so that
+    overlapping changes among them need no merge.
 
     Raises `UndoFailed`.
     """
@@ -97,10 +97,11 @@ async def changes_of(
     note_id: str | None = None,
     most: int = MOST_CHANGES,
 ) -> list[VersionRow]:
-    """The newest changes of an agent, newest first, each once although more are made meanwhile.
+    """Return the newest changes of an agent, newest first, without duplicates even if more are made
+    meanwhile.
 
-    What an undo did is no change of the agent `undo`, under whose name agents once could write. Raises
-    `UndoFailed`.
+    Changes made by an undo are not changes of the agent `undo`, a name under which agents once could write.
+    Raises `UndoFailed`.
     """
     asked = {"changed_by": agent, "since": since and format_time(since), "id": note_id}
     given = {name: value for name, value in asked.items() if value is not None}
@@ -109,8 +110,9 @@ async def changes_of(
 
 
 async def plan_changes(tools: ToolCalls, changes: Sequence[VersionRow]) -> list[UndoStep]:
-    """The steps that take these changes back; both come newest first. Raises `UndoFailed`."""
-    oldest = {row.note_id: row for row in changes}  # of each note, notes in the order of their newest
+    """Return the steps that undo these changes; both are in newest-first order. Raises `UndoFailed`."""
+    # the oldest change of each note; notes in the order of their newest change
+    oldest = {row.note_id: row for row in changes}
     wanted = set(changes)
     steps: list[UndoStep] = []
     for note_id, first in oldest.items():
@@ -119,7 +121,7 @@ async def plan_changes(tools: ToolCalls, changes: Sequence[VersionRow]) -> list[
 
 
 async def _versions_down_to(tools: ToolCalls, note_id: str, first: VersionRow | None) -> list[VersionRow]:
-    """The versions of a note, newest first, down to the one before `first`."""
+    """Return the versions of a note, newest first, down to the one before `first`."""
     return await _list(tools, {"id": note_id}, lambda row: first is not None and row.version < first.version)
 
 
@@ -129,7 +131,7 @@ async def _list(
     is_last: Callable[[VersionRow], bool],
     most: int = MOST_CHANGES,
 ) -> list[VersionRow]:
-    """What `lithos_history` lists, each row once, page by page until one is the last that is wanted."""
+    """Return the rows of `lithos_history` without duplicates, page by page until `is_last` is true of one."""
     found: dict[tuple[Any, ...], VersionRow] = {}
     offset = 0
     while len(found) < most:
@@ -145,7 +147,7 @@ async def _list(
 
 
 async def _call(tools: ToolCalls, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A tool's answer. Raises `UndoFailed` for a refusal."""
+    """Call a tool and return its answer. Raises `UndoFailed` for a refusal."""
     answer = await tools.call(tool, arguments) or {}
     if answer.get("status") == "error":
         raise UndoFailed(str(answer["message"]))
@@ -153,7 +155,7 @@ async def _call(tools: ToolCalls, tool: str, arguments: Mapping[str, Any]) -> Ma
 
 
 def read_version(row: Mapping[str, Any]) -> VersionRow:
-    """A row of `lithos_history`."""
+    """Parse a row of `lithos_history`."""
     return VersionRow(
         note_id=row["id"],
         version=row["version"],
@@ -171,25 +173,26 @@ def read_version(row: Mapping[str, Any]) -> VersionRow:
 
 
 class _Changed(Exception):
-    """The note got another version while the step was under way."""
+    """The note got another version while the step was running."""
 
 
 @define(eq=False)  # bounded: ends with its call
 class UndoRun:
-    """Carries steps out one after another; a dry run only tells what would be done.
+    """Carries out steps one after another; a dry run only reports what would be done.
 
-    `by` is the agent of the changes. What it restored and moved before counts as undone, as does all that
-    takes a change back; what this run does itself does not, so that a note may go back by several steps.
+    `by` is the agent that undoes. Its earlier restores and moves count as undone changes, as does every
+    version that undoes a change. Versions of this run do not count, so that one note can be reverted in
+    several steps.
     """
 
     tools: ToolCalls
     dry_run: bool = False
     by: str = UNDO_AGENT
-    #: Notes that a dry run would have deleted, moved or changed by now, and their last steps.
+    #: Notes that a dry run would have deleted, moved or changed by now, with their last steps.
     _tried: dict[str, UndoStep] = field(factory=dict)
     #: Changes that this run has dealt with.
     _settled: set[VersionRow] = field(factory=set)
-    #: Of each note its newest version when this run came to it first.
+    #: For each note, its newest version when this run first reached it.
     _began: dict[str, VersionRow] = field(factory=dict)
 
     async def carry_out(self, step: UndoStep) -> list[UndoResult]:
@@ -203,7 +206,7 @@ class UndoRun:
         """Do one step, again when its note is changed meanwhile."""
         wanted, newer = step, self._tried.get(step.last.note_id)
         if newer is not None and newer.before == step.last:
-            # A dry run has not done the newer part; from what there is both are one step.
+            # A dry run has not done the newer part, so both parts are one step from the current state.
             step = UndoStep(changes=newer.changes + step.changes, before=step.before)
         for _ in range(RETRIES):
             try:
@@ -215,7 +218,7 @@ class UndoRun:
                 if self.dry_run:
                     self._tried[step.last.note_id] = step
             return attrs.evolve(result, step=wanted)
-        return UndoResult(step, LEFT, reason="it is changed all the time; run undo again")
+        return UndoResult(step, LEFT, reason="it keeps changing; run undo again")
 
     async def _try(self, step: UndoStep) -> UndoResult:
         if step.is_nothing:
@@ -270,7 +273,7 @@ class UndoRun:
         return UndoResult(step, RETURNED, answer["version"])
 
     async def _delete(self, step: UndoStep, newer: Sequence[VersionRow], newest: VersionRow) -> UndoResult:
-        # What others changed and took back again is no change any more: the file has the bytes of the agent.
+        # Changes that others made and reverted do not count: the file has the bytes of the agent.
         other = None if newest.digest == step.last.digest else since_by_others(newer, self.by)
         if other is not None:
             return UndoResult(
@@ -324,7 +327,7 @@ class UndoRun:
         return done
 
     async def _move_back(self, step: UndoStep, path: str) -> UndoResult | None:
-        """Move the note to where it was; None when it is there."""
+        """Move the note back to its former path; None when it is there already."""
         assert step.before is not None
         if self.dry_run or path == step.before.path:
             return None
@@ -335,7 +338,9 @@ class UndoRun:
         return self._left(step, answer) if is_left else None
 
     async def _call(self, tool: str, **arguments: Any) -> Mapping[str, Any]:
-        """The answer, also a refusal. Raises `_Changed` when somebody was faster."""
+        """Return the answer, including a refusal. Raises `_Changed` when another client changed the note
+        first.
+        """
         answer = await self.tools.call(tool, arguments) or {}
         if answer.get("code") == "version_conflict" and "conflicts" not in answer:
             raise _Changed

@@ -1,12 +1,12 @@
 """Notes as HTML: CommonMark with tables, wiki-links, task lists, footnotes and callouts, sanitised.
 
-What a note says can do nothing on a page: raw HTML is cut to harmless elements (nh3), addresses to http,
-https and mailto, ids get a prefix, classes are those made here. Files of the vault come from
-`/console/files/`; images from elsewhere become links, so that a page asks no other host for anything.
+A note's text can do nothing on a page: raw HTML is reduced to harmless elements (nh3), addresses to http,
+https and mailto; ids get a prefix, and only classes from this module are kept. Files of the vault come from
+`/console/files/`; external images become links, so that a page contacts no other host.
 
 Links are resolved between parsing and rendering (`Parsed`), so that both can be done in a worker thread and
-the look-ups where the catalogue may be read. What would take more than linear time is shown as plain text:
-paragraphs of brackets, tables of empty cells, nested formatting in raw HTML.
+the lookups where the catalogue may be read. Constructs that would take more than linear time are shown as
+plain text: paragraphs of brackets, tables of empty cells, nested formatting in raw HTML.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pygments.lexers import get_lexer_by_name
 
 from lithos.notes.console.note_links import ID_PREFIX, linked, sanitise, slug, targets_of
 
-#: Languages that are coloured; each has a lexer that is linear enough for a block.
+#: Languages with syntax highlighting; the lexer of each is close enough to linear for a block.
 LANGUAGES: Final = frozenset({
     "bash", "c", "console", "cpp", "css", "diff", "dockerfile", "go", "html", "ini", "java",
     "javascript", "js", "json", "python", "py", "rust", "sh", "shell", "sql", "toml", "ts", "typescript",
@@ -45,25 +45,24 @@ _WIKI_LINK: Final = re.compile(
     r"(!?)\[\[([^\[\]\n|]{1,500})(?:\|((?:[^\[\]\n]|\[(?!\[)|\](?!\])){0,500}))?\]\]"
 )
 _TASK: Final = re.compile(r"\[([ xX])\][ \t]+")
-#: Brackets of one paragraph from which on those that are never closed make it plain text: for each of them
-#: the parser looks for its end.
+#: Brackets in one paragraph above which unclosed brackets make it plain text: the parser searches for the end
+#: of each.
 _MANY_BRACKETS: Final = 200
-#: Levels of blocks, and of brackets, that are looked into.
+#: Maximum nesting of blocks, and of brackets.
 _NESTING: Final = 20
-#: Raw HTML that formats, and is opened anew in every later block until it is closed.
+#: Formatting elements of raw HTML, which are reopened in every later block until they are closed.
 _FORMATTING: Final = re.compile(
     r"<(/?)(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)(?=[\s/>])", re.IGNORECASE
 )
 _DEEPEST_FORMATTING: Final = 8
-#: Raw HTML in which each element looks through all that it is in. Not in it are those that have no end, or
-#: need none.
+#: Elements of raw HTML that search all their ancestors, without those that have no end tag or need none.
 _NESTED: Final = re.compile(
     r"<(/?)(?!(?:area|base|br|col|dd|dt|embed|hr|img|input|li|link|meta|option|p|param|rp|rt|source|tbody|td|"
     r"tfoot|th|thead|tr|track|wbr)(?=[\s/>]))[a-z]",
     re.IGNORECASE,
 )
 _DEEPEST: Final = 60
-#: Cells that rows may lack.
+#: Maximum cells that may be missing from rows.
 _MISSING_CELLS: Final = 2_000
 
 
@@ -78,7 +77,7 @@ class OutlineEntry:
 
 @frozen
 class Parsed:
-    """A parsed text; `targets` are the names that its links may mean."""
+    """A parsed text; `targets` are the names that its links may refer to."""
 
     _parser: MarkdownIt
     _tokens: Sequence[Token]
@@ -87,7 +86,7 @@ class Parsed:
     outline: Sequence[OutlineEntry]
 
     def render(self, found: Mapping[str, str | None]) -> Markup:
-        """The text as safe HTML; `found` gives the id of the note that a target means. For one call only."""
+        """Return the text as safe HTML; `found` maps a target to the id of its note. For one call only."""
         for token in self._tokens:
             if token.children:
                 token.children = [one for child in token.children for one in linked(child, found, self.path)]
@@ -96,17 +95,17 @@ class Parsed:
 
 
 def render_markdown(text: str, resolve: Callable[[str], str | None], path: str = "") -> Markup:
-    """The text as safe HTML. Linear in its length; a page shows at most 40,000 characters at once.
+    """Return the text as safe HTML, in linear time; a page shows at most 40,000 characters at once.
 
-    `resolve` gives the id of the note a wiki-link or path means, or None; `path` is that of the note itself,
-    in the folder of which relative addresses begin.
+    `resolve` maps a wiki-link or path to the id of its note, or None; `path` is that of the note itself, the
+    base of relative addresses.
     """
     parsed = parse_markdown(text, path)
     return parsed.render({target: resolve(target) for target in parsed.targets})
 
 
 def parse_markdown(text: str, path: str = "") -> Parsed:
-    """The tokens of a text, with its links unresolved."""
+    """Return the tokens of a text, with its links unresolved."""
     parser = _parser()
     environment: dict[str, object] = {}
     tokens = parser.parse(text, environment)
@@ -117,7 +116,7 @@ def parse_markdown(text: str, path: str = "") -> Parsed:
 
 
 def block_starts(text: str) -> list[tuple[int, bool]]:
-    """Where the outermost blocks of a text begin: the first line of each, and whether it is a heading."""
+    """Return where a text's outermost blocks begin: the first line of each, and whether it is a heading."""
     parser = _parser()
     parser.core.ruler.enableOnly(["normalize", "block"])
     return [
@@ -166,7 +165,7 @@ def _parser() -> MarkdownIt:
 
 
 def _inline(state: StateCore) -> None:
-    """Parse the text of each block; one of brackets that are never closed stays as it is."""
+    """Parse the text of each block; a text with many unclosed brackets stays plain."""
     for token in state.tokens:
         if token.type == "inline":
             token.children = []
@@ -182,8 +181,8 @@ def _is_tangle(text: str) -> bool:
 
 
 def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A table whose rows lack no more than some cells: each missing one is made."""
-    if not table(state, start, end, True):  # which looks at two lines
+    """Parse a table unless too many cells are missing from its rows: the parser creates each missing one."""
+    if not table(state, start, end, True):  # this call checks two lines
         return False
     if silent:
         return True
@@ -201,7 +200,7 @@ def _table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _tame_html(state: StateCore) -> None:
-    """Show raw HTML as text where it is nested so deeply that a browser takes long, and nh3 too."""
+    """Show raw HTML as text if it is nested so deeply that browsers and nh3 take long."""
     raw = [token for token in state.tokens if token.type == "html_block"]
     raw += [child for token in state.tokens for child in token.children or () if child.type == "html_inline"]
     if not (_is_deeper(raw, _FORMATTING, _DEEPEST_FORMATTING) or _is_deeper(raw, _NESTED, _DEEPEST)):
@@ -212,7 +211,7 @@ def _tame_html(state: StateCore) -> None:
 
 
 def _is_deeper(raw: Sequence[Token], elements: re.Pattern[str], most: int) -> bool:
-    """Whether more of these elements are open at once than `most`."""
+    """Return whether more than `most` of these elements are open at once."""
     depth = 0
     for token in raw:
         for match in elements.finditer(token.content):
@@ -226,14 +225,14 @@ def _is_deeper(raw: Sequence[Token], elements: re.Pattern[str], most: int) -> bo
 
 
 def _wiki_link(state: StateInline, silent: bool) -> bool:
-    """`[[target|shown]]` and `![[file]]`."""
+    """Parse `[[target|shown]]` and `![[file]]`."""
     if state.src[state.pos] not in "[!":
         return False
     match = _WIKI_LINK.match(state.src, state.pos, state.posMax)
     if match is None:
         return False
     shown = match[3] or ""
-    # `[[Plan|the plan [1]]]`: the bracket behind the link closes one in its text.
+    # `[[Plan|the plan [1]]]`: the bracket after the link closes one in its text.
     is_open = shown.count("[") > shown.count("]") and state.src.startswith("]", match.end())
     if not silent:
         target = match[2].strip()
@@ -245,7 +244,7 @@ def _wiki_link(state: StateInline, silent: bool) -> bool:
 
 
 def _comment(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Lines between `%%` and `%%` that are for no reader; one that is not closed is none."""
+    """Parse a block comment between `%%` and `%%`, which is not shown; an unclosed one is not a comment."""
     line, text = start, state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
     if not text.startswith("%%"):
         return False
@@ -263,7 +262,7 @@ def _comment(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _inline_comment(state: StateInline, silent: bool) -> bool:
-    """The same within a paragraph."""
+    """Parse a comment within a paragraph."""
     if not state.src.startswith("%%", state.pos):
         return False
     end = state.src.find("%%", state.pos + 2, state.posMax)
@@ -274,7 +273,7 @@ def _inline_comment(state: StateInline, silent: bool) -> bool:
 
 
 def _callouts(state: StateCore) -> None:
-    """Quotes that begin with `[!kind] Title` as callouts."""
+    """Convert quotes that begin with `[!kind] Title` to callouts."""
     tokens = state.tokens
     for place, token in enumerate(tokens[:-2]):
         if token.type != "blockquote_open" or tokens[place + 1].type != "paragraph_open":
@@ -298,7 +297,7 @@ def _callouts(state: StateCore) -> None:
 
 
 def _behind_first_line(children: Sequence[Token]) -> list[Token] | None:
-    """What stands behind the first line break of a paragraph; None where emphasis reaches over it."""
+    """Return the tokens after a paragraph's first line break; None where emphasis spans it."""
     depth = 0
     for place, child in enumerate(children):
         depth += child.nesting
@@ -313,7 +312,7 @@ def _with_title(token: Token) -> list[Token]:
 
 
 def _task_items(state: StateCore) -> None:
-    """List items that begin with `[ ]` or `[x]`: a box that shows, and cannot be changed here."""
+    """Convert list items that begin with `[ ]` or `[x]`: the checkbox is shown, but disabled."""
     lists: list[Token] = []
     for place, token in enumerate(state.tokens):
         if token.type in ("bullet_list_open", "ordered_list_open"):
@@ -336,7 +335,7 @@ def _task_items(state: StateCore) -> None:
 
 
 def _headings(state: StateCore) -> None:
-    """Ids for headings, so that an outline can lead to them; equal ones are numbered."""
+    """Give headings ids, so that an outline can link to them; equal ones are numbered."""
     seen: dict[str, int] = {}
     for place, token in enumerate(state.tokens):
         if token.type == "heading_open":
@@ -344,11 +343,11 @@ def _headings(state: StateCore) -> None:
             seen[name] = times = seen.get(name, 0) + 1
             token.attrSet("id", name if times == 1 else f"{name}-{times}")
         if token.tag == "h1" and token.type in ("heading_open", "heading_close"):
-            token.tag = "h2"  # the page's own title is its one first heading
+            token.tag = "h2"  # the page's own title is its only first-level heading
 
 
 def _cells(state: StateCore) -> None:
-    """The side on which a column stands as an attribute: styles are not allowed."""
+    """Set the column alignment of cells as an attribute, since styles are not allowed."""
     for token in state.tokens:
         style = str(token.attrs.pop("style", "")) if token.type in ("td_open", "th_open") else ""
         if style:
@@ -356,7 +355,7 @@ def _cells(state: StateCore) -> None:
 
 
 def _highlight(code: str, language: str, _attributes: str) -> str:
-    """Coloured code; "" lets it be escaped as it is."""
+    """Return highlighted code; "" makes the renderer escape the code unchanged."""
     if language.lower() not in LANGUAGES or len(code) > LONGEST_COLOURED:
         return ""
     coloured: str = highlight(

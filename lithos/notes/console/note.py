@@ -1,4 +1,4 @@
-"""`/console/notes/ID`: one note, what stands around it, its versions; and what a person may change of it."""
+"""`/console/notes/ID`: one note, its context and versions, and the changes that a person may make."""
 
 from __future__ import annotations
 
@@ -26,40 +26,40 @@ from lithos.server.console.console import Console, Form, PageRefused
 from lithos.server.console.formats import Difference, folders_of, plural, read_diff, whole
 from lithos.server.console.labels import agent_name, worded
 
-#: Rows of the lists around a text: fewer where names are so long that the page would be too large.
+#: Rows of the lists next to a text; fewer if long names would make the page too large.
 BESIDE: Final = (25, 8, 2)
-#: Versions of one table.
+#: Versions in one table.
 VERSIONS: Final = 25
-#: Notes of a page that link to one.
+#: Backlinks shown on one page.
 BACKLINKS: Final = 20
-#: Link targets of a note that are looked at for whether they lead anywhere.
+#: Link targets of a note that are checked.
 MOST_TARGETS: Final = 2_000
-#: Keys of the frontmatter that are shown, and characters of a value.
+#: Maximum keys of the frontmatter that are shown, and characters of a value.
 MOST_FACTS: Final = 60
 LONGEST_FACT: Final = 400
-#: Facts that the page shows elsewhere.
+#: Fields that the page shows elsewhere.
 _TOLD: Final = frozenset({"title", "tags", "status", "version", "derived_from_ids", "extra"})
 
-#: Keys that enrichment keeps up to date; they move nothing.
+#: Keys that enrichment keeps up to date; they do not affect ranking.
 _ENRICHED: Final = frozenset({"entities", "entities_extractor"})
 #: Keys whose words are searched.
 _SEARCHED: Final = frozenset({"title", "body"})
-#: Changes are named among the reasons for so long.
+#: Age up to which changes are named among the reasons.
 RECENT: Final = timedelta(days=2)
 _WARNED: Final[Mapping[WarningKind, str]] = {
     "quarantined": "It is quarantined: retrieval leaves it out.",
-    "suspect": "It rests on a note that is not to be trusted: retrieval takes its score times 0.7.",
+    "suspect": "It depends on a note that is not trusted: retrieval multiplies its score by 0.7.",
     "superseded": "A newer note supersedes it.",
-    "expired": "It has expired: agents are told that it is stale.",
-    "contradicted": "Another note contradicts it, and nobody has settled that yet.",
-    "duplicated": "Another file has its id: that one is not served.",
+    "expired": "It has expired: agents get a warning that it is stale.",
+    "contradicted": "Another note contradicts it, and the contradiction is not settled yet.",
+    "duplicated": "Another file has the same id; that file is not served.",
     "conflict_copy": "Another machine wrote another version of it, which is not served.",
-    "conflict_markers": "Git left a conflict in its text, where both sides stand.",
+    "conflict_markers": "Git left a conflict in its text, which contains both sides.",
 }
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
-    """Add `/notes/ID` and what is below it."""
+    """Add `/notes/ID` and the pages below it."""
     pages = NotePages(console, Threads(2))
     app.get("/notes/by-path")(pages.by_path)
     app.get("/notes/<note_id>")(pages.note)
@@ -78,7 +78,7 @@ class NotePages:
     _reading: Threads
 
     async def by_path(self) -> Any:
-        """The page of the note in a file."""
+        """Show the note in a file."""
         path = request.args.get("path", "")[:4_096]
         entry = self._console.parts.get(Catalogue).spelled(path)
         if entry is None:
@@ -88,7 +88,7 @@ class NotePages:
     # -- looking -------------------------------------------------------------------------------------
 
     async def note(self, note_id: str) -> Response:
-        """A note, or an earlier version of it; a deleted one with what can be brought back."""
+        """Show a note, an earlier version of it, or a deleted note with its restorable versions."""
         version = _number(request.args.get("version"))
         if version is None and note_id not in self._console.parts.get(Catalogue):
             return await self._missing(note_id)
@@ -129,7 +129,7 @@ class NotePages:
         )
 
     async def _around(self, entry: Entry | None) -> dict[str, Any]:
-        """What a note is linked with, what it rests on and what rests on it."""
+        """Return the notes that a note links to or depends on, and those that link to or depend on it."""
         if entry is None:
             return {"related": None, "impact": None, "sources": (), "warnings": ()}
         call, browsing, note_id = self._console.call, self._console.parts.get(Browsing), entry.note.id
@@ -146,7 +146,7 @@ class NotePages:
         )
 
     async def _shown(self, read: ReadNote) -> RenderedPart:
-        """The part of the text that the address names: `from` a character, or `section`."""
+        """Return the part of the text that the address names: `from` a character, or `section`."""
         text, path = read.content, read.entry.path
         start = _number(request.args.get("from")) or 0
         section = request.args.get("section", "")[:1_000]
@@ -167,14 +167,14 @@ class NotePages:
         return found
 
     async def _broken(self, read: ReadNote) -> list[str]:
-        """The targets of links that lead nowhere."""
+        """Return the targets of broken links."""
         targets = list(dict.fromkeys(link.target for link in read.links[:MOST_TARGETS]))
         found = await self._resolve(targets)
         files = self._console.parts.get(Catalogue).files
         return [target for target in targets if found[target] is None and target not in files][: BESIDE[0]]
 
     async def _versions(self, note_id: str, before: int | None = None) -> tuple[Mapping[str, Any], str]:
-        """The versions that are kept; without a history none, and why."""
+        """Return the kept versions; without a history an empty list and the reason."""
         try:
             found = await self._console.call("lithos_history", id=note_id, limit=VERSIONS, before=before)
         except PageRefused as refusal:
@@ -182,13 +182,13 @@ class NotePages:
         return found, ""
 
     def _ends(self, related: Mapping[str, Any] | None) -> dict[str, str | None]:
-        """Titles of the notes at the ends of typed edges."""
+        """Return the titles of the notes at the ends of typed edges."""
         edges = related["edges"] if related is not None else {"outgoing": (), "incoming": ()}
         ends = {edge["to_id"] for edge in edges["outgoing"]} | {edge["from_id"] for edge in edges["incoming"]}
         return {one: self._console.parts.get(Catalogue).title(one) for one in ends}
 
     async def _missing(self, note_id: str) -> Response:
-        """A deleted note, with its versions; else what to do about an id that no note has."""
+        """Show a deleted note with its versions, or an error for an unknown id."""
         versions, _ = await self._versions(note_id[:200])
         if not versions["versions"]:
             return await self._console.show("note_missing.html", 404, wanted=note_id)
@@ -197,7 +197,7 @@ class NotePages:
         )
 
     async def diff(self, note_id: str) -> Response:
-        """What changed from one version to another; to the current one unless told otherwise."""
+        """Show the difference between two versions; by default to the current one."""
         first, last = _number(request.args.get("from")), _number(request.args.get("to"))
         row = _number(request.args.get("row"))
         versions = await self._console.call("lithos_history", id=note_id, limit=VERSIONS)
@@ -226,10 +226,10 @@ class NotePages:
         last = versions["versions"][0]["title"] if versions["versions"] else note_id
         return self._console.parts.get(Catalogue).title(note_id) or last
 
-    # -- bringing back -------------------------------------------------------------------------------
+    # -- restoring ----------------------------------------------------------------------------------
 
     async def restore(self, note_id: str) -> Response:
-        """What bringing a version back would do."""
+        """Show a preview of restoring a version."""
         version = _number(request.args.get("version"))
         if version is None:
             raise PageRefused("Say which version to bring back: choose one in the table of versions.")
@@ -257,7 +257,7 @@ class NotePages:
         )
 
     async def do_restore(self, form: Form, note_id: str) -> str:
-        """Bring a version back under the person's name, unless the note was changed meanwhile."""
+        """Restore a version under the person's name, unless the note was changed meanwhile."""
         version = _number(form.get("version"))
         if version is None:
             raise PageRefused("Nothing was restored: the form names no version. Choose one in the table.")
@@ -282,8 +282,8 @@ class NotePages:
             if refusal.code != "version_conflict":
                 raise
             self._console.tell(
-                "Nothing was restored: somebody changed the note meanwhile. "
-                "This is what restoring would do now."
+                "Nothing was restored: the note was changed meanwhile. "
+                "This page shows what restoring would do now."
             )
             return again
         self._console.tell(
@@ -294,7 +294,9 @@ class NotePages:
     # -- quarantine ----------------------------------------------------------------------------------
 
     async def ask_standing(self, action: str, note_id: str) -> Response:
-        """What rests on a note, before it is quarantined (`quarantine`) or its quarantine ends (`clear`)."""
+        """Show the notes that depend on a note, before it is quarantined (`quarantine`) or released
+        (`clear`).
+        """
         impact = await self._console.call("lithos_impact", id=note_id, action="preview")
         entry = self._console.parts.get(Catalogue).get(note_id)
         if entry is None:
@@ -309,7 +311,7 @@ class NotePages:
         )
 
     async def change_standing(self, action: str, form: Form, note_id: str) -> str:
-        """Quarantine a note under the person's name, with tasks for what rests on it, or end that."""
+        """Quarantine a note under the person's name, with tasks for its dependents, or end the quarantine."""
         told, more = "The quarantine has ended", dict[str, Any]()
         if action == "quarantine":
             reason = " ".join(form.get("reason", "").split())
@@ -333,12 +335,14 @@ def _address(note_id: str) -> str:
 
 
 def _number(given: str | None) -> int | None:
-    """A version or a place of an address or a form; None for anything else."""
+    """Return a version or an offset from an address or a form; None for anything else."""
     return whole((given or "").strip(), 15)
 
 
 def _facts(note: Note, namespace: str) -> list[tuple[str, str]]:
-    """The frontmatter as texts, also what is not Lithos' own; without what the page shows elsewhere."""
+    """Return the frontmatter as texts, including keys that Lithos does not own; without values shown
+    elsewhere.
+    """
     own = [(key, value) for key, value in metadata_row(note, namespace).items() if key not in _TOLD]
     some = [(key, value) for key, value in (*own, *note.extra.items()) if value not in (None, [], {}, "")]
     return [(key, _text_of(value)) for key, value in some[:MOST_FACTS]]
@@ -354,7 +358,7 @@ def _text_of(value: Any) -> str:
 
 @frozen
 class Reason:
-    """One cause; `kind` is `up`, `down` or `same`; it may lead somewhere, and have a time."""
+    """One cause; `kind` is `up`, `down` or `same`; it may have a link and a time."""
 
     text: str
     kind: str = "down"
@@ -369,7 +373,9 @@ def reasons(
     versions: Sequence[Mapping[str, Any]],
     now: datetime,
 ) -> list[Reason]:
-    """What raises or lowers a note in searches and retrievals, the gravest first."""
+    """Return the reasons why a note ranks higher or lower in searches and retrievals, the most important
+    first.
+    """
     found = [*(_of_warning(warning) for warning in warnings), *learned]
     found += _of_changes(note_id, versions, now)
     return found

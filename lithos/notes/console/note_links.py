@@ -1,6 +1,6 @@
-"""Links and pictures of notes: where each leads once it is known which notes there are; harmless HTML.
+"""Links and pictures of notes: resolve them against the existing notes, and sanitise the HTML.
 
-What notes may have of elements, attributes, classes and addresses nh3 lets through (`sanitise`).
+nh3 lets only harmless elements, attributes, classes and addresses through (`sanitise`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from markupsafe import escape
 
 from lithos.notes.links.forms import is_placed, place_target
 
-#: Before the ids of headings and footnotes: nothing in a note can pass for a part of the page.
+#: Prefix of the ids of headings and footnotes, so that a note cannot imitate a part of the page.
 ID_PREFIX: Final = "n-"
-#: What links to elsewhere carry.
+#: Attributes of external links.
 REL: Final = "noopener noreferrer nofollow"
 _CLASS: Final = re.compile(
     r"^(?:t-[a-z0-9]{1,4}|callout|callout-[a-z]+|callout-title|wikilink|broken|task-list-item|contains-task-list|"
@@ -45,7 +45,7 @@ _TAGS: Final = frozenset({
 
 
 def _filter(tag: str, attribute: str, value: str) -> str | None:
-    """Classes of this module only, pictures of the vault only, checkboxes that cannot be used."""
+    """Allow only classes of this module, pictures of the vault, and checkboxes that are disabled."""
     if attribute == "class":
         return " ".join(one for one in value.split() if _CLASS.match(one)) or None
     if tag == "a" and attribute == "href" and value.startswith("#"):
@@ -61,7 +61,7 @@ def _filter(tag: str, attribute: str, value: str) -> str | None:
 
 
 def sanitise(html: str) -> str:
-    """The HTML without what could run, load or lead where it must not."""
+    """Return the HTML without elements that could run, load or navigate unexpectedly."""
     return nh3.clean(
         html,
         tags=set(_TAGS),
@@ -72,7 +72,7 @@ def sanitise(html: str) -> str:
         id_prefix=ID_PREFIX,
         set_tag_attribute_values={
             "input": {"disabled": "", "type": "checkbox"},
-            # They scroll by themselves: the keyboard must reach them.
+            # These elements scroll on their own, so the keyboard must reach them.
             "pre": {"tabindex": "0"},
             "table": {"tabindex": "0"},
         },
@@ -80,13 +80,13 @@ def sanitise(html: str) -> str:
 
 
 IMAGES: Final = frozenset({"png", "jpg", "jpeg", "gif", "webp", "avif", "bmp"})
-#: The suffix of a name that is a file's: `scan.pdf`, and not `v2.0` or `Mr. Smith`.
+#: The suffix of a file name: `scan.pdf`, but not `v2.0` or `Mr. Smith`.
 _SUFFIX: Final = re.compile(r"[a-z][a-z0-9]{1,4}")
 _SCHEME: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def targets_of(token: Token, path: str) -> Iterator[str]:
-    """The names of notes that a token of a paragraph may lead to."""
+    """Return the names of notes that a token of a paragraph may link to."""
     if token.type == "wiki":
         note = _note_of(str(token.meta["target"]), path)
         if note:
@@ -99,7 +99,7 @@ def targets_of(token: Token, path: str) -> Iterator[str]:
 
 
 def linked(token: Token, found: Mapping[str, str | None], path: str) -> Iterator[Token]:
-    """A token of a paragraph, with where it leads."""
+    """Return a token of a paragraph with its resolved link."""
     if token.type == "wiki":
         yield from _wiki_tokens(token.meta, found, path)
         return
@@ -115,7 +115,7 @@ def linked(token: Token, found: Mapping[str, str | None], path: str) -> Iterator
 
 
 def _note_of(target: str, path: str) -> str:
-    """The name of the note that a wiki-link means; of a relative one the place, with a slash before it."""
+    """Return the name of the note in a wiki-link; for a relative link, its path after a slash."""
     note = target.partition("#")[0].strip()
     return place_target(note, dirname(path)) if is_placed(note) else note
 
@@ -127,7 +127,7 @@ def _wiki_tokens(link: Mapping[str, object], found: Mapping[str, str | None], pa
     suffix = note.rpartition(".")[2].lower()
     is_file = "." in note and suffix != "md" and _SUFFIX.fullmatch(suffix) is not None
     if link["embedded"] and note_id is None and suffix in IMAGES:
-        alt = note if shown.isdigit() else shown  # `![[scan.png|300]]` says how wide
+        alt = note if shown.isdigit() else shown  # `![[scan.png|300]]` sets the width
         image = Token("image", "img", 0, attrs={"src": _file_address(note), "alt": alt}, content=alt)
         if shown.isdigit():
             image.attrs["width"] = shown[:4]
@@ -158,7 +158,7 @@ def _file_address(path: str) -> str:
 
 
 def _image(token: Token, path: str) -> None:
-    """Pictures of the vault are shown, others linked."""
+    """Show pictures of the vault, and link to others."""
     source = str(token.attrGet("src") or "")
     if source.startswith("/console/files/"):
         return
@@ -175,7 +175,7 @@ def _is_elsewhere(address: str) -> bool:
 
 
 def _beside_of(href: str, path: str) -> str:
-    """The path in the vault that an address names; "" for none."""
+    """Return the path in the vault that an address names; "" if it names none."""
     if not href or _is_elsewhere(href) or href.startswith("#"):
         return ""
     try:
@@ -197,12 +197,12 @@ def _address(href: str, found: Mapping[str, str | None], note: str) -> str:
 
 
 def _beside(path: str, note: str) -> str:
-    """A path as seen from the folder of a note, never above the vault."""
+    """Resolve a path against the folder of a note, never above the vault."""
     if path.startswith("/"):
         return normpath(path).lstrip("/")
     return normpath(f"/{dirname(note)}/{path}").lstrip("/")
 
 
 def slug(heading: str) -> str:
-    """The id of a heading without its prefix."""
+    """Return the id of a heading without its prefix."""
     return re.sub(r"[^\w]+", "-", heading[:200].lower()).strip("-") or "section"

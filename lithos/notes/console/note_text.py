@@ -1,8 +1,8 @@
-"""What of a note's text one page shows: all of a short one, of a long one as much as a page holds.
+"""The part of a note's text that one page shows: all of a short text, or a page-sized part of a long one.
 
-A page begins at a block and ends before one, at a heading where it can. What would become too much HTML (a
-thousand footnotes in ten lines) is shown in smaller parts. Everything here may take a tenth of a second: it
-is run in a worker thread, but for `resolve`.
+A page begins at a block and ends before one, preferably at a heading. A text that would become too much HTML
+(a thousand footnotes in ten lines) is shown in smaller parts. All functions may take a tenth of a second, so
+they run in a worker thread, except `resolve`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from markupsafe import Markup, escape
 
 from lithos.notes.console.markdown import Parsed, block_starts, parse_markdown
 
-#: Characters of a text that are shown at once.
+#: Maximum characters of a text shown at once.
 LONGEST: Final = 40_000
-#: Bytes of HTML of one text; a page has 200 kB with what stands around it.
+#: Maximum bytes of HTML for one text; a page has 200 kB including its other parts.
 MOST_HTML: Final = 120_000
-#: Characters that are shown as they are written where even that becomes too much HTML.
+#: Characters shown as plain text if even they become too much HTML.
 _SMALLEST: Final = 1_000
-#: Entries of an outline.
+#: Maximum entries of an outline.
 MOST_HEADINGS: Final = 150
-#: Characters of a heading in an outline.
+#: Maximum characters of a heading in an outline.
 LONGEST_HEADING: Final = 120
 #: Names of notes that are looked for in one part of a text.
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
@@ -33,7 +33,7 @@ _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 @frozen
 class Jump:
-    """An entry of the outline: where it leads, and whether that is on the page shown."""
+    """An entry of the outline: its target, and whether that is on the current page."""
 
     level: int
     text: str
@@ -45,7 +45,7 @@ class Jump:
 class ParsedPart:
     """A part of a text, parsed; `start` and `end` count characters of the whole.
 
-    `finish` must be told the notes that `parsed.targets` mean.
+    `finish` needs the notes that `parsed.targets` refer to.
     """
 
     parsed: Parsed
@@ -68,7 +68,7 @@ class RenderedPart:
 
 
 def draft(text: str, path: str, start: int, most: int = LONGEST) -> ParsedPart:
-    """Parse the part of a text that begins at a character, of at most so many characters."""
+    """Parse the part of a text that begins at `start`, of at most `most` characters."""
     start = max(0, min(start, len(text)))
     window = text[start : start + most]
     if start + most < len(text):
@@ -77,7 +77,7 @@ def draft(text: str, path: str, start: int, most: int = LONGEST) -> ParsedPart:
 
 
 def _end_of(window: str) -> int:
-    """Where a part ends: before its last heading in its second half, or before its last block."""
+    """Return where a part ends: before its last heading in its second half, or before its last block."""
     lines = [0, *(match.end() for match in re.finditer("\n", window))]
     places = [(lines[line], is_heading) for line, is_heading in block_starts(window) if 0 < line < len(lines)]
     headings = [place for place, is_heading in places if is_heading and place > len(window) / 2]
@@ -90,7 +90,7 @@ def _end_of(window: str) -> int:
 
 
 def finish(text: str, path: str, made: ParsedPart, found: Mapping[str, str | None]) -> RenderedPart:
-    """The HTML of a part; of less than was drafted where that would be too much."""
+    """Return the HTML of a part, shortened if the drafted part would be too much."""
     html, most = made.parsed.render(found), made.end - made.start
     while len(html.encode()) > MOST_HTML:
         most //= 2
@@ -142,7 +142,7 @@ def _brief(name: str) -> str:
 
 
 def scan_headings(text: str) -> list[tuple[int, int, str]]:
-    """The headings of a text that begin with `#`, outside fenced code: place, level and text of each."""
+    """Return the ATX headings (`#`) of a text outside fenced code: offset, level and text of each."""
     found: list[tuple[int, int, str]] = []
     place, fence = 0, ""
     for line in text.split("\n"):
@@ -160,7 +160,9 @@ def scan_headings(text: str) -> list[tuple[int, int, str]]:
 
 
 def place_of(text: str, section: str) -> int | None:
-    """Where a section begins by its path (`Deploy > Rollback`), of which only the last name counts here."""
+    """Return where a section begins by its path (`Deploy > Rollback`), of which only the last name counts
+    here.
+    """
     wanted = section.rpartition(">")[2].strip().casefold()
     for place, _, name in scan_headings(text):
         if name.casefold() == wanted:

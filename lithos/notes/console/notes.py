@@ -1,6 +1,6 @@
-"""`/console/notes`: all notes by folder, tag, name and state, and those that are deleted.
+"""`/console/notes`: all notes by folder, tag, name and state, and the deleted notes.
 
-And `/console/find`: the notes that a person may mean who begins to type a name, for the quick switcher.
+Also `/console/find`: suggestions for the quick switcher while a person types the name of a note.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from lithos.notes.service.browsing import SORTS, STATES, BrowseRequest, Browsing
 from lithos.server.console.console import Console, PageRefused, given, given_offset
 from lithos.server.console.formats import folders_of, query_with
 
-#: Notes of one page; of one whose titles and paths have a thousand characters each fewer.
+#: Notes on one page; fewer if titles and paths have a thousand characters each.
 LIMITS: Final = (100, 50, 25, 12, 10)
 LIMIT: Final = LIMITS[0]
-#: Folders and tags that stand beside the list, and tags of one row.
+#: Maximum folders and tags next to the list, and tags in one row.
 MOST_FOLDERS: Final = 100
 MOST_TAGS: Final = 60
 TAGS_OF_ROW: Final = 4
-#: Characters of a filter.
+#: Maximum characters of a filter.
 LONGEST: Final = 1_000
-#: Notes that the switcher offers, and characters typed there.
+#: Maximum suggestions of the switcher, and maximum characters typed there.
 MOST_OFFERED: Final = 10
 LONGEST_TYPED: Final = 200
 
@@ -44,7 +44,7 @@ class BrowsePages:
     _console: Console
 
     async def browse(self) -> Response:
-        """Notes that pass the filters of the address, with the folders and tags among which to go on."""
+        """Show the notes that pass the address's filters, with folders and tags to narrow the list."""
         if request.args.get("view") == "deleted":
             return await self._deleted()
         browsing = self._console.parts.get(Browsing)
@@ -56,7 +56,7 @@ class BrowsePages:
         near = await browsing.near(wanted.q) if is_unnamed and not page.total else ()
         tags, tag_total = await browsing.tags(MOST_TAGS)
         all_skipped = self._console.parts.get(Catalogue).skipped if wanted.status == "broken" else {}
-        # Conflict copies have a page of their own.
+        # Conflict copies have their own page.
         skipped = {path: each for path, each in all_skipped.items() if each.copy is None}
         return await self._console.show_within(
             "notes.html",
@@ -94,7 +94,7 @@ class BrowsePages:
 
 
 def _read_request() -> BrowseRequest:
-    """The filters of the address; what is unknown among them counts as not given."""
+    """Return the filters of the address; unknown ones are ignored."""
     tags = [
         tag.strip().lstrip("#")
         for value in request.args.getlist("tags")
@@ -128,7 +128,7 @@ class Switcher:
     _console: Console
 
     async def find(self) -> Any:
-        """The nearest notes, as links."""
+        """Return the best matches as links."""
         typed = " ".join(given("q", LONGEST_TYPED).split())
         if "partial" not in request.args:
             return redirect(f"/console/search{query_with({}, q=typed)}")

@@ -1,8 +1,8 @@
-"""What most notes of a folder share at their beginning or end, found by counting in some of them.
+"""Boilerplate: texts that most notes of a folder share at their beginning or end, found by sampling.
 
-A footer of thousands of notes answers nothing: excerpts and snippets leave it out (`text.hidden`). A
-folder is looked at when a text of it is first cut, and again when it has twice or half as many notes. Where
-it has few notes, those below the next folder above that has enough count instead.
+A footer of thousands of notes is useless in an answer, so excerpts and snippets leave it out (`text.hidden`).
+A folder is sampled when a text in it is first cut, and again when its number of notes has doubled or halved.
+If it has few notes, the sample comes from the next folder above that has enough.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from lithos.notes.catalogue.catalogue import Catalogue, Entry
 from lithos.notes.model.paths import folder_of
 from lithos.text.hidden_text import LEAST_NOTES, NO_FRAME, Frame, names_in, shared_blocks
 
-#: Notes of a folder that are read, evenly spread over it, and characters of each that count.
+#: Notes of a folder that are sampled, spread evenly, and the characters of each that count.
 SAMPLE: Final = 16
 LONGEST_READ: Final = 64 * 1024
-#: Folders of which it is remembered what their notes share.
+#: Maximum folders whose shared texts are remembered.
 KEPT: Final = 1_024
 
 
 class Frames:
-    """By folder the hashes of what its notes share. `learn` on the event loop; `of` in any thread."""
+    """The hashes of shared texts by folder. Call `learn` on the event loop; `of` may run in any thread."""
 
     def __init__(
         self,
@@ -33,23 +33,23 @@ class Frames:
         read: Callable[[Sequence[Entry]], Sequence[str | None]],
         limiter: trio.CapacityLimiter,
     ) -> None:
-        """`read` gives the contents of notes, in a worker thread within `limiter`."""
+        """`read` returns the contents of notes, in a worker thread within `limiter`."""
         self._catalogue = catalogue
         self._read = read
         self._limiter = limiter
         self._counting = trio.Lock()
-        #: By folder how many notes counted, in powers of two.
+        #: Number of sampled notes by folder, as a power of two.
         self._known: OrderedDict[str, int] = OrderedDict()
-        #: What the notes of those folders share that share anything.
+        #: Shared texts by folder, only for folders that have any.
         self._shared: dict[str, frozenset[int]] = {}
 
     def of(self, entry: Entry) -> Frame:
-        """What the notes of the folder share, as far as that was learnt."""
+        """Return the shared texts of the note's folder, if they are known."""
         shared = self._shared.get(folder_of(entry.path)) if self._shared else None
         return NO_FRAME if shared is None else Frame(shared, names_in(folder_of(entry.path)))
 
     async def learn(self, entries: Iterable[Entry]) -> None:
-        """Look at the folders of these notes that are not known, or have grown or shrunk since."""
+        """Sample the folders of these notes that are unknown, or have grown or shrunk since."""
         folders = {folder_of(entry.path) for entry in entries}
         if not self._grown(folders):
             return
@@ -67,7 +67,7 @@ class Frames:
                 self._shared.pop(self._known.popitem(last=False)[0], None)
 
     def _grown(self, folders: Iterable[str]) -> dict[str, int]:
-        """The size of each folder that is not known, or has grown or shrunk since."""
+        """Return the size of each folder that is unknown, or has grown or shrunk since."""
         facets = self._catalogue.facets
         grown: dict[str, int] = {}
         for folder in folders:
@@ -78,7 +78,7 @@ class Frames:
         return grown
 
     def _sample(self, folder: str) -> list[int]:
-        """Serial numbers of notes of the folder, or of the next above that has enough below it."""
+        """Return serials of notes in the folder, or in the next folder above that has enough notes."""
         facets = self._catalogue.facets
         serials = facets.in_folder(folder)
         while len(serials) < LEAST_NOTES and folder:

@@ -48,22 +48,24 @@ class VaultFiles:
     _blocking: Blocking
 
     async def open(self, path: str) -> Attachment | None:
-        """An open file, to be closed by the caller; None for what is not there, or not to be shown."""
+        """Open a file, which the caller closes; None for a file that is missing or hidden."""
         return await self._blocking.run(lambda: open_attachment(self._files, path))
 
     async def named(self, path: str) -> str | None:
-        """The path of a file with this name in any folder, as wiki-links name files; None without one."""
+        """Return the path of a file with this name in any folder, as wiki-links resolve names; None without
+        one.
+        """
         if path not in self._catalogue.files:
             return None
         paths = self._catalogue.files.paths()
         return await self._blocking.run(lambda: same_name(paths, path))
 
     async def read(self, attachment: Attachment) -> bytes:
-        """The next bytes of an open file; empty at its end."""
+        """Return the next bytes of an open file; empty at its end."""
         return await self._blocking.run(lambda: attachment.file.read(CHUNK))
 
 
-#: How a list may be sorted, and whether the greatest comes first.
+#: Sort orders of a list, and whether the greatest comes first.
 SORTS: Final[Mapping[str, tuple[Callable[[Entry], Any], bool]]] = {
     "updated": (lambda entry: entry.note.updated_at, True),
     "created": (lambda entry: entry.note.created_at, True),
@@ -71,14 +73,14 @@ SORTS: Final[Mapping[str, tuple[Callable[[Entry], Any], bool]]] = {
     "path": (attrgetter("path"), False),
     "confidence": (lambda entry: entry.note.confidence, False),
 }
-#: What a list may be reduced to beside the statuses of notes.
+#: Filters of a list in addition to the statuses of notes.
 STATES: Final = ("expired", "suspect", "broken")
-#: Notes named near one that there is not, and how alike they are at least (Dice coefficient of trigrams).
+#: Maximum notes suggested for an unknown name, and their minimum similarity (Dice coefficient of trigrams).
 MOST_NEAR: Final = 8
 LEAST_ALIKE: Final = 0.3
-#: Notes of a lineage that are named.
+#: Maximum notes listed of a lineage.
 MOST_ANCESTORS: Final = 50
-#: What makes a line an item, a heading, a quotation or the row of a table.
+#: Markup that makes a line an item, a heading, a quotation or a table row.
 _LINE_MARKS: Final = re.compile(r"[\s>|]*(?:#{1,6}\s+|(?:[-*+]|\d{1,9}[.)])\s+(?:\[.\]\s+)?)?")
 #: Characters of a name that are compared.
 _COMPARED: Final = 200
@@ -86,8 +88,9 @@ _COMPARED: Final = 200
 
 @frozen(kw_only=True)
 class BrowseRequest:
-    """Which notes: all that pass. `path_prefix` and `q` (in title, aliases or path, ci) are texts to find;
-    `status` is one of notes or of `STATES`."""
+    """Filters of a list. `path_prefix` and `q` (in title, aliases or path, ignoring case) are texts to find;
+    `status` is a note status or one of `STATES`.
+    """
 
     path_prefix: str = ""
     tags: tuple[str, ...] = ()
@@ -103,7 +106,7 @@ class BrowseRequest:
 
 @frozen
 class BrowsePage:
-    """Some notes in order, and how many pass in all."""
+    """Some notes in order, and the total number that pass the filters."""
 
     entries: Sequence[Entry]
     total: int
@@ -111,7 +114,7 @@ class BrowsePage:
 
 @frozen
 class Backlinks:
-    """Some notes that link to one, each with the sentence that does, and how many there are in all."""
+    """Some notes that link to one, each with the sentence of the link, and their total number."""
 
     rows: Sequence[tuple[Entry, str]]
     total: int
@@ -119,7 +122,7 @@ class Backlinks:
 
 @frozen
 class Folder:
-    """A folder by its path with `/` at the end: notes in it and below it."""
+    """A folder by its path with `/` at the end, with the number of notes directly in it and below it."""
 
     path: str
     name: str
@@ -129,7 +132,7 @@ class Folder:
 
 @frozen
 class Ancestor:
-    """A note that another one rests on, so many steps away, the last of them by `via`."""
+    """A note that another one depends on, with its distance in steps; the last step comes from `via`."""
 
     entry: Entry
     distance: int
@@ -138,7 +141,7 @@ class Ancestor:
 
 @frozen
 class _Folders:
-    """All folders as of one state of the notes (`stamp`)."""
+    """All folders for one state of the notes (`stamp`)."""
 
     stamp: tuple[int, int]
     below: Mapping[str, int] = field(factory=dict)
@@ -146,7 +149,7 @@ class _Folders:
 
 
 class Browsing:
-    """Reads the catalogue for lists that people look through."""
+    """Reads the catalogue for the lists of the console."""
 
     def __init__(
         self,
@@ -163,9 +166,9 @@ class Browsing:
         self._folders = _Folders((-1, -1))
 
     async def find(self, request: BrowseRequest) -> BrowsePage:
-        """One page of the notes that pass. Raises `InvalidInput` for an unknown order."""
+        """Return one page of the notes that pass the filters. Raises `InvalidInput` for an unknown order."""
         if request.sort not in SORTS:
-            raise InvalidInput(f"sort must be one of {', '.join(SORTS)}; {request.sort[:60]!r} is none.")
+            raise InvalidInput(f"Unknown sort order {request.sort[:60]!r}. Use one of: {', '.join(SORTS)}.")
         entries = list(self._catalogue)
         if request.status == "suspect":
             entries = await self._suspects(entries)
@@ -185,12 +188,12 @@ class Browsing:
         return await self._blocking.run(find)
 
     async def near(self, name: str) -> Sequence[Entry]:
-        """Notes whose titles are most like a name that no note has."""
+        """Return the notes whose titles are most similar to a name that no note has."""
         entries = list(self._catalogue)
         return await self._blocking.run(lambda: _near(entries, name))
 
     async def backlinks(self, target: Entry, offset: int, limit: int) -> Backlinks:
-        """The notes that link to one, by title, with the sentences that do."""
+        """Return the notes that link to one, by title, with the sentences that contain the links."""
         linking = self._catalogue.graph.links.neighbours(target.note.id)[1]
         entries = [entry for one in linking if isinstance(one, str) and (entry := self._catalogue.get(one))]
         entries.sort(key=lambda entry: (entry.note.title.casefold(), entry.path))
@@ -206,7 +209,7 @@ class Browsing:
         )
 
     async def folders(self, parent: str) -> Sequence[Folder]:
-        """The folders right below one (`""`: the vault), by name, each with the notes in and below it."""
+        """Return a folder's direct subfolders (`""`: the vault), by name, with their numbers of notes."""
         found = await self._counted()
         return [
             Folder(path, path[len(parent) : -1], found.below[path], path in found.children)
@@ -214,7 +217,7 @@ class Browsing:
         ]
 
     async def tags(self, most: int) -> tuple[Sequence[tuple[str, int]], int]:
-        """The most frequent tags with their numbers of notes, and how many tags there are."""
+        """Return the most frequent tags with their numbers of notes, and the total number of tags."""
         counts = self._catalogue.tags.counts()
         found = await self._blocking.run(
             lambda: nsmallest(most, counts.items(), key=lambda each: (-each[1], each[0]))
@@ -222,7 +225,7 @@ class Browsing:
         return found, len(counts)
 
     async def warnings(self, entries: Iterable[Entry]) -> dict[str, tuple[NoteWarning, ...]]:
-        """The warnings about these notes, by id, only where there are some."""
+        """Return the warnings about these notes by id, for notes that have any."""
         await self._lineage.settle()
         now = self._clock()
         found: dict[str, tuple[NoteWarning, ...]] = {}
@@ -233,7 +236,7 @@ class Browsing:
         return found
 
     async def sources(self, note_id: str) -> list[Ancestor]:
-        """What a note rests on, the nearest first: at most `MOST_ANCESTORS`."""
+        """Return the notes that a note depends on, nearest first: at most `MOST_ANCESTORS`."""
         seen, level, distance = {note_id}, [note_id], 0
         found: list[Ancestor] = []
         while level and len(found) < MOST_ANCESTORS:
@@ -259,7 +262,7 @@ class Browsing:
         return found
 
     async def _counted(self) -> _Folders:
-        """The folders as they are now, counted again only when a note has changed."""
+        """Return the current folders, counted again only when a note has changed."""
         graph = self._catalogue.graph
         while not graph.settle(1):
             await trio.lowlevel.checkpoint()
@@ -271,7 +274,7 @@ class Browsing:
 
 
 def _read_aloud(sentence: str) -> str:
-    """A sentence of Markdown as it reads, without marks; the cells of a table are set off by dots."""
+    """Return a sentence of Markdown without markup; the cells of a table are separated by dots."""
     text = plain_title(_LINE_MARKS.sub("", plain_passage(sentence), count=1))
     return text.rstrip("| ").replace(" | ", " · ")
 
@@ -324,9 +327,9 @@ def _is_named(entry: Entry, wanted: str) -> bool:
 
 
 def _rank(entry: Entry, wanted: str, starts: re.Pattern[str]) -> tuple[int, int]:
-    """A name that is what is wanted before one that begins so, one with a word that begins so, and others.
+    """Return the rank of a name: exact matches first, then names that start with the text, then word starts.
 
-    Among these the title before an alias before the path, then the shorter title.
+    Within each rank: title before alias before path, then the shorter title.
     """
     names = ((entry.note.title,), entry.note.aliases, (entry.path.removesuffix(".md"), entry.path))
     ranks = (
@@ -348,7 +351,7 @@ def _near(entries: Iterable[Entry], name: str) -> list[Entry]:
     scored: list[tuple[float, str, Entry]] = []
     for entry in entries:
         if not 0.4 <= (len(entry.note.title) + 2) / (len(name) + 2) <= 2.5:
-            continue  # too short or too long to be alike
+            continue  # too short or too long to be similar
         there = _trigrams(entry.note.title)
         alike = 2 * len(wanted & there) / (len(wanted) + len(there))
         if alike >= LEAST_ALIKE:

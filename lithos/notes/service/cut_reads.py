@@ -1,7 +1,7 @@
-"""Texts that were given out in part, so that no part is written back as the whole (docs/spec/tools.md §3).
+"""Texts returned in part, remembered so that a part is not written back as the whole (docs/spec/tools.md §3).
 
-What was cut is remembered by note, for the agent that asked, or for all where no agent was named; not over a
-restart. An event loop's state: one task at a time uses it.
+A cut text is remembered by note, for the agent that read it, or for all agents if the read named no agent.
+Nothing is remembered over a restart. The state belongs to the event loop: one task at a time uses it.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from lithos.notes.service.texts import NoteTexts
 from lithos.notes.writing.messages import WriteNote
 from lithos.text.yaml.layout import trim_content
 
-#: Characters of all texts that are remembered, and texts of one note.
+#: Maximum characters of all remembered texts, and maximum texts of one note.
 _ROOM: Final = 4 * 1024 * 1024
 _PIECES: Final = 8
-#: Part of a text, by characters of its lines, that is its most; and that is next to nothing of it.
+#: Share of a text, by characters of its lines, that counts as most of it, and that counts as next to nothing.
 _MOST, _NOTHING = 0.5, 0.05
-#: How much longer than what was cut a text may be that was made of it.
+#: How much longer than the cut text a text made from it may be.
 _GROWTH, _ADDED = 1.25, 500
-#: What stands at the end of a text that was cut: dots, or what `fetch` says.
+#: Endings of a cut text: dots, or the note that `fetch` adds.
 _MARKS: Final = re.compile(r"(?:\s*\[There is more: fetch [^\[\]\n]{1,300}\])?\s*(?:\.\.\.|\u2026)?\s*\Z")
-#: Characters at the end of a text in which such marks are looked for.
+#: Characters at the end of a text that are searched for such marks.
 _MARKED: Final = 400
 
 
 @frozen(kw_only=True)
 class _Piece:
-    """A part of a note's text; `start` is its place in the text, None in a section.
+    """A part of a note's text; `start` is its offset in the text, None in a section.
 
-    `is_read_on`: the reader has got what follows, too.
+    `is_read_on`: the reader has also read the part that follows.
     """
 
     agent: str | None
@@ -51,7 +51,7 @@ class _Piece:
 
 
 class CutReads(Fitting[int, tuple[_Piece, ...]]):
-    """What was given out of notes, other than the whole; by the notes' serials."""
+    """Partial reads of notes, by the notes' serials."""
 
     def __init__(self, catalogue: Catalogue, texts: NoteTexts) -> None:
         super().__init__(_ROOM, lambda pieces: sum(len(piece.text) + 200 for piece in pieces))
@@ -60,11 +60,11 @@ class CutReads(Fitting[int, tuple[_Piece, ...]]):
         catalogue.when_removed.append(self.forget)
 
     def see(self, note_id: str, agent: str | None, text: str, start: int | None, *, is_cut: bool) -> None:
-        """Note that an agent got a text of a note: from `start` on, to the end unless it `is_cut`."""
+        """Record that an agent got a note's text from `start` on, up to the end unless it `is_cut`."""
         entry = self._catalogue.get(note_id)
         known = () if entry is None else self._kept.get(entry.serial, ())
         if entry is None or (not is_cut and start == 0 and not known):
-            return  # the whole, as nearly always
+            return  # the whole text, which is nearly always the case
         if start is not None:
             known = tuple(_read_on(piece, agent, start) for piece in known)
         if is_cut or start != 0:
@@ -73,7 +73,7 @@ class CutReads(Fitting[int, tuple[_Piece, ...]]):
         self._keep(entry.serial, known)
 
     async def check(self, request: WriteNote) -> None:
-        """Raise `InvalidInput` for a text that is a part of the note's, and would replace the whole."""
+        """Raise `InvalidInput` for a text that is only a part of the note's, but would replace the whole."""
         entry = self._catalogue.get(request.id or "")
         pieces = self._pieces_for(request.id, request.agent)
         if request.content is None or entry is None or not pieces:
@@ -87,7 +87,7 @@ class CutReads(Fitting[int, tuple[_Piece, ...]]):
                 raise InvalidInput(_refusal(piece, len(given), len(old)))
 
     def check_section(self, note_id: str | None, agent: str, text: str) -> None:
-        """Raise `InvalidInput` for a text that would replace a section, and is what was cut of one."""
+        """Raise `InvalidInput` for a text that would replace a section, but is only a part of it."""
         given = _bare(text)
         cut = (each for each in self._pieces_for(note_id, agent) if each.start is None and each.is_cut)
         if any(piece.text == given for piece in cut):
@@ -104,7 +104,7 @@ class CutReads(Fitting[int, tuple[_Piece, ...]]):
 
 
 def _read_on(piece: _Piece, agent: str | None, start: int) -> _Piece:
-    """The piece, once its reader has got the text from `start` on, too."""
+    """Return the piece, marked once its reader has also read the text from `start` on."""
     reaches = start == 0 or (
         piece.start is not None and piece.start < start <= piece.start + len(piece.text) + 9
     )
@@ -113,17 +113,17 @@ def _read_on(piece: _Piece, agent: str | None, start: int) -> _Piece:
 
 
 def _bare(text: str) -> str:
-    """A text without what the cut has put at its end, and without blank lines around it."""
+    """Return a text without the mark of the cut at its end, and without blank lines around it."""
     text = trim_content(text.replace("\r\n", "\n"))
     marked = max(0, len(text) - _MARKED)
     return text[:marked] + _MARKS.sub("", text[marked:], count=1)
 
 
 def _stands_for_whole(given: str, piece: _Piece, old: str) -> bool:
-    """Whether a text is a piece of the old one, perhaps changed in places, and lacks all the rest.
+    """Return whether a text is a piece of the old one, perhaps changed in places, without all the rest.
 
-    What was shown of a section, or from an offset on, must be exactly that; so must what is the beginning, if
-    its reader knows how it goes on.
+    A piece of a section, or from an offset on, must match exactly. So must a beginning whose reader has read
+    what follows.
     """
     lines = _lines(piece.text)
     if len(given) >= len(old) or _share(lines, old) < _MOST:
@@ -145,7 +145,9 @@ def _lines(text: str) -> set[str]:
 
 
 def _share(lines: set[str], text: str) -> float:
-    """The part of some lines that a text has, by characters; of a cut text the last may be half a line."""
+    """Return the share of some lines that a text contains, by characters; the last line of a cut text may be
+    partial.
+    """
     there = _lines(text)
     found = sum(len(line) for line in lines if line in there)
     whole = sum(map(len, lines))

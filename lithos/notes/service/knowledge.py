@@ -55,21 +55,21 @@ from lithos.text.words.list_filters import check_metadata_match, has_all, has_ta
 
 #: Seconds for queueing, disk and indexes together; far beyond any healthy write.
 WRITE_DEADLINE = 60.0
-#: Seconds for which a file that another program is writing is tried again, and the pauses between: an editor
-#: that saves takes some milliseconds, one that is left open with the file for years is not waited for.
+#: Seconds for which a file that another program is writing is retried, and the pauses between attempts. An
+#: editor saves within milliseconds; a file that is left open for years is not waited for.
 BUSY_PATIENCE = 5.0
 BUSY_PAUSE, LONGEST_BUSY_PAUSE = 0.02, 0.5
 
 
-#: How often the outline of a long note is read for an edit before the writer does it itself.
+#: How often the outline of a long note is read for an edit before the writer reads it itself.
 OUTLINES_READ = 5
 
 
 @frozen
 class ReadNote:
-    """A note as read: its text cut to length, its links from the whole body.
+    """A note as read: its text cut to the requested length, its links from the whole body.
 
-    `length` is that of the whole content; `next_offset` where a content that is cut goes on, else None.
+    `length` is that of the whole content; `next_offset` is the offset to read on from, None at the end.
     """
 
     entry: Entry
@@ -80,17 +80,17 @@ class ReadNote:
     retrieval_count: int
     length: int
     next_offset: int | None
-    #: The version that was asked for, with what is current; None: the note as it is now.
+    #: The requested version, with the current one; None: the note as it is now.
     kept: KeptNote | None = None
-    #: The sections, where they were asked for.
+    #: The sections, if they were requested.
     outline: Sequence[OutlineRow] | None = None
-    #: The section that the content is, and not the whole.
+    #: The section that the content is limited to.
     section: OutlineRow | None = None
 
 
 @frozen
 class LinkedFrom:
-    """Some of the notes that link to one, how many do, and how a deleted note comes back, in words."""
+    """Some of the notes that link to one, their number, and a sentence on how to restore a deleted note."""
 
     entries: Sequence[Entry] = ()
     total: int = 0
@@ -99,7 +99,7 @@ class LinkedFrom:
 
 @frozen
 class ListedNotes:
-    """A page of notes and how many there are in all; `message` tells why a query could match nothing."""
+    """A page of notes and their total number; `message` explains why a query could match nothing."""
 
     entries: list[Entry]
     total: int
@@ -123,7 +123,7 @@ class ListRequest:
 
 
 class Knowledge:
-    """The use cases around notes."""
+    """The use cases of notes."""
 
     def __init__(
         self,
@@ -154,9 +154,9 @@ class Knowledge:
     async def write(self, request: UpdateRequest | DeleteNote | ImportNote | RestoreNote) -> WriteOutcome:
         """Write, patch, delete, import or restore a note.
 
-        Returns once that is durable, accepted by an index and journalled.
+        Returns once the change is durable, accepted by an index and journalled.
         """
-        # Enrichment signs its patches, but is no agent of the list.
+        # Enrichment writes as an author, but is not an agent of the list.
         if not isinstance(request, PatchNote) or request.source == TOOL:
             self._coordinator.touch(request.agent)
         if isinstance(request, WriteNote | PatchNote):
@@ -171,7 +171,7 @@ class Knowledge:
         note_id: str | None,
         expected_version: int | None,
     ) -> WriteOutcome:
-        """Change one place of a note's body, as it is when its turn comes; returns as `write` does."""
+        """Edit one place of a note's body in its state at that moment; returns like `write`."""
         check_edit(edit)
         if not note_id:
             raise InvalidInput("Give the id or the path of the note to edit.")
@@ -191,13 +191,13 @@ class Knowledge:
         return await self._submit(attrs.evolve(request, is_patient=False))
 
     async def _read_outline(self, entry: Entry) -> None:
-        """Have the outline of a long note known to the writer."""
+        """Load the outline of a long note for the writer."""
         loaded = await self._texts.load(entry)
         if loaded is not None:
             await self._sections.learn(loaded.source.data)
 
     async def linked_from(self, note_id: str, most: int) -> LinkedFrom:
-        """The notes that link to a note; `way_back` is told where there are some."""
+        """Return the notes that link to a note, with `way_back` if there are any."""
         while not self._catalogue.graph.settle(1):
             await trio.lowlevel.checkpoint()
         _, starts = self._catalogue.graph.links.neighbours(note_id)
@@ -223,12 +223,12 @@ class Knowledge:
         version: int | None = None,
         as_of: datetime | None = None,
     ) -> ReadNote:
-        """Read a note, from a character of its content on, and record the access in the audit log.
+        """Read a note, from an offset in its content, and record the access in the audit log.
 
-        With `section` the content is that section, else with `outline` it is empty; with `version` or `as_of`
-        the note is as it was then, also a deleted one.
+        With `section`, the content is that section; else with `outline` it is empty. With `version` or
+        `as_of`, the note is returned in that state, even if it is deleted.
         """
-        truncate("", max_length)  # refuse a bad length before anything is read
+        truncate("", max_length)  # refuse an invalid length before reading anything
         if note_id:
             note_id = await self.identify(note_id)
         kept: KeptNote | None = None
@@ -277,24 +277,24 @@ class Knowledge:
         )
 
     def _with_entities(self, document: Document) -> Document:
-        """The note with the entities that count, which need not be those in its file."""
+        """Return the note with its effective entities, which may differ from those in its file."""
         shown = self._catalogue.entities.shown(document.note)
         return document if shown is document.note else attrs.evolve(document, note=shown)
 
     async def _find_now(self, note_id: str | None, path: str | None, title: str | None) -> Entry:
-        """The entry of a note. Raises `DocNotFound`."""
+        """Return the entry of a note. Raises `DocNotFound`."""
         if title and not (note_id or path):
             return await self._find_titled(title)
         return await self._find_early(note_id, path) or self._find(note_id, path)
 
     async def _load(self, entry: Entry) -> LoadedNote:
-        """A note as its file says now. Raises `DocNotFound`."""
+        """Load a note from its file. Raises `DocNotFound`."""
         loaded = await self._texts.load(entry)
         if loaded is None:
             reason = await self._texts.why_unread(entry)
             raise DocNotFound(
                 f"The file {entry.path} of this note is missing or cannot be read{reason}. Put it back or "
-                "mend it, then retry."
+                "repair it, then retry."
             )
         return loaded
 
@@ -306,7 +306,7 @@ class Knowledge:
         version: int | None,
         as_of: datetime | None,
     ) -> KeptNote | None:
-        """A kept version; None for the current one where the history has not taken it up yet."""
+        """Return a kept version; None for the current one if the history does not have it yet."""
         await self._opening.wait_known()
         if title and not (note_id or path):
             note_id = (await self._find_titled(title)).note.id
@@ -320,7 +320,9 @@ class Knowledge:
             raise
 
     async def _find_titled(self, title: str) -> Entry:
-        """The note with this title, in any case; raises `DocNotFound`, and `InvalidInput` for several."""
+        """Return the note with this title, ignoring case; raises `DocNotFound`, and `InvalidInput` for
+        several.
+        """
         wanted = name_key(one_line(title))
         found: list[Entry] = []
         async for some in slices(self._catalogue.serials()):
@@ -339,7 +341,7 @@ class Knowledge:
         return found[0]
 
     async def list_notes(self, request: ListRequest) -> ListedNotes:
-        """One page (offset, limit) of the notes that pass all filters, and the total count."""
+        """Return one page (offset, limit) of the notes that pass all filters, and the total number."""
         if request.offset < 0 or request.limit < 0:
             raise InvalidInput("limit and offset must not be negative.")
         check_metadata_match(request.metadata_match)
@@ -356,14 +358,14 @@ class Knowledge:
             return ListedNotes(self._catalogue.at_serials(serials[offset:end]), len(serials))
         passing: list[Entry] = []
         async for some in slices(self._catalogue.page(wanted).serials):
-            # Some may have changed since the first turn.
+            # Some notes may have changed since the first pass.
             passing += [
                 entry for entry in self._catalogue.at_serials(some) if self._is_listed(entry, request)
             ]
         return ListedNotes(passing[offset:end], len(passing))
 
     async def _titled(self, wanted: str) -> list[int]:
-        """The serial numbers of the notes whose titles contain a folded text."""
+        """Return the serials of the notes whose titles contain a case-folded text."""
         serials: list[int] = []
         for number, block in enumerate(self._catalogue.facets.blocks()):
             if number:
@@ -372,7 +374,9 @@ class Knowledge:
         return serials
 
     async def _list_matches(self, request: ListRequest, query: str) -> ListedNotes:
-        """A page of the notes that a full-text query matches, best first, and that pass the other filters."""
+        """Return a page of the notes that match a full-text query, best first, and that pass the other
+        filters.
+        """
         candidates, message = await self._matches.match_text(query)
         passing: list[Entry] = []
         async for some in slices(candidates):
@@ -381,13 +385,13 @@ class Knowledge:
         return ListedNotes(page, len(passing), message)
 
     def _is_listed(self, entry: Entry, request: ListRequest) -> bool:
-        """Whether a note passes all filters."""
+        """Return whether a note passes all filters."""
         return _is_listed(entry, request) and (
             not request.entities or has_all(self._catalogue.entities.of(entry.note), request.entities)
         )
 
     def tags(self, prefix: str | None) -> dict[str, int]:
-        """Tags with their number of notes, sorted by name, each as most notes spell it."""
+        """Return tags with their number of notes, sorted by name, each in its most common spelling."""
         return self._catalogue.tags.counts(prefix or "")
 
     async def _submit(self, request: WriteRequest) -> WriteOutcome:
@@ -395,18 +399,18 @@ class Knowledge:
             return await ask_patiently(self._writer, request, WRITE_DEADLINE)
 
     async def locate(self, path: str, which: str) -> str:
-        """The id of the note at a path, of "kept" ones also of one that was there. Raises `DocNotFound`."""
+        """Return the id of the note at a path, or of a former note for "kept". Raises `DocNotFound`."""
         await self._opening.wait_known()
         if which == "kept":
             found = await self._history.resolve(None, path)
-            assert found is not None  # of a path that is not blank
+            assert found is not None  # the path is not blank, so there is an id
             return found
         return self._find(None, path).note.id
 
     async def identify(self, note_id: str) -> str:
-        """The id of the note that has this text as its own property `id`; else the text.
+        """Return the id of the note that has this text as its own property `id`, otherwise the text.
 
-        Raises `InvalidInput` where several notes have it.
+        Raises `InvalidInput` if several notes have it.
         """
         if is_id(note_id) or note_id in self._catalogue:
             return note_id
@@ -414,12 +418,12 @@ class Knowledge:
         return self._catalogue.identify(note_id)
 
     def extra_of(self, note_id: str | None) -> Mapping[str, Any]:
-        """The further keys of a note's file, as far as they are known; of no note there are none."""
+        """Return the further keys of a note's file, if known; empty for an unknown note."""
         entry = self._catalogue.get(note_id) if note_id else None
         return {} if entry is None else entry.note.extra
 
     async def _find_early(self, note_id: str | None, path: str | None) -> Entry | None:
-        """A note by its path while the first pass runs; by id that is waited for. None afterwards."""
+        """Return a note by path while the first pass runs (lookups by id wait for it). None afterwards."""
         if self._opening.known.is_set():
             return None
         if path and not note_id:
@@ -427,7 +431,7 @@ class Knowledge:
             try:
                 entry = await self._texts.find_unread(resolved)
             except AliasedPath:
-                entry = None  # only the scan tells its name
+                entry = None  # only the scan knows its name
             else:
                 if entry is None:
                     raise DocNotFound(f"There is no note at {resolved!r}. Find its path with lithos_list.")
@@ -448,7 +452,7 @@ class Knowledge:
         return entry
 
     def _not_at(self, path: str) -> DocNotFound:
-        """Why there is no note at a path."""
+        """Return the error for a path without a note."""
         skipped = self._catalogue.skipped.get(path)
         if skipped is None:
             return DocNotFound(f"There is no note at {path!r}. Find its path with lithos_list.")
@@ -457,7 +461,7 @@ class Knowledge:
             return DocNotFound(f"The file {path!r} is not served: {skipped.reason}.")
         if skipped.copy is not None:
             return DocNotFound(
-                f"The file {path!r} is no note: it is what another machine wrote of {holder.path!r}. "
+                f"The file {path!r} is not a note: another machine wrote it as a version of {holder.path!r}. "
                 f"Read that note, {holder.note.id}."
             )
         return DocNotFound(
@@ -468,9 +472,10 @@ class Knowledge:
 
 
 async def ask_patiently(writer: WriterMailbox, request: WriteRequest, within: float) -> WriteOutcome:
-    """The writer's answer, asked for again while another program writes the file; others are not held up.
+    """Return the writer's answer, retrying while another program writes the file; other requests are not held
+    up.
 
-    `within`: seconds to wait for room in the mailbox; all of it together takes `WRITE_DEADLINE` at most.
+    `within`: seconds to wait for space in the mailbox; the whole call takes at most `WRITE_DEADLINE`.
     """
     deadline, pause = trio.current_time() + BUSY_PATIENCE, BUSY_PAUSE
     with trio.fail_after(WRITE_DEADLINE):
@@ -486,14 +491,14 @@ async def ask_patiently(writer: WriterMailbox, request: WriteRequest, within: fl
 
 
 async def _links_of(data: bytes, content: str, path: str) -> tuple[WikiLink, ...]:
-    """The links of a note; those of a long one are looked for in a thread."""
+    """Return the links of a note; a long note is searched in a thread."""
     if len(data) <= CHARACTERS_INLINE:
         return links_in(data, content, path)
     return await trio.to_thread.run_sync(lambda: links_in(data, content, path))
 
 
 def _facets_of(request: ListRequest) -> FacetFilter:
-    """What the catalogue keeps postings of."""
+    """Return the filters for which the catalogue has postings."""
     return FacetFilter(
         tags=request.tags or (),
         author=request.author,
@@ -503,7 +508,7 @@ def _facets_of(request: ListRequest) -> FacetFilter:
 
 
 def _predicates_of(request: ListRequest) -> list[str]:
-    """The filters for which each note has to be looked at."""
+    """Return the filters that have to be checked for each note."""
     given = {
         "title_contains": request.title_contains is not None,
         "metadata_match": bool(request.metadata_match),
@@ -513,7 +518,7 @@ def _predicates_of(request: ListRequest) -> list[str]:
 
 
 def _is_listed(entry: Entry, request: ListRequest) -> bool:
-    """Whether a note passes all filters but that of entities; one that is not given costs a comparison."""
+    """Return whether a note passes all filters except entities; an unused filter costs one comparison."""
     note = entry.note
     return (
         (request.path_prefix is None or entry.path.startswith(request.path_prefix))

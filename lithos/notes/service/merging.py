@@ -1,4 +1,4 @@
-"""Merges of a change with what happened since: updates (`on_conflict: merge`), and files of one note."""
+"""Merges of a change with later changes: updates (`on_conflict: merge`), and files of one note."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ R = TypeVar("R", bound=UpdateRequest)
 
 @define(eq=False)
 class Merging:
-    """Gives requests their base, from the history."""
+    """Loads the base of requests from the history."""
 
     _catalogue: Catalogue
     #: None where it is disabled.
@@ -37,12 +37,12 @@ class Merging:
     _reading: Blocking
 
     async def submit(self, request: R, submit: Callable[[R], Awaitable[WriteOutcome]]) -> WriteOutcome:
-        """Submit a request; one that is to be merged, and is not current, with its base.
+        """Submit a request; an outdated one that is to be merged gets its base.
 
-        The base is read only where it is needed: when the note is known to be at a later version, or the
-        writer says so. What is newer than the catalogue may be a row of a change that is being refused: the
-        writer has dropped that one before it answers. Raises what `submit` does; `VersionConflict` also where
-        there is no base.
+        The base is read only when it is needed: when the note is known to be at a later version, or the
+        writer reports one. A version newer than the catalogue may be the row of a change that is being
+        refused; the writer has dropped that row before it answers. Raises the errors of `submit`, and
+        `VersionConflict` if the base is missing.
         """
         expected = request.expected_version
         if request.on_conflict != MERGE or request.id is None or expected is None:
@@ -69,7 +69,7 @@ class Merging:
 
     def _no_base(self, expected: int, refusal: VersionConflict) -> VersionConflict:
         current = refusal.extras["current_version"]
-        reason = f"version {expected} is not kept, or there was none"
+        reason = f"version {expected} is not kept, or never existed"
         if self._history is None:
             reason = "no versions are kept (history.enabled is off)"
         return VersionConflict(
@@ -82,9 +82,9 @@ class Merging:
 
 @frozen
 class MergedFile:
-    """The bytes to write, None when there is nothing to do; `is_merged`: they are those of neither side.
+    """The bytes to write, None if nothing is to be written; `is_merged`: they differ from both sides.
 
-    Otherwise they are those of `mine`, as they are.
+    Without a merge they are the bytes of `mine`, unchanged.
     """
 
     data: bytes | None
@@ -101,17 +101,17 @@ def merge_files(
     refused: str,
     with_contributors: bool = False,
 ) -> MergedFile:
-    """What to write to a note's file, `theirs`, so that it has what `mine` changed of `base`. Blocks.
+    """Return the bytes for a note's file, `theirs`, so that it gets the changes from `base` to `mine`.
+    Blocks.
 
-    `with_contributors`: who joined them in `mine` joins those of the file. Raises `VersionConflict` with the
-    `conflicts` under the message `refused`, and `StorageFailed` for files
-    that are no notes.
+    `with_contributors`: contributors added in `mine` are added to the file. Raises `VersionConflict` with the
+    `conflicts` under the message `refused`, and `StorageFailed` for files that are not notes.
     """
     modified = from_nanoseconds(theirs.source.state.mtime_ns)
     if base == theirs.source.data:
         return MergedFile(None if mine == base else mine)
     try:
-        # One path and time stand in for what the files do not say, so that these never differ.
+        # The same path and time fill in missing values, so that these never differ.
         before, wanted, now = (
             parse_document(data, entry.path, modified, entry.note.id, style)
             for data in (base, mine, theirs.source.data)
@@ -152,9 +152,10 @@ def merge_files(
 
 
 def _differ_in_stamps(base: bytes, now: Document, current: bytes, entry: Entry, style: VaultStyle) -> bool:
-    """Whether `current`, which says `now`, has the bytes of `base` but for what follows from a write itself.
+    """Return whether `current`, parsed as `now`, has the bytes of `base` except values that the write itself
+    sets.
 
-    Where a person rearranged them, or wrote a comment, that stays.
+    A file that a person rearranged or commented stays as it is.
     """
     try:
         keys = given_keys(base, style) & {"id", "version", "updated_at", "contributors"}
@@ -165,7 +166,7 @@ def _differ_in_stamps(base: bytes, now: Document, current: bytes, entry: Entry, 
 
 
 def says(document: Document) -> tuple[Any, str]:
-    """All of a note but what follows from a write itself."""
+    """Return all values of a note except those that a write itself sets."""
     note = attrs.evolve(
         document.note,
         version=0,

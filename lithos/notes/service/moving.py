@@ -1,7 +1,7 @@
-"""The move service: a note gets another path, then the links of all others follow, a few at a time.
+"""The move service: move a note to another path, then update the links of all other notes in small batches.
 
-Moves are carried out one after another by a task of the server, whatever becomes of their callers; what an
-earlier process began comes first. Between two batches of links other writes have their turn.
+A task of the server carries out moves one after another, even if their callers give up; moves that an earlier
+process began come first. Other writes run between two batches of links.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ log = get_logger("lithos.moving")
 
 #: Notes whose links are rewritten at once: a quarter of the writer's mailbox.
 BATCH: Final = 16
-#: Moves that wait for their turn; more callers wait in their own tasks.
+#: Moves waiting in the queue; more callers wait in their own tasks.
 CAPACITY: Final = 64
-#: What an earlier process began was decided with all its links; nobody is asked again.
+#: A move that an earlier process began was approved with all its links; approval is not asked for again.
 RESUMED: Final = evolve(COMMAND, is_person=True)
-#: Seconds for which a caller waits for a move with all those before it.
+#: Seconds for which a caller waits for its move and all earlier ones.
 DEADLINE: Final = 600.0
 
 
-#: Paths of canvases that did not follow a move, with the reasons.
+#: Paths of canvases that could not be updated after a move, with the reasons.
 _Unchanged: TypeAlias = dict[str, Exception]
 
 
@@ -48,7 +48,8 @@ _Unchanged: TypeAlias = dict[str, Exception]
 class MoveOutcome:
     """The reply to a move: the ids of the notes with rewritten links, and of those not written.
 
-    `canvases` are the paths of canvases with rewritten links, `unchanged` those that did not follow, and why.
+    `canvases` are the paths of canvases with rewritten links, `unchanged` those that could not be updated,
+    and why.
     """
 
     outcome: WriteOutcome
@@ -66,7 +67,7 @@ class _Job:
 
 
 class Moving:
-    """Moves notes; `run` has to be running."""
+    """Moves notes; `run` must be running."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class Moving:
         self._moves = moves
         self._blocking = Threads()
         self._send, self._receive = trio.open_memory_channel[_Job](CAPACITY)
-        #: Set once all that an earlier process began is finished.
+        #: Set once all moves of an earlier process are finished.
         self.resumed = trio.Event()
 
     async def move(self, request: MoveNote) -> MoveOutcome:
@@ -97,7 +98,7 @@ class Moving:
             raise job.reply
 
     async def run(self) -> None:
-        """Finish what was begun, then serve moves until cancelled."""
+        """Finish moves of an earlier process, then serve moves until cancelled."""
         try:
             for intent in await self._blocking.run(self._moves.pending):
                 await self._resume(intent)
@@ -109,7 +110,7 @@ class Moving:
                 job.reply = await self._carry_out(job.request)
             except (LithosError, ActorDown, ShuttingDown, trio.TooSlowError) as failure:
                 job.reply = failure
-            except OSError as failure:  # the journal's: the next start looks at what is left
+            except OSError as failure:  # an error of the journal: the next start processes what is left
                 job.reply = StorageFailed(
                     f"The note was moved, but its record failed: {failure.strerror}. Check the disk, then "
                     "read the note again."
@@ -133,21 +134,23 @@ class Moving:
         return evolve(finished, outcome=evolve(outcome, version=version), rewritten=others)
 
     async def _finish_unanswered(self, request: MoveNote) -> None:
-        """Let the links follow a note that was moved although the answer is a failure, as of an index."""
+        """Update the links of a note that was moved although the answer is an error."""
         intent = await self._blocking.run(lambda: self._moves.find(request.id))
         entry = self._catalogue.get(request.id)
         if intent is not None and entry is not None and entry.path == intent.relinking.new:
             await self._finish(intent, request.by)
 
     async def _resume(self, intent: MoveIntent) -> None:
-        """Finish a move whose file an earlier process renamed; one that cannot be is given up and logged."""
+        """Finish a move whose file an earlier process renamed; a move that cannot be finished is dropped and
+        logged.
+        """
         moved, entry = intent.relinking, self._catalogue.get(intent.id)
         try:
             if entry is not None and entry.path == moved.new:
                 await self._finish(intent, RESUMED, is_resumed=True)
             else:
-                # Nobody was told that it is moved, and who was refused was told that it is not.
-                log.warning("move given up: the note is not where it was to go", path=moved.new)
+                # No caller got a success for this move; callers that got a refusal know that it failed.
+                log.warning("move dropped: the note is not at its new path", path=moved.new)
                 await self._blocking.run(lambda: self._moves.remove(intent.id))
         except (LithosError, trio.TooSlowError) as failure:
             log.error("move not finished", path=moved.old, new=moved.new, reason=str(failure))
@@ -158,7 +161,7 @@ class Moving:
     async def _finish(
         self, intent: MoveIntent, by: Principal | None, *, is_resumed: bool = False
     ) -> MoveOutcome:
-        """Rewrite the links; returns what changed, and what cannot change now."""
+        """Rewrite the links; returns the changes, and the links that cannot change now."""
         rewritten: list[str] = []
         left: list[str] = []
         refused: list[str] = []
@@ -220,7 +223,7 @@ class Moving:
             results[request.id] = None
 
     async def _settle(self, intent: MoveIntent, left: Sequence[str], canvases: Sequence[str]) -> None:
-        """Remove the intent, or leave to the next start what could not be done now."""
+        """Remove the intent, or keep it if work is left for the next start."""
         if left or canvases:
             rest = evolve(intent, sources=tuple(left), canvases=tuple(canvases))
             await self._blocking.run(lambda: self._moves.write(rest))
@@ -229,7 +232,7 @@ class Moving:
 
 
 def _may_pass(failure: Exception) -> bool:
-    """Whether a canvas that could not be changed is tried again at the next start."""
+    """Return whether a canvas that could not be changed is retried at the next start."""
     return isinstance(failure, OSError | FileBusy | FileChanged)
 
 

@@ -1,4 +1,4 @@
-"""A content that is a whole note file: its frontmatter becomes the arguments that its keys mean."""
+"""Content that is a whole note file: its frontmatter is converted to arguments."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from lithos.notes.service.texts import NoteTexts
 from lithos.notes.writing.messages import WriteNote
 from lithos.text.yaml.layout import FRONTMATTER, frontmatter_at
 
-#: What the arguments of a write are called that are not called as the field of a note.
+#: Argument names of a write that differ from the field names of a note.
 _ARGUMENTS: Final = {"source": "source_task"}
 
 
 @attrs.define(eq=False)
 class Pasting:
-    """Understands what is given as the text of a note."""
+    """Interprets the text given for a note."""
 
     _catalogue: Catalogue
     _texts: NoteTexts
 
     async def understood(self, request: WriteNote) -> WriteNote:
-        """The request with the frontmatter of its content taken over; arguments that were given win.
+        """Return the request with the frontmatter of its content applied; explicit arguments win.
 
-        A text that begins like the one of the note as it is stays text. So does an empty frontmatter, which
-        may be two rules of Markdown, unless the file has it. Raises `InvalidInput` for a frontmatter that
-        cannot be read, and for a new note that nothing gives a title.
+        A text that begins like the note's current text stays text. So does an empty frontmatter, which may be
+        two thematic breaks, unless the file has one too. Raises `InvalidInput` for an unreadable frontmatter,
+        and for a new note without a title.
         """
         if request.content is not None and frontmatter_at(request.content) is not None:
             entry = self._catalogue.get(request.id or "")
@@ -38,7 +38,7 @@ class Pasting:
             head = _head_of(request.content)
             if loaded is None or _head_of(loaded.document.content) != head:
                 style = self._catalogue.style
-                if loaded is None:  # a new note is managed: each of our keys is ours there
+                if loaded is None:  # a new note is managed, so each Lithos key in it belongs to Lithos
                     style = attrs.evolve(style, minimal_frontmatter=False)
                 found = read_pasted(request.content, style)
                 file = None if loaded is None else loaded.source.data.decode("utf-8", "replace")
@@ -49,12 +49,12 @@ class Pasting:
                         request, found, {} if loaded is None else loaded.document.note.extra
                     )
         if request.id is None and not request.title:
-            raise InvalidInput("A new note needs title; to change a note that is there, give its id.")
+            raise InvalidInput("A new note needs title; to change an existing note, give its id.")
         return request
 
 
 def _head_of(content: str) -> str | None:
-    """The frontmatter with which a content begins."""
+    """Return the frontmatter at the start of a content."""
     start = frontmatter_at(content)
     found = None if start is None else FRONTMATTER.find(content[start:].removeprefix("\ufeff"))
     return None if found is None else found[0]

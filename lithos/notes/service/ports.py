@@ -1,4 +1,4 @@
-"""What the services and tools of notes need of later capabilities; `lithos.kernel.parts` finds them."""
+"""Interfaces that notes need from later capabilities; `lithos.kernel.parts` provides them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lithos.text.words.similarity import Match
 
 @frozen
 class KeptNote:
-    """A note as of a version; `current_version` is None when it is deleted."""
+    """A note in one version; `current_version` is `None` when the note is deleted."""
 
     entry: Entry
     document: Document
@@ -27,28 +27,33 @@ class KeptNote:
 
 
 class EarlierVersions(Protocol):
-    """The versions of notes that are kept. Where none are, each question raises `HistoryDisabled`."""
+    """The kept versions of notes. Each method raises `HistoryDisabled` if no versions are kept."""
 
     async def read(
         self, note_id: str | None, path: str | None, version: int | None, as_of: datetime | None
     ) -> KeptNote:
-        """A note as of a version or a time, also a deleted one. Raises `VersionNotFound`, `DocNotFound`."""
+        """Return a note in a given version or at a time, even if deleted. Raises `VersionNotFound`,
+        `DocNotFound`.
+        """
 
     async def resolve(self, note_id: str | None, path: str | None) -> str | None:
-        """The id of a note by id or path, also of a deleted one by the path it had; None without either.
+        """Return the id of a note by id or path, or of a deleted note by its former path; None without
+        either.
 
         Raises `DocNotFound` for a path that no note has or had.
         """
 
     async def way_back(self, note_id: str) -> str:
-        """How the note comes back when it is deleted, for people and agents; also that it does not."""
+        """Return a sentence for people and agents on how to restore a deleted note, or that it cannot be
+        restored.
+        """
 
 
 class TextMatches(Protocol):
     """Finds notes by a full-text query."""
 
     async def match_text(self, query: str) -> tuple[list[Entry], str]:
-        """Every note that matches, best first; why none can, when it does not parse.
+        """Return every note that matches, best first; for a query that does not parse, the reason.
 
         Raises `SearchBackendFailed`.
         """
@@ -56,7 +61,7 @@ class TextMatches(Protocol):
 
 @frozen
 class Similar:
-    """A note that may say the same, and how surely."""
+    """A note that may have the same content, and its similarity."""
 
     entry: Entry
     match: Match
@@ -64,7 +69,7 @@ class Similar:
 
 @frozen
 class NewNote:
-    """What is said of a note that is being made, and by whom."""
+    """The text and author of a note that is being created."""
 
     title: str
     content: str
@@ -72,31 +77,31 @@ class NewNote:
 
 
 class SimilarNotes(Protocol):
-    """Finds notes that say what a new one says."""
+    """Finds notes with content similar to a new note."""
 
     async def beside(
         self, new: NewNote, write: Callable[[], Awaitable[WriteOutcome]]
     ) -> tuple[WriteOutcome, Sequence[Similar]]:
-        """The outcome of a write, and some similar notes, the likeliest first.
+        """Return the outcome of a write, and some similar notes, the likeliest first.
 
-        Raises what the write raises.
+        Raises the errors of the write.
         """
 
 
 class OtherFiles(Protocol):
-    """Files of the vault that are no notes, and are read and listed like these."""
+    """Files of the vault that are not notes, and are read and listed like notes."""
 
     @property
     def is_enabled(self) -> bool:
-        """Whether the configuration has them read."""
+        """Return whether the configuration enables them."""
 
     def is_meant(self, file_id: str | None, path: str | None) -> bool:
-        """Whether a read is of a file, and not of a note."""
+        """Return whether a read is for a file rather than a note."""
 
     async def read_row(
         self, file_id: str | None, path: str | None, place: str | None, offset: int, max_length: int | None
     ) -> Mapping[str, Any]:
-        """The answer of a read. Raises `DocNotFound`, `InvalidInput`."""
+        """Return the answer of a read. Raises `DocNotFound`, `InvalidInput`."""
 
     def list_rows(
         self,
@@ -106,4 +111,4 @@ class OtherFiles(Protocol):
         offset: int,
         limit: int,
     ) -> tuple[list[dict[str, Any]], int]:
-        """A page of the files that pass, by path, and how many there are."""
+        """Return a page of the files that pass the filters, by path, and their number."""

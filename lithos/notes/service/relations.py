@@ -15,7 +15,7 @@ from lithos.notes.model.edges import Edge, EdgeFilter
 SECTIONS = ("links", "provenance", "edges")
 DEEPEST = 3
 
-#: Gives the typed edges that pass each filter, oldest first.
+#: Returns the typed edges that pass each filter, oldest first.
 ListEdges: TypeAlias = Callable[..., Awaitable[Sequence[Sequence[Edge]]]]
 
 
@@ -25,7 +25,7 @@ async def no_edges(*wanted: EdgeFilter) -> Sequence[Sequence[Edge]]:
 
 
 def clamp_depth(depth: int) -> int:
-    """The nearest depth that is allowed, 1..3."""
+    """Return the nearest allowed depth, 1..3."""
     return max(1, min(depth, DEEPEST))
 
 
@@ -73,7 +73,7 @@ class Graph:
     async def relate(
         self, note_id: str, sections: Iterable[str], depth: int, namespace: str | None
     ) -> Related:
-        """The requested sections of related notes. Raises `DocNotFound`."""
+        """Return the requested sections of related notes. Raises `DocNotFound`."""
         self._catalogue.require(note_id)
         depth = clamp_depth(depth)
         links = await self._links(note_id, depth) if "links" in sections else None
@@ -89,7 +89,7 @@ class Graph:
 
     async def _links(self, note_id: str, depth: int) -> Links:
         outgoing = self._catalogue.graph.links.reach([note_id], depth, "outgoing")
-        await trio.lowlevel.checkpoint()  # each way may take some milliseconds
+        await trio.lowlevel.checkpoint()  # each direction may take some milliseconds
         incoming = self._catalogue.graph.links.reach([note_id], depth, "incoming")
         return Links(self._entries(note_id, outgoing), self._entries(note_id, incoming))
 
@@ -106,7 +106,7 @@ class Graph:
         )
 
     def _entries(self, note_id: str, steps: Mapping[str, int]) -> tuple[Entry, ...]:
-        """The notes in order of steps, then id, without the one they surround."""
+        """Return the notes by number of steps, then id, without the starting note."""
         order = sorted(steps, key=lambda other: (steps[other], other))
         entries = (self._catalogue.get(other) for other in order if other != note_id)
         return tuple(entry for entry in entries if entry is not None)

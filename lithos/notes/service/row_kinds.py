@@ -10,16 +10,16 @@ from lithos.kernel.values.errors import InvalidInput
 NOTE: Final = "note"
 ATTACHMENT: Final = "attachment"
 KINDS: Final = (NOTE, ATTACHMENT)
-#: Of the parameter `kinds`.
+#: Description of the parameter `kinds`.
 KINDS_TOLD: Final = "note, attachment (PDF, ...); default both."
-#: Where rows of attachments are asked for and none are read.
+#: Message when rows of attachments are requested but attachments are disabled.
 ATTACHMENTS_OFF: Final = (
     "Attachments are not read here: attachments.enabled is off. Set it and restart the server."
 )
 
 
 def read_kinds(given: Sequence[str] | None, default: Sequence[str] = KINDS) -> frozenset[str]:
-    """Which kinds of rows are wanted; raises `InvalidInput` for a word that is none."""
+    """Return the requested kinds of rows; raises `InvalidInput` for an unknown kind."""
     for kind in given or ():
         if kind not in KINDS:
             raise InvalidInput(f"kinds may contain {NOTE} and {ATTACHMENT}; not {kind[:100]!r}.")

@@ -1,4 +1,4 @@
-"""Note contents, read from the files (the truth) through an LRU cache; snippets for results, sections."""
+"""Note contents, read from the files through an LRU cache; snippets for results; sections."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from lithos.text.yaml.nodes import UnreadableNote
 
 @frozen
 class OutlineRow:
-    """A section as it is shown: its path, level, characters of its text and hash."""
+    """A section as returned: its path, level, number of characters and hash."""
 
     section: str
     level: int
@@ -50,7 +50,7 @@ class OutlineRow:
 
 @frozen
 class OutlinedText:
-    """What of a note is shown by its outline: a text, the rows, and the section that the text is."""
+    """A note shown by its outline: a text, the rows, and the section of the text."""
 
     text: str
     rows: Sequence[OutlineRow] | None
@@ -58,23 +58,23 @@ class OutlinedText:
 
 
 class Sections:
-    """Outlines of note files, by what the writer knows of them already."""
+    """Outlines of note files, using those that the writer knows already."""
 
     def __init__(self, outlines: Outlines, *, keeps_heading: bool) -> None:
-        """`keeps_heading`: titles are elsewhere, so that a leading H1 is a section."""
+        """`keeps_heading`: the title is stored elsewhere, so a leading H1 is a section."""
         self._outlines = outlines
         self._keeps_heading = keeps_heading
         self._limiter = trio.CapacityLimiter(1)
 
     async def show(self, data: bytes, section: str | None, *, with_rows: bool) -> OutlinedText:
-        """A section of a note file, or no text, and the outline.
+        """Return a section of a note file, or no text, and the outline.
 
         Raises `SectionNotFound`, and `InvalidInput` for a body of too many lines.
         """
         return await trio.to_thread.run_sync(self._show, data, section, with_rows, limiter=self._limiter)
 
     async def learn(self, data: bytes) -> None:
-        """Have the outline of a note file known to the writer. Raises `InvalidInput` as above."""
+        """Load the outline of a note file for the writer. Raises `InvalidInput` as above."""
         await trio.to_thread.run_sync(self._learn, data, limiter=self._limiter)
 
     def _learn(self, data: bytes) -> Outline:
@@ -99,27 +99,27 @@ def _row(outline: Outline, section: Section, newline: str) -> OutlineRow:
 
 T = TypeVar("T")
 
-#: Two cores' worth of readers: more would only queue for the interpreter.
+#: Reader threads for two cores: more would only queue for the GIL.
 READERS: Final = 2
-#: Bytes of contents kept: those of some 10,000 ordinary notes.
+#: Maximum bytes of cached contents: those of some 10,000 ordinary notes.
 KEPT_BYTES: Final = 24 * 1024 * 1024
-#: A larger content is read anew each time, so that a few of them cannot drive out all others.
+#: Maximum bytes of a cached content; larger ones are read each time, so that a few cannot evict all others.
 LARGEST_KEPT: Final = 64 * 1024
-#: Bytes of visible texts kept, what snippets are cut from, of the contents that are kept as well.
+#: Maximum bytes of cached visible texts, from which snippets are cut; only for cached contents.
 KEPT_VISIBLE_BYTES: Final = 8 * 1024 * 1024
 #: How often a file is read again because the note got a new version meanwhile.
 REREADS: Final = 20
-#: Share of a query's weight from which on a passage is shown rather than the nearest chunk.
+#: Share of a query's weight from which a passage is shown instead of the nearest chunk.
 FAIR_SHARE: Final = 0.35
-#: Characters to work on without leaving the event loop: about a millisecond of cutting snippets.
+#: Characters processed on the event loop: about a millisecond of cutting snippets.
 CHARACTERS_INLINE: Final = 64 * 1024
 
 
 @frozen
 class LoadedNote:
-    """A note as its file says now, with the effective version of these bytes.
+    """A note as its file is now, with the effective version of these bytes.
 
-    `fingerprint`: by what the file is known to be the same later, where that can be relied on.
+    `fingerprint` identifies the same file state later, on systems where that is reliable.
     """
 
     source: ReadFile
@@ -138,9 +138,9 @@ class _Content:
 class NoteTexts:
     """Reads notes in worker threads; caches contents, valid for one state of the note in the catalogue.
 
-    Each system call of a thread gives the interpreter away, and getting it back from a busy event loop
-    takes up to a switch interval: ten files cost a search a tenth of a second under load. Contents of
-    indexed states therefore come from the cache where they can.
+    Each system call of a thread releases the GIL, and getting it back from a busy event loop takes up to a
+    switch interval: under load, ten files cost a search a tenth of a second. Contents of indexed states
+    therefore come from the cache where possible.
     """
 
     def __init__(self, files: NoteFiles, catalogue: Catalogue, opening: Opening | None = None) -> None:
@@ -152,11 +152,11 @@ class NoteTexts:
         self._visible = _KeptContents(KEPT_VISIBLE_BYTES)
         self._recall = Recall(files.fingerprint)
         catalogue.when_removed += [self._kept.forget, self._visible.forget, self._recall.forget]
-        #: What the notes of a folder share, which is not shown of any.
+        #: Texts that the notes of a folder share, which no snippet shows.
         self.frames = Frames(catalogue, self._read_texts, self._limiter)
 
     async def recall(self, entry: Entry) -> tuple[Document, tuple[WikiLink, ...]] | None:
-        """The note and the links in its content, if it was read before and its file is the same."""
+        """Return the note and the links in its content, if it was read before and its file is unchanged."""
         standing = self._catalogue.standing(entry.note.id)
         if standing is None or standing.digest != entry.digest:
             return None
@@ -169,7 +169,7 @@ class NoteTexts:
         return Document(note=note, content=known.content), known.links
 
     def remember(self, loaded: LoadedNote, links: tuple[WikiLink, ...]) -> None:
-        """Have `recall` know a note that was loaded, if it is the one that the catalogue has."""
+        """Cache a loaded note for `recall`, if it is in the catalogue's state."""
         note = loaded.document.note
         entry = self._catalogue.get(note.id)
         if entry is None or loaded.fingerprint is None or entry.digest != loaded.source.digest:
@@ -179,9 +179,9 @@ class NoteTexts:
             self._recall.put(entry, loaded.fingerprint, kept if kept == content else content, links)
 
     async def load(self, entry: Entry) -> LoadedNote | None:
-        """One note, or None when its file is gone or cannot be read.
+        """Load one note; None when its file is missing or cannot be read.
 
-        Of bytes that nobody has seen before the version is saved first, so that no later edit gets the same.
+        The version of previously unseen bytes is saved first, so that no later edit gets the same one.
         """
         for _ in range(REREADS):
             before = self._catalogue.standing(entry.note.id)
@@ -194,29 +194,31 @@ class NoteTexts:
                 continue
             if version is None:
                 if await self._catalogue.records.decided(entry.note.id):
-                    continue  # read while it was written: perhaps what was then taken back
+                    continue  # read while it was written: perhaps a change that was reverted
                 version = self._judge(loaded, entry.note.id, before)
             if version is not None:
                 await self._save(loaded.document.note.id)
                 return _with_version(loaded, version, self._catalogue.get(entry.note.id))
-        return None  # it changes all the time
+        return None  # it keeps changing
 
     def _known_version(self, loaded: LoadedNote, note_id: str, before: AssignedVersion | None) -> int | None:
-        """The version of bytes that are those of `before`."""
+        """Return the version of bytes that equal those of `before`."""
         note = loaded.document.note
         if before is None or before.digest != loaded.source.digest or note.id != note_id:
             return None
         return max(before.version, note.version)
 
     def _judge(self, loaded: LoadedNote, note_id: str, before: AssignedVersion | None) -> int | None:
-        """The version of other bytes; None when a tool may have written since `before` (read again)."""
+        """Return the version of other bytes; None if a tool may have written since `before` (read again)."""
         if before != self._catalogue.standing(note_id):
             return None
         note = loaded.document.note
         return self._catalogue.see_version(note.id, loaded.source.digest, note.version)
 
     async def find_unread(self, path: str) -> Entry | None:
-        """The note at a path that no scan has met yet; None when there is none. Raises `AliasedPath`."""
+        """Return the note at a path that no scan has reached yet; None if it does not exist. Raises
+        `AliasedPath`.
+        """
         stand_in, style = self._catalogue.records.id_at(path), self._catalogue.style
 
         def find() -> Entry | None:
@@ -230,7 +232,7 @@ class NoteTexts:
         return await trio.to_thread.run_sync(find, limiter=self._limiter)
 
     async def _save(self, note_id: str) -> None:
-        """Wait until the version that is told is durable; raises `StorageFailed` after too long."""
+        """Wait until the returned version is durable; raises `StorageFailed` after too long."""
         try:
             await self._catalogue.records.save(note_id)
         except trio.TooSlowError:
@@ -239,7 +241,7 @@ class NoteTexts:
             ) from None
 
     async def why_unread(self, entry: Entry) -> str:
-        """Why a file is not there that is in the cloud alone, behind a colon; else nothing."""
+        """Return why a file that is only in the cloud is missing, after a colon; else an empty text."""
 
         def look() -> str:
             try:
@@ -253,13 +255,14 @@ class NoteTexts:
         return await trio.to_thread.run_sync(look, limiter=self._limiter)
 
     async def load_bytes(self, entry: Entry) -> bytes | None:
-        """The file of a note as it is stored, or None when it is gone or out of reach."""
+        """Return the file of a note as it is stored, or None when it is missing or unreadable."""
         return await trio.to_thread.run_sync(self._load_bytes, entry.path, limiter=self._limiter)
 
     async def versioned(self, entries: Sequence[Entry]) -> list[tuple[str, int] | None]:
-        """The content of each note and the effective version of exactly that; None where it cannot be read.
+        """Return the content of each note and the effective version of exactly that content; None if
+        unreadable.
 
-        Contents of indexed states come from the cache; a file that has changed since is read as `load` does.
+        Contents of indexed states come from the cache; a file that has changed since is read as by `load`.
         """
         found: list[tuple[str, int] | None] = []
         missing: list[int] = []
@@ -282,17 +285,17 @@ class NoteTexts:
         return found
 
     def _version_of(self, entry: Entry) -> int:
-        """The version of the state that an entry is of."""
+        """Return the version of an entry's state."""
         standing = self._catalogue.standing(entry.note.id)
         if standing is None or standing.digest != entry.digest:
             return entry.note.version
         return max(standing.version, entry.note.version)
 
     async def map_contents(self, entries: Sequence[Entry], work: Callable[[int, str], T]) -> list[T | None]:
-        """Do some work on the content of each note; None where a note cannot be read.
+        """Run `work` on the content of each note; None where a note cannot be read.
 
-        `work` is given the position and the content of the indexed state, or of the file when that has
-        changed since. It may run in a worker thread.
+        `work` gets the position and the content of the indexed state, or of the file if that has changed
+        since. It may run in a worker thread.
         """
         contents = await self._contents(entries)
 
@@ -306,7 +309,7 @@ class NoteTexts:
     async def map_visible(
         self, entries: Sequence[Entry], work: Callable[[int, str, str], T]
     ) -> list[T | None]:
-        """As `map_contents`; `work` is also given the visible text, which is made once for each state."""
+        """Like `map_contents`, but `work` also gets the visible text, which is made once for each state."""
         visible = [self._visible.get(entry) for entry in entries]
         if None in visible:
             unseen = [entry for entry, text in zip(entries, visible, strict=True) if text is None]
@@ -323,7 +326,8 @@ class NoteTexts:
 
         results = await self.map_contents(entries, run)
         for entry, content, text in made:
-            if self._kept.get(entry) is content:  # of the indexed state, not of a file that has changed since
+            # the content of the indexed state, not of a file that has changed since
+            if self._kept.get(entry) is content:
                 self._visible.put(entry, text)
         return results
 
@@ -366,7 +370,7 @@ class NoteTexts:
         return [self._read_content(entry) for entry in entries]
 
     def _read_content(self, entry: Entry) -> _Content | None:
-        """The content alone: reading the frontmatter as well costs ten times as much."""
+        """Return the content alone: reading the frontmatter as well costs ten times as much."""
         try:
             data = self._files.read(entry.path).data
             keeps_heading = self._catalogue.style.is_foreign
@@ -376,7 +380,7 @@ class NoteTexts:
 
 
 def _with_version(loaded: LoadedNote, version: int, known: Entry | None) -> LoadedNote:
-    """The note with its version; what these bytes do not say is as the catalogue has it of them."""
+    """Return the note with its version; values missing from these bytes come from the catalogue."""
     document = loaded.document
     values: dict[str, Any] = {"version": version}
     if known is not None and known.digest == loaded.source.digest:
@@ -394,7 +398,7 @@ class _KeptContents(Fitting[int, tuple[int, str]]):
         super().__init__(capacity, lambda kept: sys.getsizeof(kept[1]))
 
     def get(self, entry: Entry) -> str | None:
-        """The cached content of exactly this state, or None."""
+        """Return the cached content of exactly this state, or None."""
         found = self._kept.get(entry.serial)
         if found is None or found[0] != entry.stamp:
             return None
@@ -406,13 +410,13 @@ class _KeptContents(Fitting[int, tuple[int, str]]):
             self._keep(entry.serial, (entry.stamp, content))
 
 
-#: Characters of JSON of a compact row beside its title, path and snippet.
+#: Characters of JSON of a compact row in addition to its title, path and snippet.
 ROW_BESIDE: Final = 157
 
 
 @frozen
 class Snippets:
-    """Makes the snippets of search results."""
+    """Creates the snippets of search results."""
 
     _texts: NoteTexts
     _sizes: ChunkSizes
@@ -426,12 +430,12 @@ class Snippets:
         of_chunks: bool = False,
         room: int = 0,
     ) -> list[str | None]:
-        """One per note; None where the file is gone or cannot be read.
+        """Return one snippet per note; None where the file is missing or cannot be read.
 
-        `room`: characters of JSON of all rows with their ids, titles and paths; 0: no limit.
+        `room`: maximum characters of JSON of all rows with their ids, titles and paths; 0: no limit.
 
-        `chunks` maps serials to the nearest chunk, which is shown where no passage has a fair share of the
-        query's weight, with `of_chunks` always.
+        `chunks` maps serials to the nearest chunk. It is shown if no passage has a fair share of the query's
+        weight, and always with `of_chunks`.
         """
 
         def cut_one(position: int, content: str, visible: str) -> str:
@@ -452,8 +456,8 @@ class Snippets:
         return [each and shorten(each, terms, most) for each, most in zip(snippets, shares, strict=True)]
 
     def _nearest_text(self, entry: Entry, content: str, number: int) -> str:
-        """A chunk as it reads, from line to line or sentence to sentence; the next, or the one before, where
-        it says nothing but headings.
+        """Return a chunk as readable text, extended to whole lines or sentences; a chunk of headings alone is
+        replaced by the next one or the one before.
         """
         spans = list(islice(self._sizes.spans(entry.note.title, content), number + 2))
         shown = hide(content, self._texts.frames.of(entry))
@@ -472,7 +476,7 @@ class Snippets:
 
 
 def _reply(shown: str, end: int) -> str:
-    """The next block, as it reads, behind a chunk that ends on a question or a colon."""
+    """Return the readable block after a chunk that ends with a question or a colon."""
     begin = len(shown) - len(shown[end:].lstrip())
     reply = plain_passage(without_hidden(shown[begin : first_block(shown, begin, len(shown))]))
     return f"\n{reply}" if reply else ""

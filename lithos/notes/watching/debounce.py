@@ -1,4 +1,4 @@
-"""The watcher's debounced queue: touched paths, missing notes, and since when."""
+"""The watcher's debounced queue of touched paths and missing notes, with their times."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from attrs import define, field, frozen
 
-#: Debounce periods after which a missing note is ripe at the latest, while files keep moving.
+#: Debounce periods after which a missing note is due at the latest, while files keep moving.
 STORM = 3
 
 
@@ -21,11 +21,12 @@ class TouchedBatch:
 
 @define
 class Pending:
-    """Debounce: notifications wait for `debounce` seconds of quiet, at most twice that; times in seconds.
+    """Debounced queue: notifications wait for `debounce` seconds of quiet, at most twice that; times in
+    seconds.
 
-    A missing note waits as long for its file to turn up elsewhere: deletion and creation of one id
-    within the debounce are a rename. While notifications keep coming its file may be among them: it waits
-    for quiet as well, but never longer than `STORM` times the debounce.
+    A missing note waits equally long for its file to appear elsewhere: deletion and creation of one id within
+    the debounce are a rename. While notifications keep coming, its file may be among them, so it waits for
+    quiet as well, but never longer than `STORM` times the debounce.
     """
 
     debounce: float
@@ -33,7 +34,7 @@ class Pending:
     _compare: bool = False
     _first: float = math.inf
     _last: float = -math.inf
-    #: The last touch, also when it is settled.
+    #: The last touch, even if it is settled.
     _heard: float = -math.inf
     _missing: dict[str, float] = field(factory=dict)
 
@@ -52,7 +53,7 @@ class Pending:
             self._first = now - 2 * self.debounce
 
     def compare(self, now: float) -> None:
-        """Request a comparison of the whole tree, debounced: it is unknown which paths changed."""
+        """Request a debounced comparison of the whole tree, because the changed paths are unknown."""
         self._compare = True
         self._note(now)
 
@@ -66,18 +67,18 @@ class Pending:
         self._missing.setdefault(note_id, since)
 
     def put_off(self, note_ids: Iterable[str], now: float) -> None:
-        """Restart the wait of missing notes whose files were seen elsewhere a moment ago."""
+        """Restart the wait of missing notes whose files were just seen elsewhere."""
         for note_id in note_ids:
             self._missing[note_id] = now
 
     def find(self, note_ids: Iterable[str]) -> None:
-        """Forget missing notes: they were found or dropped."""
+        """Forget missing notes that were found or dropped."""
         for note_id in note_ids:
             self._missing.pop(note_id, None)
 
     @property
     def due(self) -> float:
-        """When something has to be settled; infinite when nothing waits."""
+        """Return when the next entry is due; infinite if the queue is empty."""
         notices = min(self._first + 2 * self.debounce, max(self._first, self._last) + self.debounce)
         return min(notices, min(map(self._ripens, self._missing.values()), default=math.inf))
 
@@ -89,7 +90,7 @@ class Pending:
         return noticed
 
     def ripe(self, now: float) -> list[str]:
-        """The missing notes whose wait is over."""
+        """Return the missing notes whose wait is over."""
         return [note_id for note_id, since in self._missing.items() if self._ripens(since) <= now]
 
     def _ripens(self, since: float) -> float:

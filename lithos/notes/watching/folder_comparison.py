@@ -1,7 +1,8 @@
 """Snapshots and comparisons of the folder for the watcher, and the search for moved notes. All block.
 
-Run them in a worker thread. A file that moves while a tree is listed, from a folder not yet visited to one
-that was, is in neither: so a note is gone only when `find_moved` finds it nowhere in a tree that is still.
+Run them in a worker thread. A file that moves during a listing, from a folder not yet visited to one that
+was, is in neither. So a note is gone only when `find_moved` does not find it in a tree that has stopped
+changing.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from lithos.notes.format.document import parse_document
 from lithos.notes.model.plan import claim_order, plan_files
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: Listings at most until two in a row are equal; in a tree that never stands still the last one counts.
+#: Maximum listings until two in a row are equal; in a tree that never stops changing, the last one counts.
 LOOKS = 6
-#: Of an id, however its file spells it: the last group of a UUID.
+#: End of an id that is the same in all spellings: the last group of a UUID.
 _TAIL = 12
 
 
 @frozen
 class _Sight:
-    """One file as one look shows it; another look that shows the same need not read it again."""
+    """One file as a listing shows it; a file with the same values need not be read again."""
 
     path: str
     size: int
@@ -41,7 +42,7 @@ class _Search:
     files: NoteFiles
     wanted: Mapping[str, FileState]
     known: Mapping[str, FileState]
-    #: Hashes of the files that named no id.
+    #: Hashes of the files without an id.
     nameless: Mapping[str, str] = field(factory=dict)  # bounded: ends with its search
     #: Files of other notes with the same bytes.
     twins: Container[str] = ()
@@ -49,7 +50,7 @@ class _Search:
     found: dict[str, str] = field(factory=dict)
 
     def look(self) -> frozenset[_Sight]:
-        """Read what may be a wanted note as soon as it is met; what was met."""
+        """List the tree, reading each file that may be a wanted note at once; returns the listing."""
         states = set(self.wanted.values())
         met: set[_Sight] = set()
         for path, status in self.files.walk():
@@ -66,7 +67,7 @@ class _Search:
         return frozenset(met)
 
     def _recognise(self, path: str, status: os.stat_result) -> str | None:
-        """The wanted note in this file."""
+        """Return the wanted note in this file."""
         if status.st_size > LARGEST_FILE:
             return None
         try:
@@ -92,11 +93,11 @@ def find_moved(
     nameless: Mapping[str, str] | None = None,
     twins: Container[str] = (),
 ) -> dict[str, str]:
-    """Rename detection: new paths of missing notes, by id; `wanted` has the last state of their files.
+    """Return the new paths of missing notes by id (rename detection); `wanted` has their last file states.
 
-    `nameless` has the hashes of those whose files named no id: they are recognised by their bytes. Files at
-    the paths `twins` are other notes with the same.
-    `known` are the states of files that were examined before: those are not read again.
+    `nameless` has the hashes of files without an id, which are recognised by their bytes. Files at the paths
+    `twins` are other notes with the same bytes. `known` are the states of files examined before, which are
+    not read again.
     """
     search = _Search(files, wanted, known, nameless or {}, twins)
     before: frozenset[_Sight] | None = None
@@ -110,9 +111,9 @@ def find_moved(
 
 @frozen
 class TouchedFiles:
-    """Files that may have changed, paths without a file; `is_unclear`: a full comparison is needed.
+    """Files that may have changed, and paths without a file; `is_unclear`: a full comparison is needed.
 
-    `others` are files that are no notes, each with whether it is there.
+    `others` are files that are not notes, each with whether it exists.
     """
 
     found: tuple[FoundFile, ...]
@@ -129,7 +130,9 @@ Sights = Mapping[str, int]
 
 
 def look_again(files: NoteFiles, before: Sights | None) -> tuple[Sights, list[str] | None]:
-    """The tree now, and the paths that are new, changed or gone since; None at the first look."""
+    """Return the current tree, and the paths that are new, changed or gone since `before`; none for the
+    first.
+    """
     now = {
         path: hash((status.st_size, status.st_mtime_ns, status.st_ctime_ns)) for path, status in files.walk()
     }
@@ -142,9 +145,9 @@ def look_again(files: NoteFiles, before: Sights | None) -> tuple[Sights, list[st
 
 
 def survey_tree(files: NoteFiles, known: Mapping[str, FileState], touched: TouchedFiles) -> TouchedFiles:
-    """Compare size and time of every file with what is known: the incremental scan of a running server.
+    """Compare size and time of every file with the known values: the incremental scan of a running server.
 
-    What was found of `touched` paths is in the result too.
+    The result includes the files found at the `touched` paths.
     """
     listed = {file.path: file for file in files.list_notes()}
     plan = plan_files(known, {path: file.state for path, file in listed.items()})
@@ -153,7 +156,7 @@ def survey_tree(files: NoteFiles, known: Mapping[str, FileState], touched: Touch
 
 
 def _in_order(found: Iterable[FoundFile]) -> tuple[FoundFile, ...]:
-    """The order in which new files claim their ids."""
+    """Return the order in which new files claim their ids."""
     return tuple(sorted(found, key=lambda file: claim_order(file.path, file.state.mtime_ns)))
 
 
@@ -166,7 +169,7 @@ def survey_paths(files: NoteFiles, paths: Iterable[str]) -> TouchedFiles:
     for path in paths:
         target = os.path.join(files.root, path)
         if not is_note_name(path):
-            # A folder, or something that was one: nobody reports the files in it.
+            # A folder, or a former one: no notification reports the files in it.
             is_unclear |= os.path.isdir(target) or not os.path.lexists(target)
             if is_watched(path) and not path.endswith(".md"):
                 others.append((path, os.path.isfile(target)))
@@ -177,7 +180,7 @@ def survey_paths(files: NoteFiles, paths: Iterable[str]) -> TouchedFiles:
             is_unclear = True
             continue
         except OSError:
-            file = FoundFile(path, UNKNOWN_STATE)  # reading it will say why
+            file = FoundFile(path, UNKNOWN_STATE)  # reading it will give the reason
         if file is not None:
             found.append(file)
             continue
@@ -187,5 +190,5 @@ def survey_paths(files: NoteFiles, paths: Iterable[str]) -> TouchedFiles:
 
 
 def is_watched(path: str) -> bool:
-    """True unless some part of a relative path is dot-named: such files are no notes."""
+    """Return True unless a part of a relative path is dot-named: such files are not notes."""
     return bool(path) and not any(part.startswith(".") for part in path.split("/"))

@@ -1,9 +1,8 @@
-"""The deletion guard: a mass loss of notes is likelier an unmounted folder than an emptied one.
+"""The deletion guard: a mass loss of notes more likely means an unmounted folder than deleted notes.
 
-What it keeps stays in the catalogue and the indexes until the files return or an operator gives them
-up (docs/spec/lifecycle.md §6). Losses that come in several batches are added up over a sliding window: what
-was dropped in the last `WINDOW` seconds still counts. Once it keeps something, whatever vanishes next is
-kept too. The list of kept files outlives a restart.
+Notes that it keeps stay in the catalogue and the indexes until the files return or an operator gives them up
+(docs/spec/lifecycle.md §6). Losses in several batches are added up over a sliding window of `WINDOW` seconds.
+Once it keeps a note, all notes that vanish next are kept too. The list of kept files survives a restart.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from lithos.notes.model.plan import MASS_LOSS, VanishRule, is_mass_loss
 
 log = get_logger("lithos.guard")
 
-#: Seconds over which losses add up: longer than any `rm -r`, shorter than a person's next thought.
+#: Seconds over which losses add up: longer than any `rm -r`, shorter than a person needs for the next action.
 WINDOW = 10.0
 #: The hint for operators.
 WAY_OUT = "put the files back, or, if they are meant to be gone, run `lithos reconcile --accept-vanished`"
@@ -30,7 +29,7 @@ WAY_OUT = "put the files back, or, if they are meant to be gone, run `lithos rec
 
 @define(eq=False)
 class DeletionGuard:
-    """Decides which missing notes may be dropped; changed by the start and then by the watcher alone."""
+    """Decides which missing notes may be dropped. The start changes it first, then only the watcher."""
 
     catalogue: Catalogue
     files: NoteFiles
@@ -41,25 +40,27 @@ class DeletionGuard:
 
     @property
     def vanished(self) -> int:
-        """How many notes are kept although their files have vanished."""
+        """Number of notes that are kept although their files have vanished."""
         return len(self._kept)
 
     @property
     def kept(self) -> Mapping[str, str]:
-        """Those notes by id, with the path each was known at."""
+        """The kept notes by id, with the last known path of each."""
         return self._kept
 
     def start_rule(self) -> VanishRule:
-        """The rule by which the start scan keeps vanished notes. Blocks."""
+        """Return the rule by which the start scan keeps vanished notes. Blocks."""
         return VanishRule(MASS_LOSS, self.files.root_was_missing, self._store.kept(), self._store.approved())
 
     async def begin(self, vanished: Iterable[str], *, is_settled: bool) -> None:
-        """Initialise with the notes that the start scan kept; `is_settled`: it consumed the approval."""
+        """Initialise with the notes that the start scan kept; `is_settled`: the scan consumed the
+        approval.
+        """
         self._keep(entry for note_id in vanished if (entry := self.catalogue.get(note_id)) is not None)
         await self._save(settle_approval=is_settled)
 
     async def admit(self, missing: Sequence[Entry], now: float, *, is_folder_gone: bool) -> list[str]:
-        """Check missing notes for mass loss: returns the ids that may be dropped, all others are kept."""
+        """Check missing notes for mass loss: returns the ids that may be dropped; all others are kept."""
         lost = self._lost(missing)
         while self._dropped and self._dropped[0][0] <= now - WINDOW:
             self._dropped.popleft()
@@ -73,7 +74,7 @@ class DeletionGuard:
         return [entry.note.id for entry in missing if entry.note.id not in self._kept]
 
     async def release(self, note_ids: Iterable[str]) -> None:
-        """Stop keeping these notes: they are back, moved, or dropped."""
+        """Stop keeping these notes, which are back, moved, or dropped."""
         for note_id in note_ids:
             self._kept.pop(note_id, None)
         if not self._kept:
@@ -81,7 +82,7 @@ class DeletionGuard:
         await self._save()
 
     async def take_approval(self) -> list[str] | None:
-        """The ids of kept notes that an operator has given up; None without a new approval."""
+        """Return the ids of kept notes that an operator has given up; None without a new approval."""
         if not await self.blocking.run(self._store.is_approval_waiting):
             return None
         approved = await self.blocking.run(self._store.approved)
@@ -90,11 +91,13 @@ class DeletionGuard:
         return given_up
 
     async def settle_approval(self) -> None:
-        """Consume the approval: it is carried out."""
+        """Consume the approval after it is carried out."""
         await self._save(settle_approval=True)
 
     def _lost(self, missing: Sequence[Entry]) -> list[Entry]:
-        """Those really lost: not ignored by now, and no file without id that moved and is another note."""
+        """Return the lost notes, without ignored ones and files without id that moved and became another
+        note.
+        """
         missing = [entry for entry in missing if not self.files.ignored.covers(entry.path)]
         nameless = [entry for entry in missing if not entry.identified]
         if not nameless:

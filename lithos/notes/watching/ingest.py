@@ -33,13 +33,13 @@ T = TypeVar("T")
 
 #: Files of one request to the writer, so that tool writes interleave.
 SLICE = 32
-#: Entries looked at in one turn of the event loop: a few milliseconds.
+#: Entries checked in one turn of the event loop: a few milliseconds.
 LOOK_SLICE = 1_000
 WRITER_DEADLINE = 120.0
 
 
 class Ingest:
-    """The ingest pipeline of one batch of touched paths; what is not settled yet is requeued in `pending`."""
+    """The ingest pipeline of one batch of touched paths; unsettled paths are requeued in `pending`."""
 
     def __init__(
         self, guard: DeletionGuard, writer: WriterMailbox, pending: Pending, count: Callable[[str], None]
@@ -51,9 +51,9 @@ class Ingest:
         self._blocking = guard.blocking
         self._pending = pending
         self._count = count
-        #: Files that seem to have lost their id, with the hash they had then.
+        #: Files that seem to have lost their id, with their hash at that time.
         self._doubtful: dict[str, str] = {}
-        #: New files that were empty when they were met.
+        #: New files that were empty when they were found.
         self._empty: set[str] = set()
 
     async def settle(self, noticed: TouchedBatch) -> None:
@@ -83,12 +83,12 @@ class Ingest:
         return await self._blocking.run(lambda: survey_tree(self._files, known, survey))
 
     async def _compare_others(self) -> tuple[tuple[str, bool], ...]:
-        """The files without notes that have come, and those that have gone."""
+        """Compare the files that are not notes: new ones and removed ones."""
         known = self._catalogue.files.paths()
         return await self._blocking.run(lambda: compare_attachments(str(self._files.root), known))
 
     async def _known(self) -> dict[str, FileState]:
-        """Every known file, indexed or skipped, with the state (size, mtime) it had when last examined."""
+        """Return every known file, indexed or skipped, with the state (size, mtime) when last examined."""
         known: dict[str, FileState] = {}
         async for some in slices(self._catalogue.serials(), LOOK_SLICE):
             for entry in self._catalogue.at_serials(some):
@@ -111,9 +111,10 @@ class Ingest:
             await self._take_files(some)
 
     def _put_off_empty(self, found: Sequence[FoundFile], now: float) -> list[FoundFile]:
-        """Requeue new files that are empty; returns the others. Most programs create a file, then write it.
+        """Requeue new files that are empty; returns the others. Most programs create a file, then write
+        it.
 
-        One that is empty at the second look stays so, and is a note.
+        A file that is empty at the second check counts as a note.
         """
         put_off = {
             file.path
@@ -146,9 +147,10 @@ class Ingest:
     def _put_off_doubtful(
         self, examined: Sequence[Examined], known: Sequence[Entry | None]
     ) -> list[Examined]:
-        """Requeue files that seem to have lost their id, as another program may be half way through a save.
+        """Requeue files that seem to have lost their id, as another program may be in the middle of a
+        save.
 
-        One that is unchanged at the next look is accepted.
+        A file that is unchanged at the next check is accepted.
         """
         believed: list[Examined] = []
         for each, entry in zip(examined, known, strict=True):
@@ -162,7 +164,7 @@ class Ingest:
         return believed
 
     async def _take_waiting(self, noticed: TouchedBatch) -> None:
-        """Ingest skipped duplicates of an id that the file which held it has given up."""
+        """Ingest skipped duplicates of an id that its former file has given up."""
         ripe = frozenset(self._pending.ripe(trio.current_time()))
         catalogue = self._catalogue
         waiting = [
@@ -176,10 +178,10 @@ class Ingest:
             await self._take_survey(survey, noticed)
 
     def _is_free(self, note_id: str, copy: ConflictCopy | None, ripe: Container[str]) -> bool:
-        """Whether the holder of an id is gone, or known to name it no more; of what is a copy by its lines,
-        whether its note is elsewhere.
+        """Return whether an id is free: its holder is gone or no longer contains it. For a copy recognised by
+        its lines, whether its note is elsewhere.
 
-        One that vanished a moment ago may be about to turn up elsewhere, and then keeps it.
+        A holder that just vanished may appear elsewhere, and then keeps the id.
         """
         entry = self._catalogue.get(note_id)
         if copy is not None and not copy.names_id:
@@ -199,7 +201,9 @@ class Ingest:
         await self.drop([*admitted, *displaced])
 
     async def _find_gone(self, ripe: Sequence[Entry]) -> list[Entry]:
-        """The missing notes that are nowhere in the tree; moved ones are requeued at their new paths."""
+        """Return the missing notes that are nowhere in the tree; moved ones are requeued at their new
+        paths.
+        """
         owned = [entry for entry in ripe if self._catalogue.at_path(entry.path) is entry]
         there = await self._blocking.run(lambda: held_notes(self._files, owned, self._catalogue.style))
         self._pending.find(there)

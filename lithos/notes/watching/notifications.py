@@ -1,10 +1,11 @@
-"""File system notifications (inotify and the like), the probe whether they arrive, and their coverage.
+"""File system notifications (inotify and others), the probe for their arrival, and their coverage.
 
-The path is examined, whatever kind of event it had. The library reports neither an overflow of the
-kernel's queue nor files that were in a folder before it was watched, so a listener has to compare the tree as
-well, after each start and periodically. Linux watches each folder by itself, and each user may have so many
-watches (`fs.inotify.max_user_watches`, shared with editors and sync programs); beyond that limit the library
-silently leaves the rest of the tree unwatched. `WatchCoverage` counts what the kernel holds for this process.
+The path is examined for all kinds of events. The library reports neither an overflow of the kernel's queue
+nor files that were in a folder before it was watched, so a listener must also compare the tree, after each
+start and periodically. Linux watches each folder separately, and limits the watches of each user
+(`fs.inotify.max_user_watches`, shared with editors and sync programs). Beyond that limit the library silently
+leaves the rest of the tree unwatched. `WatchCoverage` counts the watches that the kernel has for this
+process.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from lithos.kernel.actors.threads import Blocking
 from lithos.notes.files.files import NoteFiles
 from lithos.notes.files.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 
-#: A folder that was made this moment has no watch yet: a shortage must last for some looks.
+#: A new folder has no watch yet, so a shortage must last for this number of checks.
 LOOKS = 3
 _DESCRIPTORS = "/proc/self/fd"
 _DETAILS = "/proc/self/fdinfo"
 
 
 class WatchCoverage:
-    """Compares the number of folders with that of watches, whenever folders may have been added."""
+    """Compares the number of folders with the number of watches, whenever folders may have been added."""
 
     def __init__(self, files: NoteFiles, blocking: Blocking) -> None:
         self._files = files
@@ -42,7 +43,7 @@ class WatchCoverage:
         return self._short >= LOOKS
 
     def doubt(self) -> None:
-        """Have the next `shortage` count again: folders may have been added."""
+        """Make the next `shortage` count again, because folders may have been added."""
         self._is_doubted = True
 
     async def shortage(self) -> str | None:
@@ -58,7 +59,7 @@ class WatchCoverage:
         if not self.is_short:
             return None
         return (
-            "notifications do not come from every folder, for the system's limit of watches is reached; "
+            "notifications do not come from every folder, because the system's limit of watches is reached; "
             "raise fs.inotify.max_user_watches and start again"
         )
 
@@ -67,7 +68,7 @@ class WatchCoverage:
 
 
 def count_watches() -> int | None:
-    """The inotify watches of this process; None where the system does not tell (no `/proc`). Blocks."""
+    """Return the number of inotify watches of this process; None if unavailable (no `/proc`). Blocks."""
     try:
         descriptors = os.listdir(_DESCRIPTORS)
     except OSError:
@@ -85,7 +86,7 @@ def count_watches() -> int | None:
 
 
 def _folders(top: str) -> Iterator[str]:
-    """Every folder that may be listed, dot-named ones as well: they take watches, too."""
+    """Return every readable folder, including dot-named ones, which take watches too."""
     waiting = [top]
     while waiting:
         folder = waiting.pop()
@@ -97,17 +98,17 @@ def _folders(top: str) -> Iterator[str]:
         yield folder
 
 
-# It tells of every change at level info.
+# It logs every change at level info.
 logging.getLogger("watchfiles").setLevel(logging.WARNING)
 
-#: What the library raises: its own errors are RuntimeErrors, one of them for names that are no UTF-8.
+#: Exceptions of the library: its own are RuntimeErrors, for example for names that are not UTF-8.
 ListeningFailed = (OSError, RuntimeError)
 
 PROBE_NAME = f"{TEMPORARY_PREFIX}probe{TEMPORARY_SUFFIX}"
 PROBE_BOUND = 2.0
 PROBE_PAUSE = 0.1
 
-#: Milliseconds: how often the library looks into its queue, gathers at most, reports silence.
+#: Milliseconds: how often the library checks its queue, collects at most, and reports silence.
 _STEP = 40
 _GATHER = 200
 _SILENCE = 1_000
@@ -122,7 +123,7 @@ class FolderWatch:
         self._stop = threading.Event()
 
     def stop(self) -> None:
-        """End the watch within a twentieth of a second; also the only way to cancel it."""
+        """End the watch within 50 ms; this is also the only way to cancel it."""
         self._stop.set()
 
     async def notices(self) -> AsyncGenerator[set[str], None]:
@@ -157,15 +158,15 @@ class FolderWatch:
 
 
 def _is_passing(path: str) -> bool:
-    """True for our own temporary files beside the notes, except the probe's."""
+    """Return True for Lithos's temporary files next to the notes, except the probe's."""
     name = os.path.basename(path)
     return name.startswith(TEMPORARY_PREFIX) and name != PROBE_NAME
 
 
 def _has_no_name(change: watchfiles.Change, path: str) -> bool:
-    """True for a file that was written without a name, of which the kernel tells as `#` and its inode number.
+    """Return True for a file written without a name, which the kernel reports as `#` and its inode number.
 
-    A folder that is called so is told as added or deleted.
+    A real folder with such a name is reported as added or deleted.
     """
     name = os.path.basename(path)
     return change == watchfiles.Change.modified and name[0] == "#" and name[1:].isdecimal()
@@ -187,8 +188,9 @@ class Probe:
     async def is_noticed(self) -> bool:
         """Write the file until it is reported; False `PROBE_BOUND` seconds after the first write.
 
-        The wait for a turn among the other calls does not count, and the removal waits for its turn however
-        long that takes: beside a start on a slow disk the file was left otherwise. Raises `OSError`.
+        The wait for a turn among the other calls does not count. The removal waits for its turn without a
+        limit, because otherwise the file was left when a start on a slow disk ran at the same time. Raises
+        `OSError`.
         """
         try:
             await self._blocking.run(self._write)

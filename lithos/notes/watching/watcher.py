@@ -1,8 +1,8 @@
 """The watcher: detects what other programs do to the notes, by file system notifications or by polling.
 
-It listens, debounces, examines the touched paths and hands them to the writer. Lost notifications are made up
-for by a full comparison with the tree: every second while nothing listens (polling), every minute otherwise.
-Once a second it also checks the folder itself (unmounted, replaced) and the deletion guard.
+It listens, debounces, examines the touched paths and hands them to the writer. A full comparison with the
+tree finds lost notifications: every second when polling, every minute otherwise. Once a second it also checks
+the folder itself (unmounted, replaced) and the deletion guard.
 """
 
 from __future__ import annotations
@@ -36,18 +36,20 @@ Mode = Literal["native", "poll", "off"]
 WantedMode = Literal["auto", "native", "poll", "off"]
 
 TICK = 1.0
-#: Ticks between two full comparisons while notifications work: a queue that overflows loses them silently.
+#: Ticks between two full comparisons while notifications work: an overflowing queue loses them silently.
 SAFETY_TICKS = 60
 #: Seconds until a failed step is retried.
 RETRY = 1.0
-#: Seconds between two looks at most, however slow the disk is.
+#: Maximum seconds between two checks, even on a slow disk.
 LONGEST_PAUSE = 60.0
-#: After so many failures within so many seconds the watcher falls back to polling, in mode `auto`.
+#: In mode `auto`, failures within a number of seconds after which the watcher falls back to polling.
 FAILURES, FAILURES_WITHIN = 3, 30.0
 
 
 class Watcher:
-    """The watcher's state and its tasks. The mailbox takes nothing: its supervisor restarts what crashes."""
+    """The watcher's state and its tasks. The mailbox takes no messages; its supervisor restarts it after a
+    crash.
+    """
 
     def __init__(
         self,
@@ -60,7 +62,7 @@ class Watcher:
     ) -> None:
         """`debounce` in seconds; `count` is called for every change: created, updated, deleted, renamed."""
         self.mailbox: Mailbox[None] = Mailbox("watcher", 1)
-        #: Told of every path that the folder tells of, notes and others.
+        #: Called with every path that notifications report, including other files.
         self.on_noticed: Callable[[Collection[str]], None] = lambda _: None
         self.mode: Mode = "native" if mode == "auto" else mode
         self._troubles: dict[str, str] = {}
@@ -85,12 +87,12 @@ class Watcher:
 
     @property
     def failure(self) -> str | None:
-        """Health: why external changes are not ingested as they should be, or None."""
+        """Health: why external changes are not ingested properly, or None."""
         return "; ".join(self._troubles.values()) or None
 
     @property
     def is_told(self) -> bool:
-        """Whether the folder tells of changes now."""
+        """Whether notifications arrive now."""
         return self.mode == "native" and self._is_armed
 
     @property
@@ -120,13 +122,15 @@ class Watcher:
             try:
                 await self._listen()
             except ListeningFailed as failure:
-                self._tell("listening", f"the folder cannot be listened to: {failure}")
+                self._tell("listening", f"notifications of the folder failed: {failure}")
                 self._give_up_listening(trio.current_time())
             self._is_armed = False
             await trio.sleep(RETRY)
 
     def _give_up_listening(self, now: float) -> None:
-        """Fall back to polling when listening keeps failing (names no UTF-8), unless the folder is gone."""
+        """Fall back to polling when listening keeps failing (names that are not UTF-8), unless the folder is
+        gone.
+        """
         if not self._may_poll or self._identity is None:
             return
         self._failures.append(now)
@@ -159,7 +163,7 @@ class Watcher:
                 self._wake.set()
 
     async def _stop_listening_at_end(self) -> None:
-        """A waiting thread cannot be cancelled: it is stopped by its event."""
+        """Stop the listening thread at the end by its event, because a waiting thread cannot be cancelled."""
         try:
             await trio.sleep_forever()
         finally:
@@ -172,12 +176,12 @@ class Watcher:
     async def _decide_mode(self) -> None:
         """Probe whether notifications arrive; fall back to polling if not.
 
-        In a folder that is somebody else's nothing is made: there the kind of its file system tells.
+        In a served vault no probe file is created; there the kind of its file system decides.
         """
         if self._files.is_foreign:
             kind = await self._blocking.run(lambda: remote_file_system(str(self._files.root)))
             if kind is not None:
-                self._poll(f"{kind} tells only of changes made on this machine")
+                self._poll(f"{kind} reports only changes made on this machine")
             self._is_undecided = False
             log.info("watch mode", mode=self.mode)
             return
@@ -192,7 +196,7 @@ class Watcher:
         finally:
             self._probe = None
         if not works:
-            self._poll("notifications do not come")
+            self._poll("notifications do not arrive")
         self._is_undecided = False
         log.info("watch mode", mode=self.mode)
 
@@ -205,22 +209,22 @@ class Watcher:
                 await self._look()
                 self._tell("looking", None)
             except (OSError, ActorDown, trio.TooSlowError) as failure:
-                self._tell("looking", f"the folder cannot be looked after: {failure}")
+                self._tell("looking", f"the folder cannot be checked: {failure}")
             except ShuttingDown:
                 return
             took = trio.current_time() - began
-            # Never busy for more than half of the time; but a look that hung for hours, as while the machine
-            # or the disk slept, is no reason not to look again for as long.
+            # Never busy for more than half of the time; but a check that hung for hours, for example while
+            # the machine slept, must not delay the next one equally long.
             await trio.sleep(max(TICK - took, min(took, LONGEST_PAUSE)))
 
     async def _look(self) -> None:
-        """One tick of the poll loop: folder identity, watch coverage, comparisons, deletion guard."""
+        """Run one tick of the poll loop: folder identity, watch coverage, comparisons, deletion guard."""
         self._ticks += 1
         identity, is_other = await self._blocking.run(
             lambda: (folder_identity(self._files), self._files.refresh_ignored())
         )
         if is_other:
-            log.info("other files are notes by now: settings of the vault changed")
+            log.info("note files selected again: the vault's settings changed")
             self._seen = None
             self._compare()
         if identity != self._identity:
@@ -260,7 +264,9 @@ class Watcher:
             self._wake.set()
 
     async def _look_after_guard(self) -> None:
-        """Release notes from the guard: files that are back, notes that moved or are gone, those given up."""
+        """Release notes from the guard: files that are back, notes that moved or are gone, and those given
+        up.
+        """
         given_up = await self._guard.take_approval()
         if given_up is not None:
             await self._taking.drop(given_up)
@@ -300,7 +306,7 @@ class Watcher:
                 await self._taking.settle(noticed)
                 self._tell("settling", None)
             except (OSError, ActorDown, trio.TooSlowError) as failure:
-                self._tell("settling", f"changes could not be taken in: {type(failure).__name__}: {failure}")
+                self._tell("settling", f"changes could not be processed: {type(failure).__name__}: {failure}")
                 self._pending.touch(noticed.touched, trio.current_time())
                 self._compare()
                 await trio.sleep(RETRY)

@@ -1,9 +1,9 @@
 """The publisher: acknowledges and announces changes once an index has applied them.
 
-For each change, in order, it waits for the first index, has the event journalled and replies to the
-caller; the other index follows, and searches wait for it (read your writes). A change that no index could
-apply is withheld: its caller gets a refusal, and its event follows when the repair has indexed it. The
-manifest is updated a little later, in batches: it must not run ahead of the journal, but may lag behind it.
+For each change, in order, it waits for the first index, has the event journalled and replies to the caller.
+The other index follows, and searches wait for it (read your writes). A change that no index could apply is
+withheld: its caller gets a refusal, and its event is announced when the repaired index has the change. The
+manifest is updated a little later, in batches: it must not be ahead of the journal, but may be behind it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from lithos.notes.writing.ports import PATIENCE, NoteIndex
 
 log = get_logger("lithos.publisher")
 
-#: Room for one batch of the writer ahead of the one being announced.
+#: One batch of the writer may be queued while another is announced.
 CAPACITY = 64
 BATCH = 64
-#: Seconds for which rows are gathered for the manifest (debounce), and the limit of one manifest write.
+#: Seconds for which rows are collected for the manifest (debounce), and maximum rows in one manifest write.
 RECORD_DELAY = 0.1
 RECORD_LIMIT = 10.0
 
@@ -59,9 +59,9 @@ class Publisher:
         self._blocking = blocking
         self._records = records
         self._withheld: list[CommittedChange] = []
-        #: Announced, but the journal could not be written yet: the manifest must not run ahead of it.
+        #: Announced, but the journal could not be written yet: the manifest must not be ahead of it.
         self._unjournalled: _Rows = {}
-        #: Journalled, but not in the manifest yet: it must not forget them either.
+        #: Journalled, but not in the manifest yet.
         self._unrecorded: _Rows = {}
         #: The journal position (seq) up to which the manifest is complete.
         self._position: int | None = None
@@ -69,20 +69,22 @@ class Publisher:
 
     @property
     def withheld(self) -> int:
-        """How many durable changes wait for an index to be repaired."""
+        """Number of durable changes that wait for an index to be repaired."""
         return len(self._withheld)
 
     async def tell(self, events: Sequence[EventDraft]) -> None:
-        """Journal events of what changes no note; a failure is logged: what they tell of can be looked up."""
+        """Journal events that belong to no change of a note; a failure is logged, since clients can look up
+        the facts.
+        """
         try:
             await self._coordinator.ask(AppendEvents(tuple(events)), within=PATIENCE)
         except (ActorDown, ShuttingDown, trio.TooSlowError) as failure:
-            log.warning("events not told", events=len(events), reason=repr(failure))
+            log.warning("events not journalled", events=len(events), reason=repr(failure))
 
     def record_later(self, rows: Sequence[Entry], removed: Sequence[str]) -> None:
         """Queue manifest rows whose events the journal refused, to be written with its next success.
 
-        Otherwise the position written then would claim that the manifest holds these files too.
+        Otherwise the journal position written then would claim that the manifest has these files too.
         """
         for path in removed:
             _place_last(self._unjournalled, path, None)
@@ -121,11 +123,11 @@ class Publisher:
         return replies
 
     async def _is_taken(self, receipts: Sequence[Envelope[IndexMessage, Indexed]], deadline: float) -> bool:
-        """True as soon as an index has applied the change, False when every index has failed.
+        """Return True as soon as an index has applied the change, False when every index has failed.
 
-        One that defers it until its model is loaded has not failed; but then the others are awaited. While
-        searches come in all are awaited until the deadline, or else each search would have to wait, and
-        longer.
+        An index that defers the change until its model is loaded has not failed, but the other indexes are
+        awaited then. While clients search, all indexes are awaited until the deadline, because otherwise each
+        search would have to wait longer.
         """
         is_taken = is_deferred = False
         waiting = list(receipts)
@@ -148,18 +150,20 @@ class Publisher:
         return is_taken or is_deferred
 
     def _promise(self, receipts: Sequence[Envelope[IndexMessage, Indexed]]) -> None:
-        """Have searches wait for the change, before it is acknowledged or announced (read your writes)."""
+        """Make searches wait for the change before it is acknowledged or announced (read your writes)."""
         for indexer, receipt in zip(self.indexers, receipts, strict=True):
             indexer.promise(receipt)
 
     def _take_earlier(self, change: CommittedChange) -> list[CommittedChange]:
-        """Pop the withheld changes of the same note or file: events of one note stay in order."""
+        """Remove and return the withheld changes of the same note or file, so that a note's events stay in
+        order.
+        """
         earlier = [old for old in self._withheld if _is_same_note(old, change)]
         self._withheld = [old for old in self._withheld if not _is_same_note(old, change)]
         return earlier
 
     def _take_repaired(self) -> list[CommittedChange]:
-        """Pop all withheld changes, if an index has been repaired by now."""
+        """Remove and return all withheld changes, if an index has been repaired by now."""
         if not self._has_repaired_index():
             return []
         changes, self._withheld = self._withheld, []
@@ -170,7 +174,9 @@ class Publisher:
         return any(indexer.is_converged for indexer in self.indexers)
 
     async def _announce(self, changes: Sequence[CommittedChange]) -> None:
-        """Append the events to the journal; the manifest follows, so that a crash between loses no event."""
+        """Append the events to the journal, then update the manifest, so that a crash in between loses no
+        event.
+        """
         if not changes:
             return
         journalled = await self._coordinator.ask(
@@ -199,7 +205,7 @@ class Publisher:
                 await self._record()
 
     async def _record(self) -> None:
-        """Write the pending rows; the manifest can be rebuilt, so a failure is logged and retried only."""
+        """Write the pending rows; a failure is only logged and retried, since the manifest can be rebuilt."""
         rows, self._unrecorded = self._unrecorded, {}
         if not rows:
             return
@@ -209,7 +215,7 @@ class Publisher:
         try:
             await self._blocking.run(lambda: self._manifest.store(kept, gone, position))
             is_stored = True
-            for each in kept:  # no later start needs to know that they were written
+            for each in kept:  # no later start needs these intents
                 self._records.fulfil(each.note.id, each.note.version)
         except (DatabaseFailed, OSError) as failure:
             log.error("manifest refuses to write", waiting=len(rows), reason=str(failure))
@@ -220,7 +226,7 @@ class Publisher:
                     _place_last(self._unrecorded, path, row)
 
     async def _remember_withheld(self) -> None:
-        """Background task: once an index is repaired, have the withheld changes announced in order."""
+        """Background task: announce the withheld changes in order once an index is repaired."""
         while True:
             await trio.sleep(1.0)
             if self._withheld and self._has_repaired_index():
@@ -228,7 +234,7 @@ class Publisher:
 
 
 def _remember(change: CommittedChange, rows: _Rows) -> None:
-    """Add the manifest updates of a change; later changes come later."""
+    """Add the manifest updates of a change; later changes override earlier ones."""
     if change.vacated is not None:
         _place_last(rows, change.vacated, None)
     if change.document is not None:

@@ -1,9 +1,9 @@
 """The writer: the one actor that changes note files and the catalogue (single writer).
 
-It decides a whole batch against the catalogue, writes all files in one thread job (group commit: they
-share the folder syncs), and passes each durable change on to the indexers and to the publisher. Two
-requests that conflict, on a note, slug, URL or path, are never decided together: the later one waits for
-the next round, so a refusal always speaks of something that is on disk.
+It checks a whole batch against the catalogue, writes all files in one thread job (group commit: they share
+the folder syncs), and passes each durable change on to the indexers and to the publisher. Two requests that
+conflict on a note, slug, URL or path are never decided together: the later one waits for the next round, so
+that a refusal always refers to a state on disk.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ log = get_logger("lithos.writer")
 
 #: A few dozen agents at once; more wait in their own tasks, which is the backpressure they need.
 CAPACITY = 64
-#: One batch shares its folder syncs and its journal commit.
+#: Requests in one batch, which shares its folder syncs and its journal commit.
 BATCH = 32
 #: Seconds for a batch: above the publisher's limit, since waiting for a slow index is not a crash.
 LIMIT = 1_000.0
@@ -110,22 +110,22 @@ class _Job:
     reply: Accepted | Exception | None = None
     attempts: int = 0
     source: ReadFile | Exception | None = None
-    #: Where that was read.
+    #: The path from which the source was read.
     path: str | None = None
-    #: Its bytes with other links, where that is the request.
+    #: The source with rewritten links, for a request that rewrites links.
     rewritten: bytes | None = None
     #: The newest version known when the source was read.
     standing: AssignedVersion | None = None
-    #: It merged with its source file, where it has a base.
+    #: The request merged with its source file, if the request has a base.
     rebased: Rebased | None = None
-    #: Its body with the edit, where that is the request, or why there is none.
+    #: The body with the edit, for an edit, or the reason why it failed.
     edited: Edited | LithosError | None = None
     prepared: Prepared | None = None
-    #: What its agent proposes for the note already, where the source is that.
+    #: The agent's earlier proposal for the note, if the source is that proposal.
     own: ProposedText | None = None
-    #: Where links lead, by the paths that have one on the way, as far as it is known.
+    #: Link targets of paths that contain a symbolic link, as far as they are known.
     reals: dict[str, str] = attrs.field(factory=dict)
-    #: Of an edit: those of the same note that came next, which may go into the file with it.
+    #: For an edit: the next edits of the same note, which may be written with it.
     followers: list[_Job] = attrs.field(factory=list)
 
 
@@ -144,8 +144,8 @@ class Writer:
     ) -> None:
         """`keep` enqueues the displaced files of a change for the keeper.
 
-        `outlines` are those known of bodies already; `gate` keeps what waits for a person, None where such
-        changes are refused; `versions` reads what is kept of a note.
+        `outlines` are the known outlines of bodies. `gate` keeps changes that wait for a person; None refuses
+        such changes. `versions` reads the kept versions of a note.
         """
         self.mailbox: WriterMailbox = Mailbox("writer", CAPACITY)
         self._catalogue = preparation.catalogue
@@ -161,18 +161,18 @@ class Writer:
         self._restoring = RestorePreparation(preparation)
         self._editing = EditPreparation(preparation)
         self._outlines = outlines
-        #: Who may change which path; what is known of tokens comes with the services.
+        #: The paths that each agent may change; the services add the rules of tokens.
         self.scopes = WriteScopes()
         self._gate = gate
         self._outside = Outside(
             preparation.catalogue, applying.files, applying.blocking, preparation.clock, versions
         )
         self._tell = publisher.tell
-        #: Why the disk refused the last change, until a write succeeds.
+        #: Reason for which the disk refused the last change, until a write succeeds.
         self._refusal: str | None = None
 
     async def trouble(self) -> str | None:
-        """Health: why notes cannot be written, or None; after a failed write this tries one again."""
+        """Health: why notes cannot be written, or None; after a failed write, this attempts a write."""
         if self._refusal is not None:
             try:
                 await self._blocking.run(self._files.try_writing)
@@ -209,11 +209,11 @@ class Writer:
         return [reply for number in range(len(messages)) if (reply := replies[number]) is not None]
 
     async def _take(self, request: OutsideRequest) -> ExternalReply:
-        """Ingest external changes, and pass them on like any other change."""
+        """Ingest external changes, and pass them on like other changes."""
         taken = await self._outside.take(request)
         if isinstance(request, CopyRemoval | CopyKeeping):
             self._keep(self._files.take_kept())
-        with suppress(HistoryFailed):  # logged; the catching up keeps them later
+        with suppress(HistoryFailed):  # logged; the catch-up records them later
             await self._recorder.record(taken.versions, is_pending=False)
         for change in taken.changes:
             await self._pass_on(change)
@@ -222,9 +222,10 @@ class Writer:
         return taken
 
     async def _run_round(self, waiting: list[_Job]) -> list[_Job]:
-        """Apply the jobs that do not conflict with each other; returns those that have no reply yet."""
+        """Apply the jobs that do not conflict with each other; returns the jobs without a reply."""
         for job in waiting:
-            job.prepared, job.source, job.own, job.followers = None, None, None, []  # of an earlier round
+            # values of an earlier round
+            job.prepared, job.source, job.own, job.followers = None, None, None, []
         chosen = _choose(waiting)
         await self._read_sources(chosen)
         await self._follow([job for job in chosen if isinstance(job.source, FILE_GONE)])
@@ -236,7 +237,8 @@ class Writer:
         for job in chosen:
             if job.reply is None:
                 ready += await self._decide(job, makes)
-        await self._catalogue.records.save()  # refusals and new versions depend on versions given to edits
+        # refusals and new versions depend on versions assigned to external edits
+        await self._catalogue.records.save()
         results = await self._applying.apply(
             [decided_on(job.prepared, job.reals) for job in ready if job.prepared is not None],
             self._versions(ready),
@@ -245,17 +247,18 @@ class Writer:
         for job, result in zip(ready, results, strict=True):
             if isinstance(result, FileChanged | PathRedirected) and job.attempts < RETRIES:
                 job.attempts += 1
-                if isinstance(result, PathRedirected):  # decided again, also on where the links lead
+                if isinstance(result, PathRedirected):  # decided again, now with the targets of the links
                     job.reals[result.path] = result.real
             else:
                 job.reply = await self._settle(job, result)
-        return [job for job in waiting if job.reply is None]  # in their order, also those left by a refusal
+        # in their order, including those left by a refusal
+        return [job for job in waiting if job.reply is None]
 
     async def _decide(self, job: _Job, makes: NewPaths) -> list[_Job]:
-        """Prepare a job; what is to be written with it now, itself first.
+        """Prepare a job; returns the jobs to write with it now, itself first.
 
-        That is nothing where it is refused or kept as a proposal, and where it has to be looked at again, as
-        where another one of the round makes a file at another spelling of its path.
+        The result is empty if the job is refused or kept as a proposal, or if it must be decided again, for
+        example because another job of the round creates a file at another spelling of its path.
         """
         if self._is_outdated(job):
             job.attempts += 1
@@ -272,16 +275,16 @@ class Writer:
         if place == "propose":
             job.reply = await self._propose(job)
         elif job.own is not None:
-            job.attempts += 1  # a moment ago it could only be proposed: once more, from the file
+            job.attempts += 1  # it could only be proposed before: once more, from the file
         elif makes.take(job.prepared.makes):
             return await self._join(job)
         return []
 
     async def _place_of(self, job: _Job) -> PathAccess:
-        """Where a prepared change lies, also by where links lead from its paths. Raises the refusal.
+        """Return the access to a prepared change's paths, including link targets. Raises the refusal.
 
-        Those of a file that is changed at once are found when it is (`PathRedirected`). What waits for a
-        person, and what is changed after a move, has to be looked at before.
+        The link targets of a direct change are found when its file is written (`PathRedirected`). For a
+        proposal, and for changes that follow a move, they have to be found before.
         """
         assert job.prepared is not None
         scopes, catalogue, request, prepared = self.scopes, self._catalogue, job.request, job.prepared
@@ -295,7 +298,7 @@ class Writer:
         return place
 
     async def _find_reals(self, prepared: Prepared) -> dict[str, str]:
-        """Where links lead from the paths of a change. Raises `InvalidInput` where it may not follow them."""
+        """Return the link targets of a change's paths. Raises `InvalidInput` if it may not follow them."""
         paths, operation = paths_of(self._catalogue, prepared), prepared.operation
 
         def look() -> dict[str, str]:
@@ -309,7 +312,7 @@ class Writer:
             raise self._preparation.explain(prepared, failure) from failure
 
     async def _start_from_own(self, gate: ChangeGate, jobs: Sequence[_Job]) -> None:
-        """Have a change that can only be proposed begin with what its agent proposes for the note already."""
+        """Let changes that can only be proposed start from the agent's earlier proposals for the notes."""
         for job in jobs:
             request = job.request
             if isinstance(request, RelinkNote | ImportNote | RestoreNote) or request.id is None:
@@ -334,7 +337,7 @@ class Writer:
                 job.edited = await self._blocking.run(partial(self._edit, request, source))
 
     async def _propose(self, job: _Job) -> Accepted | Exception:
-        """Keep a prepared change for a person, and leave the note as it is."""
+        """Keep a prepared change for a person's approval, and leave the note unchanged."""
         assert job.prepared is not None
         assert not isinstance(job.request, RelinkNote)
         if self._gate is None:
@@ -342,7 +345,7 @@ class Writer:
         return await self._gate.keep(job.request, job.prepared, job.source, job.own)
 
     async def _join(self, first: _Job) -> list[_Job]:
-        """A prepared job and, of an edit, those of its followers that go into the file with it, in order."""
+        """Return a prepared job and, for an edit, the followers that are written with it, in order."""
         if not first.followers:
             return [first]
         assert first.prepared is not None
@@ -357,9 +360,10 @@ class Writer:
         return joined
 
     def _is_outdated(self, job: _Job) -> bool:
-        """Whether a reader saw a later state of the file than the one read: that one must not count again.
+        """Return whether a reader saw a later state of the file than the one read, which must not count
+        again.
 
-        Or whether the file, which was missing, was found elsewhere.
+        Also true if the missing file was found at another path.
         """
         if job.request.id is None or job.attempts >= RETRIES:
             return False
@@ -382,7 +386,8 @@ class Writer:
         ]
 
     async def _read_sources(self, jobs: Sequence[_Job]) -> None:
-        """Read the current files of the notes to change, all in one thread job: people edit them too.
+        """Read the current files of the notes to change, all in one thread job, since people edit them
+        too.
 
         A file that another program has open for writing is not waited for: its request is refused.
         """
@@ -402,7 +407,9 @@ class Writer:
         await self._blocking.run(read)
 
     async def _follow(self, jobs: Sequence[_Job]) -> None:
-        """Take up missing files where they are now: somebody renamed them, or a folder on the way to them."""
+        """Find missing files at their current paths: another program renamed them, or one of their
+        folders.
+        """
         entries = [entry for job in jobs if (entry := self._catalogue.get(job.request.id or "")) is not None]
         if not entries:
             return
@@ -413,7 +420,7 @@ class Writer:
             await self._take(OutsideFiles(new))
 
     def _read_source(self, job: _Job, path: str, known: str) -> None:
-        """Read the file as it is now, and apply to it what needs no other note. Blocks."""
+        """Read the file, and apply the parts of the request that need no other note. Blocks."""
         request = job.request
         try:
             job.source = source = self._files.read_quiet(path, known)
@@ -430,7 +437,7 @@ class Writer:
         return edit_source(request, source.data, self._outlines, keeps_heading=keeps_heading)
 
     async def _rebase(self, jobs: Sequence[_Job]) -> None:
-        """Merge the requests that have a base with their files as they are, in one thread job."""
+        """Merge the requests that have a base with their current files, in one thread job."""
         wanted = [
             (job, entry, job.request, job.source)
             for job in jobs
@@ -466,7 +473,7 @@ class Writer:
         return self._preparation.prepare_update(job.request, job.source, job.rebased)
 
     async def _settle(self, job: _Job, result: FileState | Exception | None) -> Accepted | Exception:
-        """Enter a written change in the catalogue and pass it on, or return the refusal."""
+        """Record a written change in the catalogue and pass it on, or return the refusal."""
         prepared = job.prepared
         assert prepared is not None
         if not isinstance(result, Exception):
@@ -484,13 +491,13 @@ class Writer:
         if isinstance(result, StorageFailed):
             return result
         if isinstance(result, FileNotFoundError) and isinstance(prepared.operation, Remove):
-            result = None  # the file was removed already; the note still has to go
+            result = None  # the file was already removed; the note still has to be deleted
         if isinstance(result, Exception):
             return self._preparation.explain(prepared, result)
         return await self._enter(prepared, result)
 
     async def _enter(self, prepared: Prepared, state: FileState | None) -> Accepted:
-        """Upsert or remove the catalogue entry: the files are the source of truth, all else follows them."""
+        """Update the catalogue entry: the files are the source of truth, and the rest follows them."""
         entry = prepared.entry
         vacated: str | None = None
         if state is None:
@@ -498,7 +505,7 @@ class Writer:
             vacated = None if self._catalogue.at_path(entry.path) else entry.path
         else:
             entry = attrs.evolve(entry, state=state)
-            if prepared.former is None:  # else it came with the edit before
+            if prepared.former is None:  # otherwise the earlier edit added it
                 await take_turns(self._catalogue.put_in_steps(entry))
             self._catalogue.records.settle_version(
                 entry.note.id, entry.standing, is_said=prepared.says_version
@@ -518,9 +525,9 @@ class Writer:
 
 
 def _choose(waiting: Sequence[_Job]) -> list[_Job]:
-    """The jobs of one round, with the edits that may follow each: no two of them conflict."""
+    """Return the jobs of one round, with the edits that may follow each; no two of them conflict."""
     taken: set[tuple[str, str]] = set()
-    editing: dict[str, _Job] = {}  # by note, where nothing but edits came so far
+    editing: dict[str, _Job] = {}  # by note, if it has only edits so far
     chosen: list[_Job] = []
     for job in waiting:
         keys, note_id = keys_of(job.request), job.request.id or ""
@@ -533,7 +540,7 @@ def _choose(waiting: Sequence[_Job]) -> list[_Job]:
             editing[note_id].followers.append(job)
         else:
             editing.pop(note_id, None)
-        taken |= keys  # also of those left: requests for one note stay in order (FIFO)
+        taken |= keys  # including those left: requests for one note stay in order (FIFO)
     return chosen
 
 

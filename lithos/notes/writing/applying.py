@@ -1,7 +1,7 @@
-"""Applies the changes of one round of the writer: intents, versions and files, in one step each.
+"""Applying the changes of one round of the writer: intents, versions and files, in one step each.
 
-Intents (notes/catalogue/note_records.py) and version rows are committed while the files are written. All of
-that is durable before anything is shown or acknowledged.
+Intents (notes/catalogue/note_records.py) and version rows are committed while the files are written. All are
+durable before any reader or caller sees the change.
 """
 
 from __future__ import annotations
@@ -42,17 +42,18 @@ class Applying:
     _moves: Moves
     blocking: Blocking
     recorder: VersionRecorder
-    #: Databases without which no note is changed.
+    #: Databases that must work before a note is changed.
     needed: Sequence[Database | VersionStore] = ()
 
     async def apply(
         self, prepared: Sequence[Prepared], versions: Sequence[NewVersion]
     ) -> Sequence[FileState | Exception | None]:
-        """Change the files; intents and versions are durable before anything is shown (in parallel).
+        """Change the files; intents and versions are committed in parallel, and durable before a reader sees
+        them.
 
-        States that are kept nowhere but in their files come first, and where versions could not be kept
-        lately these do too: no file is changed without them. So do all of a round with a note from elsewhere,
-        whose past must not come after it.
+        States that exist only in their files are recorded first. So are all states if versions could not be
+        kept lately: no file is changed without them. The same applies to a round with a note from another
+        vault, whose past must be recorded before it.
         """
         if not prepared:
             return []
@@ -92,7 +93,7 @@ class Applying:
             async with trio.open_nursery() as nursery:
                 if versions:
                     nursery.start_soon(record)
-                # Not by a task of its own, which would begin a turn of the event loop later and end one late.
+                # Not in a task of its own, which would start and end one turn of the event loop later.
                 committed = await self._save_intents()
                 results = await self.blocking.run(lambda: self._carry_out(prepared))
             await self._wait_saved(committed)
@@ -111,7 +112,9 @@ class Applying:
         return results
 
     async def _save_intents(self) -> Committed:
-        """Begin to commit the intents. Files are written in any case: the journal tells a broken database."""
+        """Begin to commit the intents. Files are written even if that fails; the journal reports a broken
+        database.
+        """
         try:
             return await self._records.save_intents()
         except _UNSAVED as failure:
@@ -145,12 +148,13 @@ class Applying:
         done = list(self.files.apply(operations))
         results: list[FileState | Exception | None] = []
         for number, change in reversed([*enumerate(changes)]):
-            if not isinstance(change.operation, Passed):  # one that is comes directly before its last change
+            # a passed state comes directly before its last change
+            if not isinstance(change.operation, Passed):
                 result = failures[number] if number in failures else done.pop()
             results.append(result)
         results.reverse()
         for change, result in zip(changes, results, strict=True):
             if change.intent is not None and is_undone(result):
-                with suppress(OSError):  # what is left of it is found undone at the next start
+                with suppress(OSError):  # the next start finds the rest undone
                     self._moves.remove(change.intent.id)
         return results

@@ -1,7 +1,7 @@
-"""Where a change lies for who asks for it: it may be made, or only proposed, or neither.
+"""Access check of a change: allowed, only as a proposal, or refused.
 
-docs/spec/scopes.md. The writer decides it in the step in which the change is made. A change that touches
-several paths, as a move does with its links, lies where the strictest of them lies.
+See docs/spec/scopes.md. The writer checks access in the step in which it makes the change. A change of
+several paths, such as a move with its links, gets the strictest access of all its paths.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from lithos.notes.writing.messages import RelinkNote, WriteRequest
 from lithos.notes.writing.ports import OwnProposal
 from lithos.notes.writing.preparation import Passed, Prepared
 
-#: Paths that a refusal lists.
+#: Maximum paths that a refusal lists.
 _LISTED: Final = 20
 
 
 def agent_of(request: WriteRequest) -> str:
-    """The agent in whose name a change is asked for."""
+    """Return the agent in whose name a change is requested."""
     return request.intent.agent if isinstance(request, RelinkNote) else request.agent
 
 
-#: Where links lead, by the paths that have one on the way.
+#: Link targets of the paths that contain a symbolic link.
 Reals = Mapping[str, str]
-#: The places from the one where all is allowed to the one where nothing is.
+#: Kinds of access, from the least to the most strict.
 _STRICTNESS: Final[tuple[PathAccess, ...]] = ("write", "propose", "outside", "protected")
 
 
 def may_write(scopes: WriteScopes, request: WriteRequest, path: str, reals: Reals) -> bool:
-    """Whether a request may change the note at this path at once, and where links lead from it."""
+    """Return whether a request may directly change the note at this path and at its link target."""
     return _place_of(scopes, request, path, reals) == "write"
 
 
 def _place_of(scopes: WriteScopes, request: WriteRequest, path: str, reals: Reals) -> PathAccess:
-    """The stricter of the places of a path as it is spelled and of where links lead from it."""
+    """Return the stricter access of a path and of its link target."""
     agent = agent_of(request)
     places = [
         scopes.place_of(request.by, agent, each) for each in dict.fromkeys((path, reals.get(path, path)))
@@ -51,9 +51,10 @@ def _place_of(scopes: WriteScopes, request: WriteRequest, path: str, reals: Real
 def check_scope(
     scopes: WriteScopes, catalogue: Catalogue, request: WriteRequest, prepared: Prepared, reals: Reals
 ) -> PathAccess:
-    """Where a prepared change lies: `write` or `propose`. Raises `Forbidden`, which names the path.
+    """Return the access to a prepared change: `write` or `propose`. Raises `Forbidden`, which names the
+    path.
 
-    `reals` is what is known of links; the change is refused where they lead to a hidden folder.
+    `reals` are the known link targets; the change is refused if a link leads to a hidden folder.
     """
     agent = agent_of(request)
     _refuse_hidden(request, reals)
@@ -72,14 +73,14 @@ def check_scope(
 
 
 def proposes_nothing(prepared: Prepared, agent: str) -> Forbidden:
-    """The refusal for a change that needs a person, where it cannot be proposed."""
+    """Return the refusal for a change that needs approval but cannot be proposed."""
     return Forbidden(
-        f"{prepared.entry.path} changes only once a person has looked, and {agent} proposes nothing."
+        f"{prepared.entry.path} changes only after a person's approval, and {agent} proposes nothing."
     )
 
 
 def _refuse_hidden(request: WriteRequest, reals: Reals) -> None:
-    # Links in a note that is never changed are not tried again at the next start.
+    # Links in a note that is never changed are not retried at the next start.
     kind = Forbidden if isinstance(request, RelinkNote) else InvalidInput
     for path, real in reals.items():
         if any(part.startswith(".") for part in real.split("/")):
@@ -99,7 +100,7 @@ def _refusal(
     *,
     is_only: bool,
 ) -> Forbidden:
-    """The refusal for the first of several paths; it names where links lead, if that is what is refused."""
+    """Return the refusal for the first of several paths; it names the link target, if that is refused."""
     agent, first = agent_of(request), refused[0]
     scope = scopes.scope_of(request.by, agent)
     is_spelled = scopes.place_of(request.by, agent, first) == place
@@ -113,7 +114,7 @@ def _refusal(
 
 
 def paths_of(catalogue: Catalogue, prepared: Prepared) -> tuple[str, ...]:
-    """The paths that a change touches: of a move both, and those of the notes whose links it rewrites."""
+    """Return the paths that a change touches: for a move both, and the notes whose links it rewrites."""
     operation = prepared.operation
     if not isinstance(operation, Move):
         return (operation.path,)
@@ -121,7 +122,9 @@ def paths_of(catalogue: Catalogue, prepared: Prepared) -> tuple[str, ...]:
 
 
 def approved(prepared: Prepared, request: WriteRequest) -> Prepared:
-    """The change with the person who approved it, in its version and its event; so too of links of a move."""
+    """Return the change with the person who approved it in its version, its event, and the links of a
+    move.
+    """
     approval = getattr(request, "approval", None)
     by = request.intent.approved_by if isinstance(request, RelinkNote) else getattr(approval, "by", None)
     if by is None:
@@ -131,7 +134,7 @@ def approved(prepared: Prepared, request: WriteRequest) -> Prepared:
 
 
 def decided_on(prepared: Prepared, reals: Reals) -> Prepared:
-    """The change with what it was decided on: where links lead from its paths."""
+    """Return the change with the link targets of its paths, on which the decision was based."""
     operation = prepared.operation
     if isinstance(operation, Passed):
         return prepared
@@ -143,7 +146,7 @@ def decided_on(prepared: Prepared, reals: Reals) -> Prepared:
 
 
 def _relinked(catalogue: Catalogue, prepared: Prepared) -> Iterator[str]:
-    """The paths of the other notes, and of the canvases, whose links a move rewrites."""
+    """Return the paths of the other notes, and of the canvases, whose links a move rewrites."""
     intent = prepared.intent
     if intent is None or not intent.update_links:
         return
@@ -155,8 +158,8 @@ def _relinked(catalogue: Catalogue, prepared: Prepared) -> Iterator[str]:
 
 
 def only_proposed(own: OwnProposal) -> InvalidInput:
-    """The refusal for what cannot be done to a note that nobody has approved yet."""
+    """Return the refusal for an operation that needs an approved note."""
     return InvalidInput(
         f"This note is only proposed, as {own.id}: there is no file yet. Withdraw the proposal "
-        "(lithos_proposal_withdraw), or write it anew with its id."
+        "(lithos_proposal_withdraw), or write it again with its id."
     )

@@ -1,7 +1,7 @@
-"""The keeper: deferred removal of displaced note files, once no program can be writing to them any more.
+"""The keeper: delete displaced note files once no program can be writing to them any more.
 
-A displaced file lost its name to a change of ours. Bytes that another program saved into it, or that were
-never announced, are preserved in `.lithos/displaced/` before the file goes. The keeper owns the queue.
+A displaced file lost its name to a change by Lithos. Before the file is deleted, bytes that another program
+saved to it, or that were never announced, are copied to `.lithos/displaced/`. The keeper owns the queue.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from lithos.notes.files.values import LEAST_GRACE, FileBusy, Kept
 
 log = get_logger("lithos.keeper")
 
-#: Files queued at most; beyond that the oldest are settled before their grace period ends. At 100 changes a
-#: second and the longest grace there are 6,000.
+#: Maximum files in the queue; beyond that, the oldest are settled before their grace period ends. At 100
+#: changes a second and the longest grace period there are 6,000.
 CAPACITY = 10_000
 #: Files settled in one thread job: some milliseconds.
 SLICE = 100
-#: Backoff in seconds until a file that another program has open is retried: doubled, up to the second value.
+#: Seconds until a file that another program has open is retried: doubled each time, up to the second value.
 PAUSE, LONGEST_PAUSE = 1.0, 60.0
-#: Seconds between two prunings of `.lithos/displaced/`, by age.
+#: Seconds between two prunings of `.lithos/displaced/` by age.
 PRUNING = 24 * 3600.0
 
 
@@ -45,7 +45,7 @@ class _Waiting:
 class _Outcome:
     """Outcome of one attempt: settled, or to be retried (`again`); `saved` are the copies that were kept.
 
-    `is_lost`: the file has not the name it had.
+    `is_lost`: the file does not have its former name.
     """
 
     again: bool = False
@@ -62,11 +62,11 @@ class Keeper:
     displaced: Displaced
     _blocking: Blocking
     clock: Callable[[], datetime]
-    #: Tells what is old.
+    #: Returns the time up to which copies are deleted.
     _settled: Callable[[], datetime]
     #: Called when bytes were preserved.
     _on_saved: Callable[[], None] = lambda: None
-    #: The latest time that was believed: bytes that are kept now are no older, whatever the clock says.
+    #: The latest time that was accepted: new copies are never older, even if the clock is set back.
     _reached: Callable[[], datetime] = lambda: datetime.min.replace(tzinfo=UTC)
     _waiting: list[_Waiting] = field(factory=list, init=False)
     _wake: trio.Event = field(factory=trio.Event, init=False)
@@ -74,11 +74,11 @@ class Keeper:
 
     @property
     def depth(self) -> int:
-        """Queue depth: how many files wait."""
+        """Number of files in the queue."""
         return len(self._waiting)
 
     def stamp(self) -> datetime:
-        """The time of what is kept now, as retention counts it."""
+        """The time of new copies, as used by retention."""
         return max(self.clock(), self._reached())
 
     def take(self, kept: Sequence[Kept]) -> None:
@@ -106,7 +106,7 @@ class Keeper:
 
     async def finish(self) -> None:
         """Shutdown: settle the leased files now; the recovery of the next start settles the rest."""
-        for _ in range(2):  # those whose folder was renamed are found in the first turn
+        for _ in range(2):  # files whose folder was renamed are found in the first turn
             leased = [each for each in self._waiting if each.kept.is_leased]
             if leased:
                 await trio.sleep_until(max(each.since for each in leased) + LEAST_GRACE)
@@ -119,7 +119,7 @@ class Keeper:
             for each, outcome in zip(some, outcomes, strict=True):
                 self._note(each, outcome)
             lost = [each.kept for each, outcome in zip(some, outcomes, strict=True) if outcome.is_lost]
-            if lost:  # folders were renamed: what is in them is there under the same name
+            if lost:  # folders were renamed: their files have the same names in the renamed folders
                 self.take(await self._blocking.run(lambda lost=lost: self.files.find_renamed(lost)))  # type: ignore[misc]
         gone = {id(each) for each in ripe if each.due == -math.inf}
         self._waiting = [each for each in self._waiting if id(each) not in gone]

@@ -1,7 +1,8 @@
-"""Edits of one place of a note: applied to the file as the writer reads it, so that none undoes another.
+"""Edits of one place of a note: applied to the file as the writer reads it, so that no edit undoes
+another.
 
-The body is changed where the file is read, in a worker thread (`edit_source`); what depends on the catalogue,
-as the version does, is decided on the event loop (`EditPreparation`).
+The body is changed where the file is read, in a worker thread (`edit_source`). Decisions that depend on the
+catalogue, such as the version, are made on the event loop (`EditPreparation`).
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ from lithos.text.outline.section_edit import FIND_REPLACE, Edited, OtherHash, Se
 from lithos.text.yaml.layout import Layout, frontmatter_at, read_layout
 from lithos.text.yaml.nodes import UnreadableNote
 
-#: Characters of a body that the writer itself parses: some 0.1 s at worst, in which no other note is written.
+#: Characters of a body that the writer parses itself: at most some 0.1 s, in which no other note is written.
 PARSED_BY_WRITER: Final = 128 * 1024
-#: Bytes of a file up to which edits that wait together are made on the event loop: 9 ms each at worst; and
-#: bytes of them all in one turn of it, some 5 ms of short ones.
+#: Maximum bytes of a file whose waiting edits are made on the event loop, 9 ms each at worst; also the
+#: maximum of all together in one turn, some 5 ms of short ones.
 TOGETHER: Final = 64 * 1024
 TURN: Final = 8 * 1024
-#: Outlines kept, and characters of their bodies.
+#: Maximum outlines kept, and maximum characters of their bodies.
 KEPT: Final = 64
 KEPT_CHARACTERS: Final = 8 * 1024 * 1024
 #: Characters of a section that a refusal shows.
@@ -58,7 +59,7 @@ SHOWN: Final = 20_000
 
 
 class Outlines:
-    """The outlines of the bodies that were read or written last. Any thread may use it."""
+    """The outlines of the bodies read or written last. Any thread may use it."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, tuple[int, int] | None], Outline] = OrderedDict()
@@ -66,7 +67,7 @@ class Outlines:
         self._lock = threading.Lock()
 
     def known(self, body: str, title: tuple[int, int] | None) -> Outline | None:
-        """The outline of a body, if it is kept."""
+        """Return the outline of a body, if it is kept."""
         key = _key(body, title)
         with self._lock:
             found = self._kept.get(key)
@@ -75,14 +76,14 @@ class Outlines:
             return found
 
     def read(self, layout: Layout) -> Outline:
-        """The outline of a file's body, which is kept. Raises `InvalidInput` for too many lines. Blocks."""
+        """Return and keep the outline of a file's body. Raises `InvalidInput` for too many lines. Blocks."""
         body, title = layout.body, title_of(layout)
         outline = self.known(body, title) or read_outline(body, title)
         self.keep(outline)
         return outline
 
     def keep(self, outline: Outline) -> None:
-        """Keep an outline; the least recently used ones give way."""
+        """Keep an outline; the least recently used ones are dropped."""
         key = _key(outline.body, outline.title)
         with self._lock:
             if key not in self._kept:
@@ -101,9 +102,9 @@ def _key(body: str, title: tuple[int, int] | None) -> tuple[str, tuple[int, int]
 def edit_source(
     request: EditNote, data: bytes, outlines: Outlines, *, keeps_heading: bool
 ) -> Edited | LithosError | None:
-    """The edited body of a note file, or the refusal; None for a file that is no note. Blocks.
+    """Return the edited body of a note file, or the refusal; None for a file that is not a note. Blocks.
 
-    The refusal is `OutlineNeeded` for a long body whose outline is not known, where the request `is_patient`.
+    The refusal is `OutlineNeeded` for a long body without a known outline, if the request `is_patient`.
     """
     try:
         layout = read_layout(data, keeps_heading=keeps_heading)
@@ -127,13 +128,13 @@ def edit_source(
 
 
 def refuse_frontmatter(edit: SectionEdit, layout: Layout, body: str) -> None:
-    """Raise `InvalidInput` for an edit that puts a frontmatter into the text, where nobody reads it."""
+    """Raise `InvalidInput` for an edit that puts a frontmatter into the text, where it has no effect."""
     given = edit.op != FIND_REPLACE and begins_with_note_keys(edit.text or "")
     title = title_of(layout)
     top = title[1] if title is not None and body.startswith(layout.body[: title[1]]) else 0
     if given or (frontmatter_at(body, top) is not None and frontmatter_at(layout.body, top) is None):
         raise InvalidInput(
-            "The text begins with a frontmatter, which would be text in the middle of the note. Nothing was "
+            "The text begins with a frontmatter, which would end up in the middle of the note. Nothing was "
             "changed: leave it out, and change title, tags and metadata with lithos_note_update, or give the "
             "whole file to lithos_write as content. A rule can be written ***."
         )
@@ -156,7 +157,7 @@ class EditPreparation:
     ) -> Prepared:
         """Prepare the next version of a note; `edited` is what `edit_source` made of its file.
 
-        With `former`, the note as an edit before leaves it, `source` has the bytes of that one.
+        With `former`, the note after the previous edit, `source` has the bytes of that edit.
         """
         entry, source = find_note(self._catalogue, request, source)
         try:
@@ -181,7 +182,7 @@ class EditPreparation:
             if old.note.id != entry.note.id:
                 raise no_such_note(request)
             version = entry.note.version
-            if is_read:  # an edit by a person since then counts as a version, before any is compared
+            if is_read:  # an edit by a person since then counts as a version, before versions are compared
                 version = version_read(self._catalogue, entry, source, old.note.version)
             note = self._catalogue.to_update(attrs.evolve(old.note, version=version), modified, now)
             check_version(request.expected_version, note)
@@ -223,10 +224,11 @@ class EditPreparation:
         requests: Sequence[EditNote],
         edit: Callable[[EditNote, ReadFile], Edited | LithosError | None],
     ) -> list[Prepared]:
-        """An edit made from `source` and, made each from that before it, those that go into the file with it.
+        """Return an edit made from `source` and the following edits that are written to the file with it.
 
-        Each is a version of its own; the file gets the last (group commit). They end before the first one of
-        the `requests` that is refused, or is of a long file: that is decided when the others are on disk.
+        Each edit is a version of its own; the file gets the last (group commit). The series ends before the
+        first of the `requests` that is refused or belongs to a long file: that one is decided when the others
+        are on disk.
         """
         edits, worked = [first], 0
         for request in requests:
@@ -249,7 +251,7 @@ class EditPreparation:
 
 
 def _put_once(edits: Sequence[Prepared]) -> list[Prepared]:
-    """Have the file changed once: from what the first was made from to what the last makes."""
+    """Change the file once: from the source of the first edit to the result of the last."""
     first, last = edits[0].operation, edits[-1]
     assert isinstance(first, Put)
     assert isinstance(last.operation, Put)

@@ -1,9 +1,9 @@
-"""External changes: what other programs did to the note files, ingested into the catalogue.
+"""External changes: take changes by other programs to note files into the catalogue.
 
-The watcher reads files and names what vanished; the decision is made here, in the writer, so that no tool
-writes meanwhile. What the watcher read may be stale by then: every file is looked at again (optimistic
-check), and what has changed since is handed back. Identity is the id in the file: a note whose old file no
-longer carries its id has moved to the new one (docs/spec/lifecycle.md §5).
+The watcher reads files and reports missing ones. The decision is made here, in the writer, so that no tool
+writes meanwhile. The watcher's reading may be stale by then, so every file is checked again (optimistic
+check), and changed files are returned to the watcher. A note is identified by the id in the file: a note
+whose old file no longer carries its id has moved to the new one (docs/spec/lifecycle.md §5).
 """
 
 from __future__ import annotations
@@ -57,12 +57,13 @@ log = get_logger("lithos.outside")
 
 @define  # bounded: ends with its call
 class ExternalReply:
-    """The reply to an outside request.
+    """The reply to a request with external changes.
 
-    `changes` were applied, in order, with `versions` for the history; `again` are files to be read again, as
-    they changed meanwhile; `displaced` are ids of notes whose file is another note's now; `present` are ids
-    whose file is back; `copies` are events of conflict copies that were found. `failure` is why a conflict
-    copy was not removed, or a canvas not changed; `rewritten` are the paths of canvases that were.
+    `changes` were applied, in order, with `versions` for the history. `again` are files to be read again
+    because they changed meanwhile. `displaced` are ids of notes whose file now belongs to another note.
+    `present` are ids whose file is back. `copies` are events of conflict copies that were found. `failure` is
+    why a conflict copy was not removed, or a canvas not changed. `rewritten` are the paths of changed
+    canvases.
     """
 
     changes: list[CommittedChange] = field(factory=list)
@@ -77,39 +78,39 @@ class ExternalReply:
 
 @frozen
 class OutsideFiles(Command[ExternalReply]):
-    """Files as the watcher read them, in the order in which they claim ids, and names without a file."""
+    """Files as the watcher read them, in the order in which they claim ids, and paths without a file."""
 
     files: tuple[Examined, ...]
     absent: tuple[str, ...] = ()
-    #: Files that are no notes, and whether they are there.
+    #: Files that are not notes, and whether they exist.
     others: tuple[tuple[str, bool], ...] = ()
 
 
 @frozen
 class OutsideRemovals(Command[ExternalReply]):
-    """Notes whose files have vanished for good."""
+    """Notes whose files are permanently gone."""
 
     ids: tuple[str, ...]
 
 
 @frozen
 class OutsideBytes(Command[ExternalReply]):
-    """Bytes that another program saved into the file at `path`, and that no longer are anywhere but aside.
+    """Bytes that another program saved to the file at `path`, and that now exist only as a copy.
 
-    `current` are those of the file as the history has them, None where it has them not.
+    `current` are the bytes of the file in the history, None if the history does not have them.
     """
 
     path: str
     data: bytes
     current: bytes | None
-    #: What the history calls them, and by whom they are.
+    #: Operation and author under which the history records the bytes.
     op: str = OUTSIDE
     agent: str = WATCHER_AGENT
 
 
 @frozen
 class CopyRemoval(Command[ExternalReply]):
-    """Remove the conflict copy at `path`, if its bytes still have this hash: the note has what it says."""
+    """Remove the conflict copy at `path`, if its bytes still have this hash: the note contains its text."""
 
     path: str
     digest: str
@@ -117,22 +118,24 @@ class CopyRemoval(Command[ExternalReply]):
 
 @frozen
 class CopyKeeping(Command[ExternalReply]):
-    """Have the file at `path` be a note of its own for good: a person says that it is no conflict copy."""
+    """Keep the file at `path` as a separate note permanently: a person decided that it is not a conflict
+    copy.
+    """
 
     path: str
 
 
 OutsideRequest = OutsideFiles | OutsideRemovals | OutsideBytes | CopyRemoval | CopyKeeping
-#: Times that a file is read again which another program saves while it becomes a note of its own.
+#: How often a file is read again if another program saves it while it becomes a separate note.
 _TRIES: Final = 5
 
 
 @frozen
 class _Look:
-    """The re-check of a file: unchanged since it was read, and whether `rival` keeps its id.
+    """The re-check of a file: whether it is unchanged since it was read, and whether `rival` keeps its id.
 
-    `heir_of` is the id of the note that moved into it: one without id whose file is gone. `is_yielded`: the
-    rival may be there and give the id up.
+    `heir_of` is the id of the note that moved into it: a note without id whose file is gone. `is_yielded`:
+    the rival may still exist but give up the id.
     """
 
     is_current: bool
@@ -144,17 +147,19 @@ class _Look:
 
 @define(eq=False)
 class Outside:
-    """Applies external changes to the catalogue: only the writer, its single writer, may call it."""
+    """Applies external changes to the catalogue. Only the writer may call it."""
 
     _catalogue: Catalogue
     _files: NoteFiles
     _blocking: Blocking
     _clock: Callable[[], datetime]
-    #: The kept versions of a note, of which a file without id may be the conflict copy. Blocks.
+    #: Returns the kept versions of a note, of which a file without id may be the conflict copy. Blocks.
     _versions: VersionsOf = lambda note_id: ()
 
     async def take(self, request: OutsideRequest) -> ExternalReply:
-        """Ingest what is still true; the caller passes the changes on to indexers and publisher, in order."""
+        """Ingest the files that are still current; the caller passes the changes on to indexers and
+        publisher, in order.
+        """
         if isinstance(request, OutsideBytes):
             return await self._take_bytes(request)
         if isinstance(request, CopyRemoval):
@@ -176,7 +181,7 @@ class Outside:
         for number, (examined, known) in enumerate(zip(request.files, before, strict=True)):
             now = self._standing(examined)
             if now is not None and now != known and now.digest != examined.digest:
-                # A reader saw a later state of the file meanwhile; the one looked at must not count again.
+                # A reader saw a later state of the file meanwhile; the checked one must not count again.
                 looks[number] = attrs.evolve(looks[number], is_current=False)
         named = [self._name(*each) for each in zip(request.files, looks, strict=True)]
         originals = await self._find_originals(named)
@@ -190,7 +195,7 @@ class Outside:
             if not look.is_current or look.rival != (rival.path if rival else None):
                 taken.again.append(examined.path)
             elif examined.document is None:
-                # What could not be read says nothing of the file: the next comparison reads it again.
+                # An unreadable file has no known state, so that the next comparison reads it again.
                 state = examined.state if examined.digest else UNKNOWN_STATE
                 self._skip(examined.path, SkippedFile(examined.reason, state))
             else:
@@ -198,7 +203,7 @@ class Outside:
         return taken
 
     async def _find_originals(self, named: Sequence[tuple[Examined, _Look]]) -> dict[str, str]:
-        """The ids of the notes whose conflict copies files without id are, by the paths of those."""
+        """Return the original note's id for each file without id that is a conflict copy, by path."""
         catalogue, found = self._catalogue, dict[str, str]()
         if not catalogue.style.knows_copies:
             return found
@@ -218,7 +223,7 @@ class Outside:
         ]
 
         def find() -> dict[str, str]:
-            # A copy of a copy has the longer name: what it is named after is decided before it.
+            # A copy of a copy has the longer name, so its original is decided before it.
             for path, own_id, data, is_note in sorted(doubtful, key=lambda each: len(each[0])):
                 original = kinship.find_original(path, own_id, data, is_note=is_note)
                 if original is not None:
@@ -228,11 +233,11 @@ class Outside:
         return await self._blocking.run(find) if doubtful else found
 
     def _was_note(self, examined: Examined, look: _Look) -> bool:
-        """Whether a file was a note before, here or where it was moved from."""
+        """Return whether a file was a note before, here or at the path from which it moved."""
         return look.heir_of is not None or self._catalogue.at_path(examined.path) is not None
 
     async def _set_apart(self, examined: Examined, original: Entry, taken: ExternalReply) -> None:
-        """Have a file be a conflict copy of a note, and no note of its own any more."""
+        """Mark a file as a conflict copy of a note instead of a separate note."""
         before = self._catalogue.at_path(examined.path)
         if before is not None and before is not original:
             await self._drop(before, taken)
@@ -240,14 +245,14 @@ class Outside:
         self._skip_copy(examined.path, copy, original, taken)
 
     def _look_for_copies(self, path: str, taken: ExternalReply) -> None:
-        """A note has come: files that are named as its conflict copies may have come before it."""
+        """Check for files named as conflict copies of a new note, which may have come before it."""
         if self._catalogue.style.knows_copies:
             for each in self._catalogue.named_copies(path):
                 if not each.identified and self._catalogue.at_path(each.path) is each:
                     taken.again.append(each.path)
 
     def _skip_copy(self, path: str, copy: SkippedFile, original: Entry, taken: ExternalReply) -> None:
-        """Note that a file is a conflict copy; tell it when it was none before, or has other bytes."""
+        """Record that a file is a conflict copy; announce it if it is new or has other bytes."""
         known = self._catalogue.skipped.get(path)
         self._skip(path, copy)
         if copy.copy is not None and (
@@ -256,14 +261,15 @@ class Outside:
             taken.copies.append(draft_copy(original, path, WATCHER_AGENT, self._clock()))
 
     def _name(self, examined: Examined, look: _Look) -> tuple[Examined, _Look]:
-        """Assign the id of a file that names none: it never shares one with another file."""
+        """Assign an id to a file without one; it never shares an id with another file."""
         if examined.document is None or examined.identified:
             return examined, look
         if look.heir_of is not None:
             return with_id(examined, look.heir_of), look
         holder = self._catalogue.at_path(examined.path)
         if holder is not None:
-            # A tool may have moved the note here since the file was read, under the id of this path then.
+            # A tool may have moved the note here since the file was read, under the id that this path then
+            # had.
             return with_id(examined, holder.note.id), look
         if look.rival_has_id:
             note_id = self._catalogue.records.free_id(examined.path, self._catalogue.__contains__)
@@ -271,7 +277,7 @@ class Outside:
         return examined, look
 
     async def _give_versions(self, named: Sequence[tuple[Examined, _Look]]) -> None:
-        """Assign and persist the versions of the files to be entered, before any reader sees them."""
+        """Assign and persist the versions of the files to be recorded, before a reader sees them."""
         given: set[str] = set()
         for examined, look in named:
             if examined.document is None or not look.is_current or look.rival_has_id:
@@ -283,7 +289,7 @@ class Outside:
         await self._catalogue.records.save()
 
     def _standing(self, examined: Examined) -> AssignedVersion | None:
-        """The newest version known of the note that an examined file is."""
+        """Return the newest known version of an examined file's note."""
         return self._catalogue.standing(examined.document.note.id) if examined.document else None
 
     async def _look_again(self, files: Sequence[Examined]) -> list[_Look]:
@@ -300,14 +306,14 @@ class Outside:
         )
 
     def _rival(self, examined: Examined) -> Entry | None:
-        """The catalogue entry with the same id at another path, if any."""
+        """Return the catalogue entry with the same id at another path, if there is one."""
         if examined.document is None:
             return None
         holder = self._catalogue.get(examined.document.note.id)
         return holder if holder is not None and holder.path != examined.path else None
 
     def _former(self, examined: Examined) -> list[Entry]:
-        """Rename candidates for a file without id: notes of other such files with the same bytes."""
+        """Return rename candidates for a file without id: notes of other such files with the same bytes."""
         if examined.document is None or examined.identified or examined.is_known:
             return []
         return [entry for entry in self._catalogue.nameless(examined.digest) if entry.path != examined.path]
@@ -318,7 +324,7 @@ class Outside:
         told = (holder.path, holder.digest) if holder else None
         kind = plan_event(told, (path, examined.digest))
         if examined.is_known and kind is not None:
-            taken.again.append(path)  # a tool wrote it meanwhile, or it needs reading in full
+            taken.again.append(path)  # a tool wrote it meanwhile, or it must be read in full
             return
         if before is not None and before.note.id != note_id:
             taken.displaced.append(before.note.id)
@@ -327,7 +333,7 @@ class Outside:
             skipped = second_file(examined, note_id, look.rival, self._catalogue.style, is_own=is_own)
             holder = self._catalogue.get(note_id)
             if before is not None and before.note.id != note_id:
-                await self._drop(before, taken)  # it was a note of its own until it named this id
+                await self._drop(before, taken)  # it was a separate note until it got this id
             if holder is not None:
                 self._skip_copy(path, skipped, holder, taken)
             else:
@@ -354,7 +360,7 @@ class Outside:
         self._keep_version(taken, entry, holder, examined.data)
 
     def _is_own(self, examined: Examined) -> bool:
-        """Whether a person said of a file that it is a note of its own."""
+        """Return whether a person declared a file to be a separate note."""
         says_so = examined.document is not None and says_own_note(examined.document.note.extra)
         return says_so or self._catalogue.records.is_own(examined.path)
 
@@ -371,7 +377,9 @@ class Outside:
             taken.versions.append(version)
 
     def _touch(self, note_id: str, examined: Examined, version: int, taken: ExternalReply) -> None:
-        """Content as indexed: update the file state, and the version if other bytes have used it up."""
+        """Update the file state, and the version if other bytes have used it; the content is already
+        indexed.
+        """
         entry = self._catalogue.get(note_id)
         assert entry is not None
         self._catalogue.with_creation(entry.note, from_nanoseconds(entry.state.mtime_ns))
@@ -397,10 +405,10 @@ class Outside:
             log.warning("file not indexed", path=path, reason=skipped.reason)
 
     async def _take_bytes(self, request: OutsideBytes) -> ExternalReply:
-        """Give displaced bytes a version of their own; what took their place counts as made after them.
+        """Give displaced bytes a version; the bytes that replaced them count as made after them.
 
-        An agent that has read either is told of the conflict, and nobody is told of an event: the note is
-        what it was.
+        An agent that has read either gets a version conflict. No event is sent, because the note is
+        unchanged.
         """
         taken = ExternalReply()
         entry = self._catalogue.at_path(request.path)
@@ -429,7 +437,7 @@ class Outside:
         return ExternalReply()
 
     async def _keep_apart(self, path: str) -> ExternalReply:
-        """Have a file be a note of its own: recorded first, then with an id of its own, then read as one."""
+        """Make a file a separate note: record that, give it its own id, then read it as a note."""
         records = self._catalogue.records
         was_own = records.is_own(path)
         records.put_own(path)
@@ -453,7 +461,7 @@ class Outside:
         return taken
 
     def _examine(self, path: str) -> Examined | None:
-        """Read a file as a note, if it is there. Blocks."""
+        """Read a file as a note, if it exists. Blocks."""
         state, catalogue = current_state(self._files, path), self._catalogue
         if state is None:
             return None
@@ -461,7 +469,9 @@ class Outside:
         return examine(self._files, FoundFile(path, state), None, stand_in, catalogue.style, keeps_data=True)
 
     def _give_own_id(self, path: str) -> Exception | None:
-        """Replace the id in a file that names another note's, in that line alone; why not. Blocks."""
+        """Replace the id line of a file that has another note's id; returns the reason of a failure.
+        Blocks.
+        """
         style, result = self._catalogue.style, None
         for _ in range(_TRIES):
             try:
@@ -476,7 +486,7 @@ class Outside:
                 return failure
             (result,) = self._files.apply([Put(path, data, source.digest)])
             if not isinstance(result, FileChanged):
-                break  # else another program saved it meanwhile: what it says now counts
+                break  # otherwise another program saved it meanwhile, and its new text counts
         return result if isinstance(result, Exception) else None
 
     async def _take_removals(self, ids: Sequence[str]) -> ExternalReply:
@@ -492,7 +502,7 @@ class Outside:
         return taken
 
     async def _drop(self, entry: Entry, taken: ExternalReply) -> None:
-        """Remove a note whose file is none any more."""
+        """Remove a note whose file is not a note any more."""
         await take_turns(self._catalogue.remove_in_steps(entry.note.id))
         taken.changes.append(self._removal(entry))
         version = outside_version(entry, entry, None, WATCHER_AGENT, self._clock(), is_gone=True)
@@ -520,7 +530,7 @@ def _look_at_all(
     displaced: set[str],
     style: VaultStyle,
 ) -> list[_Look]:
-    """Re-check files; the files of the notes with `displaced` ids are other notes by now."""
+    """Re-check files; the files of the notes with `displaced` ids belong to other notes by now."""
     looks: list[_Look] = []
     moved: set[str] = set()
     for examined, rival, entries in zip(all_examined, rivals, former, strict=True):
@@ -545,7 +555,8 @@ def _look(
     is_current = current_state(files, examined.path) == examined.state
     if rival is None or examined.document is None or not is_current:
         return _Look(is_current, rival.path if rival else None, rival_has_id=False)
-    # A file that names an id has it before one that names none, unless it is named as a copy of that one.
+    # A file that contains an id takes precedence over one without, unless its name marks it as a copy of that
+    # one.
     is_copy = style.knows_copies and is_copy_of(examined.path, rival.path, rival.note.id)
     is_weak = is_copy and is_weakly_named(examined.path, rival.path)
     names_id = examined.identified and not (is_copy and not (is_weak and rival.identified))
@@ -566,7 +577,7 @@ def _look(
 
 
 def held_notes(files: NoteFiles, entries: Iterable[Entry], style: VaultStyle = PLAIN) -> set[str]:
-    """The ids of those notes that a listing would still find at their paths. Blocks."""
+    """Return the ids of the notes that a listing would still find at their paths. Blocks."""
     shown = [each for each in entries if not files.ignored.covers(each.path)]
     return {
         each.note.id
@@ -578,11 +589,12 @@ def held_notes(files: NoteFiles, entries: Iterable[Entry], style: VaultStyle = P
 def _carries(
     files: NoteFiles, entry: Entry, style: VaultStyle, stand_in: str | None, *, names_id: bool = False
 ) -> bool:
-    """True while the note's file has its id, with `names_id` only where the file itself says so.
+    """Return True while the note's file has its id; with `names_id` only if the file contains the id.
 
-    `stand_in` is the id of a file that names none.
+    `stand_in` is the id of a file without one.
 
-    A file that cannot be read, all of it or its frontmatter, keeps its id: nobody knows that it gave it up.
+    A file that cannot be read, wholly or in its frontmatter, keeps its id, because it may still contain
+    it.
     """
     path = entry.path
     try:

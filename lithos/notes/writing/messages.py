@@ -1,7 +1,7 @@
 """Messages of the writer: write requests, their reply, and the committed change that is then indexed.
 
-In a request `None` means *keep* (on creation: the default), the empty value means *clear*. All
-checks that need no other note are done before a request is made.
+In a request, `None` means *keep* (on creation: the default), and the empty value means *clear*. All checks
+that need no other note are done before a request is made.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class NoteBusy(StorageFailed):
 
 
 class NoteAway(NoteBusy):
-    """The file of the note is not where it was: it was moved or removed.
+    """The file of the note is not at its path: it was moved or removed.
 
     The extras are those of `VersionConflict`: read the note again, and repeat.
     """
@@ -38,7 +38,7 @@ class NoteAway(NoteBusy):
     code = VersionConflict.code
 
 
-#: The status of a change that was not carried out, but waits for a person.
+#: The status of a change that was not applied, but waits for a person.
 PROPOSED: Final = "proposed"
 
 
@@ -46,8 +46,8 @@ PROPOSED: Final = "proposed"
 class WriteOutcome:
     """The reply to an applied write request: `status` is `created`, `updated` or `deleted`.
 
-    One that is `proposed` was not applied: it waits for a person as `proposal_id`, until `expires_at`, and
-    `version` is that of the note as it stays (0: there is none).
+    A `proposed` change was not applied: it waits for a person as `proposal_id`, until `expires_at`, and
+    `version` is the note's current one (0 if the note does not exist).
     """
 
     status: Literal["created", "updated", "deleted", "proposed"]
@@ -57,7 +57,7 @@ class WriteOutcome:
     warnings: tuple[str, ...] = ()
     #: The version with which the request was merged.
     merged_with: int | None = None
-    #: Of an edit of a section: its path and hash afterwards, None when it is gone.
+    #: For an edit of a section: its path and hash afterwards, None if the section is gone.
     section: str | None = None
     section_hash: str | None = None
     proposal_id: str | None = None
@@ -65,7 +65,7 @@ class WriteOutcome:
 
 
 def not_as_promised(outcome: WriteOutcome, message: str) -> StorageFailed:
-    """The refusal for a change that is in its file, but lacks something else; it names the note."""
+    """Return the refusal for a change that is in its file, but is incomplete otherwise; it names the note."""
     return StorageFailed(message, id=outcome.id, path=outcome.path, version=outcome.version)
 
 
@@ -73,7 +73,7 @@ def not_as_promised(outcome: WriteOutcome, message: str) -> StorageFailed:
 class CommittedChange:
     """A committed change: durable on disk and in the catalogue, still to be indexed and journalled.
 
-    `document` is None for a removal; `vacated` is the path at which there is no note any more.
+    `document` is `None` for a removal; `vacated` is a path that has no note any more.
     """
 
     entry: Entry
@@ -87,7 +87,7 @@ class CommittedChange:
 class Publication(Command[WriteOutcome]):
     """A change and the envelopes of its messages to the indexes; the first success is enough.
 
-    `is_reminder` marks the publisher's own note to itself that an index is repaired.
+    `is_reminder` marks the publisher's own message that an index is repaired.
     """
 
     change: CommittedChange
@@ -95,7 +95,7 @@ class Publication(Command[WriteOutcome]):
     is_reminder: bool = False
 
 
-#: What to do where `expected_version` is not current: refuse, or merge both changes.
+#: Handling of an outdated `expected_version`: refuse, or merge both changes.
 REFUSE: Final = "refuse"
 MERGE: Final = "merge"
 ON_CONFLICT: Final = (REFUSE, MERGE)
@@ -110,7 +110,7 @@ class Approval:
 
 
 def _caller() -> Any:
-    """The field that says on whose behalf a request is made."""
+    """Return the field for the agent or person on whose behalf a request is made."""
     return field(factory=ACTING.get, repr=False)
 
 
@@ -128,7 +128,7 @@ class WriteNote(Command[Accepted]):
     id: str | None = None
     path: str | None = None
     tags: tuple[str, ...] | None = None
-    #: As given: the decision refuses what is no number between 0 and 1.
+    #: The value as given: the writer refuses it unless it is a number between 0 and 1.
     confidence: object = None
     source_task: str | None = None
     source_url: str | None = None
@@ -136,7 +136,7 @@ class WriteNote(Command[Accepted]):
     expires_at: datetime | Literal[""] | None = None
     expected_version: int | None = None
     on_conflict: str = REFUSE
-    #: The file as of `expected_version`, to merge with; None: not needed, or not kept.
+    #: The file in `expected_version`, to merge with; None: not needed, or not kept.
     base: bytes | None = field(default=None, repr=False)
     schema_version: int | None = None
     namespace: str | None = None
@@ -145,8 +145,8 @@ class WriteNote(Command[Accepted]):
     status: str | None = None
     summaries: Mapping[str, str] | None = None
     metadata: Mapping[str, Any] | None = None
-    #: What a frontmatter in the content gives as well: further keys as they are, before `metadata`, values
-    #: that are compared with the note (`notes.format.pasted.KEPT`), and keys that cannot be used.
+    #: Further values from a frontmatter in the content: further keys before `metadata`, values to compare
+    #: with the note (`notes.format.pasted.KEPT`), and keys that cannot be used.
     aliases: tuple[str, ...] | None = None
     properties: Mapping[str, Any] | None = None
     said: Mapping[str, Any] | None = None
@@ -156,33 +156,33 @@ class WriteNote(Command[Accepted]):
 
 @frozen(kw_only=True)
 class _OfNote(Command[Accepted]):
-    """A request about one note; refused where that has another version than expected."""
+    """A request about one note; refused if the note's version differs from the expected one."""
 
     id: str
     agent: str
     expected_version: int | None = None
     by: Principal | None = _caller()
-    #: Where it was a proposal.
+    #: The approval, if the change was a proposal.
     approval: Approval | None = None
 
 
 @frozen(kw_only=True)
 class PatchNote(_OfNote):
-    """Change some of a note's frontmatter; its body stays as it is, byte for byte."""
+    """Change some frontmatter values of a note; its body stays unchanged, byte for byte."""
 
     title: str | None = None
     tags: tuple[str, ...] | None = None
     status: str | None = None
-    #: Why the note is quarantined; what is not, or not any more, has none.
+    #: Why the note is quarantined; only quarantined notes have a reason.
     quarantine_reason: str | None = None
     #: The note that this one replaces.
     supersedes: str | None = None
-    #: Merged per key; unlike in `WriteNote`, an empty one changes nothing.
+    #: Merged per key; unlike in `WriteNote`, an empty mapping changes nothing.
     metadata: Mapping[str, Any] | None = None
     on_conflict: str = REFUSE
     #: As in `WriteNote`.
     base: bytes | None = field(default=None, repr=False)
-    #: Found by machine, with the number of the rules that found them; () clears.
+    #: Found automatically, with the version of the rules that found them; () clears.
     entities: tuple[str, ...] | None = None
     entities_extractor: int | None = None
     #: The source in the hidden origin of the event: `TOOL` or `ENRICHMENT`.
@@ -190,14 +190,14 @@ class PatchNote(_OfNote):
 
 
 class OutlineNeeded(LithosError):
-    """The body is long, and its outline is not known: nothing was changed. Read it, then ask again."""
+    """The body is long, and its outline is unknown: nothing was changed. Read the outline, then retry."""
 
 
 @frozen(kw_only=True)
 class EditNote(_OfNote):
-    """Change one place of a note's body, as the file is when the writer reads it; the rest of it stays.
+    """Change one place of a note's body, in the state that the writer reads; the rest is unchanged.
 
-    The writer itself parses a long body only where `is_patient` is off.
+    The writer parses a long body itself only if `is_patient` is off.
     """
 
     edit: SectionEdit
@@ -206,7 +206,7 @@ class EditNote(_OfNote):
 
 @frozen(kw_only=True)
 class DeleteNote(_OfNote):
-    """Remove a note's file and everything derived from it."""
+    """Delete a note's file and everything derived from it."""
 
     #: The source in the hidden origin of the event: `TOOL` or `TAKING_BACK`.
     source: str = TOOL
@@ -216,23 +216,25 @@ class DeleteNote(_OfNote):
 class RestoreNote(_OfNote):
     """Write earlier bytes of a note as its next version; a deleted note comes back at `path`.
 
-    Only id, version and times of the bytes may change. `title` and `source_url` are what they say.
+    Only id, version and times of the bytes may change. `title` and `source_url` are the values in the
+    bytes.
     """
 
     data: bytes
-    #: The bytes are those of a kept version: an undo, and in somebody else's vault every restoring, writes
-    #: them as they are.
+    #: The bytes are those of a kept version. An undo, and every restore in a served vault, writes them
+    #: unchanged.
     is_kept: bool = False
     path: str
     title: str
     source_url: str | None
-    #: The newest version in the history, of a deleted note that of its deletion.
+    #: The newest version in the history; for a deleted note that of its deletion.
     newest_version: int
-    #: There was no note when this was made: who brings one back knows the version after which it comes.
+    #: The note did not exist when this request was made: a client that restores it knows the version it
+    #: follows.
     is_return: bool = False
-    #: When the note began, for bytes that do not say it; None: as the note says now.
+    #: When the note was created, for bytes without that time; None: the note's current value.
     created_at: datetime | None = None
-    #: What the history calls it.
+    #: Operation that the history records.
     op: str = RESTORED
     #: As in `DeleteNote`.
     source: str = TOOL
@@ -242,9 +244,9 @@ class RestoreNote(_OfNote):
 class ImportNote(Command[Accepted]):
     """Create the note with this id at `path` with the bytes of an import, or replace its bytes.
 
-    `document` is what `data` reads as, `identified` whether it names its id itself. `expected` is the digest
-    of the file that is replaced, whose next version `document` has; None creates. As among files, another
-    note may have the same title or address.
+    `document` is the parsed `data`, and `identified` whether the data contains its id. `expected` is the
+    digest of the file to replace, whose next version `document` has; None creates a note. As for files,
+    another note may have the same title or address.
     """
 
     id: str
@@ -259,14 +261,14 @@ class ImportNote(Command[Accepted]):
 
 @frozen(kw_only=True)
 class TakeOverNote(ImportNote):
-    """Create a note that comes from another vault, with the versions that were kept of it there.
+    """Create a note that comes from another vault, with its kept versions.
 
-    Its bytes and its version stay as they were; of other notes no title or address may be the same.
+    Its bytes and its version stay unchanged; no other note may have its title or address.
     """
 
-    #: In the order of recording; kept in one commit with the note's own, before its file is written.
+    #: In recording order; kept in one commit with the note's own version, before its file is written.
     past: tuple[NewVersion, ...] = field(default=(), repr=False)
-    #: Whether the file itself says the version, and when the note began where it does not say that.
+    #: Whether the file itself contains the version, and when the note was created if the file does not say.
     says_version: bool = True
     created_at: datetime | None = None
 
@@ -275,24 +277,24 @@ class TakeOverNote(ImportNote):
 class MoveNote(_OfNote):
     """Rename a note's file to `path`: a folder, or a file ending in `.md`.
 
-    With `update_links` links are to be rewritten afterwards, by `RelinkNote`.
+    With `update_links`, links are rewritten afterwards, by `RelinkNote`.
     """
 
     path: str
     update_links: bool = True
     #: The ids of the other notes whose links may be rewritten, as a person saw them; None: of all.
     relinks: frozenset[str] | None = None
-    #: As in `DeleteNote`; the links that follow have it too.
+    #: As in `DeleteNote`; the rewritten links have it too.
     source: str = TOOL
 
 
 class NothingToRelink(LithosError):
-    """The note has no link that has to be rewritten: nothing was changed."""
+    """The note has no link to rewrite: nothing was changed."""
 
 
 @frozen(kw_only=True)
 class RelinkNote(Command[Accepted]):
-    """Rewrite the links of one note after a move, perhaps of itself; nothing else in it changes.
+    """Rewrite the links of one note after a move, perhaps its own; nothing else in it changes.
 
     `is_resumed`: it may have been done before the last start.
     """
@@ -300,7 +302,7 @@ class RelinkNote(Command[Accepted]):
     id: str
     intent: MoveIntent
     is_resumed: bool = False
-    #: Whose move it is.
+    #: The agent that moved the note.
     by: Principal | None = None
 
 

@@ -1,7 +1,7 @@
-"""Preparation of a move: the note at its new path, and the links that have to follow it.
+"""Preparation of a move: the note at its new path, and the links to update.
 
-A move renames the file and leaves its bytes alone. The links to it, and the relative ones in it, are
-rewritten later, note by note, each by a request of its own: they are found in the file as it is then.
+A move renames the file and leaves its bytes unchanged. The links to it, and the relative links in it, are
+rewritten later, note by note, with one request each, in the file's state at that time.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class RelinkCanvas(Command[ExternalReply]):
 
     path: str
     intent: MoveIntent
-    #: Whose move it is.
+    #: The agent that moved the note.
     by: Principal | None = None
 
 
 def target_of(request: MoveNote, path: str, catalogue: Catalogue) -> str:
-    """Where a note at `path` goes: with a folder it keeps its file name. Raises `InvalidInput`.
+    """Return the new path of a note at `path`; for a folder it keeps its file name. Raises `InvalidInput`.
 
-    What is taken back goes where it was, whatever that is called.
+    An undone move restores the former path, whatever its name.
     """
     resolved = resolve_new_path(request.path, path.rpartition("/")[2].removesuffix(".md"))
     return resolved if request.source == TAKING_BACK else catalogue.path_to_make(resolved)
@@ -74,7 +74,7 @@ class MovePreparation:
         self._refuse = preparation.refuse_ignored
 
     def prepare_move(self, request: MoveNote, source: ReadFile | Exception | None) -> Prepared:
-        """Prepare a move; `source` is the file as it is now. Its links are planned by `plan`."""
+        """Prepare a move; `source` is the file as it is now. `plan` plans its links."""
         catalogue = self._catalogue
         entry, source = find_note(catalogue, request, source)
         path = target_of(request, entry.path, catalogue)
@@ -119,7 +119,7 @@ class MovePreparation:
     async def plan(
         self, request: MoveNote, prepared: Prepared, files: NoteFiles, blocking: Blocking
     ) -> Prepared:
-        """The prepared move with its intent, which says what to do about links."""
+        """Return the prepared move with its intent, which contains the plan for the links."""
         new = prepared.entry
         old = self._catalogue.get(new.note.id)
         assert old is not None
@@ -150,7 +150,7 @@ class MovePreparation:
     async def _canvases(
         self, old: Entry, new: Entry, files: NoteFiles, blocking: Blocking
     ) -> Sequence[CanvasLinks]:
-        """The canvases of the vault that may have links to change."""
+        """Return the canvases of the vault that may have links to change."""
         if not len(self._catalogue.files):
             return ()
         paths = self._catalogue.files.paths()
@@ -161,7 +161,7 @@ class MovePreparation:
     def prepare_relinking(
         self, request: RelinkNote, source: ReadFile | Exception | None, data: bytes | None
     ) -> Prepared:
-        """Prepare a note with rewritten links: `data`, made of the file as it is now.
+        """Prepare a note with rewritten links: `data`, made from the current file.
 
         Raises `NothingToRelink` for a note without links to rewrite.
         """
@@ -173,7 +173,7 @@ class MovePreparation:
         if document.note.id != entry.note.id:
             raise no_such_note(request)
         own, digest = document.note.version, digest_of(data)
-        # The version is the next one, which the file does not say: as after an edit by a person.
+        # The file does not contain its new version, as after an edit by a person.
         self._catalogue.see_version(entry.note.id, source.digest, own)
         version = self._catalogue.see_version(entry.note.id, digest, own)
         document = attrs.evolve(document, note=attrs.evolve(document.note, version=version))
@@ -215,7 +215,7 @@ def _entry(
 
 
 def rewrite(request: RelinkNote, path: str, source: ReadFile, is_file: IsFile) -> bytes | None:
-    """The bytes of the note at `path` with the links it needs; None where it cannot be read. Blocks."""
+    """Return the bytes of the note at `path` with updated links; None if it cannot be read. Blocks."""
     moved = request.intent.relinking
     try:
         if request.id != request.intent.id:
@@ -229,7 +229,7 @@ def rewrite(request: RelinkNote, path: str, source: ReadFile, is_file: IsFile) -
 async def relink_canvas(
     request: RelinkCanvas, files: NoteFiles, blocking: Blocking, scopes: WriteScopes
 ) -> ExternalReply:
-    """Rewrite the links on a canvas, if its mover may change it."""
+    """Rewrite the links on a canvas, if the agent that moved the note may change it."""
     agent, path = request.intent.agent, request.path
     place = scopes.place_of(request.by, agent, path)
     if place != "write":
@@ -244,6 +244,6 @@ async def relink_canvas(
 def _refusal(place: PathAccess, path: str, agent: str, scope: Scope | None) -> Forbidden:
     if place == "propose":
         return Forbidden(
-            f"{path[:300]} changes only once a person has looked. It was not changed.", path=path
+            f"{path[:300]} changes only after a person's approval. It was not changed.", path=path
         )
     return refusal_of(place, path, agent, scope)

@@ -1,4 +1,4 @@
-"""What the writing actors need of capabilities that come after notes; `lithos.kernel.parts` finds them."""
+"""Interfaces that the writing actors need from later capabilities; `lithos.kernel.parts` provides them."""
 
 from __future__ import annotations
 
@@ -26,80 +26,80 @@ class NoteIndex(Protocol):
 
     @property
     def is_in_demand(self) -> bool:
-        """Whether it was searched lately, and is worth waiting for."""
+        """Return whether it was searched recently, and is worth waiting for."""
 
     @property
     def is_converged(self) -> bool:
-        """Whether it held all notes at the last comparison, and took every change since."""
+        """Return whether it had all notes at the last comparison, and has taken every change since."""
 
     async def accept(self, change: Upsert | Removal) -> Envelope[IndexMessage, Indexed]:
         """Enqueue a change; returns the future of its reply."""
 
     def promise(self, envelope: Envelope[IndexMessage, Indexed]) -> None:
-        """Have searches wait for an accepted change from now on."""
+        """Make searches wait for an accepted change from now on."""
 
     def hurry(self) -> None:
-        """Have what was accepted applied without lingering."""
+        """Apply the accepted changes without delay."""
 
     def mark_stale(self) -> None:
-        """Have the index compared with the notes."""
+        """Request a comparison of the index with the notes."""
 
 
 class VersionStore(Protocol):
-    """Where versions are kept. Methods block; they raise `HistoryFailed` where it cannot be read."""
+    """The store of versions. Methods block, and raise `HistoryFailed` if it cannot be read."""
 
     @property
     def loss(self) -> str | None:
-        """What another program did to its files, and what to do about it."""
+        """Return what another program did to its files, and how to repair it."""
 
     def look(self) -> None:
-        """Look whether its files are there: `loss` says it."""
+        """Check whether its files exist; `loss` returns the result."""
 
     def places(self, ids: Collection[str]) -> Mapping[str, RecordedPlace]:
-        """Where notes were last, of those that are known and not deleted."""
+        """Return the last paths of notes, without unknown and deleted ones."""
 
     def contents(self, note_id: str, most: int) -> Iterable[bytes]:
-        """The kept versions of a note, the newest first."""
+        """Return the kept versions of a note, newest first."""
 
     def content(self, note_id: str, version: int) -> bytes | None:
-        """The bytes of a version; None where it is not kept."""
+        """Return the bytes of a version; None where it is not kept."""
 
 
 class VersionRecorder(Protocol):
-    """Keeps the versions that changes make. Without a store it does nothing."""
+    """Stores the versions of changes; does nothing without a store."""
 
     @property
     def store(self) -> VersionStore | None:
-        """Where versions are kept; None where they are not."""
+        """The store of versions; None if versions are not kept."""
 
     @property
     def is_failing(self) -> bool:
-        """Whether the last commit failed: then versions are to be kept before files are changed."""
+        """Whether the last commit failed, so that versions must be kept before files are changed."""
 
     async def keep_former(self, versions: Sequence[NewVersion]) -> None:
-        """Keep the states that are about to be replaced, where it is not known that they are kept.
+        """Keep the states that are about to be replaced, unless they are known to be kept.
 
-        Raises `HistoryFailed`: nothing may be replaced then.
+        Raises `HistoryFailed`; the caller must then replace nothing.
         """
 
     async def record(self, versions: Sequence[NewVersion], *, is_pending: bool = True) -> list[int]:
         """Commit versions; returns their places for `settle`. Raises `HistoryFailed`."""
 
     async def settle(self, places: Sequence[int], results: Sequence[FileResult]) -> None:
-        """Note what became of the changes of these rows; those that were refused are dropped now."""
+        """Record the results of the changes of these rows; rows of refused changes are dropped now."""
 
     def look_again(self) -> None:
-        """Have the catching up look: something may lack."""
+        """Wake the catch-up task, since a version may be missing."""
 
     async def keep_tidy(self) -> None:
-        """Background task: settle rows soon, also without another change, and try a store that failed."""
+        """Background task: settle rows soon, even without another change, and retry a failed store."""
 
     async def finish(self) -> None:
-        """At a stop: confirm what is left, so that the next start need not look."""
+        """Confirm the remaining rows at shutdown, so that the next start need not check them."""
 
 
 class OwnProposal(Protocol):
-    """What an agent proposes for a note already."""
+    """An agent's open proposal for a note."""
 
     @property
     def id(self) -> str:
@@ -112,7 +112,7 @@ class OwnProposal(Protocol):
 
 @frozen(kw_only=True)
 class ProposedText:
-    """What an agent proposes for the text of a note, with the files before (`base`) and after (`data`)."""
+    """An agent's open proposal for a note's text, with the files before (`base`) and after (`data`)."""
 
     note_id: str
     path: str
@@ -123,22 +123,22 @@ class ProposedText:
 
 
 class ChangeGate(Protocol):
-    """Keeps a change that may be made only once a person has looked. The writer alone may have it do so."""
+    """Keeps changes that need a person's approval. Only the writer may call it."""
 
     @property
     def has_any(self) -> bool:
-        """Whether any change waits."""
+        """Return whether a change waits for approval."""
 
     def own(self, note_id: str, agent: str) -> OwnProposal | None:
-        """What this agent proposes for the text of a note."""
+        """Return this agent's open proposal for the text of a note."""
 
     async def load(self, proposal_id: str) -> ProposedText | None:
-        """A proposal of a text with its files; None for another kind, and for one that just went."""
+        """Return a text proposal with its files; None for another kind, and for one that was just deleted."""
 
     def as_file(
         self, own: ProposedText, entry: Entry | None, source: ReadFile | Exception | None
     ) -> ReadFile | Exception | None:
-        """The file as it is proposed, in the place of `source`, the one that is there."""
+        """Return the proposed file, to be used instead of the current file `source`."""
 
     async def keep(
         self,
@@ -147,4 +147,4 @@ class ChangeGate(Protocol):
         source: ReadFile | Exception | None,
         own: ProposedText | None,
     ) -> Accepted | Exception:
-        """Keep a prepared change durably; the reply that the caller gets, or why it could not be kept."""
+        """Keep a prepared change durably; returns the caller's reply, or why the change could not be kept."""

@@ -78,16 +78,17 @@ log = get_logger("lithos.writer")
 
 #: A name that is too long, or a file where the path needs a folder.
 _UNUSABLE_PATH = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EEXIST)
-#: A file or a folder on the way to it is not there, or something else is.
+#: The file or one of its folders does not exist, or is of another kind.
 FILE_GONE = (FileNotFoundError, NotADirectoryError)
 _NOT_WRITTEN_YET = FileState(0, 0)
 
 
 @frozen
 class Passed:
-    """A state that a note passes on its way to that of a later change of the round: a version, but no file.
+    """A state that a note passes on its way to a later change of the round: it gets a version, but no
+    file.
 
-    `entry` is the note as it is then.
+    `entry` is the note in that state.
     """
 
     entry: Entry
@@ -101,9 +102,9 @@ class Passed:
 
 @frozen
 class Prepared:
-    """A validated change, ready to be written; `document` is None for a deletion.
+    """A validated change, ready to be written; `document` is `None` for a deletion.
 
-    One with a state that is `Passed` has the entry and the document of the change that it comes before.
+    A change with a `Passed` state has the entry and the document of the change before which it comes.
     """
 
     operation: Put | Remove | Move | Passed
@@ -111,22 +112,22 @@ class Prepared:
     document: Document | None
     outcome: WriteOutcome
     event: EventDraft
-    #: Whether the file itself says the version.
+    #: Whether the file itself contains the version.
     says_version: bool = True
-    #: What is journalled before a move.
+    #: The intent to journal before a move.
     intent: MoveIntent | None = None
-    #: Of an edit that goes into the file together with earlier ones: the note as that before it leaves it.
+    #: For an edit that is written to the file together with earlier ones: the note after the previous edit.
     former: Entry | None = None
-    #: What made the version, where the operation does not say it (`notes.model.versions.RESTORED`).
+    #: The version's operation, if it differs from the change's (`notes.model.versions.RESTORED`).
     op: str | None = None
     #: The person who approved it.
     approved_by: str | None = None
-    #: Versions of a note from elsewhere, which are kept before its own.
+    #: Versions of a note from another vault, which are kept before its own.
     past: tuple[NewVersion, ...] = ()
 
     @property
     def makes(self) -> str | None:
-        """The path that the change makes; None where it changes a file that is there."""
+        """The path that the change creates; None if it changes an existing file."""
         operation = self.operation
         if isinstance(operation, Move):
             return operation.new
@@ -135,9 +136,9 @@ class Prepared:
 
 @frozen
 class ProposedFile(ReadFile):
-    """A file as an agent proposes it, which the next proposal of that agent is made from.
+    """A file as an agent proposes it, from which the next proposal of that agent starts.
 
-    `entry` is the note as it is; of one that is only proposed, as it would be, with version 0.
+    `entry` is the current note; for a note that is only proposed, the proposed note with version 0.
     """
 
     entry: Entry
@@ -151,7 +152,7 @@ class Preparation:
     content_limit: int
     clock: Callable[[], datetime]
     _new_id: Callable[[], str]
-    #: No note is created where one would be ignored.
+    #: Rules of ignored paths, where no note is created.
     _ignored: Callable[[], Ignored] = Ignored
 
     def prepare_creation(self, request: WriteNote) -> Prepared:
@@ -164,7 +165,7 @@ class Preparation:
         return self._prepared(put, entry, decision, request.agent, created=True)
 
     def refuse_ignored(self, path: str) -> None:
-        """Raise `InvalidInput` for the path of a note that nobody would ever find."""
+        """Raise `InvalidInput` for the path of a note that searches and lists would never show."""
         if self._ignored().covers(path):
             raise InvalidInput(
                 f"The path {path} is ignored (storage.ignore, or the ignored files of Obsidian), so that a "
@@ -176,7 +177,7 @@ class Preparation:
     ) -> Prepared:
         """Prepare the next version of a note; `source` is its file as it is now.
 
-        `rebased` is the request merged with that file, for one made for an earlier version.
+        `rebased` is the request merged with that file, for a request made for an earlier version.
         """
         assert request.id is not None
         if isinstance(request, WriteNote):
@@ -206,7 +207,7 @@ class Preparation:
         refuse_broken(old, entry.path)
         if old.note.id != entry.note.id:
             raise no_such_note(request)
-        # An edit by a person since the last version counts as a version, before any is compared.
+        # An edit by a person since the last version counts as a version, before versions are compared.
         version = version_read(self.catalogue, entry, source, old.note.version)
         if isinstance(request, WriteNote) and request.said:
             now_note = attrs.evolve(old.note, version=version)
@@ -224,7 +225,7 @@ class Preparation:
         try:
             made = reading.rewritten(decision.document, replace_body=_replaces_body(request))
         except UnreadableNote as problem:
-            # When no file could hold these values, the file is not to blame.
+            # If no file could hold these values, the cause is not the existing file.
             _render(decision.document, entry.path, self.catalogue.style)
             raise cannot_update(entry.path, problem) from problem
         return decision, made
@@ -237,7 +238,7 @@ class Preparation:
             entry,
             Document(note=entry.note, content=trim_content(decision.document.content)),
             agent,
-            min(entry.note.updated_at, self.clock()),  # a note may be ahead of a clock that was put back
+            min(entry.note.updated_at, self.clock()),  # a note may be ahead of a clock that was set back
             warnings=decision.warnings,
             merged_with=decision.merged_with,
             **more,
@@ -252,7 +253,7 @@ class Preparation:
             note=attrs.evolve(normalise_note(document.note), **told),
             digest=digest_of(data),
             state=_NOT_WRITTEN_YET,
-            identified=True,  # every write names the id
+            identified=True,  # every write adds the id
             links=targets_in(data, document.content, decision.path),
         )
 
@@ -279,7 +280,7 @@ class Preparation:
         return Prepared(operation, entry, None, outcome, event)
 
     def _current(self, entry: Entry, source: ReadFile | Exception | None) -> Note:
-        """The note with the version of its file: bytes that nobody has taken up have one of their own."""
+        """Return the note with its file's version: new bytes have a version of their own."""
         if not isinstance(source, ReadFile):
             return entry.note
         version = self.catalogue.see_version(entry.note.id, source.digest, entry.note.version)
@@ -292,11 +293,11 @@ class Preparation:
             modified = from_nanoseconds(source.state.mtime_ns)
             document = parse_document(source.data, entry.path, modified, entry.stand_in, self.catalogue.style)
         except UnreadableNote:
-            return False  # unreadable, so no other note: what is left of this one
+            return False  # unreadable, so not another note: the remains of this one
         return document.note.id != entry.note.id
 
     def explain(self, prepared: Prepared, failure: Exception) -> LithosError:
-        """The refusal for a caller when the file system failed a change."""
+        """Return the refusal for a caller when the file system failed a change."""
         path = prepared.entry.path
         if isinstance(failure, FileOccupied):
             return path_collision(path, self.catalogue)
@@ -339,17 +340,17 @@ def _render(document: Document, path: str, style: VaultStyle) -> bytes:
 
 
 def cannot_update(path: str, problem: UnreadableNote) -> StorageFailed:
-    """The refusal for a file whose frontmatter cannot be edited."""
+    """Return the refusal for a file whose frontmatter cannot be edited."""
     return StorageFailed(
         f"The file {path} cannot be updated: {problem.reason}. Nothing was changed; "
-        "mend its frontmatter in an editor, then retry."
+        "repair its frontmatter in an editor, then retry."
     )
 
 
 def find_note(
     catalogue: Catalogue, request: WriteRequest, source: ReadFile | Exception | None
 ) -> tuple[Entry, ReadFile]:
-    """The note that a request is about, and its file as it was read now. Raises the refusal."""
+    """Return the note of a request, and its file as just read. Raises the refusal."""
     entry = catalogue.get(request.id or "")
     if entry is None and isinstance(source, ProposedFile):
         entry = source.entry
@@ -361,7 +362,7 @@ def find_note(
 
 
 def version_read(catalogue: Catalogue, entry: Entry, source: ReadFile, own: int) -> int:
-    """The version of the note as it was read; its file says `own`. A proposed file makes none."""
+    """Return the version of the note as read; its file contains `own`. A proposed file adds no version."""
     if isinstance(source, ProposedFile):
         return source.entry.note.version
     return catalogue.see_version(entry.note.id, source.digest, own)
@@ -380,7 +381,7 @@ def make_prepared(
     op: str | None = None,
     **told: Any,
 ) -> Prepared:
-    """A version of a note with its event and its reply, of which `told` are more fields."""
+    """Build a version of a note with its event and its reply, with `told` as extra fields."""
     note = entry.note
     event = EventDraft(
         type=NOTE_CREATED if created else NOTE_UPDATED,
@@ -396,7 +397,7 @@ def make_prepared(
 
 
 def note_busy(path: str) -> NoteBusy:
-    """The refusal for a file that another program is writing."""
+    """Return the refusal for a file that another program is writing."""
     return NoteBusy(
         f"The file {path} is open for writing in another program, or keeps changing while it is written. "
         "Nothing was changed; retry when it is saved or closed there."
@@ -404,7 +405,7 @@ def note_busy(path: str) -> NoteBusy:
 
 
 def explain_unreadable(entry: Entry, failure: Exception) -> LithosError:
-    """The refusal for a note whose file cannot be read now."""
+    """Return the refusal for a note whose file cannot be read now."""
     path = entry.path
     if isinstance(failure, FileBusy):
         return note_busy(path)

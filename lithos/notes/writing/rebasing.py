@@ -1,7 +1,7 @@
-"""Rebasing an update: what a request made for an earlier version asks of the note as it is now.
+"""Rebasing an update: apply the changes of a request made for an earlier version to the current note.
 
-Base is the version that the caller had read, mine is what the request makes of it, theirs is the file as
-the writer read it, also when another program saved it a moment ago. Works in a worker thread: a merge of
+Base is the version that the caller had read, mine is the result of the request on it, theirs is the file as
+the writer read it, even if another program saved it a moment ago. This runs in a worker thread: a merge of
 large texts takes up to a second.
 """
 
@@ -29,13 +29,13 @@ from lithos.text.yaml.layout import trim_content
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.vault_style import VaultStyle
 
-#: Fields of a note that a request may change, and what they are called there.
+#: Fields of a note that a request may change, and their names in the request.
 _FIELDS = {name: name for name in (
     "title", "tags", "source_url", "derived_from_ids", "expires_at", "schema_version", "namespace",
     "access_scope", "note_type", "status", "summaries", "confidence", "supersedes", "entities",
     "entities_extractor", "quarantine_reason", "aliases",
 )} | {"source": "source_task"}  # fmt: skip
-#: What clears a field in a request, where None keeps it.
+#: Values that clear a field in a request, where None keeps it.
 _CLEARED: Mapping[str, Any] = {
     "source_url": "",
     "source": "",
@@ -47,14 +47,14 @@ _CLEARED: Mapping[str, Any] = {
 
 @frozen
 class Rebased:
-    """A request rebased on a file, or the reason why it cannot be."""
+    """A request rebased on a file, or the reason why that is impossible."""
 
     outcome: UpdateRequest | Merged[Document] | LithosError
 
     def request_at(self, version: int, expected: int) -> UpdateRequest:
-        """The request that makes the merged note of the file, whose version this is.
+        """Return the request that makes the merged note from the file, whose version is `version`.
 
-        Raises `VersionConflict` where the changes overlap.
+        Raises `VersionConflict` if the changes overlap.
         """
         if isinstance(self.outcome, LithosError):
             if isinstance(self.outcome, VersionConflict):
@@ -75,7 +75,7 @@ class Rebased:
 
 
 def rebase(request: UpdateRequest, entry: Entry, source: ReadFile, style: VaultStyle) -> Rebased | None:
-    """Rebase a request that has its base on the file; None where the file cannot be read as this note."""
+    """Rebase a request that has its base on the file; None if the file cannot be read as this note."""
     assert request.base is not None
     modified = from_nanoseconds(source.state.mtime_ns)
     try:
@@ -109,7 +109,7 @@ def _not_mergeable(request: UpdateRequest, reason: str) -> str:
 
 
 def _intended(request: UpdateRequest, base: Document, style: VaultStyle) -> Document:
-    """What the request makes of its base; as it would read back from a file."""
+    """Return the result of the request on its base, as it would be read from a file."""
     note = base.note
     content = base.content
     if isinstance(request, WriteNote) and request.content is not None:
@@ -122,7 +122,7 @@ def _intended(request: UpdateRequest, base: Document, style: VaultStyle) -> Docu
 
 
 def _request_for(request: UpdateRequest, merged: Document, theirs: Document) -> UpdateRequest:
-    """A request that changes `theirs` to `merged`, and nothing that is the same in both."""
+    """Return a request that changes `theirs` to `merged`, without the fields that are the same in both."""
     known = attrs.fields_dict(type(request))
     changes: dict[str, Any] = {
         name: _changed(field, merged.note, theirs.note) for field, name in _FIELDS.items() if name in known
@@ -135,7 +135,7 @@ def _request_for(request: UpdateRequest, merged: Document, theirs: Document) -> 
 
 
 def _changed(field: str, merged: Note, theirs: Note) -> Any:
-    """The value for a request: None where nothing changes."""
+    """Return the value for a request: None where nothing changes."""
     value = getattr(merged, field)
     if value == getattr(theirs, field):
         return None

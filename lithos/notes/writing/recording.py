@@ -1,4 +1,4 @@
-"""Versions that changes make: what the history is given of them, and when they are known to be true."""
+"""Versions of changes: create the history's rows, and decide when they are confirmed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FileResult = FileState | Exception | None
 
 
 def is_undone(result: FileResult) -> bool:
-    """Whether a result stands for a file that was not changed."""
+    """Return whether a result means that the file was not changed."""
     return isinstance(result, Exception) and not isinstance(result, NotSynced | NotKept)
 
 
@@ -46,10 +46,10 @@ def version_of(
     former: Entry | None,
     seen: AssignedVersion | None,
 ) -> NewVersion:
-    """The version that a prepared change makes.
+    """Return the version that a prepared change makes.
 
-    `source` is the file as it was read, `former` the note as the catalogue has it, `seen` the version that
-    was assigned to bytes which the catalogue has not.
+    `source` is the file as it was read, `former` the note in the catalogue, and `seen` the version assigned
+    to bytes that the catalogue does not have.
     """
     event, note, operation = prepared.event, prepared.entry.note, prepared.operation
     former = prepared.former or former
@@ -102,10 +102,10 @@ def _new(
 
 
 def _state_before(former: Entry, source: ReadFile, seen: AssignedVersion | None, now: datetime) -> NewVersion:
-    """The state that a change was made from, should it not be kept yet."""
+    """Return the state from which a change was made, in case it is not kept yet."""
     if source.digest == former.digest:
         return first_version(former, source.data, now)
-    # Another program wrote it, and the watcher has not told yet.
+    # Another program wrote it, and the watcher has not reported it yet.
     version = former.note.version + 1
     if seen is not None and seen.digest == source.digest:
         version = seen.version
@@ -113,7 +113,7 @@ def _state_before(former: Entry, source: ReadFile, seen: AssignedVersion | None,
 
 
 def first_version(entry: Entry, data: bytes, now: datetime) -> NewVersion:
-    """The state of a note that is older than its history."""
+    """Return the state of a note that is older than its history."""
     note = entry.note
     agent = note.contributors[-1] if note.contributors else note.author
     op = CREATED if note.version == 1 else UPDATED
@@ -129,7 +129,10 @@ def outside_version(
     *,
     is_gone: bool = False,
 ) -> NewVersion:
-    """What another program did to a note; `former` is the note before, with its bytes if `data` is None."""
+    """Return the version of an external change; `former` is the note before it.
+
+    If `data` is `None`, `former` has the bytes.
+    """
     changed: tuple[str, ...] = ()
     if is_gone:
         op = DELETED

@@ -1,9 +1,9 @@
 """Preparation of given bytes: a restoring (earlier bytes of a note as its next version), an import, and what
 comes from another vault.
 
-Of the bytes only id, version, `updated_at` and, where they lack it, `created_at` change. Kept bytes that an
-undo brings back, and all kept bytes in somebody else's vault, are written as they are, with a version that
-the file does not say: as after an edit by a person. So are bytes whose frontmatter cannot be edited.
+Only id, version, `updated_at` and a missing `created_at` of the bytes change. Kept bytes that an undo
+restores, and all kept bytes in a served vault, are written unchanged, with a version that the file does not
+contain, as after an edit by a person. So are bytes whose frontmatter cannot be edited.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _NOT_WRITTEN_YET = FileState(0, 0)
 
 @frozen
 class _Bytes:
-    """What is written: the bytes, what they say, and whether they name the id and the version."""
+    """The bytes to write, their parsed content, and whether they contain the id and the version."""
 
     data: bytes
     document: Document
@@ -60,7 +60,7 @@ class _Bytes:
 
 
 class RestorePreparation:
-    """Prepares restorings against the current catalogue; refusals are raised."""
+    """Prepares restores against the current catalogue; refusals are raised."""
 
     def __init__(self, preparation: Preparation) -> None:
         self._catalogue = preparation.catalogue
@@ -68,11 +68,11 @@ class RestorePreparation:
         self._refuse = preparation.refuse_ignored
 
     def prepare(self, request: RestoreNote, source: ReadFile | Exception | None) -> Prepared:
-        """Prepare the next version of a note, or its return; `source` is its file as it is now."""
+        """Prepare the next version of a note, or its return; `source` is its current file."""
         entry = self._catalogue.get(request.id)
         if entry is None:
             return self._prepare_return(request)
-        entry, source = find_note(self._catalogue, request, source)  # no file: it came back meanwhile
+        entry, source = find_note(self._catalogue, request, source)  # no file: it was restored meanwhile
         current = self._current(entry, source)
         if current.id != entry.note.id:
             raise no_such_note(request)
@@ -86,7 +86,7 @@ class RestorePreparation:
         return self._prepared(request, made, operation, entry.serial, created=False)
 
     def _prepare_return(self, request: RestoreNote) -> Prepared:
-        """A deleted note at the path that it had."""
+        """Prepare a deleted note at its former path."""
         newest = request.newest_version
         if not request.is_return:
             raise VersionConflict(
@@ -111,7 +111,7 @@ class RestorePreparation:
         return self._prepared(request, made, operation, self._catalogue.take_serial(), created=True)
 
     def _current(self, entry: Entry, source: ReadFile) -> Note:
-        """The note as its file says now; a file that cannot be read is an edit like any other."""
+        """Return the note with its file's content; a file that cannot be read counts as an edit."""
         style = self._catalogue.style
         modified = from_nanoseconds(source.state.mtime_ns)
         try:
@@ -125,7 +125,7 @@ class RestorePreparation:
     def _make(
         self, request: RestoreNote, path: str, version: int, created_at: datetime | None, at: datetime
     ) -> _Bytes:
-        """The bytes under a new version. Raises `InvalidInput` when they are no note any more."""
+        """Return the bytes with a new version. Raises `InvalidInput` when they are not a note any more."""
         now, style = self._clock(), self._catalogue.style
         if created_at is not None:
             self._catalogue.records.put_creation(request.id, created_at)
@@ -158,10 +158,11 @@ class RestorePreparation:
         *,
         identified: bool,
     ) -> _Bytes:
-        """The bytes without any change."""
+        """Return the bytes unchanged."""
         records, says_version = self._catalogue.records, document.note.version == version
         if request.is_return:
-            # What the file does not say must be durable before it is there, as no index knows it either.
+            # Values missing from the file must be durable before the file exists, because no index has them
+            # either.
             records.put_version(request.id, AssignedVersion(version, digest_of(request.data)))
             if not identified:
                 records.place(path, None if derive_id(path) == request.id else request.id)
@@ -177,7 +178,7 @@ class RestorePreparation:
         return attrs.evolve(document, note=self._catalogue.with_creation(document.note, now))
 
     def _keep(self, request: RestoreNote, path: str, version: int, now: datetime) -> _Bytes:
-        """The bytes as they are, where no key of theirs can be changed."""
+        """Return the bytes unchanged, if none of their keys can be changed."""
         data = request.data
         try:
             document, identified = parse_identified(data, path, now, request.id, self._catalogue.style)
@@ -196,7 +197,7 @@ class RestorePreparation:
         return _Bytes(data, document, identified, says_version=False)
 
     def prepare_import(self, request: ImportNote, source: ReadFile | Exception | None) -> Prepared:
-        """Prepare the note that an import makes, or the next version of one that it made before."""
+        """Prepare the note of an import, or the next version of a note imported before."""
         entry = self._catalogue.get(request.id)
         made = _Bytes(request.data, request.document, request.identified, says_version=True)
         if entry is None:
@@ -220,7 +221,7 @@ class RestorePreparation:
         return self._prepared(request, made, put, entry.serial, created=False)
 
     def prepare_arrival(self, request: TakeOverNote) -> Prepared:
-        """Prepare a note that comes from another vault, as it was there."""
+        """Prepare a note that comes from another vault, unchanged."""
         note, path, records = request.document.note, request.path, self._catalogue.records
         there = self._catalogue.get(request.id)
         if there is not None:
@@ -231,8 +232,8 @@ class RestorePreparation:
         self._refuse(path)
         check_free(path, self._catalogue)
         check_unique(note, None, path, self._catalogue)
-        # What the file does not say must be durable before it is there: a killed process would know it no
-        # longer. A recorded version has the rest committed with it.
+        # Values missing from the file must be durable before the file exists: a killed process would lose
+        # them. A recorded version has the rest committed with it.
         says_version = request.says_version and request.identified
         if not says_version:
             records.put_version(request.id, AssignedVersion(note.version, digest_of(request.data)))

@@ -1,7 +1,7 @@
 """Validation of a write request against the catalogue: uniqueness, versions, merging; pure, no I/O.
 
-Every check of docs/spec/tools.md that needs other notes is here, in its order, without side effects;
-a refusal is a `LithosError`.
+Every check of docs/spec/tools.md that needs other notes is here, in that order, without side effects; a
+refusal is a `LithosError`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _PATCHED_FIELDS = (
 class Decision:
     """An accepted request: the document to store at `path`, and warnings for the caller.
 
-    Its content is as it was given, with the blank lines around it.
+    Its content is unchanged, including the surrounding blank lines.
     """
 
     document: Document
@@ -76,7 +76,9 @@ class Decision:
 
 
 def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
-    """The unique keys (id, slug, URL, path) of a request: two that share one are never in one batch."""
+    """Return the unique keys (id, slug, URL, path) of a request: requests that share one are never in one
+    batch.
+    """
     keys = {("id", request.id)} if request.id else set()
     if isinstance(request, DeleteNote | EditNote | RelinkNote):
         return keys
@@ -92,7 +94,7 @@ def keys_of(request: WriteRequest) -> set[tuple[str, str]]:
         try:
             keys.add(("url", normalise_url(request.source_url)))
         except LithosError:
-            return keys  # it will be refused when it is decided
+            return keys  # the decision will refuse it
     if request.path:
         keys.add(("path", name_key(request.path.rstrip("/"))))
     return keys
@@ -145,9 +147,9 @@ def decide_update(
     content_limit: int,
     is_signed: bool = True,
 ) -> Decision:
-    """Validate an update (next version) of a note, full or of some values; `old` is what its file says now.
+    """Validate an update (next version) of a note, full or of some values; `old` is its current file.
 
-    The agent joins the contributors where the note `is_signed`.
+    The agent is added to the contributors if the note `is_signed`.
     """
     note, content = old.note, old.content
     inline, url = note.inline_tags, dict[str, Any]()
@@ -173,9 +175,9 @@ def decide_update(
 
 
 def intended_changes(request: UpdateRequest, note: Note, inline: tuple[str, ...]) -> dict[str, Any]:
-    """The fields of a note that a request changes, without the checks that need other notes.
+    """Return the fields of a note that a request changes, without the checks that need other notes.
 
-    `inline` are the tags of its text, which are not written beside it.
+    `inline` are the tags in its text, which are not repeated in the frontmatter.
     """
     changes: dict[str, Any]
     if isinstance(request, WriteNote):
@@ -203,22 +205,22 @@ def intended_changes(request: UpdateRequest, note: Note, inline: tuple[str, ...]
 
 
 def decide_edit(agent: str, old: Note, *, now: datetime, is_signed: bool) -> Note:
-    """The next version of a note of which only the body changes; `is_signed` as above."""
+    """Return the next version of a note of which only the body changes; `is_signed` as above."""
     return _next_version(old, agent if is_signed else None, now)
 
 
 def refuse_broken(old: Document, path: str) -> None:
-    """Raise `InvalidInput` for a note whose frontmatter cannot be read: no value of it can be changed."""
+    """Raise `InvalidInput` for a note with an unreadable frontmatter, whose values cannot be changed."""
     problem = old.note.frontmatter_problem
     if problem is not None:
         raise InvalidInput(
             f"The frontmatter of {path} cannot be read, so the note cannot be changed: {problem}. "
-            "Nothing was changed; mend the file, then retry."
+            "Nothing was changed; repair the file, then retry."
         )
 
 
 def check_values(request: WriteNote, content_limit: int) -> None:
-    """The checks that come before any note is looked up."""
+    """Make the checks that need no lookup of a note."""
     if request.content is not None:
         check_content(request.content, content_limit)
     if request.confidence is not None:
@@ -226,7 +228,7 @@ def check_values(request: WriteNote, content_limit: int) -> None:
 
 
 def check_content(content: str, limit: int) -> None:
-    """Raises `ContentTooLarge` beyond the limit in bytes; exactly the limit passes."""
+    """Raise `ContentTooLarge` beyond the limit in bytes; exactly the limit passes."""
     size = len(content.encode())
     if size > limit:
         raise ContentTooLarge(
@@ -248,7 +250,7 @@ def read_confidence(value: object) -> float:
 
 
 def check_version(expected: int | None, note: Note) -> None:
-    """Compare-and-swap: raises `VersionConflict` when the caller has read another version."""
+    """Raise `VersionConflict` when the caller has read another version (compare-and-swap)."""
     if expected is not None and expected != note.version:
         raise VersionConflict(
             f"The note is at version {note.version}, not {expected}. "
@@ -258,7 +260,7 @@ def check_version(expected: int | None, note: Note) -> None:
 
 
 def no_such_note(request: WriteRequest) -> LithosError:
-    """The refusal for an unknown id."""
+    """Return the refusal for an unknown id."""
     found = f"No note has the id {(request.id or '')[:100]!r}. Find it with lithos_search or lithos_list"
     if isinstance(request, PatchNote):
         return NoteNotFound(f"{found}.")
@@ -267,13 +269,13 @@ def no_such_note(request: WriteRequest) -> LithosError:
 
 
 def check_free(path: str, catalogue: Catalogue, own_id: str | None = None) -> None:
-    """Raises `PathCollision` when another note has the path, in whatever spelling."""
+    """Raise `PathCollision` when another note has the path, in any spelling."""
     if catalogue.holder(path, own_id) is not None:
         raise path_collision(path, catalogue, own_id)
 
 
 def path_collision(path: str, catalogue: Catalogue, own_id: str | None = None) -> PathCollision:
-    """The refusal for a path at which there is a file already, perhaps in another spelling."""
+    """Return the refusal for a path with an existing file, perhaps in another spelling."""
     holder = catalogue.holder(path, own_id)
     found = path if holder is None or holder.path == path else f"{holder.path}, another spelling of {path},"
     return PathCollision(
@@ -287,7 +289,7 @@ def _given(request: UpdateRequest, fields: Sequence[str]) -> dict[str, Any]:
 
 
 def _settle_reason(changes: Mapping[str, Any], note: Note) -> dict[str, Any]:
-    """What becomes of the reason of a quarantine: only a quarantined note keeps or gets one."""
+    """Settle the quarantine reason: only a quarantined note keeps or gets one."""
     if "status" not in changes and "quarantine_reason" not in changes:
         return {}
     if changes.get("status", note.status) != "quarantined":
@@ -296,7 +298,7 @@ def _settle_reason(changes: Mapping[str, Any], note: Note) -> dict[str, Any]:
 
 
 def _plain_changes(request: WriteNote) -> dict[str, Any]:
-    """The fields that are stored without a check against other notes; those not given are left out."""
+    """Return the fields that are stored without a check against other notes, without those not given."""
     changes = _given(request, _PLAIN_FIELDS)
     if request.confidence is not None:
         changes["confidence"] = read_confidence(request.confidence)
@@ -304,7 +306,7 @@ def _plain_changes(request: WriteNote) -> dict[str, Any]:
 
 
 def _refuse_copy(request: WriteNote, catalogue: Catalogue) -> None:
-    """Raise `InvalidInput` for a new note whose content is the file of one that is there."""
+    """Raise `InvalidInput` for a new note whose content is the file of an existing one."""
     holder = catalogue.get((request.said or {}).get("id", ""))
     if holder is not None:
         raise InvalidInput(
@@ -316,10 +318,10 @@ def _refuse_copy(request: WriteNote, catalogue: Catalogue) -> None:
 def check_unique(
     note: Note, current: Note | None, path: str, catalogue: Catalogue, *, is_restored: bool = False
 ) -> None:
-    """Raises `SlugCollision` or `Duplicate` when another note has the title or URL of a restored state.
+    """Raise `SlugCollision` or `Duplicate` when another note has the title or URL of a restored state.
 
-    `current` is the note as it is now, which keeps a slug that it shares already; None for a deleted one.
-    `is_restored`: the file comes back at its own path; people's files in a vault may share a title.
+    `current` is the current note, which keeps a slug that it already shares; None for a deleted one.
+    `is_restored`: the file is restored at its own path, and people's files in a vault may share a title.
     """
     if is_restored and catalogue.style.is_foreign:
         pass
@@ -349,14 +351,14 @@ def _decide_url(given: str | None, old: Note | None, catalogue: Catalogue) -> st
 
 
 def _check_new_title(title: str, note: Note, path: str, catalogue: Catalogue) -> None:
-    """A note keeps a slug that it shares already, as files may."""
+    """Check a new title; a note keeps a slug that it already shares, as files may."""
     slug = slug_of(title, note.id)
     if slug != slug_of(note.title, note.id):
         check_slug(slug, catalogue, path, note.id)
 
 
 def check_slug(slug: str, catalogue: Catalogue, path: str, own_id: str | None = None) -> None:
-    """Raises `SlugCollision` when another note has the slug, perhaps only in the folder of `path`."""
+    """Raise `SlugCollision` when another note has the slug, in some cases only in the folder of `path`."""
     owner = catalogue.slug_owner(slug, path)
     if owner is not None and owner != own_id:
         holder = catalogue.get(owner)
@@ -372,7 +374,9 @@ def check_slug(slug: str, catalogue: Catalogue, path: str, own_id: str | None = 
 
 
 def _tags_to_write(given: tuple[str, ...], note: Note, inline: tuple[str, ...]) -> tuple[str, ...]:
-    """The given tags but those that only the text has: whoever sends all tags back copies none of them."""
+    """Return the given tags without those only in the text, so that a client that sends all tags copies
+    none.
+    """
     written, only_told = tag_keys(note.tags), tag_keys(inline)
     return tuple(tag for tag in given if (key := tag_key(tag)) in written or key not in only_told)
 
@@ -388,7 +392,7 @@ def _check_scope(note: Note) -> None:
 
 
 def _merge(old: Mapping[str, Any], patch: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Merge-patch of metadata: `None` keeps, `{}` clears, otherwise per key; a null deletes a key."""
+    """Merge metadata with a patch: `None` keeps, `{}` clears, otherwise per key; a null deletes a key."""
     if patch is None:
         return dict(old)
     if not patch:
@@ -412,7 +416,7 @@ def _contributors(note: Note, agent: str) -> tuple[str, ...]:
 
 
 def _check_sources(given: Sequence[str], catalogue: Catalogue) -> None:
-    """Raises `InvalidInput` for a source that is named by its path or its own `id`: says the one to give."""
+    """Raise `InvalidInput` for a source given by its path or its own `id`, naming the id to use."""
     for each in given:
         entry = None if is_id(each.strip()) else catalogue.get(catalogue.identify(each))
         entry = entry or catalogue.at_path(each)

@@ -15,9 +15,10 @@ from tests.history.model.divergences import Divergence, diverge, lost_lines
 
 
 def history_of(found: Divergence, seed: int) -> tuple[list[PastVersion], bool]:
-    """The kept versions, the newest first: as it is now, half-way there, the ancestor, and an older one.
+    """Return the kept versions, newest first: the current one, one half-way, the ancestor, and an older
+    one.
 
-    And whether they are all that there were: what both machines added has no ancestor.
+    Also return whether these are all conflicts: texts that both machines added have no ancestor.
     """
     random = Random(f"history {seed}")
     base, ours = found.base.splitlines(keepends=True), found.ours.splitlines(keepends=True)
@@ -36,12 +37,12 @@ def history_of(found: Divergence, seed: int) -> tuple[list[PastVersion], bool]:
 
 
 def is_conflict(found: Divergence) -> bool:
-    """Whether both machines changed the note, each otherwise: else no program leaves a copy."""
+    """Return whether both machines changed the note differently: otherwise no program leaves a copy."""
     return len({found.base, found.ours, found.theirs}) == 3
 
 
 def measure(seed: int) -> tuple[Counter[str], bytes | None]:
-    """What becomes of one pair, and the merged bytes where nobody has to decide."""
+    """Return the outcome for one pair, and the merged bytes if no decision is needed."""
     found, counts = diverge(seed), Counter[str]()
     versions, is_whole = history_of(found, seed)
     is_known = any(each.data == found.theirs for each in versions)

@@ -1,4 +1,6 @@
-"""Notes that diverged on two machines: generated, edits of both sides in all places; what must survive."""
+"""Generated notes that diverged on two machines, with edits of both sides in all places, and the texts that
+must survive.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,14 @@ from random import Random
 from attrs import frozen
 
 ID = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
-#: Keys whose lines follow from the write, or are merged as sets: their values are compared, not their lines.
+#: Keys that the write sets or that are merged as sets: their values are compared, not their lines.
 BY_VALUE = ("version", "updated_at", "tags", "contributors", "aliases")
 _FILLING = ("", "", "- [ ] task", "```", "---", "| a | b |", "same words", "## Part")
 
 
 @frozen
 class Divergence:
-    """A file, and what it became on two machines."""
+    """A file, and its changed versions on two machines."""
 
     base: bytes
     ours: bytes
@@ -24,14 +26,14 @@ class Divergence:
 
 
 def diverge(seed: int) -> Divergence:
-    """One of as many divergences as there are numbers; the same for the same number."""
+    """Return the divergence with this number; the same number always gives the same one."""
     random = Random(seed)
     note = _Note(random)
     sides = note.copy(), note.copy()
     for name, side in zip("ot", sides, strict=True):
         for number in range(random.choice((0, 1, 1, 2, 3, 5, 9))):
             side.edit(f"{name}{number}")
-    if random.random() < 0.1:  # both did the same
+    if random.random() < 0.1:  # both machines made the same change
         same = random.randrange(len(note.lines) + 1)
         for side in sides:
             side.lines.insert(min(same, len(side.lines)), "done on both machines")
@@ -127,7 +129,7 @@ class _Note:
 
 
 def lost_lines(found: Divergence, merged: bytes) -> list[str]:
-    """Lines that one side has, the other did not take away, and the merged file lacks; no blank ones."""
+    """Return the non-blank lines that one side has, the other did not remove, and the merged file lacks."""
     base, ours, theirs, result = map(_lines, (found.base, found.ours, found.theirs, merged))
     lost: list[str] = []
     for line in ours.keys() | theirs.keys():

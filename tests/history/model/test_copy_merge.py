@@ -48,7 +48,7 @@ def test_ten_thousand_divergences_lose_no_line_and_a_second_run_changes_nothing(
     ("copy", "versions", "is_whole", "expected"),
     [
         (THEIRS, [(OUTSIDE, OURS), (CREATED, BASE)], True, BASE),
-        # The stamp of the file says from which it began, though another one is nearer.
+        # The stamp of the file gives its ancestor, although another version is nearer.
         (
             stamped(BASE + b"six\nseven\n", 2),
             [
@@ -59,21 +59,22 @@ def test_ten_thousand_divergences_lose_no_line_and_a_second_run_changes_nothing(
             True,
             stamped(BASE, 2),
         ),
-        # A line that came between two versions and that the copy lacks: the copy may be of the older one.
+        # A line that was added between two versions and that the copy lacks: the copy may be of the older
+        # one.
         (BASE + b"x\n", [(UPDATED, BASE + b"new\nx\n"), (CREATED, BASE)], True, BASE),
-        # What an older one that is not kept may have lacked counts as nobody's deletion.
+        # Lines that an older, deleted version may have lacked do not count as deleted by either side.
         (b"one\ntwo\n", [(UPDATED, BASE)], False, None),
         (b"one\ntwo\n", [(CREATED, BASE)], True, BASE),
         (THEIRS, [], True, None),
     ],
 )
-def test_the_ancestor_is_one_that_has_no_line_that_the_other_machine_never_saw(
+def test_ancestor_has_no_line_that_the_other_machine_never_saw(
     copy: bytes, versions: list[tuple[str, bytes]], is_whole: bool, expected: bytes | None
 ) -> None:
     assert ancestor(copy, *versions, is_whole=is_whole) == MergeBase(expected)
 
 
-def test_a_version_whose_place_other_bytes_took_is_merged_from_its_parent() -> None:
+def test_version_whose_file_was_replaced_is_merged_from_its_parent() -> None:
     """Syncthing keeps the newer file, and our own version becomes the copy."""
     assert ancestor(OURS, (OUTSIDE, THEIRS), (UPDATED, OURS), (CREATED, BASE)) == MergeBase(BASE)
     merged = merge_copy(THEIRS, OURS, MergeBase(BASE)).resolved(())
@@ -88,14 +89,14 @@ def test_a_version_whose_place_other_bytes_took_is_merged_from_its_parent() -> N
         [(OUTSIDE, OURS), (CREATED, BASE)],
     ],
 )
-def test_what_the_note_was_made_knowing_adds_nothing(versions: list[tuple[str, bytes]]) -> None:
+def test_text_known_to_the_note_adds_nothing(versions: list[tuple[str, bytes]]) -> None:
     found = ancestor(OURS, *versions)
     assert found.is_merged
     merge = merge_copy(versions[0][1], OURS, found)
     assert (merge.resolved(()), merge.places) == (versions[0][1], ())
 
 
-def test_without_an_ancestor_both_keep_all_their_lines() -> None:
+def test_both_keep_all_their_lines_without_an_ancestor() -> None:
     merge = merge_copy(b"a\nours\nb\nc\nd\n", b"a\nb\nc\nd\ntheirs\n", MergeBase(None))
     assert not merge.has_ancestor
     assert merge.resolved(()) == b"a\nours\nb\nc\nd\ntheirs\n"
@@ -122,14 +123,14 @@ def test_markers_that_the_note_has_already_are_text() -> None:
     assert merge.resolved(("note",)) == text + b"mine\n"
 
 
-def test_a_key_that_both_changed_is_a_place_and_binary_files_are_none() -> None:
+def test_key_changed_by_both_is_a_place_to_decide() -> None:
     was, mine, other = (b"---\nowner: %s\n---\ntext\n" % name for name in (b"ann", b"bob", b"cy"))
     (place,) = merge_copy(mine, other, MergeBase(was)).places
     assert (place.note, place.copy) == ("owner: bob\n", "owner: cy\n")
     assert merge_copy(b"a\0", b"b\0", MergeBase(b"c")).pieces is None
 
 
-def test_only_version_and_time_are_no_difference() -> None:
+def test_version_and_time_alone_are_not_a_difference() -> None:
     assert say_the_same(stamped(BASE, 1), stamped(BASE, 4, "2027-01-01"))
     assert not say_the_same(stamped(BASE, 1), stamped(BASE, 1).replace(b"id: x", b"id: x # y"))
     assert not say_the_same(BASE + b"version: 1\n", BASE + b"version: 2\n")

@@ -23,7 +23,7 @@ from tests.notes.format.test_merging import TEXTS
 from tests.repeats import repeats
 
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-#: Divergences for each test, and for the night.
+#: Divergences for each test, and for the nightly run.
 SOME, MANY = repeats("DIVERGENCES", 300), 10_000
 ALSO_MANY = [SOME, pytest.param(MANY, marks=pytest.mark.nightly)]
 
@@ -42,8 +42,8 @@ def note(head: str, body: str = "text\n") -> str:
 
 
 @pytest.mark.parametrize("count", ALSO_MANY)
-def test_no_line_of_either_side_is_lost_whatever_diverged(count: int) -> None:
-    """Lines that the other side took away are no losses; those of keys that are merged by value: below."""
+def test_no_line_of_either_side_is_lost_in_any_divergence(count: int) -> None:
+    """Lines that the other side removed are not losses; keys merged by value are tested below."""
     clean = 0
     for seed in range(count):
         found = diverge(seed)
@@ -57,7 +57,9 @@ def test_no_line_of_either_side_is_lost_whatever_diverged(count: int) -> None:
 
 @pytest.mark.parametrize("count", ALSO_MANY)
 def test_the_sides_may_change_places(count: int) -> None:
-    """The same conflicts, and where there are none the same body; of the frontmatter the order may differ."""
+    """The conflicts are the same, and without conflicts the body is the same; the order of keys may
+    differ.
+    """
     for seed in range(count):
         found = diverge(seed)
         one = merge_files(found.base, found.ours, found.theirs)
@@ -70,7 +72,7 @@ def test_the_sides_may_change_places(count: int) -> None:
 
 
 def _words(data: bytes) -> list[str]:
-    """All words, those of a list in either style alike; a comment counts once."""
+    """Return all words, treating both list styles alike; a comment counts once."""
     text = data.decode()
     return [word.strip("[],") for word in text.split() if word.strip("[],") not in ("-", "")]
 
@@ -79,7 +81,7 @@ def _words(data: bytes) -> list[str]:
 @pytest.mark.parametrize(
     "count", [pytest.param(SOME, marks=pytest.mark.slow), pytest.param(MANY, marks=pytest.mark.nightly)]
 )
-def test_texts_are_merged_as_git_merges_them_but_for_known_differences(count: int, tmp_path: Path) -> None:
+def test_texts_are_merged_as_git_does_except_known_differences(count: int, tmp_path: Path) -> None:
     """Byte for byte what `git merge-file` writes, wherever lines are different and end alike. Else:
 
     * frontmatter: by key, where git finds conflicts between neighbouring keys, versions and lists;
@@ -105,7 +107,7 @@ def test_texts_are_merged_as_git_merges_them_but_for_known_differences(count: in
 
 
 def _is_plain(data: bytes) -> bool:
-    """No frontmatter, every line ends with LF and is another."""
+    """Return whether there is no frontmatter, and all lines are different and end with LF."""
     lines = data.split(b"\n")
     return (
         not data.startswith((b"---\nid", b"---\r\nid"))
@@ -130,7 +132,7 @@ def _merge_with_git(folder: Path, found: Divergence) -> tuple[int, bytes]:
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_a_marked_merge_is_the_merge_where_nothing_overlaps(base: str, ours: str, theirs: str) -> None:
+def test_marked_merge_equals_the_merge_when_nothing_overlaps(base: str, ours: str, theirs: str) -> None:
     plain, marked = merge_texts(base, ours, theirs), mark_texts(base, ours, theirs, Markers("o", "t", 30))
     if plain.result is not None:
         assert (marked.text, marked.conflicts) == (plain.result, 0)
@@ -140,7 +142,7 @@ def test_a_marked_merge_is_the_merge_where_nothing_overlaps(base: str, ours: str
 
 
 @given(TEXTS, TEXTS, TEXTS)
-def test_of_marked_texts_each_side_can_be_had(base: str, ours: str, theirs: str) -> None:
+def test_marked_text_contains_each_side(base: str, ours: str, theirs: str) -> None:
     """Choosing ours everywhere leaves every line of ours that theirs kept as it was, and the reverse."""
     marked = mark_texts(base, ours, theirs, Markers("o", "t", 30)).text
     for number, side in enumerate((ours, theirs)):
@@ -155,7 +157,7 @@ def _bare(text: str) -> list[str]:
 
 
 def _chosen(marked: str, number: int) -> Iterator[str]:
-    """The lines where one side of each conflict is taken."""
+    """Return the lines of the result when one side of each conflict is chosen."""
     side: int | None = None
     for line in _bare(marked):
         if line == "<" * 30 + " o":
@@ -173,7 +175,8 @@ def _chosen(marked: str, number: int) -> Iterator[str]:
     [
         ("a\nb\nc\n", "a\nB\nc\n", "a\n2\nc\n", "a\n<<<<<<< ours\nB\n=======\n2\n>>>>>>> theirs\nc\n"),
         ("", "a\n", "b\n", "<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n"),
-        # What both say alike stands outside; a line that is not ended is, before a marker.
+        # Lines that both sides share are outside the markers; an unterminated line is terminated before a
+        # marker.
         ("x\n", "a\nb\nc", "a\n2\nc", "a\n<<<<<<< ours\nb\n=======\n2\n>>>>>>> theirs\nc"),
         ("x\n", "a\nb", "a\n2", "a\n<<<<<<< ours\nb\n=======\n2\n>>>>>>> theirs\n"),
         (
@@ -185,7 +188,7 @@ def _chosen(marked: str, number: int) -> Iterator[str]:
         ("a\nb\n", "a\n", "a\nB\n", "a\n<<<<<<< ours\n=======\nB\n>>>>>>> theirs\n"),
     ],
 )
-def test_an_overlap_stands_between_markers(base: str, ours: str, theirs: str, result: str) -> None:
+def test_overlap_is_written_between_markers(base: str, ours: str, theirs: str, result: str) -> None:
     assert merged(base, ours, theirs) == result
 
 
@@ -223,18 +226,18 @@ def test_texts_of_too_many_lines_are_marked_and_whole() -> None:
 @pytest.mark.parametrize(
     ("base", "ours", "theirs", "result"),
     [
-        # Neighbouring keys are nobody's overlap.
+        # Changes of neighbouring keys do not overlap.
         ("a: 1\nb: 2\n", "a: 3\nb: 2\n", "a: 1\nb: 4\n", "a: 3\nb: 4\n"),
         ("a: 1\n", "a: 1\nb: 2\n", "a: 1\nc: 3\n", "a: 1\nc: 3\nb: 2\n"),
         ("a: 1\nb: 2\nc: 3\n", "b: 2\nc: 3\n", "a: 1\nb: 2\n", "b: 2\n"),
-        # New keys of theirs stand where they stood there.
+        # New keys of theirs keep their position.
         ("a: 1\nb: 2\n", "a: 1\nb: 5\n", "x: 0\na: 1\ny: 0\nb: 2\n", "x: 0\na: 1\ny: 0\nb: 5\n"),
         # Lists are sets, in either style; each item stays as it was written.
         ("tags: [a, b]\n", "tags: [a, b, o]\n", "tags: [t, b]\n", "tags: [b, o, t]\n"),
         ("tags:\n- a\n- b\n", "tags:\n- a\n- b\n- 'o'\n", "tags:\n- b\n- t\n", "tags:\n- b\n- 'o'\n- t\n"),
         ("tags: a, b\n", "tags: a, b, o\n", "tags: a, b, t\n", "tags: [a, b, o, t]\n"),
         ("x:\n  - 1\n", "x:\n  - 1\n  - 2\n", "x:\n  - 0\n  - 1\n", "x:\n  - 0\n  - 1\n  - 2\n"),
-        # What follows from the write: the greater.
+        # Values that the write sets: the greater one wins.
         ("version: 3\n", "version: 5\n", "version: 12\n", "version: 12\n"),
         (
             "updated_at: 2026-01-01\n",
@@ -242,7 +245,7 @@ def test_texts_of_too_many_lines_are_marked_and_whole() -> None:
             "updated_at: 2026-02-28T23:00:00Z\n",
             "updated_at: 2026-02-28T23:00:00Z\n",
         ),
-        # The same said otherwise, comments, texts of several lines.
+        # The same value written differently, comments, texts of several lines.
         ("a: x\n", "a: 'y'\n", "a: y\n", "a: 'y'\n"),
         ("# one\na: 1\n", "# one\n# o\na: 1\n", "# one\n# t\na: 2\n", "# one\n# o\n# t\na: 2\n"),
         ("a: |\n  x\n  y\n  z\n", "a: |\n  X\n  y\n  z\n", "a: |\n  x\n  y\n  Z\n", "a: |\n  X\n  y\n  Z\n"),
@@ -251,7 +254,7 @@ def test_texts_of_too_many_lines_are_marked_and_whole() -> None:
         ("a: 1\n# end\n", "a: 2\n# end\n", "a: 1\n# end\n# more\n", "a: 2\n# end\n# more\n"),
     ],
 )  # fmt: skip
-def test_keys_are_merged_each_by_itself(base: str, ours: str, theirs: str, result: str) -> None:
+def test_keys_are_merged_separately(base: str, ours: str, theirs: str, result: str) -> None:
     assert merged(note(base), note(ours), note(theirs)) == note(result)
 
 
@@ -262,14 +265,14 @@ def test_keys_are_merged_each_by_itself(base: str, ours: str, theirs: str, resul
          "<<<<<<< ours\na: 2\n=======\na: 3\n>>>>>>> theirs\nb: 2\n"),
         ("a: 1\nb: 1\n", "b: 1\n", "a: 3\nb: 1\n", "<<<<<<< ours\n=======\na: 3\n>>>>>>> theirs\nb: 1\n"),
         ("", "id: x\n", "id: y\n", "<<<<<<< ours\nid: x\n=======\nid: y\n>>>>>>> theirs\n"),
-        # No comment gets lost for the sake of a list.
+        # No comment is lost for the sake of a list.
         (
             "tags: [a] # why\n",
             "tags: [a, o] # why\n",
             "tags: [a, t] # because\n",
             "<<<<<<< ours\ntags: [a, o] # why\n=======\ntags: [a, t] # because\n>>>>>>> theirs\n",
         ),
-        # A number is no text, and true is no number.
+        # A number is not a text, and true is not a number.
         ("a: 0\n", "a: 1\n", "a: true\n", "<<<<<<< ours\na: 1\n=======\na: true\n>>>>>>> theirs\n"),
     ],
 )  # fmt: skip
@@ -304,7 +307,7 @@ def test_lines_that_make_one_key_twice_are_a_conflict() -> None:
     assert found.text.count("a: 1") == found.text.count("a: 2") == 1
 
 
-def test_a_frontmatter_that_one_side_added_or_took_away_is_so() -> None:
+def test_frontmatter_added_or_removed_by_one_side_is_so() -> None:
     assert merged("text\n", note("a: 1\n"), "text\nmore\n") == note("a: 1\n", "text\nmore\n")
     assert merged(note("a: 1\n"), "text\n", note("a: 1\n", "text\nmore\n")) == "text\nmore\n"
     found = merge_files(note("a: 1\n").encode(), b"text\n", note("a: 2\n").encode())
@@ -342,10 +345,10 @@ def test_values_that_are_merged_have_what_both_sides_added() -> None:
                 assert str(now) == max(str(one), str(other)), (seed, key)
 
 
-# -- what is no note -------------------------------------------------------------------------------
+# -- files that are not notes ----------------------------------------------------------------------
 
 
-def test_a_file_that_is_no_utf_8_is_merged_by_lines_with_every_byte() -> None:
+def test_non_utf_8_file_is_merged_by_lines_without_loss() -> None:
     found = merge_files(b"a\xff\nm\nz\n", b"a\xff\nm\nz\xfe\n", b"\xfda\nm\nz\n")
     assert found == FileMerge(b"\xfda\nm\nz\xfe\n")
     assert merge_files(b"\xff\n", b"\xff1\n", b"\xff2\n") == FileMerge(
@@ -362,7 +365,7 @@ def test_a_binary_file_is_not_merged_unless_one_side_left_it() -> None:
     b"---\na: 1\n---\n", b"---\n", b"a: [1\n", b"\xef\xbb\xbf", b"? a\n: b\n", b"a: &x *x\n", b"<<: {}\n",
     b"\r\n", b"\r", b"x\n", b"---", b"a: |+\n\n\n", b"%YAML 1.1\n", b"a:\n- b\n", b"# c\n", b"\tz: 1\n",
 ]), min_size=3, max_size=12))  # fmt: skip
-def test_no_file_is_beyond_it(parts: list[bytes]) -> None:
+def test_merge_accepts_any_file(parts: list[bytes]) -> None:
     third = len(parts) // 3
     sides = [b"".join(each) for each in (parts[:third], parts[third : 2 * third], parts[2 * third :])]
     found = merge_files(sides[0], sides[1], sides[2])

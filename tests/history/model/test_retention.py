@@ -1,4 +1,4 @@
-"""Which versions go: by age and number, never the first, the newest, or those of today."""
+"""Versions that are deleted: by age and number, never the first, the newest, or those of today."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def limits(keep_days: int = 365, keep_versions: int = 200, keep_deleted_days: in
 
 
 def rows(*ages: float, deleted: bool = False) -> list[KeptVersion]:
-    """Versions of these ages in days, the oldest first; the last is a deletion where `deleted`."""
+    """Return versions of these ages in days, oldest first; the last is a deletion if `deleted`."""
     last = len(ages) - 1
     return [
         KeptVersion(number + 1, NOW - timedelta(days=age), deleted and number == last)
@@ -28,7 +28,7 @@ def rows(*ages: float, deleted: bool = False) -> list[KeptVersion]:
     ]
 
 
-def test_old_versions_go_but_the_first_and_the_newest() -> None:
+def test_old_versions_except_first_and_newest_are_deleted() -> None:
     """behaviour 225"""
     assert surplus_versions(rows(900, 800, 400, 300, 1), NOW, limits()) == [3, 2]
     assert surplus_versions(rows(900, 800), NOW, limits()) == []
@@ -36,7 +36,7 @@ def test_old_versions_go_but_the_first_and_the_newest() -> None:
     assert surplus_versions([], NOW, limits()) == []
 
 
-def test_only_the_newest_stay_of_many() -> None:
+def test_only_the_newest_of_many_versions_stay() -> None:
     """behaviour 225"""
     many = rows(*(100 - day for day in range(90)))
     assert surplus_versions(many, NOW, limits(keep_versions=10)) == list(range(79, 1, -1))
@@ -49,18 +49,18 @@ def test_versions_of_the_last_day_do_not_count() -> None:
     assert surplus_versions(rows(*today), NOW, limits(keep_versions=1)) == []
 
 
-def test_zero_is_without_end() -> None:
+def test_zero_means_without_limit() -> None:
     old = rows(*(9_000 - day for day in range(400)))
     assert surplus_versions(old, NOW, limits(0, 0, 0)) == []
     assert surplus_versions(rows(9_000, 8_000, 7_000, deleted=True), NOW, limits(0, 0, 0)) == []
 
 
-def test_there_is_a_bound_that_always_holds(monkeypatch) -> None:
+def test_hard_limit_always_applies(monkeypatch) -> None:
     monkeypatch.setattr(versions, "MOST_VERSIONS", 5)
     assert surplus_versions(rows(*[0.5] * 9), NOW, limits(0, 0, 0)) == [5, 4, 3, 2]
 
 
-def test_all_versions_of_a_note_go_that_was_deleted_long_ago() -> None:
+def test_all_versions_of_a_long_deleted_note_are_deleted() -> None:
     """behaviour 225"""
     assert surplus_versions(rows(900, 800, 366, deleted=True), NOW, limits()) == [1, 2, 3]
     assert surplus_versions(rows(900, 800, 364, deleted=True), NOW, limits()) == [2]
@@ -68,7 +68,7 @@ def test_all_versions_of_a_note_go_that_was_deleted_long_ago() -> None:
     assert 4 not in surplus_versions(back, NOW, limits())
 
 
-def test_a_version_from_the_future_is_young() -> None:
+def test_version_from_the_future_counts_as_young() -> None:
     assert surplus_versions(rows(50, -400, -300, 0), NOW, limits(keep_versions=1)) == []
 
 
@@ -79,7 +79,7 @@ def test_a_version_from_the_future_is_young() -> None:
     st.integers(0, 500),
     st.booleans(),
 )
-def test_the_first_the_newest_and_the_newest_of_all_others_stay(
+def test_first_and_newest_and_newest_of_others_stay(
     ages: list[float], days: int, versions: int, deleted_days: int, deleted: bool
 ) -> None:
     found = rows(*ages, deleted=deleted)

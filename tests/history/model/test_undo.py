@@ -1,4 +1,4 @@
-"""Plans of an undo: which changes are one step, and what it goes back to."""
+"""Plans of an undo: which changes form one step, and the state that it restores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ START = datetime(2026, 3, 4, tzinfo=UTC)
 
 
 def rows_of(*told: str) -> list[VersionRow]:
-    """Versions 1, 2, … of one note, given oldest first as `agent op [path]`; newest first."""
+    """Return versions 1, 2, … of one note, given oldest first as `agent op [path]`, in newest-first order."""
     rows = []
     for number, text in enumerate(told, 1):
         agent, op, *path = text.split()
@@ -27,7 +27,7 @@ def rows_of(*told: str) -> list[VersionRow]:
 
 
 def planned(*told: str) -> list[tuple[str, list[int], int | None]]:
-    """(kind, versions, version to go back to) of each step against `bad`."""
+    """Return (kind, versions, version to restore) of each step against `bad`."""
     steps = plan_steps(rows_of(*told), lambda row: row.agent == "bad")
     return [
         (step.kind, [each.version for each in step.changes], step.before and step.before.version)
@@ -42,7 +42,7 @@ def test_changes_in_a_row_are_one_step_and_steps_are_newest_first() -> None:
     ]
 
 
-def test_a_creation_is_deleted_and_a_deletion_returns() -> None:
+def test_creation_is_undone_by_deletion_and_deletion_by_return() -> None:
     assert planned("bad created", "bad updated") == [("delete", [2, 1], None)]
     assert planned("ann created", "bad updated", "bad deleted") == [("return", [3, 2], 1)]
     assert planned("ann created", "ann deleted", "bad restored") == [("delete", [3], 2)]
@@ -50,7 +50,7 @@ def test_a_creation_is_deleted_and_a_deletion_returns() -> None:
     assert step.is_nothing
 
 
-def test_what_enrichment_wrote_in_between_separates_nothing() -> None:
+def test_enrichment_in_between_does_not_split_a_step() -> None:
     enriched = f"{ENRICH_AGENT} updated"
     assert planned("ann created", enriched, "bad updated", enriched, "bad updated", enriched) == [
         ("revert", [5, 3], 2)
@@ -58,7 +58,7 @@ def test_what_enrichment_wrote_in_between_separates_nothing() -> None:
     assert planned("bad created", enriched, "bad updated") == [("delete", [3, 1], None)]
 
 
-def test_a_state_that_was_pruned_is_known_to_be_gone() -> None:
+def test_pruned_state_is_known_to_be_missing() -> None:
     later, first = plan_steps(rows_of("bad updated", "bad updated", "bad updated"), lambda row: True)
     assert first.is_pruned
     assert not later.is_pruned
@@ -67,7 +67,7 @@ def test_a_state_that_was_pruned_is_known_to_be_gone() -> None:
     assert not whole.is_pruned
 
 
-def test_a_move_goes_back() -> None:
+def test_move_is_undone_by_moving_back() -> None:
     (step,) = plan_steps(rows_of("ann created", "bad renamed b.md"), lambda row: row.agent == "bad")
     assert step.moves
     newer = rows_of("undo renamed a.md")
@@ -75,7 +75,7 @@ def test_a_move_goes_back() -> None:
     assert not is_undone(rows_of("ann renamed a.md"), step)
 
 
-def test_neither_undo_nor_enrichment_is_somebody_else() -> None:
+def test_undo_and_enrichment_do_not_count_as_another_agent() -> None:
     assert since_by_others(rows_of("undo restored", f"{ENRICH_AGENT} updated")) is None
     other = since_by_others(rows_of("ann updated", "undo restored"))
     assert other is not None
@@ -88,8 +88,8 @@ def test_a_returned_note_counts_as_undone() -> None:
     assert not is_undone(rows_of("ann restored", "ann deleted"), step)
 
 
-def test_what_a_person_restored_takes_back_and_what_else_it_did_is_its_own() -> None:
-    """An undo under the name of a person knows its own restores, as it knows those of `undo`."""
+def test_only_restores_by_a_person_count_as_undo() -> None:
+    """An undo under a person's name recognises its own restores, like those of `undo`."""
     (step,) = plan_steps(rows_of("bad created"), lambda row: True)
     for newer, other in (
         (("bad created", "undo restored"), None),

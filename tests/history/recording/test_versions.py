@@ -1,4 +1,4 @@
-"""What people edit counts as a version: before it is taken up, after, over restarts and losses."""
+"""Edits by people count as versions: before they are ingested, afterwards, over restarts and after losses."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from tests.kernel.actors.watched import UUID, WatchedHouse, note
 
 
 def edit(house: WatchedHouse, path: str, text: str) -> None:
-    """Append, so that size and hash change."""
+    """Append a text, so that size and hash change."""
     file = house.folder / path
     file.write_text(file.read_text() + f"\n{text}\n")
 
 
 async def read(house: WatchedHouse, note_id: str) -> int:
-    """The version that a reader is shown."""
+    """Return the version that a reader is shown."""
     loaded = await NoteTexts(house.files, house.catalogue).load(house.catalogue.get(note_id))
     assert loaded is not None
     return loaded.document.note.version
 
 
 def shown(house: WatchedHouse, note_id: str) -> int:
-    """The version in lists and rows."""
+    """Return the version in lists and rows."""
     return house.catalogue.get(note_id).note.version
 
 
@@ -45,7 +45,7 @@ def stored(house: WatchedHouse) -> dict[str, AssignedVersion]:
 
 
 async def saved(house: WatchedHouse) -> dict[str, AssignedVersion]:
-    """What is stored once a commit has taken along the rows that were dropped."""
+    """Return the stored rows after a commit that also deletes the dropped ones."""
     await house.coordinator.mailbox.ask(Flush())
     return stored(house)
 
@@ -67,8 +67,8 @@ async def test_a_write_that_knows_the_state_before_an_edit_is_refused(house, is_
     assert stored(house) == {}
 
 
-async def test_a_version_is_stored_before_anybody_is_shown_it(house):
-    """An edit that was read but not taken up is not given to the next one, even after a kill."""
+async def test_version_is_stored_before_it_is_shown(house):
+    """The version of an edit that was read but not ingested is not assigned again, even after a kill."""
     async with house.with_note() as made:
         edit(house, made.path, "first")
         assert await read(house, made.id) == 2
@@ -81,7 +81,7 @@ async def test_a_version_is_stored_before_anybody_is_shown_it(house):
         assert (shown(house, made.id), await read(house, made.id)) == (3, 3)
 
 
-async def test_an_edit_that_is_undone_before_anybody_saw_it_counts_nothing(house):
+async def test_edit_undone_before_it_was_seen_does_not_count(house):
     """behaviour 269"""
     async with house.with_note() as made:
         before = (house.folder / made.path).read_bytes()
@@ -91,7 +91,7 @@ async def test_an_edit_that_is_undone_before_anybody_saw_it_counts_nothing(house
         assert (shown(house, made.id), await read(house, made.id), await saved(house)) == (1, 1, {})
 
 
-async def test_an_edit_that_is_undone_after_somebody_saw_it_is_a_version_again(house):
+async def test_edit_undone_after_it_was_seen_is_a_version_again(house):
     async with house.with_note() as made:
         before = (house.folder / made.path).read_bytes()
         edit(house, made.path, "oops")
@@ -102,7 +102,7 @@ async def test_an_edit_that_is_undone_after_somebody_saw_it_is_a_version_again(h
         assert shown(house, made.id) == 3
 
 
-async def test_a_version_that_a_person_raised_is_taken_as_it_is(house):
+async def test_version_raised_by_a_person_is_accepted(house):
     """behaviour 269"""
     async with house.with_note() as made:
         file = house.folder / made.path
@@ -137,7 +137,7 @@ def lose_manifest(house: WatchedHouse) -> None:
 
 @pytest.mark.parametrize("edits_offline", [0, 1])
 async def test_edits_are_counted_after_the_manifest_is_lost(house, edits_offline):
-    """behaviour 269: also those made in the meantime, of what the journal tells."""
+    """behaviour 269: also versions made in the meantime, from the journal's events."""
     async with house.with_note() as made:
         await house.update(made.id, "Note", "more")
         edit(house, made.path, "running")
@@ -151,8 +151,8 @@ async def test_edits_are_counted_after_the_manifest_is_lost(house, edits_offline
     assert (shown(house, made.id), shown(house, other.id)) == (3 + edits_offline, 1 + edits_offline)
 
 
-async def test_a_kill_before_the_manifest_learns_of_a_write_hides_no_later_edit(house, monkeypatch):
-    """What the journal was told last tells which bytes the version stands for."""
+async def test_kill_before_manifest_records_write_hides_no_later_edit(house, monkeypatch):
+    """The last event in the journal shows which bytes have the version."""
     async with house.with_note() as made:
         assert await house.becomes_consistent()
         monkeypatch.setattr(house.manifest, "store", lambda *_: None)
@@ -163,7 +163,7 @@ async def test_a_kill_before_the_manifest_learns_of_a_write_hides_no_later_edit(
     assert shown(house, made.id) == 3
 
 
-async def test_rows_go_with_their_notes(house):
+async def test_rows_are_deleted_with_their_notes(house):
     async with house.with_note() as made:
         edit(house, made.path, "by hand")
         await house.settle_paths(made.path)
@@ -172,7 +172,7 @@ async def test_rows_go_with_their_notes(house):
     assert stored(house) == {}
 
 
-async def test_rows_of_notes_that_are_no_more_are_dropped_at_a_start(house):
+async def test_rows_of_removed_notes_are_dropped_at_a_start(house):
     house.put("a.md", note(1))
     rows = NoteRows({UUID.format(9): AssignedVersion(5, "x")}, {"gone.md": UUID.format(8)})
     with house.store.transaction():
@@ -182,7 +182,9 @@ async def test_rows_of_notes_that_are_no_more_are_dropped_at_a_start(house):
 
 
 async def test_bytes_seen_while_a_tool_writes_do_not_share_its_version(house):
-    """Somebody saved over a tool's file, and was read, before the catalogue knew of the tool's."""
+    """Another program saved over a tool's file, and was read, before the catalogue knew of the tool's
+    file.
+    """
     async with house.with_note() as made:
         entry = house.catalogue.get(made.id)
         assert house.catalogue.see_version(made.id, "saved over", 2) == 2
@@ -192,7 +194,7 @@ async def test_bytes_seen_while_a_tool_writes_do_not_share_its_version(house):
 
 
 def copy_at_next_entry(house: WatchedHouse, to: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Copy the directory when the catalogue is about to show the next write: what a kill then leaves."""
+    """Copy the directory when the catalogue is about to show the next write, as a kill would leave it."""
     enter = house.catalogue.put_in_steps
 
     def copy_and_enter(entry):
@@ -205,9 +207,7 @@ def copy_at_next_entry(house: WatchedHouse, to: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("says", [1, 2])
 @pytest.mark.parametrize("is_new", [False, True])
-async def test_an_edit_after_a_kill_is_not_taken_for_a_write_that_was_only_shown(
-    house, tmp_path, monkeypatch, says, is_new
-):
+async def test_edit_after_kill_is_not_mistaken_for_shown_write(house, tmp_path, monkeypatch, says, is_new):
     """behaviour 269: the catalogue shows a write before the journal has it; its version is recorded first."""
     left = tmp_path / "left"
     async with house.watching():
@@ -257,7 +257,7 @@ async def test_the_intent_of_a_write_is_dropped_once_the_manifest_has_it(house):
 
 
 def see_more_after(read, house: WatchedHouse, made: WriteOutcome):
-    """A file is edited again, and read by somebody, right after the first `read` of it."""
+    """Edit and read a file again right after the first `read` of it."""
     is_first = True
 
     def read_and_edit(*arguments):
@@ -273,7 +273,7 @@ def see_more_after(read, house: WatchedHouse, made: WriteOutcome):
     return read_and_edit
 
 
-async def test_what_was_read_before_a_later_edit_was_seen_counts_no_version_for_a_write(house, monkeypatch):
+async def test_read_before_later_edit_counts_no_version_for_write(house, monkeypatch):
     """behaviour 269: versions are given in the order of the edits, not in that in which reads end."""
     async with house.with_note() as made:
         edit(house, made.path, "first")
@@ -281,9 +281,7 @@ async def test_what_was_read_before_a_later_edit_was_seen_counts_no_version_for_
         assert (await house.update(made.id, "Note", "mine")).version == 3
 
 
-async def test_what_was_read_before_a_later_edit_was_seen_counts_no_version_for_the_watcher(
-    house, monkeypatch
-):
+async def test_read_before_later_edit_counts_no_version_for_watcher(house, monkeypatch):
     """behaviour 269"""
     async with house.with_note() as made:
         edit(house, made.path, "first")
@@ -296,7 +294,7 @@ async def test_what_was_read_before_a_later_edit_was_seen_counts_no_version_for_
 
 @asynccontextmanager
 async def applying(house: WatchedHouse, made: WriteOutcome, apply, monkeypatch: pytest.MonkeyPatch):
-    """The next write goes into the files by `apply`, in whose midst somebody `reads`: the answers."""
+    """Let the next write be applied by `apply`, read the note meanwhile, and return the answers."""
     told, undecided = [], house.catalogue.records._undecided
 
     async def tell():
@@ -319,7 +317,7 @@ async def applying(house: WatchedHouse, made: WriteOutcome, apply, monkeypatch: 
             yield told, lambda: trio.from_thread.run(show)
 
 
-async def test_a_write_that_is_taken_back_is_not_shown_and_counts_nothing(house, monkeypatch):
+async def test_reverted_write_is_not_shown_and_counts_nothing(house, monkeypatch):
     """behaviour 269: a writer places its text, finds that another was displaced, and puts that one back."""
     async with house.with_note() as made:
         file = house.folder / made.path
@@ -340,14 +338,14 @@ async def test_a_write_that_is_taken_back_is_not_shown_and_counts_nothing(house,
         assert told in ([2], [3])
 
 
-async def test_an_edit_of_a_write_that_the_catalogue_does_not_have_yet_is_one_more(house):
+async def test_edit_of_uncatalogued_write_is_one_more_version(house):
     """behaviour 269: its text is in the file, with the version of the write."""
     async with house.with_note() as made:
         house.catalogue.records.intend(made.id, AssignedVersion(2, "written"))
         assert house.catalogue.see_version(made.id, "edited after that", 2) == 3
 
 
-async def test_a_reader_waits_for_the_write_that_is_under_way(house, monkeypatch):
+async def test_reader_waits_for_the_write_in_progress(house, monkeypatch):
     """behaviour 269: only then it is known whether other bytes are an edit of what is written."""
     async with house.with_note() as made:
         apply = house.files.apply
@@ -363,7 +361,7 @@ async def test_a_reader_waits_for_the_write_that_is_under_way(house, monkeypatch
         assert told == [3]
 
 
-async def test_a_write_is_known_by_its_intent_although_the_next_was_intended_too(house):
+async def test_write_is_known_by_intent_when_next_is_intended(house):
     """The manifest and the journal follow later, while the next write begins."""
     async with house.with_note() as made:
         await house.update(made.id, "Note", "second")

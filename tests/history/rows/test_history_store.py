@@ -1,4 +1,4 @@
-"""The store of versions: exact bytes come back, shared and as deltas; damage is set aside."""
+"""The store of versions: exact bytes are returned, shared and as deltas; damaged files are moved aside."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def count(store: HistoryStore, table: str) -> int:
     return int(store._reader.execute(f"SELECT COUNT(*) FROM {table}").fetchall()[0][0])
 
 
-def test_rows_and_bytes_come_back(store, path):
+def test_rows_and_bytes_are_returned_as_stored(store, path):
     store.add([make_version(1, b"one\r\n", changed=("body", "title"))])
     store.add([make_version(2, b"two\xff")])
     store.close()
@@ -75,7 +75,7 @@ def test_rows_and_bytes_come_back(store, path):
         st.one_of(st.binary(max_size=300), st.sampled_from([b"", b"a" * 2000, b"b" * 2000])), max_size=70
     )
 )
-def test_any_bytes_in_any_order_come_back(tmp_path_factory, states):
+def test_any_bytes_in_any_order_are_returned_exactly(tmp_path_factory, states):
     store = HistoryStore.open(tmp_path_factory.mktemp("h") / "history.db", START)
     for version, data in enumerate(states, 1):
         store.add([make_version(version, data)])
@@ -120,7 +120,7 @@ def test_the_state_before_is_recorded_unless_it_is_the_newest(store):
     assert store.content("note", 7) == b"edited"
 
 
-def test_a_deletion_without_bytes_has_those_before(store):
+def test_deletion_without_bytes_has_those_of_the_version_before(store):
     store.add([make_version(1, b"text")])
     store.add([make_version(2, None, op=DELETED)])
     assert store.content("note", 2) == b"text"
@@ -129,7 +129,7 @@ def test_a_deletion_without_bytes_has_those_before(store):
     assert (row.op, row.size) == (DELETED, 4)
 
 
-def test_of_rows_with_one_version_the_last_stands(store):
+def test_last_of_several_rows_with_one_version_wins(store):
     store.add([make_version(1, b"text")])
     store.add([make_version(1, b"text", op=RENAMED, path="b.md")])
     row = store.row("note", 1)
@@ -139,7 +139,7 @@ def test_of_rows_with_one_version_the_last_stands(store):
     assert ([each.op for each in rows], total) == ([RENAMED, CREATED], 2)
 
 
-def test_the_version_of_a_time_also_when_the_clock_was_set_back(store):
+def test_version_at_a_time_is_found_although_the_clock_moved(store):
     store.add([make_version(1, b"a", at=START)])
     store.add([make_version(2, b"b", at=START - timedelta(hours=1))])
     store.add([make_version(3, b"c", at=START + timedelta(hours=1))])
@@ -178,7 +178,7 @@ def test_versions_of_all_notes_by_agent_time_and_deletion(store):
     assert (len(rows), total) == (2, 6)
 
 
-def test_dropping_a_row_leaves_what_others_are_made_from(store):
+def test_dropping_a_row_keeps_the_base_of_other_rows(store):
     text = b"some text that is long enough to be worth a difference " * 20
     places = store.add([make_version(version, text + str(version).encode()) for version in range(1, 11)])
     assert store.drop(places[:5]) == 5
@@ -200,7 +200,7 @@ def test_rows_are_pending_until_they_are_confirmed(store):
     assert store.pending() == []
 
 
-def test_a_file_of_an_older_version_does_not_say_what_takes_changes_back(path):
+def test_file_of_an_older_version_does_not_mark_undos(path):
     store = HistoryStore.open(path, START)
     store.add([make_version(1, b"one")])
     store.close()
@@ -214,7 +214,7 @@ def test_a_file_of_an_older_version_does_not_say_what_takes_changes_back(path):
     store.close()
 
 
-def test_damage_that_a_write_finds_is_set_aside_at_once(store, path):
+def test_damage_found_by_a_write_moves_the_file_aside(store, path):
     store.add([make_version(version, random.Random(version).randbytes(3000)) for version in range(1, 200)])
     store._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     size = path.stat().st_size
@@ -233,7 +233,7 @@ def test_damage_that_a_write_finds_is_set_aside_at_once(store, path):
     assert store.damage is None
 
 
-def test_what_cannot_be_written_is_refused_and_told(store):
+def test_unwritable_rows_are_refused_and_reported(store):
     store.add([make_version(1, b"a")])
     ((pages,),) = store._writer.execute("PRAGMA page_count").fetchall()
     store._writer.execute(f"PRAGMA max_page_count={pages}").fetchall()
@@ -292,13 +292,15 @@ PEELED = b"# Ginger\n\nFresh ginger keeps for five weeks in the cold, peeled.\n"
     ids=["whole", "difference", "difference to less than a dictionary"],
 )
 def test_a_history_of_an_earlier_version_is_read(packed: str, former: bytes | None, data: bytes) -> None:
-    """Up to 0.1 the package zstandard wrote these frames; what is written now is the same."""
+    """Up to version 0.1 the package zstandard wrote these frames; new frames are the same."""
     assert schema._unpack(bytes.fromhex(packed), former, len(data)) == data
     assert schema._pack(data, former).hex() == packed
 
 
 def test_versions_of_another_note_are_read_between_those_of_one(store):
-    """The search for the note of a conflict copy does so; a lock held meanwhile would stop it for ever."""
+    """The search for the note of a conflict copy does so; a lock held meanwhile would block it
+    permanently.
+    """
     for note_id in ("one", "other"):
         store.add([make_version(number, b"%d" % number, note_id) for number in (1, 2)])
     read = [(data, list(store.contents("other", 9))) for data in store.contents("one", 9)]

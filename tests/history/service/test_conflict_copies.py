@@ -1,4 +1,4 @@
-"""Conflict copies are no notes (docs/spec/copies.md §1; behaviour 284)."""
+"""Conflict copies are not notes (docs/spec/copies.md §1; behaviour 284)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def vault(request: pytest.FixtureRequest) -> str:
 
 
 def note(kind: str, body: str) -> str:
-    """A note's file, with the id of the original or without one."""
+    """Return a note's file, with the id of the original or without one."""
     return NOTE.format(OWN_ID).replace(BODY, body) if kind == "with ids" else body
 
 
@@ -44,7 +44,7 @@ async def paths(lithos: Lithos) -> list[str]:
 
 
 async def expect_copy(lithos: Lithos, name: str, words: str = "three four") -> dict[str, Any]:
-    """The copy is no note anywhere, and its note says so; returns what a read says of the note."""
+    """Check that the copy is not served as a note, and that its note names it; return the note as read."""
     assert await paths(lithos) == ["plan.md"]
     read = await lithos.call("lithos_read", path="plan.md")
     assert read["conflict_copies"] == [{"path": name, "differs": True}]
@@ -61,12 +61,12 @@ async def expect_copy(lithos: Lithos, name: str, words: str = "three four") -> d
     return dict(read)
 
 
-#: People give such names, too: only an id makes a copy of two files at a first start.
+#: People also give such names: at a first start, only an id makes a file a copy.
 WEAK = NAMES[4:7]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in WEAK])
-async def test_each_name_of_the_table_is_a_copy_of_its_kin(tmp_path: Path, vault: str, name: str) -> None:
+async def test_each_name_of_the_table_is_recognised_as_a_copy(tmp_path: Path, vault: str, name: str) -> None:
     """behaviour 284"""
     put_note(tmp_path, "plan.md", note(vault, BODY))
     put_note(tmp_path, name, note(vault, CHANGED))
@@ -76,7 +76,7 @@ async def test_each_name_of_the_table_is_a_copy_of_its_kin(tmp_path: Path, vault
 
 
 @pytest.mark.parametrize("name", WEAK)
-async def test_name_that_people_give_is_a_copy_by_the_same_id(tmp_path: Path, name: str) -> None:
+async def test_human_name_is_copy_when_id_is_same(tmp_path: Path, name: str) -> None:
     """behaviour 284"""
     put_note(tmp_path, "plan.md", note("with ids", BODY))
     put_note(tmp_path, name, note("with ids", CHANGED))
@@ -84,7 +84,7 @@ async def test_name_that_people_give_is_a_copy_by_the_same_id(tmp_path: Path, na
         await expect_copy(lithos, name)
 
 
-async def test_a_name_alone_is_a_note(tmp_path: Path) -> None:
+async def test_name_alone_does_not_make_a_copy(tmp_path: Path) -> None:
     """behaviour 284"""
     files = [f"{folder}/{name}" for folder, each in enumerate(NAMES) for name in ("plan.md", each)]
     other = "Nothing of that.\n\nNor of this.\n\nQuite another text.\n"
@@ -100,7 +100,7 @@ STRONG = (NAMES[0], NAMES[1], NAMES[7])
 
 
 @pytest.mark.parametrize(("name", "first"), list(itertools.product(STRONG, ["copy", "original"])))
-async def test_the_id_stays_with_the_original_in_any_order_of_arrival(
+async def test_original_keeps_the_id_in_any_order_of_arrival(
     tmp_path: Path, vault: str, name: str, first: str
 ) -> None:
     """behaviour 284"""
@@ -117,11 +117,11 @@ async def test_the_id_stays_with_the_original_in_any_order_of_arrival(
             assert read["id"] == OWN_ID
         told = [payload for kind, payload in lithos.events() if kind == "note.conflict_copy"]
         assert [(each["path"], each["copy"]) for each in told] == [("plan.md", name)]
-    async with serving(tmp_path) as lithos:  # and so it is after a start
+    async with serving(tmp_path) as lithos:  # the same after a restart
         assert (await expect_copy(lithos, name))["id"] == read["id"]
 
 
-async def test_without_its_note_a_copy_is_a_note_and_nothing_is_lost(tmp_path: Path, vault: str) -> None:
+async def test_copy_without_its_note_becomes_a_note(tmp_path: Path, vault: str) -> None:
     """behaviour 284"""
     put_note(tmp_path, "plan.md", note(vault, BODY))
     put_note(tmp_path, NAMES[0], note(vault, CHANGED))
@@ -133,7 +133,7 @@ async def test_without_its_note_a_copy_is_a_note_and_nothing_is_lost(tmp_path: P
         assert "3." in (await lithos.call("lithos_read", path=NAMES[0]))["content"]
 
 
-async def test_a_copy_of_an_earlier_version_is_kin_by_the_history(tmp_path: Path) -> None:
+async def test_copy_of_an_earlier_version_is_recognised_by_the_history(tmp_path: Path) -> None:
     """behaviour 284: kinship by a kept version"""
     put_note(tmp_path, "plan.md", BODY)
     async with serving(tmp_path, server={"watch_files": True}) as lithos:
@@ -146,7 +146,7 @@ async def test_a_copy_of_an_earlier_version_is_kin_by_the_history(tmp_path: Path
         await expect_copy(lithos, NAMES[0], "all new")
 
 
-async def test_whoever_ignores_copies_has_notes(tmp_path: Path) -> None:
+async def test_copies_are_notes_when_conflict_copies_are_ignored(tmp_path: Path) -> None:
     put_note(tmp_path, "plan.md", BODY)
     put_note(tmp_path, NAMES[0], CHANGED)
     storage = {"conflict_copies": "ignore"}
@@ -156,7 +156,7 @@ async def test_whoever_ignores_copies_has_notes(tmp_path: Path) -> None:
         assert "conflict_copies" not in await lithos.call("lithos_read", path="plan.md")
 
 
-async def test_a_note_that_an_agent_writes_beside_one_like_it_stays_a_note(tmp_path: Path) -> None:
+async def test_note_written_by_agent_next_to_similar_one_stays(tmp_path: Path) -> None:
     async with serving(tmp_path, server={"watch_files": True}) as lithos:
         for title in ("Plan", "Plan 2", "Plan LAPTOP"):
             await lithos.create(title, BODY)

@@ -1,4 +1,4 @@
-"""Pruning the history: what is due goes in the background, and what is left can be read."""
+"""Pruning the history: expired versions are deleted in the background, and the rest stays readable."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_old_and_surplus_versions_go_and_the_others_can_be_read(store):
     assert contents <= 202 + 49 + 4 + 2
 
 
-async def test_what_is_read_while_it_is_pruned_is_whole_or_gone(store, monkeypatch):
+async def test_version_read_during_pruning_is_whole_or_gone(store, monkeypatch):
     """Pruning during a restore: a version is read with its exact bytes, or is not there any more."""
     monkeypatch.setattr(module, "STEP", 20)
     monkeypatch.setattr(module, "PAUSE_LEAST", 0.01)

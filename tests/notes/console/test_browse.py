@@ -90,7 +90,7 @@ async def test_a_link_to_a_missing_note_leads_to_notes_near_its_name(tmp_path: P
 
 
 @pytest.mark.slow
-async def test_a_list_goes_on_page_by_page_and_shows_every_note_once(tmp_path: Path) -> None:
+async def test_list_shows_every_note_once_over_its_pages(tmp_path: Path) -> None:
     """Long titles make shorter pages."""
     async with visiting(tmp_path) as person:
         for number in range(130):

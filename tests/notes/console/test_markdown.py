@@ -1,4 +1,4 @@
-"""Notes as HTML: what is shown, what is made harmless, and in which time."""
+"""Notes as HTML: which text is shown, which markup is made harmless, and within which time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.server.console.pages import dangers, parse
 KNOWN = {"Known note": "id-1", "folder/other": "id-2", "/folder/other": "id-2", "/far": "id-3"}
 LINKS = (KNOWN.get, "folder/this.md")
 
-#: What takes parsers of Markdown and HTML long, beside the patterns of every parser.
+#: Inputs that are slow for Markdown and HTML parsers, in addition to those that are slow for any parser.
 HOSTILE: dict[str, Callable[[int], str]] = {
     "brackets": lambda n: "[[" * (n // 2),
     "callouts": lambda n: "[!" * (n // 2),
@@ -104,7 +104,7 @@ def test_comments_are_not_shown() -> None:
     assert {text: html_of(text) for text in shown} == shown
 
 
-def test_what_is_taken_as_text_is_all_shown() -> None:
+def test_plain_text_is_shown_completely() -> None:
     for text in ("[[" * 500 + "end", "|a|" + "b|" * 300 + "\n|-|" + "-|" * 300 + "\n" + "x\n" * 50 + "end"):
         assert "end" in html_of(text)
     nested = html_of("<i>" * 20 + "end")
@@ -146,7 +146,7 @@ def test_a_part_ends_before_a_block_and_the_next_begins_there() -> None:
     assert all(part.startswith("Paragraph") for part in parts)
 
 
-def test_targets_are_told_before_rendering() -> None:
+def test_link_targets_are_known_before_rendering() -> None:
     parsed = parse_markdown("[[A]] [b](b.md) [[c#d|e]] `[[f]]`[^1]\n\n[^1]: [[g]]", "x/y.md")
     assert {"A", "c", "g", "x/b"} <= parsed.targets
     assert "f" not in parsed.targets

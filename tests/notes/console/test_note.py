@@ -31,7 +31,7 @@ async def versions_of(person: Visitor, note_id: str) -> list[dict[str, Any]]:
 
 
 def authors_of(person: Visitor, kind: str) -> list[str]:
-    """Who made the events of a type, oldest first."""
+    """Return the authors of all events of a type, oldest first."""
     store = person.lithos.server.get(Coordinator)._store
     return [
         event.draft.agent for event in store.events_after(person.lithos.first_seq) if event.draft.type == kind
@@ -229,7 +229,7 @@ async def test_a_change_in_between_is_shown_and_nothing_is_restored(tmp_path: Pa
         action, fields = form_of(await person.page(f"/console/notes/{note_id}/restore?version=1"))
         await person.lithos.write("Note", "The third text.", id=note_id, agent="eve")
         answer = await person.post(action, **fields)
-        assert "Nothing was restored: somebody changed the note meanwhile." in parse(answer.text).told
+        assert "Nothing was restored: the note was changed meanwhile." in parse(answer.text).told
         assert "-The third text." in [one.text for one in parse(answer.text).all("del")]
         assert (await person.lithos.read(note_id))["content"] == "The third text."
         again, fields = form_of(answer.text)
@@ -332,7 +332,7 @@ async def test_nothing_that_is_written_in_a_note_does_anything_on_its_pages(tmp_
             await person.look(f"/console/notes/{first}{address}")
 
 
-async def test_nobody_known_is_named_as_nobody(tmp_path: Path) -> None:
+async def test_unknown_author_is_not_named(tmp_path: Path) -> None:
     put_note(tmp_path, "plain.md", "A text.\n")
     async with visiting(tmp_path, settled=True) as person:
         page = await person.look(f"/console/notes/{derive_id('plain.md')}")
@@ -341,7 +341,7 @@ async def test_nobody_known_is_named_as_nobody(tmp_path: Path) -> None:
         assert "unknown" not in (await person.look("/console/notes")).told
 
 
-async def test_a_sentence_that_links_here_stands_without_marks(tmp_path: Path) -> None:
+async def test_sentence_of_a_backlink_is_shown_without_markup(tmp_path: Path) -> None:
     texts = {
         "Item": "Before.\n\n> - [ ] know **old names** too (see [[Target]])\nlast",
         "Table": "| what | count |\n|---|---|\n| [[Target|aim]] | `3` |",

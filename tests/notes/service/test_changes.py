@@ -1,4 +1,4 @@
-"""Who is told of which change, and how often (behaviour 205)."""
+"""Which clients are notified of which change, and how often (behaviour 205)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def publish(broadcaster: Broadcaster, *kinds: str, id: str = "n") -> None:
 
 
 async def told(follower: Follower, within: float) -> list[tuple[float, str | None]]:
-    """What is told within some seconds, and when."""
+    """Return the notifications received within some seconds, with their times."""
     begin, found = trio.current_time(), []
     with trio.move_on_after(within):
         while True:
@@ -49,7 +49,7 @@ async def told(follower: Follower, within: float) -> list[tuple[float, str | Non
 
 
 @pytest.mark.autojump
-async def test_a_change_is_told_at_once_and_the_last_of_many_a_second_later() -> None:
+async def test_change_is_sent_at_once_and_repeats_second_later() -> None:
     """behaviour 205: at most one notice per URI and second, and the last change is never lost"""
     with following(NOTE) as (broadcaster, follower):
         publish(broadcaster, "note.updated")
@@ -61,7 +61,7 @@ async def test_a_change_is_told_at_once_and_the_last_of_many_a_second_later() ->
 
 
 @pytest.mark.autojump
-async def test_a_steady_stream_is_told_once_a_second() -> None:
+async def test_steady_stream_is_sent_once_a_second() -> None:
     """behaviour 205"""
 
     async def change() -> None:
@@ -76,7 +76,7 @@ async def test_a_steady_stream_is_told_once_a_second() -> None:
 
 
 @pytest.mark.autojump
-async def test_each_resource_has_its_own_second_and_others_are_not_told() -> None:
+async def test_each_resource_has_its_own_notification_interval() -> None:
     task, tags = ResourceAddress("task", "n"), ResourceAddress("tags")
     with following(NOTE, task, tags) as (broadcaster, follower):
         publish(broadcaster, "note.renamed", "task.claimed")
@@ -88,7 +88,7 @@ async def test_each_resource_has_its_own_second_and_others_are_not_told() -> Non
 
 
 @pytest.mark.autojump
-async def test_the_list_is_told_to_who_wants_it() -> None:
+async def test_list_change_is_sent_to_subscribed_clients() -> None:
     with following(NOTE) as (broadcaster, follower):
         publish(broadcaster, "note.created", "task.completed")
         assert await told(follower, 5) == []
@@ -100,7 +100,7 @@ async def test_the_list_is_told_to_who_wants_it() -> None:
 
 
 @pytest.mark.autojump
-async def test_a_client_is_told_by_the_name_it_gave() -> None:
+async def test_client_is_notified_under_the_name_it_gave() -> None:
     odd = ResourceAddress("note", "ü /%")
     with following(odd) as (broadcaster, follower):
         follower.follow("lithos://note/ü%20/%25", odd)
@@ -108,7 +108,7 @@ async def test_a_client_is_told_by_the_name_it_gave() -> None:
         assert {uri for _, uri in await told(follower, 5)} == {odd.uri, "lithos://note/ü%20/%25"}
 
 
-async def test_what_one_client_can_follow_is_bounded() -> None:
+async def test_number_of_subscriptions_per_client_is_bounded() -> None:
     with following() as (_, follower):
         for number in range(MOST_URIS):
             address = ResourceAddress("note", str(number))
@@ -126,7 +126,7 @@ async def test_what_one_client_can_follow_is_bounded() -> None:
             follower.follow(long.uri, long)
 
 
-async def test_the_end_of_events_ends_followers_old_and_new() -> None:
+async def test_end_of_events_ends_old_and_new_followers() -> None:
     broadcaster = Broadcaster(ring=5, queue=5)
     changes = ResourceChanges(broadcaster)
     with changes.followed() as early:

@@ -27,7 +27,7 @@ BODY = "one\n\ntwo\n\nthree\n\nfour\n\nfive"
 
 @asynccontextmanager
 async def vault(data: Path, **sections: Any) -> AsyncIterator[Lithos]:
-    """A server that knows the versions of its notes and sees what other programs do."""
+    """Start a server that keeps versions and watches the files."""
     async with serving(data, server={"watch_files": True}, **sections) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
         yield lithos
@@ -46,7 +46,7 @@ async def show(lithos: Lithos, path: str = COPY) -> dict[str, Any]:
 
 
 async def copies(lithos: Lithos, number: int = 1) -> list[str]:
-    """The paths of all copies, once there are so many."""
+    """Return the paths of all copies, once there are `number` of them."""
     with trio.fail_after(30):
         while len(found := (await command(lithos, "lithos_conflict_copies"))["copies"]) != number:
             await trio.sleep(0.01)
@@ -54,7 +54,7 @@ async def copies(lithos: Lithos, number: int = 1) -> list[str]:
 
 
 async def make(lithos: Lithos, old: str, theirs: str, path: str = COPY) -> str:
-    """A note, and beside it what another machine made of it; the note's id."""
+    """Create a note and a conflict copy of it; return the note's id."""
     note_id = await lithos.create("Plan", BODY)
     text = (lithos.knowledge / "plan.md").read_text()
     assert old in text
@@ -69,11 +69,11 @@ async def ops(lithos: Lithos, note_id: str) -> list[tuple[int, str, str]]:
 
 
 async def said(lithos: Lithos, note_id: str) -> str:
-    """The words of a note."""
+    """Return the text of a note."""
     return " ".join(str((await lithos.read(note_id))["content"]).split())
 
 
-async def test_both_changes_are_in_the_note_and_the_copys_bytes_in_the_history(tmp_path: Path) -> None:
+async def test_merge_has_both_changes_and_the_history_has_the_copy(tmp_path: Path) -> None:
     """behaviour 285"""
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "four", "4 by them")
@@ -97,7 +97,7 @@ async def test_both_changes_are_in_the_note_and_the_copys_bytes_in_the_history(t
         assert lithos.server.get(HistoryStore).content(note_id, 4) == theirs
         events = await lithos.call("lithos_list")
         assert events["total"] == 1
-        # The same file again, as the other machine may send it: nothing comes of it.
+        # The same file arrives again, as the other machine may send it: it has no effect.
         before = (lithos.knowledge / "plan.md").read_bytes()
         await lithos.write("Plan", id=note_id, content=BODY)
         after = (lithos.knowledge / "plan.md").read_bytes()
@@ -110,7 +110,7 @@ async def test_both_changes_are_in_the_note_and_the_copys_bytes_in_the_history(t
         assert len(await ops(lithos, note_id)) == 6
 
 
-async def test_what_both_changed_is_left_until_a_person_chooses(tmp_path: Path) -> None:
+async def test_overlapping_change_is_left_until_a_person_chooses(tmp_path: Path) -> None:
     """behaviour 285"""
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "three", "3 by them")
@@ -133,13 +133,13 @@ async def test_what_both_changed_is_left_until_a_person_chooses(tmp_path: Path) 
         assert (await merge(lithos, keep=["both"], seal=seal))["status"] == "merged"
         words = await said(lithos, note_id)
         assert words == "one two 3 by us 3 by them four five six"
-    # All of it is so after a restart.
+    # A restart changes none of it.
     async with vault(tmp_path) as lithos:
         assert await said(lithos, note_id) == words
         assert await copies(lithos, 0) == []
 
 
-async def test_a_copy_that_says_the_same_only_goes(tmp_path: Path) -> None:
+async def test_copy_with_the_same_text_is_only_deleted(tmp_path: Path) -> None:
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "four", "four")
         assert (await show(lithos))["adds_nothing"]
@@ -150,7 +150,7 @@ async def test_a_copy_that_says_the_same_only_goes(tmp_path: Path) -> None:
 
 
 async def test_our_own_version_that_became_the_copy_is_merged(tmp_path: Path) -> None:
-    """Syncthing let the other machine's file win: what an agent wrote here lies beside it."""
+    """Syncthing let the other machine's file win: the text that an agent wrote here is in the copy."""
     async with vault(tmp_path) as lithos:
         note_id = await lithos.create("Plan", BODY)
         path = lithos.knowledge / "plan.md"
@@ -163,7 +163,7 @@ async def test_our_own_version_that_became_the_copy_is_merged(tmp_path: Path) ->
         assert await said(lithos, note_id) == "one 2 by us three 4 by them five"
 
 
-async def test_a_note_that_changes_meanwhile_is_merged_as_it_is_then(
+async def test_note_that_changes_meanwhile_is_merged_in_its_new_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with vault(tmp_path) as lithos:
@@ -183,10 +183,10 @@ async def test_a_note_that_changes_meanwhile_is_merged_as_it_is_then(
         assert await said(lithos, note_id) == "1 in write 0 two three 4 by them five"
 
 
-async def test_a_copy_that_another_program_changes_at_the_end_stays(
+async def test_copy_that_another_program_changes_at_the_end_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No byte that a person saved disappears: the file goes only as it was seen."""
+    """No byte that a person saved is lost: the file is deleted only in the state that was seen."""
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "four", "4 by them")
         service = lithos.server.get(ConflictCopies)
@@ -207,7 +207,7 @@ async def test_a_copy_that_another_program_changes_at_the_end_stays(
 
 
 @pytest.mark.parametrize("step", ["write", "keep", "remove"])
-async def test_a_merge_that_a_crash_interrupted_happened_or_did_not(
+async def test_interrupted_merge_happened_completely_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """behaviour 285: stopped before each step, then started again."""
@@ -249,7 +249,7 @@ async def test_a_merge_that_a_crash_interrupted_happened_or_did_not(
             assert [op for _, op, _ in await ops(lithos, note_id)].count("copy") == 1
 
 
-async def test_merge_by_itself_merges_what_nobody_has_to_decide(tmp_path: Path) -> None:
+async def test_automatic_merge_handles_copies_that_need_no_decision(tmp_path: Path) -> None:
     """behaviour 285: `storage.conflict_copies: merge`."""
     async with vault(tmp_path, storage={"conflict_copies": "merge"}) as lithos:
         note_id = await lithos.create("Plan", BODY)
@@ -263,7 +263,7 @@ async def test_merge_by_itself_merges_what_nobody_has_to_decide(tmp_path: Path) 
         assert (3, "updated", "merge") in await ops(lithos, note_id)
 
 
-async def test_without_a_history_nothing_is_merged(tmp_path: Path) -> None:
+async def test_nothing_is_merged_without_a_history(tmp_path: Path) -> None:
     async with serving(
         tmp_path, server={"watch_files": True}, history=HistoryConfig(enabled=False)
     ) as lithos:
@@ -276,7 +276,7 @@ async def test_without_a_history_nothing_is_merged(tmp_path: Path) -> None:
         assert (await merge(lithos))["status"] == "merged", "of the same bytes nothing is lost"
 
 
-async def test_a_choice_that_makes_no_note_is_refused(tmp_path: Path) -> None:
+async def test_choice_that_does_not_give_a_note_is_refused(tmp_path: Path) -> None:
     async with vault(tmp_path) as lithos:
         note_id = await make(lithos, "status: active", "status: archived")
         await lithos.write("Plan", id=note_id, content=BODY, status="quarantined")
@@ -291,7 +291,7 @@ async def test_a_choice_that_makes_no_note_is_refused(tmp_path: Path) -> None:
         assert (await show(lithos, "no such.md"))["code"] == "doc_not_found"
 
 
-async def test_a_full_disk_leaves_both_files_and_says_what_to_do(
+async def test_full_disk_leaves_both_files_and_explains_the_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with vault(tmp_path) as lithos:
@@ -305,7 +305,7 @@ async def test_a_full_disk_leaves_both_files_and_says_what_to_do(
         refused = await merge(lithos)
         assert refused["code"] == "internal_error"
         assert "No space left on device" in refused["message"]
-        assert "Make room" in refused["message"]
+        assert "Free space" in refused["message"]
         assert before == ((lithos.knowledge / "plan.md").read_bytes(), (lithos.knowledge / COPY).read_bytes())
         monkeypatch.undo()
         assert (await merge(lithos))["status"] == "merged"

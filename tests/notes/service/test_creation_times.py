@@ -24,7 +24,7 @@ def put_old(data: Path, path: str = "n.md", text: str = "# N\n\nText.\n") -> Pat
 
 
 async def times(lithos: Lithos, note: str) -> tuple[str, str]:
-    """As a read says, which must be as the listing says."""
+    """Return the creation time of a read, which must equal that of the listing."""
     read = (await lithos.read(note))["metadata"]
     (row,) = (await lithos.call("lithos_list"))["items"]
     entry = lithos.server.get(Catalogue).get(note)
@@ -50,7 +50,9 @@ async def change(lithos: Lithos, note: str, how: str) -> None:
 
 
 @pytest.mark.parametrize("style", [{}, VAULT], ids=["full", "minimal"])
-async def test_what_agents_do_leaves_it_and_a_start_too(tmp_path: Path, style: dict[str, Any]) -> None:
+async def test_changes_by_agents_and_restarts_keep_the_creation_time(
+    tmp_path: Path, style: dict[str, Any]
+) -> None:
     file = put_old(tmp_path)
     async with serving(tmp_path, storage=style) as lithos:
         note = await id_of(lithos)
@@ -66,7 +68,7 @@ async def test_what_agents_do_leaves_it_and_a_start_too(tmp_path: Path, style: d
 
 
 @pytest.mark.parametrize("watches", [True, False])
-async def test_what_people_do_leaves_it(tmp_path: Path, watches: bool) -> None:
+async def test_edits_by_people_keep_the_creation_time(tmp_path: Path, watches: bool) -> None:
     """Seen by the watcher, and by the next start."""
     file = put_old(tmp_path)
     async with serving(tmp_path, storage=VAULT) as lithos:
@@ -80,7 +82,7 @@ async def test_what_people_do_leaves_it(tmp_path: Path, watches: bool) -> None:
         assert (await times(lithos, note))[0] == CREATED
 
 
-async def test_what_the_file_says_counts(tmp_path: Path) -> None:
+async def test_creation_time_in_the_file_wins(tmp_path: Path) -> None:
     file = put_old(tmp_path)
     async with serving(tmp_path, storage=VAULT) as lithos:
         note = await id_of(lithos)
@@ -91,7 +93,7 @@ async def test_what_the_file_says_counts(tmp_path: Path) -> None:
         assert (await times(lithos, note))[0].startswith("2021-02-03T04:05:06")
 
 
-async def test_a_new_note_at_the_path_of_one_that_is_gone_is_new(tmp_path: Path) -> None:
+async def test_new_note_at_path_of_deleted_one_is_new(tmp_path: Path) -> None:
     put_old(tmp_path)
     async with serving(tmp_path, storage=VAULT) as lithos:
         note = await id_of(lithos)
@@ -102,7 +104,7 @@ async def test_a_new_note_at_the_path_of_one_that_is_gone_is_new(tmp_path: Path)
         assert (await times(lithos, await id_of(lithos)))[0] > CREATED
 
 
-def test_of_what_is_known_the_earliest_counts_where_the_file_says_nothing() -> None:
+def test_earliest_known_time_counts_when_file_has_no_time() -> None:
     early, late, later = (datetime(2020, 1, day, tzinfo=UTC) for day in (1, 2, 3))
     derived = Note(id="x", title="x", created_at=late, updated_at=later)
     assert with_creation(derived, late) is derived
@@ -114,8 +116,8 @@ def test_of_what_is_known_the_earliest_counts_where_the_file_says_nothing() -> N
     assert with_creation(edited, later).created_at == late, "never later than the update"
 
 
-async def test_taking_a_change_back_writes_no_time_into_a_persons_note(tmp_path: Path) -> None:
-    """What only stands in for a time of creation is no difference between versions; behaviour 254."""
+async def test_undo_writes_no_time_into_a_persons_note(tmp_path: Path) -> None:
+    """A substitute for a missing creation time is not a difference between versions; behaviour 254."""
     file = put_old(tmp_path, text="---\ntags: [a]\n---\nText.\n")
     async with serving(tmp_path, storage=VAULT) as lithos:
         note = await id_of(lithos)

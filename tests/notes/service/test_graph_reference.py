@@ -1,4 +1,4 @@
-"""Related notes and graph search against a reference that looks at all pairs of a generated vault."""
+"""Related notes and graph search against a reference that checks all pairs of a generated vault."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def make_catalogue(entries: Iterable[Entry]) -> Catalogue:
 
 
 def make_search(catalogue: Catalogue) -> GraphSearch:
-    """Without meaning: a blank query asks no model."""
+    """Create a search without a model: a blank query needs none."""
     return GraphSearch(catalogue, cast(Any, None), Inline())
 
 
@@ -41,7 +41,7 @@ def ids(entries: Iterable[Entry]) -> list[str]:
 
 
 @pytest.mark.parametrize(("notes", "links", "samples"), SIZES)
-async def test_related_notes_are_those_of_the_reference(notes: int, links: int, samples: int) -> None:
+async def test_related_notes_equal_the_reference(notes: int, links: int, samples: int) -> None:
     """behaviours 76, 78, 79, 81"""
     entries = generate_entries(notes, links)
     reference, graph = Reference.of(entries), Graph(make_catalogue(entries))
@@ -90,7 +90,7 @@ async def test_graph_search_finds_what_the_reference_reaches(notes: int, links: 
             assert found == [(reference.entries[note].serial, score) for note, score in scores]
 
 
-async def test_a_ranking_that_began_before_a_write_does_not_stay() -> None:
+async def test_ranking_that_began_before_a_write_is_not_kept() -> None:
     """behaviour 50"""
     catalogue = make_catalogue(generate_entries(100, 3))
     search = make_search(catalogue)
@@ -109,7 +109,7 @@ async def test_a_ranking_that_began_before_a_write_does_not_stay() -> None:
 
 
 class FakeNearest:
-    """By meaning the last notes are nearest, also those that no link leads to."""
+    """Semantic search in which the last notes are nearest, including unlinked ones."""
 
     def __init__(self, serials: list[int]) -> None:
         self.serials = serials
@@ -118,7 +118,7 @@ class FakeNearest:
         return [VectorHit(serial, 0, 0.5) for serial in sorted(self.serials, reverse=True)[:notes]]
 
 
-async def test_among_very_many_notes_meaning_ranks_those_that_links_lead_to() -> None:
+async def test_semantic_rank_orders_linked_notes_among_very_many() -> None:
     """behaviour 66"""
     linked = [make_entry(serial) for serial in range(2, 702)]
     hub = make_entry(1, links=tuple(f"n{entry.serial}" for entry in linked))

@@ -1,4 +1,4 @@
-"""What persons decide of conflict copies: kept as notes, merged by name (docs/spec/copies.md §1 and §2)."""
+"""Decisions of people on conflict copies: kept as notes, merged by name (docs/spec/copies.md §1 and §2)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def keep(lithos: Lithos, path: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["plan 2.md", SYNCED])
-async def test_kept_file_is_a_note_for_good(tmp_path: Path, name: str) -> None:
+async def test_kept_file_stays_a_note_permanently(tmp_path: Path, name: str) -> None:
     """behaviour 341: over edits, restarts, a lost manifest, a rename, and with its bytes as they were"""
     async with serving(tmp_path, server=WATCHED) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
@@ -148,7 +148,7 @@ async def test_only_names_of_programs_are_merged_without_being_named(tmp_path: P
 
 
 async def test_note_has_all_of_a_copy_only_where_it_has_every_line(tmp_path: Path) -> None:
-    """behaviour 345: what the note has lost since is not in it"""
+    """behaviour 345: lines that the note has lost since are not in it"""
     async with serving(tmp_path, server=WATCHED) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
         made = await lithos.create("Plan", body(LINES))

@@ -1,6 +1,6 @@
 """Symbolic links on the way to a note (behaviours 347 and 348).
 
-A change is decided on the path as it is spelled and on where links lead from it. A removal follows no link.
+A change is decided on the path as it is spelled and on its link target. A removal follows no link.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BOT = AGENTS[0]
 
 
 def link(lithos: Lithos, path: str, target: str) -> None:
-    """A link in the vault, to a folder or file in it, which is made."""
+    """Create a link in the vault to a folder or file, which is created too."""
     made = lithos.knowledge / path
     made.parent.mkdir(parents=True, exist_ok=True)
     (lithos.knowledge / target).parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,7 @@ def link(lithos: Lithos, path: str, target: str) -> None:
 
 
 def link_folder(lithos: Lithos, spelled: str, real: str) -> str:
-    """A folder in `spelled` that is a link to a folder in `real`; its path."""
+    """Create a folder in `spelled` that is a link to a folder in `real`; return its path."""
     path, target = f"{spelled}/to-{real}", f"{real}/linked-from-{spelled}"
     if not (lithos.knowledge / path).is_symlink():
         (lithos.knowledge / target).mkdir(parents=True)
@@ -140,8 +140,8 @@ async def test_removal_and_move_follow_no_link(tmp_path: Path, caller: Any, plac
         assert not (lithos.knowledge / "side").exists()
 
 
-async def test_link_put_in_between_decides(tmp_path: Path) -> None:
-    """behaviour 347: what counts is where links lead in the step that writes"""
+async def test_link_created_in_between_decides(tmp_path: Path) -> None:
+    """behaviour 347: the link targets in the step that writes count"""
     async with limited(tmp_path) as lithos:
         note_id = await make(lithos, "open/sub")
         path: str = (await lithos.read(note_id))["path"]
@@ -183,7 +183,7 @@ async def test_edits_that_go_into_a_linked_file_together_are_each_decided(tmp_pa
         assert sorted(answers) == ["done", "done", "forbidden", "forbidden"]
 
 
-async def test_merging_a_copy_that_is_a_link_leaves_the_note_it_leads_to(tmp_path: Path) -> None:
+async def test_merging_copy_that_is_link_keeps_target_note(tmp_path: Path) -> None:
     """behaviour 348: the merge is refused as a whole"""
     async with vault(tmp_path) as lithos:
         note_id = await make_copy(lithos, "four", "4 by them")

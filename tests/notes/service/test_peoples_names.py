@@ -16,7 +16,7 @@ from tests.notes.service.test_copy_merging import copies
 from tests.servers import Lithos, put_note, serving, until
 
 LINES = [f"Sentence {number} of the page, as it was." for number in range(10)]
-#: What two machines made of the same page.
+#: The edits of two machines to the same page.
 HERE = ["Sentence 0, changed here.", *LINES[1:]]
 THERE = [*LINES[:9], "Sentence 9, changed there."]
 TEMPLATE = ["## Who", "Met at a conference.", "## Work", "Writes about tools.", "## Links", *LINES]
@@ -28,14 +28,14 @@ def body(lines: list[str]) -> str:
 
 
 async def settled(lithos: Lithos, *wanted: str) -> None:
-    """Wait until exactly these are the notes."""
+    """Wait until exactly these notes exist."""
     with trio.fail_after(30):
         while sorted(await paths(lithos)) != sorted(wanted):
             await trio.sleep(0.01)
 
 
 async def changed(lithos: Lithos, path: str, lines: list[str]) -> None:
-    """Have a person change a note, and wait until the server knows."""
+    """Let a person change a note, and wait until the server has the change."""
     put_note(lithos.data, path, body(lines))
     entry = lithos.server.get(Catalogue).at_path(path)
     assert entry is not None
@@ -43,7 +43,7 @@ async def changed(lithos: Lithos, path: str, lines: list[str]) -> None:
 
 
 async def with_earlier_version(lithos: Lithos, path: str = "plan.md") -> None:
-    """Have a note, of which an earlier version is kept."""
+    """Create a note with a kept earlier version."""
     put_note(lithos.data, path, body(LINES))
     await until(lambda: lithos.server.get(Catalogue).at_path(path) is not None)
     await changed(lithos, path, HERE)
@@ -127,7 +127,7 @@ async def test_page_that_was_copied_stays_a_note_when_the_first_one_changes(tmp_
         await settled(lithos, *names)
 
 
-async def test_page_that_was_renamed_stays_a_note_when_a_new_one_takes_its_name(tmp_path: Path) -> None:
+async def test_renamed_page_stays_a_note_when_another_takes_its_name(tmp_path: Path) -> None:
     """behaviour 340: a week's page is put aside, and the next one begun under its name"""
     async with serving(tmp_path, server=WATCHED) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
@@ -143,7 +143,7 @@ async def test_page_that_was_renamed_stays_a_note_when_a_new_one_takes_its_name(
 
 
 @pytest.mark.parametrize("name", ["plan 2.md", "plan.sync-conflict-20260304-050607-ABCDEFG.md"])
-async def test_frontmatter_says_that_a_file_is_a_note_of_its_own(tmp_path: Path, name: str) -> None:
+async def test_frontmatter_can_declare_a_file_a_separate_note(tmp_path: Path, name: str) -> None:
     """behaviour 341"""
     text = "---\nconflict_copy: false\n---\n" + body(THERE)
     put_note(tmp_path, "plan.md", body(LINES))
@@ -164,7 +164,7 @@ async def test_frontmatter_says_that_a_file_is_a_note_of_its_own(tmp_path: Path,
 
 
 @pytest.mark.parametrize("with_id", [False, True])
-async def test_copy_of_a_copy_is_one_of_the_note(tmp_path: Path, with_id: bool) -> None:
+async def test_copy_of_a_copy_belongs_to_the_note(tmp_path: Path, with_id: bool) -> None:
     """behaviour 342"""
     head = f"---\nid: {OWN_ID}\n---\n" if with_id else ""
     first = "plan.sync-conflict-20260304-050607-ABCDEFG.md"
@@ -178,7 +178,7 @@ async def test_copy_of_a_copy_is_one_of_the_note(tmp_path: Path, with_id: bool) 
             assert await paths(lithos) == ["plan.md"]
 
 
-async def test_copy_of_a_copy_under_names_that_people_give_is_one_of_the_note(tmp_path: Path) -> None:
+async def test_copy_of_copy_with_human_name_belongs_to_note(tmp_path: Path) -> None:
     """behaviour 342: while a server runs, both at once, and at the next start"""
     async with serving(tmp_path, server=WATCHED) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
@@ -203,7 +203,7 @@ NAMED = f"---\nid: {derive_id('plan.md')}\n---\n" + body(THERE)
 
 
 async def expect_note(lithos: Lithos, name: str = SYNCED, **note: Any) -> None:
-    """The note without id in its file has the id, and the other file is its copy."""
+    """Check that the note without id in its file has the id, and that the other file is its copy."""
     assert await copies(lithos) == [name]
     await settled(lithos, "plan.md")
     read = await lithos.call("lithos_read", path="plan.md")
@@ -213,7 +213,7 @@ async def expect_note(lithos: Lithos, name: str = SYNCED, **note: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [SYNCED, "plan 2.md", "plan-obsidian.md"])
-async def test_copy_that_names_the_derived_id_is_a_copy_at_the_first_start(tmp_path: Path, name: str) -> None:
+async def test_file_with_derived_id_is_copy_at_first_start(tmp_path: Path, name: str) -> None:
     """behaviour 343"""
     put_note(tmp_path, name, NAMED)
     put_note(tmp_path, "plan.md", body(LINES))
@@ -256,7 +256,7 @@ async def test_note_without_id_takes_it_from_a_copy_that_came_before(tmp_path: P
         await expect_note(lithos)
 
 
-async def test_note_that_came_while_no_server_ran_takes_the_id_from_its_copy(tmp_path: Path) -> None:
+async def test_note_added_while_stopped_takes_the_id_from_its_copy(tmp_path: Path) -> None:
     """behaviour 343"""
     put_note(tmp_path, SYNCED, NAMED)
     async with serving(tmp_path) as lithos:
@@ -280,7 +280,7 @@ async def test_note_keeps_its_id_when_a_file_without_one_wins_the_conflict(tmp_p
         assert (await lithos.call("lithos_read", path="plan.md"))["id"] == OWN_ID
 
 
-async def test_renamed_note_keeps_its_id_when_a_page_without_one_takes_its_name(tmp_path: Path) -> None:
+async def test_renamed_note_keeps_its_id_when_another_takes_its_name(tmp_path: Path) -> None:
     """behaviour 343: no conflict, but a person's rename"""
     named = f"---\nid: {derive_id('week.md')}\n---\n"
     put_note(tmp_path, "week.md", named + body(LINES))

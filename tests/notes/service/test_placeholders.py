@@ -1,4 +1,4 @@
-"""Placeholders of files that are in the cloud alone (docs/spec/lifecycle.md §6)."""
+"""Placeholders of files that exist only in the cloud (docs/spec/lifecycle.md §6)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACEHOLDERS = pytest.mark.parametrize(
 
 
 def take_off(data: Path, path: str, name: str) -> Path:
-    """Leave a placeholder in the place of a file; where that is."""
+    """Replace a file with a placeholder; return its path."""
     file = data / "knowledge" / path
     placeholder = file.with_name(name.format(file.name))
     file.unlink(missing_ok=True)
@@ -80,7 +80,7 @@ async def test_note_stays_while_its_file_is_in_the_cloud(tmp_path: Path, name: s
         assert (await lithos.read(made["id"]))["version"] == 1
 
 
-async def test_watcher_takes_a_placeholder_for_no_deletion(tmp_path: Path) -> None:
+async def test_watcher_does_not_take_a_placeholder_for_a_deletion(tmp_path: Path) -> None:
     """behaviour 368"""
     async with watching(tmp_path) as lithos:
         made = await lithos.write("Plan", "text", path="Plan.md")
@@ -101,7 +101,7 @@ async def test_watcher_takes_a_placeholder_for_no_deletion(tmp_path: Path) -> No
         assert gone == ["Other.md"]
 
 
-async def test_placeholder_beside_its_file_is_nothing(tmp_path: Path) -> None:
+async def test_placeholder_next_to_its_file_is_ignored(tmp_path: Path) -> None:
     """behaviour 368: a stale one does not keep the note from being written."""
     async with serving(tmp_path) as lithos:
         made = await lithos.write("Plan", "text", path="Plan.md")

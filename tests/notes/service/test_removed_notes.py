@@ -1,4 +1,4 @@
-"""What is kept in memory of notes goes with them: a vault whose notes come and go keeps its size."""
+"""Memory about notes is freed with them: a vault with changing notes keeps its size."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ async def look(lithos: Lithos, note_id: str) -> None:
 async def test_no_cache_keeps_a_note_that_was_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        Fingerprint, "is_old", lambda *_: True
-    )  # a file that was changed just now is recalled
+    monkeypatch.setattr(Fingerprint, "is_old", lambda *_: True)  # a file that was just changed is recalled
     async with serving(tmp_path) as lithos:
         catalogue = lithos.server.get(Catalogue)
         caches: list[Any] = [cache_of.__self__ for cache_of in catalogue.when_removed]  # type: ignore[attr-defined]
@@ -50,7 +48,7 @@ async def test_no_cache_keeps_a_note_that_was_removed(
         assert [cache._left for cache in caches] == room
 
 
-async def test_a_note_that_is_removed_while_a_briefing_splits_it_is_not_kept(
+async def test_note_removed_while_a_briefing_splits_it_is_not_cached(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     split = Splits.split

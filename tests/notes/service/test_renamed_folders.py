@@ -1,4 +1,6 @@
-"""A person renames files and folders beside agents: answers are successes or say to repeat (issue 25, 10)."""
+"""A person renames files and folders while agents work: answers are successes or ask to retry (issue 25,
+10).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ AGENTS, EDITS, NOTES = 4, 7, 6
 async def test_four_agents_edit_while_their_folder_is_renamed_back_and_forth(
     tmp_path: Path, watches: bool
 ) -> None:
-    """142 of 182 edits were internal errors, and 136 hidden files lay in the folder for minutes."""
+    """142 of 182 edits were internal errors, and 136 hidden files stayed in the folder for minutes."""
     for number in range(NOTES):
         put_note(tmp_path, f"one/note{number}.md", f"# Note {number}\n\nText.\n")
     async with serving(tmp_path, server={"watch_files": watches}) as lithos:
@@ -64,10 +66,8 @@ async def test_four_agents_edit_while_their_folder_is_renamed_back_and_forth(
 
 
 @pytest.mark.parametrize("identified", [False, True])
-async def test_a_file_that_was_moved_is_edited_and_deleted_where_it_is(
-    tmp_path: Path, identified: bool
-) -> None:
-    """Nobody has told of it yet: it is looked for by its bytes."""
+async def test_moved_file_is_edited_and_deleted_at_its_new_path(tmp_path: Path, identified: bool) -> None:
+    """No notification has come yet, so the note is found by its bytes."""
     put_note(tmp_path, "one/note.md", "# Note\n\nText.\n")
     async with serving(tmp_path) as lithos:
         note = (await lithos.call("lithos_list"))["items"][0]["id"]
@@ -85,7 +85,7 @@ async def test_a_file_that_was_moved_is_edited_and_deleted_where_it_is(
         assert lithos.files() == []
 
 
-async def test_notes_that_are_where_they_belong_are_looked_for_by_nobody(
+async def test_notes_at_their_paths_are_not_searched_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     walks: list[Any] = []

@@ -1,4 +1,4 @@
-"""What a second server on the same directory knows: notes, versions, agents, reads, indexes, links."""
+"""State of a second server on the same directory: notes, versions, agents, reads, indexes, links."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ async def test_slugs_that_collide_on_disk_only_warn(tmp_path: Path) -> None:
         answer = await lithos.call("lithos_write", title="Same title", content="", agent="a")
         assert refusal(answer, "slug_collision")
         assert answer["existing_id"] == first
-        # Its own title is no collision for a note that has it already.
+        # A note's own title is not a collision.
         assert (await lithos.write("Same title", id=second))["version"] == 2
 
 
-async def test_files_that_are_no_notes_do_not_hide_others(tmp_path: Path) -> None:
+async def test_files_that_are_not_notes_hide_no_notes(tmp_path: Path) -> None:
     """behaviour 22"""
     put_note(tmp_path, "good.md", "# Good\n\nzebra\n")
     put_note(tmp_path, "malformed.md", "---\ntags: [unclosed\n---\n# Zebra\n")
@@ -110,7 +110,7 @@ async def test_files_that_are_no_notes_do_not_hide_others(tmp_path: Path) -> Non
 
 
 async def test_a_note_that_becomes_malformed_can_be_neither_read_nor_overwritten(tmp_path: Path) -> None:
-    """behaviour 22: what somebody is just editing by hand is never lost."""
+    """behaviour 22: text that a person is just editing is never lost."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("N", "zebra")
         file = lithos.knowledge / "n.md"
@@ -121,10 +121,10 @@ async def test_a_note_that_becomes_malformed_can_be_neither_read_nor_overwritten
         refusal(await lithos.call("lithos_read", id=note), "doc_not_found")
 
 
-async def test_what_a_scan_found_is_told_once_though_the_journal_refused_it_at_first(
+async def test_scan_results_are_announced_once_after_the_journal_refused_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 193: the manifest must not say that it knows of files whose removal it was not told"""
+    """behaviour 193: the manifest must not record files whose removal it has not journalled"""
     file = put_note(tmp_path, "gone.md", "---\nid: 00000000-0000-4000-8000-000000000001\n---\n# Gone\n")
     async with serving(tmp_path):
         file.unlink()
@@ -151,10 +151,10 @@ async def test_what_a_scan_found_is_told_once_though_the_journal_refused_it_at_f
     ("copy", "kind", "counted"),
     [("Shared 2.md", "conflict_copy", "conflict_copies"), ("Archive/Shared.md", "duplicated", "duplicated")],
 )
-async def test_a_copy_of_a_note_is_told_of_everywhere_and_takes_no_edit(
+async def test_copy_of_note_is_reported_and_takes_no_edit(
     tmp_path: Path, copy: str, kind: str, counted: str
 ) -> None:
-    """behaviour 2: the id means the same file before and after a restart, until somebody settles it."""
+    """behaviour 2: the id means the same file before and after a restart, until a person settles it."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Shared", "the note itself", path="Shared.md")
         assert counted not in await _notes_component(lithos)

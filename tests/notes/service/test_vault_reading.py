@@ -1,4 +1,4 @@
-"""A vault that people already have, understood as its owner means it (docs/spec/vault.md §2)."""
+"""An existing vault, interpreted as its owner means it (docs/spec/vault.md §2)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ BROKEN = "---\ntitle: Fine\ntags: [a, b\nother: 1\n---\n# The heading\n\nZebras 
 
 
 async def titles(lithos: Lithos) -> dict[str, str]:
-    """Path to title of all notes."""
+    """Return the titles of all notes by path."""
     items = (await lithos.call("lithos_list"))["items"]
     return {item["path"]: item["title"] for item in items}
 
 
 def links_of(data: Path) -> dict[str, list[str]]:
-    """What `lithos validate` says of links, by group."""
+    """Return the links section of `lithos validate`, by group."""
     validation = validate_notes(NoteFiles(data / "knowledge"), style=style_of(StorageConfig(**VAULT)))
     return {
         group: [
@@ -101,7 +101,7 @@ async def test_updates_properties_and_names_are_those_of_a_vault(tmp_path: Path)
         assert read["title"] == "Own"
         for match in ({"done": True}, {"people": "Bob"}, {"rating": 4}):
             assert await lithos.listed(metadata_match=match) == ["Own"]
-        # The names of a note with a broken frontmatter resolve; that in the property is of no note.
+        # The names of a note with a broken frontmatter resolve, except the one in the property.
         assert (await lithos.call("lithos_stats"))["unresolved_links"] == 1
         assert (await lithos.call("lithos_read", title="broken one"))["path"] == "Broken one.md"
         assert await lithos.listed(title_contains="BROKEN") == ["Broken one"]
@@ -252,8 +252,8 @@ async def test_a_broken_frontmatter_does_not_hide_its_note(tmp_path: Path) -> No
     assert "Broken one.md: line 4" in found.message
 
 
-async def test_what_an_earlier_version_made_of_a_broken_frontmatter_is_made_anew(tmp_path: Path) -> None:
-    """Its bytes are the same, so are its id and version; only what was read of it has changed."""
+async def test_broken_frontmatter_read_by_an_earlier_version_is_read_again(tmp_path: Path) -> None:
+    """Its bytes are the same, so are its id and version; only the parsed values have changed."""
     put_note(tmp_path, "n.md", "---\nfoo: 1\n---\ntext")
     async with serving(tmp_path, storage=VAULT) as lithos:
         note = (await lithos.call("lithos_read", path="n.md"))["id"]
@@ -290,7 +290,7 @@ async def test_a_note_keeps_its_id_while_its_frontmatter_is_broken(tmp_path: Pat
         assert lithos.server.get(Catalogue).broken == set()
 
 
-async def test_a_change_of_the_rules_reads_everything_anew(tmp_path: Path) -> None:
+async def test_change_of_the_rules_makes_everything_be_read_again(tmp_path: Path) -> None:
     put_note(tmp_path, "File name.md", "# Heading\n\nthe text #tagged")
     async with serving(tmp_path) as lithos:
         note = (await lithos.call("lithos_read", path="File name.md"))["id"]
@@ -304,7 +304,7 @@ async def test_a_change_of_the_rules_reads_everything_anew(tmp_path: Path) -> No
         assert await lithos.found("text", mode="fulltext", tags=["tagged"]) == []
 
 
-async def test_a_frontmatter_that_breaks_under_a_running_server_is_told_and_mended(tmp_path: Path) -> None:
+async def test_frontmatter_that_breaks_while_serving_is_reported_and_repaired(tmp_path: Path) -> None:
     """behaviours 252, 270"""
     note = "0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10"
     file = put_note(tmp_path, "n.md", f"---\nid: {note}\ntitle: Whole\n---\ntext")
@@ -313,7 +313,7 @@ async def test_a_frontmatter_that_breaks_under_a_running_server_is_told_and_mend
         broken = lithos.server.get(Catalogue).broken
         with trio.fail_after(60):
             file.write_text(f"---\nid: {note}\ntitle: Who: le\n---\nother words")
-            # Even before it is noticed.
+            # Even before the change is noticed.
             answer = await lithos.call("lithos_note_update", id=note, agent="a", tags=["x"])
             assert "line 3" in refusal(answer, "invalid_input")
             while not broken:
@@ -340,13 +340,13 @@ async def test_a_note_with_broken_frontmatter_keeps_its_id_from_a_copy(tmp_path:
         read = await lithos.read(note)
         assert (read["path"], read["content"]) == ("b.md", "text")
         assert "a.md" in refusal(await lithos.call("lithos_read", path="a.md"), "doc_not_found")
-    file.write_text("text")  # now it is known to name no id
+    file.write_text("text")  # now it is known to have no id
     async with serving(tmp_path, storage=VAULT) as lithos:
         assert (await lithos.read(note))["path"] == copy.name
         assert (await lithos.call("lithos_read", path="b.md"))["content"] == "text"
 
 
-async def test_all_of_a_huge_note_is_understood(tmp_path: Path) -> None:
+async def test_huge_note_is_understood_completely(tmp_path: Path) -> None:
     """400,000 characters, 18,000 links, lines of 100,000 characters; 200 links are shown, all are counted."""
     line = ("[[hub]] [x](hub.md) #tag `code` ").ljust(50) * 2_000
     links = "".join(f"[[hub|{n}]]\n" for n in range(6_000))

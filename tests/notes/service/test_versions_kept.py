@@ -1,4 +1,4 @@
-"""Every state of a note is kept: tool changes, outside edits, renames, deletions; older data directories."""
+"""Every state of a note is kept: tool changes, external edits, renames, deletions; older data directories."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def refuse_files(changes: list[Any]) -> list[OSError]:
 
 @pytest.fixture
 def undroppable(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Until it is called no row of `history.db` can be dropped; versions can be added."""
+    """Block the deletion of rows in `history.db` until it is called; versions can be added."""
     drop, is_broken = HistoryStore._drop, True
 
     def drop_some(store: HistoryStore, places: Iterable[int]) -> int:
@@ -133,10 +133,8 @@ async def write_refused(lithos: Lithos, note_id: str) -> None:
     assert "Nothing was changed" in answer["message"]
 
 
-async def test_what_was_refused_is_dropped_as_soon_as_the_history_can_be_written(
-    tmp_path, monkeypatch, undroppable
-):
-    """behaviour 221: also when nobody writes any more (seed 647 of the simulation)"""
+async def test_refused_rows_are_dropped_once_the_history_is_writable(tmp_path, monkeypatch, undroppable):
+    """behaviour 221: also when no client writes any more (seed 647 of the simulation)"""
     monkeypatch.setattr(recorder, "TIDY_AFTER", 0.02)
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
@@ -149,7 +147,7 @@ async def test_what_was_refused_is_dropped_as_soon_as_the_history_can_be_written
 
 
 async def test_the_state_before_a_write_is_kept_without_what_was_refused(tmp_path, undroppable):
-    """behaviour 221: a row that nothing was made from is no version, and none is recorded twice"""
+    """behaviour 221: an unused row is not a version, and no version is recorded twice"""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
         await lithos.server.get(CatchingUp).done.wait()
@@ -160,9 +158,7 @@ async def test_the_state_before_a_write_is_kept_without_what_was_refused(tmp_pat
         assert versions(lithos, note_id) == [(2, "updated", "tester"), (1, "created", "tester")]
 
 
-async def test_what_the_start_could_not_settle_is_settled_while_the_server_runs(
-    tmp_path, monkeypatch, undroppable
-):
+async def test_rows_unsettled_at_the_start_are_settled_while_serving(tmp_path, monkeypatch, undroppable):
     """behaviours 221, 226: and what came after it is caught up"""
     async with serving(tmp_path) as lithos:
         note_id, edited = await lithos.create("Note", "first"), await lithos.create("Edited", "first")
@@ -183,7 +179,7 @@ async def test_what_the_start_could_not_settle_is_settled_while_the_server_runs(
         await until(lambda: versions(lithos, edited) == [(2, "outside", "scan"), (1, "created", "tester")])
 
 
-async def test_an_outside_edit_a_rename_and_a_deletion_are_kept_when_they_are_taken_up(tmp_path):
+async def test_external_edit_and_rename_and_deletion_are_kept_when_ingested(tmp_path):
     """behaviour 221"""
     async with serving(tmp_path, server={"watch_files": True}) as lithos:
         note_id = await lithos.create("Note", "first")
@@ -209,14 +205,14 @@ async def test_an_outside_edit_a_rename_and_a_deletion_are_kept_when_they_are_ta
         assert versions(lithos, entry.note.id) == [(1, "created", "watcher")]
 
 
-async def test_an_edit_that_nobody_told_of_is_kept_before_a_write_replaces_it(tmp_path):
+async def test_unnoticed_edit_is_kept_before_a_write_replaces_it(tmp_path):
     """behaviours 219, 221"""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
         file = lithos.knowledge / "note.md"
         edited = file.read_bytes() + b"A person's line.\n"
         file.write_bytes(edited)
-        os.utime(file, (1_700_000_000, 1_700_000_000))  # one that was saved this very moment counts as busy
+        os.utime(file, (1_700_000_000, 1_700_000_000))  # a file that was saved just now counts as busy
         answer = await lithos.write("Note", "of the agent", id=note_id)
         assert answer["version"] == 3
         assert versions(lithos, note_id) == [
@@ -225,7 +221,7 @@ async def test_an_edit_that_nobody_told_of_is_kept_before_a_write_replaces_it(tm
         check_bytes(lithos, note_id, 2, edited)
 
 
-async def test_what_happened_while_no_server_ran_is_caught_up(tmp_path):
+async def test_changes_made_while_no_server_ran_are_caught_up(tmp_path):
     """behaviour 221"""
     async with serving(tmp_path) as lithos:
         kept, gone, moved = [await lithos.create(title) for title in ("Kept", "Gone", "Moved")]
@@ -268,26 +264,26 @@ async def test_an_older_data_directory_gets_the_current_states_first(tmp_path):
             assert row.at == entry.note.updated_at
 
 
-async def test_a_note_that_is_changed_before_it_is_caught_up_keeps_its_state(tmp_path):
+async def test_note_changed_before_the_catch_up_keeps_its_state(tmp_path):
     async with serving(tmp_path, history=HistoryConfig(enabled=False)) as lithos:
         note_id = await lithos.create("Note", "first")
         first = (lithos.knowledge / "note.md").read_bytes()
     async with serving(tmp_path) as lithos:
-        # As if the catching up had not come to it; in the thread that writes the store.
+        # As if the catch-up had not reached it; in the thread that writes the store.
         await lithos.server.get(Writer)._recorder.blocking.run(lambda: history_of(lithos).drop([1]))
         await lithos.write("Note", "second", id=note_id)
         assert [row[:2] for row in versions(lithos, note_id)] == [(2, "updated"), (1, "created")]
         check_bytes(lithos, note_id, 1, first)
 
 
-async def test_what_cannot_be_kept_is_refused_before_the_file_is_changed(tmp_path):
+async def test_change_whose_version_cannot_be_kept_leaves_the_file_unchanged(tmp_path):
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
         store = history_of(lithos)
         recorder = lithos.server.get(Writer)._recorder
         while not recorder.is_caught_up:
             await trio.sleep(0.01)
-        await recorder._tidy()  # else that may be what is refused first
+        await recorder._tidy()  # otherwise that may be the refused write
         with pytest.MonkeyPatch.context() as patch:
 
             def refuse(*_, **__):
@@ -330,7 +326,7 @@ async def test_history_off_keeps_nothing_and_changes_nothing_else(tmp_path):
         await until(lambda: len(versions(lithos, note_id)) == 2)
 
 
-async def test_a_damaged_history_is_set_aside_and_notes_go_on(tmp_path):
+async def test_damaged_history_is_moved_aside_and_notes_still_work(tmp_path):
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
     path = tmp_path / ".lithos" / "history.db"
@@ -341,8 +337,8 @@ async def test_a_damaged_history_is_set_aside_and_notes_go_on(tmp_path):
     assert [each.read_bytes() for each in path.parent.glob("history.db.corrupt-*")] == [b"\xff" * 20_000]
 
 
-async def test_bytes_that_were_displaced_get_a_version_of_their_own(tmp_path):
-    """behaviour 219: what another program saved into a file that had lost its name"""
+async def test_displaced_bytes_get_a_version_of_their_own(tmp_path):
+    """behaviour 219: bytes that another program saved to a displaced file"""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Note", "first")
         await lithos.server.get(CatchingUp).done.wait()
@@ -371,7 +367,7 @@ async def test_bytes_that_were_displaced_get_a_version_of_their_own(tmp_path):
         assert (await lithos.write("Note", "third", id=note_id))["version"] == 5
 
 
-async def test_a_restore_takes_no_version_that_a_change_in_between_was_given(
+async def test_restore_does_not_reuse_the_version_of_a_concurrent_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 223: the note is changed and deleted after its newest version was looked up (seed 827)."""

@@ -1,4 +1,4 @@
-"""Outside edits while a server runs, with the system's own notifications and without."""
+"""External edits while a server runs, with and without the system's notifications."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from lithos.upkeep.maintenance.maintenance import GivenUp, accept_vanished
 from tests.kernel.actors.watched import UUID, note
 from tests.servers import Lithos, load_once, put_note, refusal, serving, until
 
-#: Seconds for anything to be noticed here; the bound of the spec is measured by `bench.watch`.
+#: Seconds for a change to be noticed here; `bench.watch` measures the bound of the spec.
 PATIENCE = 60.0
 
 
@@ -47,7 +47,7 @@ def _fast(monkeypatch):
 
 @asynccontextmanager
 async def watching(data: Path, mode: str = "native", **index: Any) -> AsyncIterator[Lithos]:
-    """A server that watches, once it is known how."""
+    """Start a watching server, and wait until its mode is decided."""
     settings = IndexConfig(**{"watch_debounce_ms": 40, "watch_mode": mode, **index})
     async with serving(data, server={"watch_files": True}, index=settings) as lithos:
         await until(lambda: component_status(lithos) != "warming")
@@ -59,7 +59,7 @@ def component_status(lithos: Lithos) -> str:
 
 
 async def told(events: Subscription) -> tuple[str, str]:
-    """Type and path of the next event."""
+    """Return type and path of the next event."""
     with trio.fail_after(PATIENCE):
         draft = (await events.events.receive()).draft
     return draft.type, str(draft.payload.get("path") or draft.payload["dest_path"])
@@ -71,7 +71,7 @@ async def health(lithos: Lithos) -> tuple[int, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("mode", ["auto", "poll"])
-async def test_outside_edits_are_searchable_when_their_event_is_told(tmp_path, mode):
+async def test_external_edits_are_searchable_when_their_event_is_sent(tmp_path, mode):
     """behaviours 135, 136 and 137"""
     async with watching(tmp_path, mode) as lithos:
         events = lithos.server.get(Broadcaster).listen()
@@ -119,7 +119,7 @@ async def test_without_watching_nothing_is_noticed(tmp_path):
         assert lithos.server.get(Watcher)._pending.due == float("inf")
 
 
-async def test_ten_thousand_touches_tell_nothing_and_read_little(tmp_path):
+async def test_ten_thousand_touches_send_nothing_and_read_little(tmp_path):
     put_note(tmp_path, "a.md", note(1))
     async with watching(tmp_path) as lithos:
         events = lithos.server.get(Broadcaster).listen()
@@ -137,7 +137,7 @@ async def test_ten_thousand_touches_tell_nothing_and_read_little(tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["auto", "native"])
-async def test_where_watches_run_out_the_folder_is_compared_and_health_tells(tmp_path, monkeypatch, mode):
+async def test_exhausted_watches_cause_comparison_and_a_health_warning(tmp_path, monkeypatch, mode):
     """behaviour 199: the system lets one folder be watched and says nothing of the others"""
 
     def watch_one(root: str, **options: Any):
@@ -160,7 +160,7 @@ async def test_where_watches_run_out_the_folder_is_compared_and_health_tells(tmp
         assert await told(events) == ("note.updated", "deep/er/a.md")
 
 
-async def test_a_name_that_is_no_text_stops_nothing(tmp_path, caplog):
+async def test_name_that_is_not_text_stops_nothing(tmp_path, caplog):
     async with watching(tmp_path) as lithos:
         events = lithos.server.get(Broadcaster).listen()
         os.close(os.open(os.fsencode(lithos.knowledge) + b"/\xff.md", os.O_CREAT | os.O_WRONLY))
@@ -171,7 +171,7 @@ async def test_a_name_that_is_no_text_stops_nothing(tmp_path, caplog):
 
 
 async def test_where_listening_keeps_failing_the_watcher_polls(tmp_path):
-    """behaviour 199: as where a folder has a name that is no text"""
+    """behaviour 199: as for a folder whose name is not a text"""
     async with watching(tmp_path, "auto") as lithos:
         events = lithos.server.get(Broadcaster).listen()
         folder = os.fsencode(lithos.knowledge) + b"/\xff\xfe"
@@ -205,7 +205,7 @@ async def test_a_bug_in_the_watcher_is_survived(tmp_path, monkeypatch):
         assert await told(events) == ("note.created", "b.md")
 
 
-async def test_a_folder_that_goes_and_returns_is_watched_again(tmp_path):
+async def test_returning_folder_is_watched_again(tmp_path):
     """behaviour 198"""
     put_note(tmp_path, "a.md", note(1))
     async with watching(tmp_path) as lithos:
@@ -233,7 +233,7 @@ async def test_an_approval_for_exactly_the_listed_files_ends_the_guard(tmp_path)
     """behaviour 198"""
     for n in range(30):
         put_note(tmp_path, f"{n}.md", note(n, "about zebras"))
-    # A longer quiet: on a busy machine the first of twenty would be looked at before the last is gone.
+    # A longer quiet: on a busy machine the first of twenty would be processed before the last is gone.
     async with watching(tmp_path, watch_debounce_ms=500) as lithos:
         for n in range(20):
             (lithos.knowledge / f"{n}.md").unlink()
@@ -273,7 +273,7 @@ async def test_a_start_on_an_empty_mount_keeps_all_until_the_files_return(tmp_pa
         assert lithos.events() == []
 
 
-async def test_what_vanished_is_given_up_without_a_server(tmp_path, monkeypatch):
+async def test_vanished_notes_are_given_up_without_a_server(tmp_path, monkeypatch):
     """behaviour 198"""
     monkeypatch.setattr(lithos.search.capability, "load_embedder", load_once)
     for n in range(30):

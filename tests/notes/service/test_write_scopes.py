@@ -1,7 +1,8 @@
-"""The matrix of writing doors, places and operations (behaviours 278 and 279).
+"""The matrix of writing entry points, places and operations (behaviours 278 and 279).
 
-Each door asks for a change in a folder in which its caller writes, may only propose, may do nothing, and in
-one that is protected. Which doors there are is told by the registry of tools and the requests of the writer.
+Each entry point requests a change in four folders: one in which its caller may write, one in which it may
+only propose, one in which it may do neither, and a protected one. The entry points come from the tool
+registry and the writer's requests.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from lithos.proposals.service import Proposals
 from lithos.search.indexing.indexer import FulltextIndexer
 from tests.servers import Lithos, serving
 
-#: A folder of each place, for a caller that is bound to it.
+#: A folder for each kind of access, for a caller with a scope.
 PLACES: Final = {"write": "open", "propose": "ask", "outside": "shut", "protected": "law"}
 SCOPE: Final = Scope(("open/**", "side/**"), ("ask/**",))
 PROTECTED: Final = ("law/**",)
@@ -45,7 +46,7 @@ _NUMBERS = itertools.count()
 
 @frozen
 class Caller:
-    """Who asks, as the front says it to the tools; `by` None is Lithos itself."""
+    """The caller as the server passes it to the tools; `by` None is Lithos itself."""
 
     name: str
     by: Principal | None
@@ -68,7 +69,7 @@ PERSONS: Final = (
 
 @asynccontextmanager
 async def limited(data: Path) -> AsyncIterator[Lithos]:
-    """A server whose callers have the scope."""
+    """Start a server whose callers have the scope."""
     async with serving(data) as lithos:
         lithos.server.get(Writer).scopes = WriteScopes(
             protected=PROTECTED,
@@ -79,7 +80,7 @@ async def limited(data: Path) -> AsyncIterator[Lithos]:
 
 
 async def own(lithos: Lithos, tool: str, **arguments: Any) -> Any:
-    """What the owner does, which is accepted."""
+    """Call a tool as the owner, and expect success."""
     answer = await lithos.server.tools.call(tool, {"agent": "cli", **arguments})
     assert answer is not None
     assert "code" not in answer, answer
@@ -87,12 +88,12 @@ async def own(lithos: Lithos, tool: str, **arguments: Any) -> Any:
 
 
 async def make(lithos: Lithos, folder: str, content: str = "Some text.") -> str:
-    """A new note in a folder, made by the owner."""
+    """Create a note in a folder as the owner."""
     title = f"Note {next(_NUMBERS)}"
     return str((await own(lithos, "lithos_write", title=title, content=content, path=folder))["id"])
 
 
-#: What a door is asked, once all that it needs is there.
+#: A request to an entry point, after its preparations.
 Ask = Callable[[Caller], Awaitable[Any]]
 
 
@@ -131,7 +132,7 @@ async def restore(lithos: Lithos, folder: str) -> Ask:
 
 
 async def undo(lithos: Lithos, folder: str) -> Ask:
-    """What `lithos undo` asks: the change of version 2 is taken back, what came since stays."""
+    """Request an undo: the change of version 2 is undone, later changes stay."""
     note_id = await make(lithos, folder, "One.\n\nTwo.\n\nThree.")
     for content in ("1.\n\nTwo.\n\nThree.", "1.\n\nTwo.\n\n3."):
         await own(lithos, "lithos_write", id=note_id, content=content)
@@ -153,7 +154,7 @@ async def move_out(lithos: Lithos, folder: str) -> Ask:
 
 
 async def relink(lithos: Lithos, folder: str) -> Ask:
-    """A move inside of the scope, of a note to which one in the folder links."""
+    """Move a note inside the scope, to which a note in the folder links."""
     note_id = await make(lithos, "side/from")
     path = (await lithos.read(note_id))["path"]
     await make(lithos, folder, f"See [[{path.removesuffix('.md')}]].")
@@ -180,7 +181,7 @@ async def supersede(lithos: Lithos, folder: str) -> Ask:
 
 
 def by_import(lithos: Lithos, folder: str, number: int, content: str) -> Ask:
-    """One note by import, as `POST /import` and the command have it taken in."""
+    """Import one note, as `POST /import` and the command do."""
     one = Record(
         id=f"r{number}",
         hash=f"{len(content):x}",
@@ -213,7 +214,7 @@ async def import_again(lithos: Lithos, folder: str) -> Ask:
     return by_import(lithos, folder, number, "Another, longer text.")
 
 
-#: Every operation with the tool whose door it is; None: no tool.
+#: Every operation with the tool that is its entry point; None: no tool.
 OPERATIONS: Final[Mapping[str, tuple[str | None, Callable[[Lithos, str], Awaitable[Ask]]]]] = {
     "create": ("lithos_write", create),
     "update": ("lithos_write", rewrite),
@@ -238,14 +239,14 @@ NO_NOTE: Final = frozenset({
     "lithos_finding_post", "lithos_task_reopen", "lithos_task_edge_upsert", "lithos_task_spawn",
     "lithos_task_next", "lithos_proposal_withdraw", "lithos_care_tasks",
 })  # fmt: skip
-#: Those whose change of a note is enrichment's, below, and a person's own decision (test_proposals).
+#: Tools whose change of a note is enrichment's, tested below, or a person's decision (test_proposals).
 ELSEWHERE: Final = frozenset({
     "lithos_task_complete", "lithos_proposal_decide",
     "lithos_conflict_copy_merge", "lithos_conflict_copy_keep",
 })  # fmt: skip
 
 
-def test_every_writing_tool_is_a_door_of_the_matrix() -> None:
+def test_every_writing_tool_is_in_the_matrix() -> None:
     writing = {tool.name for tool in (*all_tools(), *own_tools()) if "R" not in tool.hints}
     doors = {tool for tool, _ in OPERATIONS.values() if tool is not None}
     assert writing == doors | NO_NOTE | ELSEWHERE
@@ -259,7 +260,7 @@ def test_every_request_of_the_writer_says_on_whose_behalf_it_is_made() -> None:
 
 
 def code_of(answer: Mapping[str, Any]) -> str:
-    """What became of a change, however the door says it."""
+    """Return the outcome of a change, in the same form for all entry points."""
     told = " ".join([str(answer.get("reason", "")), *map(str, answer.get("warnings") or ())])
     if answer.get("code") == "forbidden" or "may change" in told or "storage.protected" in told:
         return "forbidden"
@@ -269,14 +270,14 @@ def code_of(answer: Mapping[str, Any]) -> str:
 
 
 def look(lithos: Lithos) -> dict[str, tuple[int, int]]:
-    """Every file, its size and its time."""
+    """Return every file with its size and time."""
     walked = os.walk(lithos.knowledge)
     paths = (f"{folder}/{name}" for folder, _, names in walked for name in names if name.endswith(".md"))
     return {path: ((stat := os.stat(path)).st_size, stat.st_mtime_ns) for path in paths}
 
 
 async def cell(lithos: Lithos, caller: Caller, place: str, operation: str) -> str:
-    """What is wrong with what became of one change; empty where it is as it must be."""
+    """Return the deviations of one outcome from the expected one; empty if it is correct."""
     ask = await OPERATIONS[operation][1](lithos, PLACES[place])
     proposals = lithos.server.get(PendingProposals)
     before, waiting = look(lithos), len(proposals)
@@ -285,7 +286,7 @@ async def cell(lithos: Lithos, caller: Caller, place: str, operation: str) -> st
     wanted = "done" if allowed else "proposed" if place == "propose" else "forbidden"
     found = code_of(answer)
     if (operation, found) == ("quarantine", "done") and answer["status"] == "active":
-        found = "proposed"  # its answer is what rests on the note, which is not quarantined
+        found = "proposed"  # the answer lists the dependents of the note, which is not quarantined
     changed, kept = look(lithos) != before, len(proposals) - waiting
     for each in proposals.all():
         await lithos.server.get(Proposals).withdraw(each.id, each.agent)
@@ -296,7 +297,7 @@ async def cell(lithos: Lithos, caller: Caller, place: str, operation: str) -> st
 
 @pytest.mark.slow
 @pytest.mark.takes(8)
-async def test_each_door_does_what_each_place_allows(tmp_path: Path) -> None:
+async def test_each_entry_point_does_what_each_place_allows(tmp_path: Path) -> None:
     """behaviours 278 and 279"""
     wrong: dict[str, str] = {}
     cells = list(itertools.product((*AGENTS, *PERSONS), PLACES, OPERATIONS))
@@ -310,7 +311,7 @@ async def test_each_door_does_what_each_place_allows(tmp_path: Path) -> None:
 
 
 async def test_enrichment_writes_entities_only_where_it_may(tmp_path: Path) -> None:
-    """behaviours 278 and 279: elsewhere they are kept beside the note."""
+    """behaviours 278 and 279: elsewhere they are kept next to the note."""
     async with limited(tmp_path) as lithos:
         server = lithos.server
         patching = EntityExtraction(
@@ -330,7 +331,7 @@ async def test_enrichment_writes_entities_only_where_it_may(tmp_path: Path) -> N
         assert len(server.get(PendingProposals)) == 0
 
 
-async def test_a_scope_that_was_changed_meanwhile_counts(tmp_path: Path) -> None:
+async def test_scope_changed_meanwhile_counts(tmp_path: Path) -> None:
     """behaviour 278: the decision is made in the step that writes, not when the request is made."""
     async with limited(tmp_path) as lithos:
         note_id, writer = await make(lithos, "open"), lithos.server.get(Writer)

@@ -9,7 +9,7 @@ from lithos.search.settings import SearchConfig
 from tests.servers import Clock, Lithos, refusal, serving
 
 MISS = {"hit": False, "document": None, "stale_exists": False, "stale_id": None, "because": None}
-#: In a vault of two or three notes with the same text each stands out less from the others.
+#: In a vault of two or three notes with the same text, each differs less from the others.
 TWINS_ANSWER = SearchConfig(cache_confidence=0.65)
 QUERY = "how do zebras get their stripes"
 TEXT = "How zebras get their stripes: melanocytes in the skin of the zebra make the stripes."
@@ -96,7 +96,7 @@ async def test_an_address_is_the_short_way(lithos: Lithos, clock: Clock) -> None
     # The owner is the only candidate, even when it does not do.
     assert await look_up(lithos, source_url=URL, min_confidence=0.7) == MISS
     assert (await look_up(lithos, source_url=URL, tags=["a", "b"]))["document"]["id"] == owner
-    # Without all tags, and for an address nobody has, meaning decides.
+    # If tags are missing, or no note has the address, semantic similarity decides.
     assert (await look_up(lithos, source_url=URL, tags=["zoo"]))["document"]["id"] == other
     assert await look_up(lithos, source_url=URL, tags=["a", "zoo"]) == MISS
     assert (await look_up(lithos, source_url=URL + "/none"))["document"]["id"] == other
@@ -132,7 +132,7 @@ async def test_the_nearest_candidate_comes_first(lithos: Lithos, clock: Clock) -
     assert (await look_up(lithos, limit=1, min_confidence=1))["stale_id"] == near
 
 
-async def test_a_note_that_is_merely_near_is_no_answer(tmp_path: Path) -> None:
+async def test_merely_similar_note_is_not_an_answer(tmp_path: Path) -> None:
     """behaviour 264, search.cache_confidence: an answer has the question's words, not only its topic."""
     near = "how much does a zebra weigh at birth"
     async with serving(tmp_path / "a") as lithos:

@@ -80,7 +80,7 @@ async def test_one_long_paragraph_is_known_by_its_beginning(tmp_path: Path) -> N
 
 
 async def test_other_parts_written_back_are_refused(tmp_path: Path) -> None:
-    """behaviour 366: what was read from an offset on, a section, and the answer of a cache lookup."""
+    """behaviour 366: reads from an offset, a section, and the answer of a cache lookup."""
     put_note(tmp_path, "a.md", f"# A\n\n{SECTIONS}")
     async with serving(tmp_path) as lithos:
         first = await lithos.call("lithos_read", path="a.md", max_length=300)

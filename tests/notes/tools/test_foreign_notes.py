@@ -1,4 +1,4 @@
-"""Notes that somebody else owns: titles per folder, few keys, files named by title, and updates in part."""
+"""Notes of a served vault: titles per folder, few keys, files named by title, and partial updates."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from lithos.server.mcp.resource_pages import Library
 from tests.servers import VAULT, Clock, Lithos, put_note, refusal, serving
 
-#: The writing rules of a vault that somebody else owns.
+#: The writing rules of a served vault.
 NOW = "2026-03-04T05:06:07.000008+00:00"
 
 
@@ -56,7 +56,7 @@ async def test_one_title_may_be_in_two_folders_but_only_once_in_each(tmp_path: P
         await lithos.write("Notes", id=other["id"])
 
 
-async def test_a_title_is_unique_in_the_whole_corpus_where_lithos_made_the_folder(lithos: Lithos) -> None:
+async def test_title_is_unique_in_corpus_when_lithos_made_folder(lithos: Lithos) -> None:
     await lithos.write("Notes", path="one")
     for path in ("two", "two/Other.md"):
         answer = await lithos.call("lithos_write", title="Notes", content="x", agent="a", path=path)

@@ -14,7 +14,7 @@ from lithos.server.tools.arguments import ArgumentFault
 from lithos.text.outline.differences import LONGEST_DIFF
 from tests.servers import MISSING_ID, VAULT, Clock, Lithos, put_note, refusal, serving
 
-#: What may differ between a version and its restored state.
+#: Keys that may differ between a version and its restored state.
 OWN = ("id:", "version:", "updated_at:", "created_at:", "author:")
 
 
@@ -91,7 +91,7 @@ async def test_a_version_and_a_time_are_read_with_their_exact_text(lithos: Litho
     assert cut["truncated"]
 
 
-async def test_what_is_not_kept_is_refused_and_the_oldest_named(lithos: Lithos, clock: Clock) -> None:
+async def test_missing_version_is_refused_and_the_oldest_is_named(lithos: Lithos, clock: Clock) -> None:
     """behaviour 221"""
     note = await three_versions(lithos, clock)
     for version in (0, -1, 4, 2**63, 10**30):
@@ -193,7 +193,7 @@ FOREIGN_TEXTS = {
 
 
 @pytest.mark.parametrize("name", FOREIGN_TEXTS)
-async def test_of_a_persons_bytes_nothing_else_changes(name: str, tmp_path: Path) -> None:
+async def test_restoring_a_persons_bytes_changes_nothing_else(name: str, tmp_path: Path) -> None:
     """behaviour 223"""
     text = FOREIGN_TEXTS[name]
     file = put_note(tmp_path, "mine.md", text)
@@ -247,7 +247,7 @@ async def test_a_restored_title_or_address_must_be_free(lithos: Lithos) -> None:
     assert (await restore(lithos, note, 1))["version"] == 3
 
 
-async def test_an_edit_that_nobody_has_taken_up_survives_a_restoring(tmp_path: Path, lithos: Lithos) -> None:
+async def test_unnoticed_edit_survives_a_restore(tmp_path: Path, lithos: Lithos) -> None:
     """behaviour 219"""
     note = await lithos.create("Raft", "one")
     await lithos.write("Raft", "two", id=note)
@@ -288,7 +288,7 @@ async def test_bytes_whose_frontmatter_cannot_be_edited_come_back_as_they_are(tm
         assert file.read_bytes() == BROKEN
 
 
-async def test_what_is_pruned_during_a_restoring_comes_back_all_the_same(
+async def test_version_pruned_during_a_restore_is_restored_all_the_same(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note = await lithos.create("Raft", "one")
@@ -356,7 +356,7 @@ async def test_without_history_every_question_is_refused_and_notes_are_written(t
         assert (await lithos.read(note))["content"] == "two"
 
 
-async def test_a_long_list_of_versions_goes_on_where_it_was_cut(tmp_path: Path) -> None:
+async def test_long_list_of_versions_continues_where_it_was_cut(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False, server={"max_answer_chars": 4_000}) as lithos:
         note = await lithos.create("Raft", "0")
         for number in range(1, 25):
@@ -381,7 +381,7 @@ async def test_a_section_of_an_earlier_version_is_read(lithos: Lithos) -> None:
     assert "new" in (await lithos.read(note, version=2, section="Logs"))["content"]
 
 
-async def test_edit_move_and_undo_of_one_version_are_told_apart_by_row(tmp_path: Path) -> None:
+async def test_edit_move_and_undo_of_one_version_differ_by_row(tmp_path: Path) -> None:
     """behaviour 354: rows have numbers that stay, and diff and restore take them"""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Plan", "One.")

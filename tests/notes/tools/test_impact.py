@@ -1,4 +1,4 @@
-"""`lithos_impact`: what rests on a note, its quarantine, tasks that verify again.
+"""`lithos_impact`: dependents of a note, its quarantine, and verification tasks.
 
 Specified in docs/spec/context.md §2.
 """
@@ -24,7 +24,7 @@ KEYS = ["id", "status", "dependents", "tasks", "readers", "task_ids", "truncated
 
 
 async def ask(lithos: Lithos, note: str, **more: Any) -> Answer:
-    """An answer that is no refusal."""
+    """Call the tool and expect success."""
     answer: Answer = await lithos.call("lithos_impact", id=note, **more)
     linked = [] if "linked_from" not in answer else ["linked_from", "linked_from_total", "restore"]
     assert list(answer) == [*KEYS, *linked], answer
@@ -58,7 +58,7 @@ async def open_tasks(lithos: Lithos) -> list[dict[str, Any]]:
             return list(reversed(tasks))
 
 
-async def test_a_preview_tells_dependents_tasks_and_readers_and_changes_nothing(
+async def test_preview_lists_dependents_and_tasks_and_readers_without_changes(
     lithos: Lithos, clock: Clock
 ) -> None:
     """behaviour 232"""
@@ -125,7 +125,7 @@ async def test_a_read_that_is_not_stored_yet_counts(lithos: Lithos) -> None:
 
 
 async def test_citations_are_known_after_a_restart_and_from_the_journal(tmp_path: Path) -> None:
-    """behaviour 232: what an earlier version completed is taken over from the journal."""
+    """behaviour 232: tasks completed by an earlier version are taken from the journal."""
     async with serving(tmp_path) as lithos:
         source = await lithos.create("Source")
         old = await create(lithos, "Old")
@@ -229,7 +229,7 @@ async def test_a_dependent_that_came_later_gets_its_task_under_the_same_epic(lit
     assert tasks[-1]["metadata"]["verify"] == late
 
 
-async def test_what_was_verified_is_verified_anew_only_for_another_reason(lithos: Lithos) -> None:
+async def test_verified_note_is_verified_again_only_for_another_reason(lithos: Lithos) -> None:
     """behaviour 232"""
     source = await lithos.create("Source")
     await rest_on(lithos, source, "One", "Two")
@@ -260,7 +260,7 @@ async def test_nothing_rests_on_a_note_then_no_epic_is_opened(lithos: Lithos) ->
     assert await open_tasks(lithos) == []
 
 
-async def test_of_concurrent_calls_one_creates_the_tasks(lithos: Lithos) -> None:
+async def test_one_of_several_concurrent_calls_creates_the_tasks(lithos: Lithos) -> None:
     """behaviour 232"""
     source = await lithos.create("Source")
     await rest_on(lithos, source, *(f"N{number}" for number in range(10)))
@@ -278,7 +278,7 @@ async def test_of_concurrent_calls_one_creates_the_tasks(lithos: Lithos) -> None
     assert len(await open_tasks(lithos)) == 11
 
 
-async def test_what_failed_after_the_update_is_repaired_by_the_same_call(
+async def test_failure_after_the_update_is_repaired_by_the_same_call(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 232: the note is quarantined, its tasks are refused; then nothing of them is there."""

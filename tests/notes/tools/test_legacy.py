@@ -45,7 +45,7 @@ async def test_links_go_both_ways_as_far_as_asked(tmp_path: Path) -> None:
         assert await lithos.call("lithos_links", id=MISSING_ID) == sides([], [])
 
 
-async def test_provenance_goes_both_ways_and_names_missing_sources(tmp_path: Path) -> None:
+async def test_provenance_works_both_ways_and_names_missing_sources(tmp_path: Path) -> None:
     async with serving(tmp_path, server=ON) as lithos:
         source = await lithos.create("Source")
         note = await lithos.create("Note", derived_from_ids=[source, MISSING_ID])
@@ -69,7 +69,7 @@ async def test_provenance_goes_both_ways_and_names_missing_sources(tmp_path: Pat
         refusal(await lithos.call("lithos_provenance", id=MISSING_ID), "doc_not_found")
 
 
-async def test_semantic_finds_by_meaning(tmp_path: Path) -> None:
+async def test_semantic_search_finds_synonyms(tmp_path: Path) -> None:
     async with serving(tmp_path, server=ON) as lithos:
         wanted = await lithos.create("Bread", "Sourdough needs a long fermentation.", tags=["baking"])
         await lithos.create("Routers", "The firewall drops packets from the network.")

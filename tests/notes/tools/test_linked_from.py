@@ -1,4 +1,4 @@
-"""What links to a note is told when it is deleted, or may be, with the way back (docs/spec/tools.md §3)."""
+"""Links to a deleted note are reported, with the way to restore it (docs/spec/tools.md §3)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.servers import Lithos, serving
 LINKS = [f"Links {number:02}" for number in range(25)]
 
 
-async def test_a_deletion_names_what_linked_to_the_note_and_how_it_comes_back(lithos: Lithos) -> None:
+async def test_deletion_names_linking_notes_and_the_way_to_restore(lithos: Lithos) -> None:
     """behaviour 47: exactly its success where nothing links there"""
     note = await lithos.create("Target", "[[Target]] the text")
     assert "linked_from" not in await lithos.call("lithos_impact", id=note)
@@ -24,7 +24,7 @@ async def test_a_deletion_names_what_linked_to_the_note_and_how_it_comes_back(li
     assert gone["linked_from"] == preview["linked_from"][:20]
     first = gone["linked_from"][0]
     assert await lithos.call("lithos_delete", id=first["id"], agent="ann") == {"success": True}
-    # What it says is true.
+    # The advice works.
     assert f"lithos_restore with id={note} and version=" in gone["restore"]
     version = int(gone["restore"].partition("version=")[2].partition(",")[0])
     assert f"`lithos restore-note {note} --version {version}`" in gone["restore"]

@@ -90,7 +90,7 @@ async def test_the_outline_of_a_note(lithos: Lithos) -> None:
     assert both["content"].endswith(rest["content"])
 
 
-async def test_a_section_that_cannot_be_told_is_refused_with_candidates(lithos: Lithos) -> None:
+async def test_ambiguous_section_is_refused_with_candidates(lithos: Lithos) -> None:
     """behaviour 214"""
     note = await lithos.create("Runbook", TEXT)
     assert (await lithos.read(note, section="deploy > rollback"))["content"] == "### Rollback\n\nBack."
@@ -159,7 +159,7 @@ async def test_a_note_may_be_named_by_its_path(lithos: Lithos) -> None:
     refused_as(await lithos.call("lithos_note_edit", op="append", text="x", agent="e"), "invalid_input")
 
 
-async def test_what_cannot_be_done_changes_nothing(lithos: Lithos) -> None:
+async def test_impossible_edit_changes_nothing(lithos: Lithos) -> None:
     note = await lithos.create("Runbook", TEXT)
     old = text_of(lithos, "runbook.md")
     refused: list[tuple[dict[str, Any], str]] = [
@@ -206,7 +206,7 @@ async def test_an_expected_hash_is_that_of_the_section_alone(lithos: Lithos) -> 
 
 
 async def append_together(tmp_path: Path, section: str | None, texts: int) -> None:
-    """16 agents append to one note; each text is there once, each version was told once."""
+    """Let 16 agents append to one note; each text is in it once, and each version was returned once."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Shared", "## Log\n\nBegin.\n\n## Other\n\nKept.")
         versions: list[int] = []
@@ -313,7 +313,7 @@ async def test_a_long_note_is_parsed_outside_the_writer(
         note = await lithos.create("Runbook", TEXT)
         assert (await edit(lithos, note, "append", section="Deploy", text="One."))["version"] == 2
         assert len(reads) == 1
-        # What the writer made of it is known by now.
+        # The writer knows the outline of its own result by now.
         assert (await edit(lithos, note, "append", section="Deploy", text="Two."))["version"] == 3
         assert len(reads) == 1
         file = lithos.knowledge / "runbook.md"

@@ -147,7 +147,7 @@ async def test_without_update_links_only_the_file_moves(tmp_path: Path) -> None:
 async def test_a_link_that_names_the_new_path_in_full_is_whole_again(tmp_path: Path) -> None:
     """A day in a vault found it: `lithos undo` of a move wrote the person's links to another note's path.
 
-    While the note was away its links meant another of the same file name, as far as Lithos could tell.
+    While the note was missing, its links meant another note with the same file name.
     """
     linking = "[John](./john.md) [[who/john]] [[who/john#Part|him]]\n"
     put_note(tmp_path, "who/john.md", "# John\n")
@@ -220,7 +220,7 @@ async def test_a_move_that_was_cut_short_is_finished_at_the_next_start(
 
 
 @pytest.mark.parametrize("is_renamed", [False, True])
-async def test_a_journalled_intent_is_carried_out_if_the_file_was_renamed_and_else_given_up(
+async def test_journalled_intent_is_completed_if_the_file_was_renamed(
     tmp_path: Path, is_renamed: bool
 ) -> None:
     """behaviour 255"""
@@ -286,7 +286,7 @@ async def test_an_unreadable_record_of_a_move_is_set_aside(tmp_path: Path) -> No
         assert (await move(lithos, note, "there"))["path"] == "there/one.md"
 
 
-async def test_an_edit_beside_a_move_is_kept_with_its_links_rewritten(tmp_path: Path) -> None:
+async def test_edit_during_a_move_is_kept_with_its_links_rewritten(tmp_path: Path) -> None:
     """behaviour 255"""
     put_note(tmp_path, "foo.md", "Foo")
     put_note(tmp_path, "other.md", "[[foo]]")

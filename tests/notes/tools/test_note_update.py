@@ -35,7 +35,7 @@ def update(lithos: Lithos, **arguments: Any) -> Any:
 
 
 def body_of(file: Path) -> bytes:
-    """What follows the closing line of the frontmatter."""
+    """Return the text after the closing line of the frontmatter."""
     return file.read_bytes().split(b"\r\n---", 1)[1]
 
 
@@ -107,7 +107,7 @@ async def test_empty_metadata_keeps_and_empty_tags_clear(lithos: Lithos) -> None
     assert (await lithos.read(note))["metadata"]["extra"] == {"l": 2, "m": "é"}
 
 
-async def test_what_can_never_work_is_refused_without_a_trace(lithos: Lithos) -> None:
+async def test_impossible_update_is_refused_without_a_trace(lithos: Lithos) -> None:
     """behaviours 52, 53, 173"""
     note = await lithos.create("T")
     before, events = (lithos.knowledge / "t.md").read_bytes(), lithos.events()
@@ -171,7 +171,7 @@ async def test_write_outcomes_may_carry_their_code_as_status(tmp_path: Path) -> 
 async def test_a_file_that_cannot_be_edited_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 22; issue 25, number 10: what a person did is no internal error."""
+    """behaviour 22; issue 25, number 10: a person's edit does not cause an internal error."""
     monkeypatch.setattr(knowledge, "BUSY_PATIENCE", 0.1)
     async with serving(tmp_path) as lithos:
         note = await lithos.create("T")
@@ -181,7 +181,7 @@ async def test_a_file_that_cannot_be_edited_is_refused(
         assert "missing" in refusal(await update(lithos, id=note, tags=["x"]), "version_conflict")
 
 
-async def test_it_is_listed_right_after_the_statistics_and_not_in_core(tmp_path: Path) -> None:
+async def test_tool_is_listed_after_the_statistics_and_outside_core(tmp_path: Path) -> None:
     """behaviour 171"""
     async with serving(tmp_path, server={"tools": "full"}, settled=False) as lithos:
         listed = [spec.name for spec in lithos.server.tools.listed()]

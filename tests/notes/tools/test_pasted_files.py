@@ -15,7 +15,7 @@ from lithos.server.mcp.resource_pages import Library
 from tests.servers import MISSING_ID, VAULT, Clock, Lithos, put_note, refusal, serving
 
 STYLES: Final = pytest.mark.parametrize("storage", [{}, VAULT], ids=["plain", "vault"])
-#: What a write itself changes of a file.
+#: Keys of a file that a write itself changes.
 OWN: Final = ("updated_at:", "version:", "contributors:", "id:")
 
 
@@ -77,7 +77,7 @@ FILES: Final = {
 
 @STYLES
 @pytest.mark.parametrize("name", FILES)
-async def test_what_a_resource_shows_can_be_written_back(
+async def test_text_of_a_resource_can_be_written_back(
     tmp_path: Path, storage: dict[str, Any], name: str
 ) -> None:
     """behaviour 365: the note is the same, and its file has no byte more but those of a write."""
@@ -100,9 +100,7 @@ async def test_what_a_resource_shows_can_be_written_back(
 
 @STYLES
 @pytest.mark.parametrize("name", FILES)
-async def test_what_a_read_shows_can_be_written_back(
-    tmp_path: Path, storage: dict[str, Any], name: str
-) -> None:
+async def test_text_of_a_read_can_be_written_back(tmp_path: Path, storage: dict[str, Any], name: str) -> None:
     """behaviour 365"""
     put_note(tmp_path, "a.md", FILES[name].encode())
     async with serving(tmp_path, storage=storage) as lithos:
@@ -172,7 +170,7 @@ async def test_malformed_frontmatter_is_refused(lithos: Lithos, content: str) ->
         "---\n---",
     ],
 )
-async def test_text_that_is_no_frontmatter_stays(lithos: Lithos, content: str) -> None:
+async def test_text_that_is_not_frontmatter_stays(lithos: Lithos, content: str) -> None:
     """behaviour 365"""
     note = await lithos.create("T", content)
     assert (await lithos.read(note))["content"] == content

@@ -17,7 +17,7 @@ from lithos.notes.model.note import OWNED_KEYS
 from lithos.text.yaml.vault_style import VaultStyle
 from tests.servers import VAULT, Lithos, put_note, refusal, serving
 
-#: What people have under the keys of Lithos, each as whole lines.
+#: Properties of people under keys of Lithos, each as whole lines.
 FOREIGN: dict[str, tuple[str, ...]] = {
     "id": ("id: intro", "id: 1", "id: [a, b]", "id: 2026-11-28"),
     "title": ("title:\n  - One\n  - Two", "title: {de: Eins}", "title: [[Page]]"),
@@ -80,7 +80,7 @@ def change_of(chance: random.Random, note: str) -> tuple[str, dict[str, Any]]:
 
 
 def foreign_of(data: bytes) -> dict[str, Any]:
-    """What a person's own properties say."""
+    """Return the values of a person's own properties."""
     style = VaultStyle.of_foreign()
     return dict(parse_document(data, "n.md", datetime(2026, 1, 1, tzinfo=UTC), style=style).note.extra)
 
@@ -127,7 +127,7 @@ async def test_undo_leaves_the_bytes_of_people_under_random_properties(tmp_path:
     assert {path: data for path, data in after.items() if data != before[path]} == {}
 
 
-async def test_every_key_of_lithos_is_read_listed_filtered_and_set_as_a_persons_own(tmp_path: Path) -> None:
+async def test_each_key_of_lithos_works_as_a_persons_own(tmp_path: Path) -> None:
     """behaviours 355, 356"""
     for key, forms in FOREIGN.items():
         put_note(tmp_path, f"{key}.md", f"---\n{forms[0]}\n---\nText.\n")
@@ -148,7 +148,7 @@ async def test_every_key_of_lithos_is_read_listed_filtered_and_set_as_a_persons_
 
 
 @pytest.mark.parametrize("style", [{}, VAULT], ids=["full", "minimal"])
-async def test_values_of_both_stand_side_by_side(tmp_path: Path, style: dict[str, Any]) -> None:
+async def test_values_of_lithos_and_of_a_person_coexist(tmp_path: Path, style: dict[str, Any]) -> None:
     """behaviour 356: also where the person's would be taken for Lithos's"""
     file = put_note(tmp_path, "n.md", "---\nstatus: reading\nversion: 1.4.2\n---\nText.\n")
     async with serving(tmp_path, storage=style, settled=False) as lithos:
@@ -229,7 +229,7 @@ async def test_notes_with_one_foreign_id_are_both_served(tmp_path: Path) -> None
         assert (await lithos.call("lithos_read", path="moved.md"))["id"] == one["id"]
 
 
-async def test_a_note_known_by_an_id_of_its_own_keeps_it_when_that_is_none_any_more(tmp_path: Path) -> None:
+async def test_note_known_by_its_own_id_keeps_it_when_invalid(tmp_path: Path) -> None:
     """behaviour 361: an earlier Lithos took every `id` for its own"""
     put_note(tmp_path, "a.md", "---\nid: intro\n---\nText.\n")
     async with serving(tmp_path, storage=VAULT, settled=False):
@@ -244,7 +244,7 @@ async def test_a_note_known_by_an_id_of_its_own_keeps_it_when_that_is_none_any_m
             assert "lithos_id: intro\n" in (lithos.knowledge / "a.md").read_text()
 
 
-async def test_a_deleted_file_comes_back_beside_one_of_the_same_title(tmp_path: Path) -> None:
+async def test_deleted_file_is_restored_next_to_same_title(tmp_path: Path) -> None:
     """behaviour 357"""
     text = "---\ntitle: Same\n---\nText.\n"
     first, _ = put_note(tmp_path, "a.md", text), put_note(tmp_path, "b.md", text.replace("Text", "Other"))

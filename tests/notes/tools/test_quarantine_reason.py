@@ -1,4 +1,4 @@
-"""The owned key `quarantine_reason`: what sets and clears it, and what of it is kept.
+"""The owned key `quarantine_reason`: setting, clearing and length.
 
 Specified in docs/spec/context.md §2.
 """
@@ -64,7 +64,7 @@ async def test_a_note_that_is_not_quarantined_gets_no_reason(lithos: Lithos) -> 
     assert (await metadata(lithos, note))["quarantine_reason"] == "just so"
 
 
-async def test_a_reason_written_by_hand_is_read_bounded_and_stays_where_nobody_changes_it(
+async def test_reason_written_by_hand_is_bounded_and_kept_when_unchanged(
     tmp_path: Path,
 ) -> None:
     head = "id: a\nstatus: active\nquarantine_reason: >-\n  wrong\n  numbers  # kept\n"

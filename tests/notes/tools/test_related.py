@@ -36,7 +36,7 @@ async def edge(lithos: Lithos, start: str, end: str, namespace: str = "default")
     return str(answer["edge_id"])
 
 
-async def test_all_three_sections_are_told_by_default(lithos: Lithos) -> None:
+async def test_all_three_sections_are_returned_by_default(lithos: Lithos) -> None:
     """behaviour 77"""
     source = await lithos.create("Source")
     note = await lithos.create("Note", "[[Other]] [[nowhere]]", derived_from_ids=[source, MISSING_ID])
@@ -69,7 +69,7 @@ async def test_all_three_sections_are_told_by_default(lithos: Lithos) -> None:
     ]  # fmt: skip
 
 
-async def test_only_the_wanted_sections_are_told_in_their_order(lithos: Lithos) -> None:
+async def test_only_the_requested_sections_are_returned_in_order(lithos: Lithos) -> None:
     """behaviour 77"""
     note = await lithos.create("Note", "[[Other]]")
     await lithos.create("Other", derived_from_ids=[note])
@@ -159,7 +159,7 @@ async def test_without_lcma_there_are_no_typed_edges(tmp_path: Path) -> None:
         assert (answer["included"][-1], answer["edges"], answer["related_ids"]) == ("edges", EMPTY_SIDES, [])
 
 
-async def test_provenance_is_sorted_by_id_and_depth_two_reaches_the_sources_of_sources(
+async def test_provenance_is_sorted_and_depth_two_reaches_indirect_sources(
     lithos: Lithos,
 ) -> None:
     """behaviour 81"""
@@ -200,7 +200,7 @@ async def test_a_deleted_note_is_gone_from_links_and_provenance(lithos: Lithos) 
     assert (lithos.knowledge / "note.md").read_bytes() == before
 
 
-async def test_a_link_resolves_whichever_note_is_first_and_again_after_a_new_creation(lithos: Lithos) -> None:
+async def test_link_resolves_in_either_order_and_after_a_new_creation(lithos: Lithos) -> None:
     """behaviour 179"""
     note = await lithos.create("Note", "[[later on]]")
     assert await linked(lithos, note) == ([], [])

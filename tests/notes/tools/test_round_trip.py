@@ -1,4 +1,4 @@
-"""What was written reads back verbatim, apart from surrounding blank lines (docs/spec/notes.md §2)."""
+"""Written text reads back verbatim, apart from surrounding blank lines (docs/spec/notes.md §2)."""
 
 from __future__ import annotations
 

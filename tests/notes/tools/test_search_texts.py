@@ -1,4 +1,4 @@
-"""What queries and texts of all scripts and lengths find."""
+"""Results of queries and texts of all scripts and lengths."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_every_part_of_a_long_note_is_found(lithos: Lithos) -> None:
 
 async def test_a_chunk_is_embedded_with_title_and_headings_but_shown_alone(tmp_path: Path) -> None:
     """behaviour 212"""
-    # The section is one paragraph beyond the size of a chunk, so its heading stands in the chunk before.
+    # The section is one paragraph longer than a chunk, so its heading is in the chunk before.
     section = ("The weather was neither good nor bad on this day. " * 12).strip()
     async with serving(tmp_path) as lithos:
         await lithos.create(

@@ -49,7 +49,7 @@ async def test_a_tag_filter_needs_all_tags(lithos: Lithos) -> None:
         assert len(await lithos.found("zebra", mode=mode, tags=[])) == 2
 
 
-async def test_the_author_filter_is_no_query(lithos: Lithos) -> None:
+async def test_author_filter_is_not_a_query(lithos: Lithos) -> None:
     """behaviours 55, 56"""
     authors = ["ann", "ann OR bob", "a*", "+bob", 'x" OR "y', "author:ann", "é"]
     for number, author in enumerate(authors):
@@ -156,7 +156,7 @@ async def test_an_id_in_both_lists_outranks_one_in_a_single_list(tmp_path: Path,
         assert all(0 <= score <= 1 for score in scores)
 
 
-async def test_staleness_is_told(lithos: Lithos, clock: Clock) -> None:
+async def test_staleness_is_reported(lithos: Lithos, clock: Clock) -> None:
     """behaviour 62"""
     await lithos.create("Zebra", "zebra", ttl_hours=1)
     for hours, stale in ((0, False), (1, False), (1 / 3600, True)):

@@ -22,7 +22,7 @@ async def test_a_new_title_moves_the_slug_but_not_the_file(lithos: Lithos) -> No
 
 
 async def test_the_title_may_go_back_to_what_the_index_knows(lithos: Lithos) -> None:
-    """A title edited by hand and not noticed yet is no collision with oneself."""
+    """A title edited by hand and not noticed yet is not a collision with the note itself."""
     note = await lithos.create("As indexed")
     file = lithos.knowledge / "as-indexed.md"
     file.write_text(file.read_text().replace("# As indexed", "# By hand"))

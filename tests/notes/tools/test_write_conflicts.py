@@ -81,7 +81,7 @@ async def test_an_address_is_freed_by_clearing_and_by_deleting(lithos: Lithos) -
     assert (await lithos.call("lithos_stats"))["duplicate_urls"] == 0
 
 
-async def test_of_parallel_creations_with_one_address_one_wins(lithos: Lithos) -> None:
+async def test_one_of_several_parallel_creations_with_one_address_wins(lithos: Lithos) -> None:
     """behaviour 28"""
     calls = [{"title": f"N{i}", "content": "x", "agent": "a", "source_url": URL} for i in range(5)]
     answers = await together(lithos, "lithos_write", *calls)
@@ -107,7 +107,7 @@ async def test_the_expected_version_must_be_current(lithos: Lithos) -> None:
     assert lithos.events() == events
 
 
-async def test_of_parallel_updates_of_one_version_one_wins(lithos: Lithos) -> None:
+async def test_one_of_several_parallel_updates_of_one_version_wins(lithos: Lithos) -> None:
     """behaviour 35"""
     note = await lithos.create("N")
     calls = [
@@ -206,7 +206,7 @@ async def test_a_storm_of_changes_leaves_everything_consistent(lithos: Lithos) -
     assert {note for note, kind in last.items() if kind != "note.deleted"} == kept
 
 
-async def test_a_change_and_its_event_tell_the_same(lithos: Lithos) -> None:
+async def test_change_and_event_say_the_same(lithos: Lithos) -> None:
     """behaviour 23"""
     created = await lithos.write("First", tags=["x"], path="f")
     updated = await lithos.write("Second", id=created["id"])

@@ -1,4 +1,4 @@
-"""The fields of `lithos_write`: what is kept, cleared, replaced, healed and refused."""
+"""The fields of `lithos_write`: kept, cleared, replaced, repaired and refused values."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ async def test_times_are_stored_in_utc(lithos: Lithos) -> None:
 
 
 async def test_note_is_valid_on_the_day_on_which_it_expires(lithos: Lithos) -> None:
-    """behaviour 390: the day ends at midnight UTC; what is not a day is refused with how to write one"""
+    """behaviour 390: the day ends at midnight UTC; a value that is not a day is refused with the right
+    format
+    """
     note = await lithos.create()
     for given, stored in (("2030-01-02", "2030-01-02"), ("2030-02", "2030-02-28")):
         await lithos.write(id=note, expires_at=given)
@@ -183,7 +185,7 @@ async def test_omitted_tags_are_kept_empty_ones_clear(lithos: Lithos) -> None:
         assert (await lithos.call("lithos_tags"))["tags"] == dict.fromkeys(sorted(tags), 1)
 
 
-async def test_what_is_omitted_is_kept(lithos: Lithos) -> None:
+async def test_omitted_values_are_kept(lithos: Lithos) -> None:
     """behaviours 30, 31"""
     given: dict[str, Any] = {
         "confidence": 0.4, "expires_at": "2031-01-01T00:00:00.000000+00:00", "schema_version": 7,

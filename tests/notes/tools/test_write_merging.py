@@ -74,7 +74,7 @@ async def test_refuse_is_the_default(lithos: Lithos) -> None:
             assert "conflicts" not in answer
 
 
-async def test_what_can_never_be_merged_is_refused(lithos: Lithos) -> None:
+async def test_impossible_merge_is_refused(lithos: Lithos) -> None:
     """history §3: merge has its effect with an expected_version"""
     note = await lithos.create("Note", TEXT)
     for tool in ("lithos_write", "lithos_note_update"):
@@ -98,7 +98,7 @@ async def test_without_history_nothing_is_merged(tmp_path: Path) -> None:
         assert answer["current_version"] == 2
 
 
-async def test_an_outside_save_between_a_read_and_a_write_is_merged(lithos: Lithos) -> None:
+async def test_external_save_between_a_read_and_a_write_is_merged(lithos: Lithos) -> None:
     """behaviour 219"""
     note = await lithos.create("Note", TEXT)
     version = (await lithos.read(note))["version"]
@@ -172,7 +172,7 @@ LONG = {
 async def test_a_merge_of_long_texts_leaves_the_event_loop_free(
     lithos: Lithos, kind: str, overlaps: bool
 ) -> None:
-    """tools §1.2: nobody waits while the loop's thread works for a second, whatever is in a call"""
+    """tools §1.2: no caller waits while the event loop works for a second, whatever a call contains"""
     text = LONG[kind]
     note = await lithos.create("Note", text)
     await lithos.write("Note", "theirs\n" + text, id=note)

@@ -1,4 +1,4 @@
-"""Where a note goes: path, slug, title (docs/spec/notes.md §6 and §7)."""
+"""Where a note is stored: path, slug, title (docs/spec/notes.md §6 and §7)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_an_occupied_file_is_never_overwritten(lithos: Lithos) -> None:
     assert (await lithos.call("lithos_stats"))["documents"] == 1
 
 
-async def test_a_file_that_is_no_note_is_not_overwritten_either(tmp_path: Path) -> None:
+async def test_file_that_is_not_a_note_is_not_overwritten_either(tmp_path: Path) -> None:
     """behaviour 7"""
     put_note(tmp_path, "broken.md", b"\x00\x01 binary")
     put_note(tmp_path, "plain", "a file where a folder is wanted")

@@ -28,7 +28,7 @@ def remove(house: WatchedHouse, numbers: range) -> list[str]:
 
 
 def restart(house: WatchedHouse) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
-    """Close, open, scan as a start does; the events, and the ids of what was kept."""
+    """Close, open and scan as a start does; return the events, and the ids of the kept notes."""
     house.close()
     house.open()
     house.make_watcher()
@@ -51,7 +51,7 @@ async def test_over_half_of_21_notes_vanishing_removes_nothing(house):
 
 
 @pytest.mark.parametrize(("notes", "lost"), [(20, 20), (21, 10), (40, 20)])
-async def test_half_of_a_corpus_or_all_of_a_small_one_may_go(house, notes, lost):
+async def test_half_of_corpus_or_all_of_small_one_may_vanish(house, notes, lost):
     """behaviour 198"""
     fill(house, notes)
     async with house.watching():
@@ -89,7 +89,7 @@ async def test_without_the_folder_even_a_few_notes_are_kept(house):
     assert house.told() == []
 
 
-async def test_what_vanishes_after_that_is_kept_too(house):
+async def test_notes_that_vanish_after_a_mass_loss_are_kept_too(house):
     fill(house, 30)
     async with house.watching():
         await house.settle_paths(*remove(house, range(20)))
@@ -118,8 +118,8 @@ async def test_notes_without_id_that_move_are_not_lost(house):
     assert house.is_consistent()
 
 
-async def test_a_start_without_the_folder_keeps_even_a_few_notes_and_so_does_the_next(house):
-    """behaviour 198: opening the stores makes the folder anew; that must not end the guard."""
+async def test_starts_without_the_folder_keep_even_a_few_notes(house):
+    """behaviour 198: opening the stores creates the folder again; that must not end the guard."""
     await fill_and_index(house, 3)
     shutil.rmtree(house.folder)
     events, vanished = restart(house)
@@ -131,7 +131,7 @@ async def test_a_start_without_the_folder_keeps_even_a_few_notes_and_so_does_the
     assert restart(house) == ([], ())
 
 
-async def test_a_start_takes_an_approval_for_exactly_its_files(house):
+async def test_start_accepts_an_approval_for_exactly_its_files(house):
     """behaviour 198"""
     await fill_and_index(house, 30)
     remove(house, range(28))
@@ -141,7 +141,7 @@ async def test_a_start_takes_an_approval_for_exactly_its_files(house):
     assert vanished == tuple(UUID.format(n) for n in range(10, 28))
 
 
-def test_damaged_lists_are_no_lists(house, tmp_path):
+def test_damaged_lists_are_ignored(house, tmp_path):
     (tmp_path / "accept-vanished.json").write_text("{")
     (tmp_path / "vanished.json").write_text('["a.md"]')
     assert (house.vanished.approved(), house.vanished.kept()) == (frozenset(), frozenset())

@@ -1,4 +1,4 @@
-"""The probe whether notifications arrive, on a clock of its own."""
+"""The probe for notifications, on a clock of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Busy:
-    """Threads that give a turn only after so many seconds, as beside the comparison of a start."""
+    """Threads that give a turn only after some seconds, as during the comparison of a start."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -29,15 +29,15 @@ class Busy:
 
 
 @pytest.mark.parametrize("seconds", [0.0, PROBE_BOUND * 3])
-async def test_the_file_is_gone_however_long_a_turn_takes(tmp_path: Path, seconds: float) -> None:
-    """Seed 149 of the simulation: the wait for a turn was bounded, and the file stayed for good."""
+async def test_file_is_removed_however_long_a_turn_takes(tmp_path: Path, seconds: float) -> None:
+    """Seed 149 of the simulation: the wait for a turn was bounded, and the file was never removed."""
     probe = Probe(NoteFiles(tmp_path), Busy(seconds))
     assert await probe.is_noticed() is False
     assert os.listdir(tmp_path) == []
 
 
 async def test_a_report_counts_however_long_the_first_write_waits(tmp_path: Path) -> None:
-    """Else a folder that tells of changes is polled, for its start was busy."""
+    """Otherwise a folder with working notifications is polled because its start was busy."""
     probe = Probe(NoteFiles(tmp_path), Busy(PROBE_BOUND * 3))
     noticed: list[bool] = []
 
@@ -53,7 +53,7 @@ async def test_a_report_counts_however_long_the_first_write_waits(tmp_path: Path
 
 
 async def test_a_cancelled_probe_leaves_no_file(tmp_path: Path) -> None:
-    """A stop in the midst of a start."""
+    """The server stops while it is starting."""
     with trio.move_on_after(0.01):
         await Probe(NoteFiles(tmp_path), Busy(0.0)).is_noticed()
     assert os.listdir(tmp_path) == []

@@ -1,4 +1,4 @@
-"""Whether notifications can come from every folder is counted, for nobody tells."""
+"""Watches are counted to find folders without notifications, since the system does not report them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def files(tmp_path):
     return NoteFiles(tmp_path / "knowledge")
 
 
-async def test_with_a_watch_for_each_folder_nothing_is_short(files):
-    gc.collect()  # watchers of other tests that nobody closed
+async def test_watch_for_each_folder_means_no_shortage(files):
+    gc.collect()  # watchers that other tests did not close
     before = count_watches()
     if before is None:
         pytest.skip("this system does not tell")
@@ -36,12 +36,12 @@ async def test_with_a_watch_for_each_folder_nothing_is_short(files):
     assert await WatchCoverage(files, Inline()).shortage() is None
     stop.set()
     assert next(changes, None) is None
-    with trio.fail_after(60):  # the library closes them in a thread of its own
+    with trio.fail_after(60):  # the library closes them in its own thread
         while count_watches() != before:
             await trio.sleep(0.01)
 
 
-async def test_a_shortage_is_told_when_it_lasts_and_looked_for_only_when_in_doubt(files, monkeypatch):
+async def test_lasting_shortage_is_reported_and_counted_only_when_in_doubt(files, monkeypatch):
     """behaviour 199"""
     held = [4]
     monkeypatch.setattr(notifications, "count_watches", lambda: held[0])
@@ -58,8 +58,8 @@ async def test_a_shortage_is_told_when_it_lasts_and_looked_for_only_when_in_doub
     assert not coverage.is_short
 
 
-async def test_of_a_write_only_the_note_is_told(files):
-    """The kernel tells of a file without a name, too, as `#` and a number; a folder may be called so."""
+async def test_write_of_an_unnamed_file_reports_only_the_note(files):
+    """The kernel also reports a file without a name, as `#` and a number; a folder may have such a name."""
     heard: set[str] = set()
     watch = FolderWatch(files, Threads())
     async with aclosing(watch.notices()) as notices:
@@ -74,7 +74,7 @@ async def test_of_a_write_only_the_note_is_told(files):
     assert heard == {"a/b/new.md", "#12"}
 
 
-async def test_where_the_system_does_not_tell_nothing_is_claimed(files, monkeypatch):
+async def test_shortage_is_not_reported_when_watches_cannot_be_counted(files, monkeypatch):
     monkeypatch.setattr(notifications, "_DESCRIPTORS", "/nowhere/fd")
     assert count_watches() is None
     coverage = WatchCoverage(files, Inline())

@@ -1,4 +1,4 @@
-"""When what was noticed is due: after quiet, never much later."""
+"""Due times of notifications: after quiet, with an upper bound."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 from lithos.notes.watching.debounce import Pending
 
 
-def test_nothing_is_due_when_nothing_was_noticed():
+def test_nothing_is_due_without_a_notification():
     assert Pending(0.5).due == math.inf
 
 
-def test_a_touch_is_due_after_quiet_and_each_further_touch_puts_it_off():
+def test_touch_is_due_after_quiet_and_further_touches_delay_it():
     pending = Pending(0.5)
     pending.touch(["a"], 10.0)
     assert pending.due == 10.5
@@ -19,7 +19,7 @@ def test_a_touch_is_due_after_quiet_and_each_further_touch_puts_it_off():
     assert pending.due == 10.75
 
 
-def test_noise_cannot_put_it_off_beyond_twice_the_debounce():
+def test_noise_delays_at_most_twice_the_debounce():
     pending = Pending(0.5)
     for step in range(100):
         pending.touch(["a"], 10.0 + step * 0.25)
@@ -44,7 +44,7 @@ def test_a_comparison_for_now_is_due_at_once():
     assert pending.due <= 10.0
 
 
-def test_a_missing_note_has_a_debounce_to_turn_up():
+def test_missing_note_has_one_debounce_to_reappear():
     """behaviour 136"""
     pending = Pending(0.5)
     pending.miss("n", 10.0)
@@ -56,7 +56,7 @@ def test_a_missing_note_has_a_debounce_to_turn_up():
     assert (pending.ripe(11.0), pending.due) == ([], math.inf)
 
 
-def test_while_files_keep_moving_a_missing_note_has_longer_but_not_for_ever():
+def test_missing_note_waits_longer_but_bounded_while_files_move():
     """behaviour 136"""
     pending = Pending(0.5)
     pending.miss("n", 10.0)
@@ -72,7 +72,7 @@ def test_while_files_keep_moving_a_missing_note_has_longer_but_not_for_ever():
     assert pending.ripe(11.5) == ["n"]
 
 
-def test_what_a_comparison_found_is_due_at_once():
+def test_paths_found_by_a_comparison_are_due_at_once():
     pending = Pending(0.5)
     pending.touch_now(["a"], 10.0)
     assert pending.due <= 10.0
@@ -81,7 +81,7 @@ def test_what_a_comparison_found_is_due_at_once():
     assert pending.due == math.inf
 
 
-def test_a_note_seen_elsewhere_has_its_time_again():
+def test_note_seen_elsewhere_restarts_its_wait():
     """behaviour 136"""
     pending = Pending(0.5)
     pending.miss("n", 10.0)

@@ -1,4 +1,4 @@
-"""A note is gone when it is nowhere in a tree that stands still, and not before."""
+"""A note is gone only when it is not found in a tree that has stopped changing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.kernel.actors.watched import UUID, WatchedHouse, note
 
 
 def walk_torn(house: WatchedHouse, monkeypatch, *moves: Callable[[], object]) -> list[str]:
-    """Each of the next walks has a file move to where the walk has been already; tells of each walk."""
+    """Let a file move during each of the next walks to a folder already visited; yield once per walk."""
     real, waiting, walks = house.files.walk, list(moves), []
 
     def walk() -> Iterator[tuple[str, os.stat_result]]:
@@ -39,7 +39,7 @@ def test_a_note_that_moves_while_the_tree_is_walked_is_found(house, monkeypatch)
     assert len(walks) == 2
 
 
-def test_a_tree_that_stands_still_is_walked_twice_and_one_that_does_not_has_an_end(house, monkeypatch):
+def test_tree_is_walked_until_two_walks_agree_or_a_limit(house, monkeypatch):
     house.put("other.md", note(2))
     wanted = {UUID.format(1): house.files.list_notes()[0].state}
     walks = walk_torn(house, monkeypatch)
@@ -61,7 +61,7 @@ def _growing(house: WatchedHouse) -> Callable[[], Iterator[tuple[str, os.stat_re
     return walk
 
 
-def test_an_id_is_known_however_it_is_spelled(house):
+def test_id_is_recognised_in_any_spelling(house):
     house.put("a.md", note(1).replace(UUID.format(1), UUID.format(1).upper()))
     house.put("b.md", f"---\nid: '{UUID.format(2)}'\n---\n")
     house.put("broken.md", f"---\nid: [{UUID.format(3)}\n---\n")
@@ -69,7 +69,7 @@ def test_an_id_is_known_however_it_is_spelled(house):
     assert set(find_moved(house.files, wanted, {}).values()) == {"a.md", "b.md"}
 
 
-async def test_a_disappearance_is_told_only_when_the_note_is_nowhere(house):
+async def test_disappearance_is_reported_only_when_the_note_is_nowhere(house):
     """behaviour 136: the notification of where it went is late or lost"""
     house.put("a.md", note(1))
     house.put("b.md", note(2))
@@ -85,7 +85,7 @@ async def test_a_disappearance_is_told_only_when_the_note_is_nowhere(house):
     assert house.told() == [(NOTE_RENAMED, "c.md"), (NOTE_DELETED, "b.md")]
 
 
-def test_a_comparison_tells_what_differs_from_the_one_before(house):
+def test_comparison_reports_differences_from_the_one_before(house):
     """behaviour 199: also what neither size nor mtime betray"""
     house.put("a.md", note(1, "one"))
     house.put("b.md", note(2, "two"))

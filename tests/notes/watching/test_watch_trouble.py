@@ -1,4 +1,4 @@
-"""A disk that fails or hangs for a while: the watcher goes on as soon as it is back."""
+"""A disk that fails or hangs for a while: the watcher continues when it is back."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.kernel.actors.watched import note
 HOURS = 7_200.0
 
 
-async def test_a_file_that_could_not_be_read_is_read_by_the_next_comparison(house, monkeypatch):
-    """behaviour 22: what is skipped for a failure of the disk is no note only while it lasts"""
+async def test_unreadable_file_is_read_by_the_next_comparison(house, monkeypatch):
+    """behaviour 22: a file skipped because of a disk failure is missing only while the failure lasts"""
     read = KernelCalls.read
 
     def fail(*_):
@@ -36,7 +36,7 @@ async def test_a_file_that_could_not_be_read_is_read_by_the_next_comparison(hous
 
 
 @pytest.mark.autojump
-async def test_a_look_that_hung_for_hours_is_followed_by_the_next_within_a_minute(house, monkeypatch):
+async def test_check_that_hung_for_hours_is_repeated_within_a_minute(house, monkeypatch):
     """behaviour 199: while the machine or the disk sleeps nothing can be seen, but right after it"""
     times: list[float] = []
 

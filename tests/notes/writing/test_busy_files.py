@@ -44,7 +44,7 @@ async def test_a_write_waits_for_the_editor_and_other_notes_do_not(tmp_path: Pat
         assert "by hand" in (await lithos.read(busy))["content"]
 
 
-async def test_a_file_that_is_never_closed_is_given_up_and_the_answer_says_so(
+async def test_file_never_closed_is_given_up_with_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lithos.notes.service.knowledge, "BUSY_PATIENCE", 0.1)
@@ -116,7 +116,7 @@ async def test_an_adopted_note_that_is_empty_for_a_moment_keeps_its_text(tmp_pat
 
 
 @pytest.mark.parametrize("lacks_exchange", [False, True])
-async def test_a_replacement_is_no_deletion_to_the_watcher(
+async def test_replacement_is_not_a_deletion_to_the_watcher(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacks_exchange: bool
 ) -> None:
     """Not even where the name of the note is missing for a moment."""

@@ -1,4 +1,4 @@
-"""What one write of one caller costs the event loop: turns, each of which a search may hold up."""
+"""Cost of a single write for the event loop: the number of turns, each of which may delay a search."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from lithos.kernel.actors.threads import Threads
 from tests.fakes import Turns
 from tests.servers import serving
 
-#: Four hand-overs one after another to threads end two turns after they began; actors hand on between them.
+#: Four successive hand-overs to threads end two turns after they began; actors hand on between them.
 TURNS = 15
 #: Intents, file and folder, version, vectors, event; the words of many notes at once, later.
 JOBS = 5
-#: Writes at most until one is so cheap: what runs in the background falls on some, on a busy machine on most.
+#: Maximum writes until one is cheap enough: background work affects some of them, on a busy machine most.
 MOST = 200
 
 
-async def test_a_write_takes_few_turns_of_the_event_loop_and_few_threads(tmp_path: Path, monkeypatch) -> None:
+async def test_write_takes_few_turns_of_the_event_loop_and_threads(tmp_path: Path, monkeypatch) -> None:
     jobs, run = [0], Threads.run
 
     async def counted(self, call):

@@ -1,4 +1,4 @@
-"""The keeper: what lost its name goes when nobody can be writing to it, and nobody's bytes go with it."""
+"""The keeper: displaced files are deleted when no program can be writing to them, and no bytes are lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def private(house: House) -> list[str]:
     return [path.name for path in house.files.root.iterdir() if path.name.startswith(".")]
 
 
-async def test_a_displaced_file_goes_after_its_grace(house):
+async def test_displaced_file_is_deleted_after_its_grace_period(house):
     async with house.with_note() as note:
         await house.update(note.id, "Note", "new")
         assert len(private(house)) == house.keeper.depth == 1
@@ -29,7 +29,7 @@ async def test_a_displaced_file_goes_after_its_grace(house):
     assert house.displaced.list() == []
 
 
-async def test_a_stop_leaves_nothing_behind_where_there_are_leases(house):
+async def test_stop_leaves_no_files_where_there_are_leases(house):
     if not house.files.protection.leases:
         pytest.skip("this file system has no leases")
     async with house.with_note() as note:
@@ -37,7 +37,7 @@ async def test_a_stop_leaves_nothing_behind_where_there_are_leases(house):
     assert private(house) == []
 
 
-async def test_a_displaced_file_goes_although_its_folder_is_renamed(house):
+async def test_displaced_file_is_deleted_although_its_folder_is_renamed(house):
     """Issue 25, number 9: they stayed in it until the next start."""
     async with house.with_note(path="a") as note:
         await house.update(note.id, "Note", "new")
@@ -48,7 +48,7 @@ async def test_a_displaced_file_goes_although_its_folder_is_renamed(house):
     assert house.displaced.list() == []
 
 
-async def test_a_stop_finds_what_lies_in_a_renamed_folder(house):
+async def test_shutdown_finds_files_in_a_renamed_folder(house):
     if not house.files.protection.leases:
         pytest.skip("this file system has no leases")
     async with house.with_note(path="a") as note:
@@ -57,8 +57,8 @@ async def test_a_stop_finds_what_lies_in_a_renamed_folder(house):
     assert [path.name for path in house.files.root.rglob("*.*")] == ["note.md"]
 
 
-async def test_what_is_written_late_is_saved_and_told(house, caplog):
-    """Issue 11, defect 2: no byte a person saved vanishes."""
+async def test_late_write_is_saved_and_reported(house, caplog):
+    """Issue 11, defect 2: no byte that a person saved is lost."""
     caplog.set_level(logging.WARNING)
     async with house.with_note(path="a") as note:
         await house.update(note.id, "Note", "new")
@@ -88,7 +88,7 @@ async def test_a_file_that_stays_open_is_kept_until_it_is_closed(house):
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
-async def test_a_text_nobody_was_told_of_is_saved_when_an_agent_replaces_or_deletes_it(house, is_deleted):
+async def test_unannounced_text_is_saved_when_an_agent_replaces_it(house, is_deleted):
     async with house.with_note() as note:
         target = house.files.root / note.path
         edited = target.read_bytes() + b"by hand\n"
@@ -99,7 +99,7 @@ async def test_a_text_nobody_was_told_of_is_saved_when_an_agent_replaces_or_dele
     assert [kept.path.read_bytes() for kept in house.displaced.list()] == [edited]
 
 
-async def test_many_updates_of_one_note_are_not_slowed_and_leave_nothing(house):
+async def test_many_updates_of_one_note_are_fast_and_leave_nothing(house):
     async with house.with_note() as note:
         began = trio.current_time()
         for number in range(30):

@@ -1,4 +1,4 @@
-"""Edits of one note that wait together: one change of its file; a version, an event and a reply of each."""
+"""Edits of one note that wait together: one change of its file; a version, an event and a reply for each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def together(house: House, *requests) -> list[object]:
 
 @pytest.fixture
 def applied(house: House, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The paths of each batch of changes of files."""
+    """Return the paths of each batch of file changes."""
     batches: list[list[str]] = []
     real = house.files.apply
 
@@ -56,7 +56,7 @@ def kept(house: House, note_id: str) -> list[tuple[int, str, str]]:
     return [(row.version, row.op, house.history.content(note_id, row.version).decode()) for row in rows][::-1]
 
 
-async def test_they_change_the_file_once_and_each_is_a_version(house, applied):
+async def test_edits_change_the_file_once_and_each_is_a_version(house, applied):
     """behaviour 216"""
     async with house.running():
         note = await house.create("Shared")
@@ -75,7 +75,7 @@ async def test_they_change_the_file_once_and_each_is_a_version(house, applied):
     assert house.told().count(("note.updated", "shared.md")) == 16
 
 
-async def test_what_is_refused_is_decided_when_the_others_are_on_disk(house, applied):
+async def test_refused_edit_is_decided_when_the_others_are_on_disk(house, applied):
     async with house.running():
         note = await house.create("Shared")
         applied.clear()
@@ -113,7 +113,7 @@ async def test_another_change_between_them_keeps_its_place(house):
         assert text.index("Anew.") < text.index("Two.") < text.index("Three.")
 
 
-async def test_they_keep_their_order_where_one_was_refused_and_a_person_saved(house, monkeypatch):
+async def test_edits_keep_their_order_around_a_refusal_and_a_save(house, monkeypatch):
     """The second is refused after the first alone, and right after what the person saved and the first."""
     async with house.running():
         note = await house.create("Shared")
@@ -129,7 +129,7 @@ async def test_they_keep_their_order_where_one_was_refused_and_a_person_saved(ho
         assert text.index("By a person.") < text.index("One.") < text.index("Two.") < text.index("Three.")
 
 
-async def test_what_a_person_saves_right_after_them_stays_and_comes_after_them(house, monkeypatch):
+async def test_save_right_after_the_edits_stays_and_comes_after_them(house, monkeypatch):
     """behaviour 216: their bytes were on disk for no time, but each has its version."""
     async with house.running():
         note = await house.create("Shared")
@@ -178,7 +178,7 @@ async def test_without_their_versions_none_is_acknowledged_though_the_file_has_t
         assert await house.becomes_consistent()
 
 
-async def test_who_is_cancelled_meanwhile_takes_none_of_the_others_along(house):
+async def test_cancelled_caller_takes_none_of_the_others_along(house):
     async with house.running():
         note = await house.create("Shared")
         scope, outcomes = trio.CancelScope(), list[WriteOutcome]()
@@ -194,9 +194,9 @@ async def test_who_is_cancelled_meanwhile_takes_none_of_the_others_along(house):
                 await wait_all_tasks_blocked()
                 nursery.start_soon(edit, text, one)
             await wait_all_tasks_blocked()
-            house.gate.let_oldest()  # they are read
+            house.gate.let_oldest()  # the sources are read
             await wait_all_tasks_blocked()
-            house.gate.let_oldest()  # and made
+            house.gate.let_oldest()  # the edits are made
             await wait_all_tasks_blocked()
             scope.cancel()
             await wait_all_tasks_blocked()
@@ -207,7 +207,7 @@ async def test_who_is_cancelled_meanwhile_takes_none_of_the_others_along(house):
     assert [version for version, *_ in kept(house, note.id)] == [1, 2, 3, 4]
 
 
-async def test_in_a_folder_of_somebody_else_they_count_too(house, applied):
+async def test_edits_in_a_served_vault_count_too(house, applied):
     house.catalogue.style = VaultStyle.of_foreign()
     async with house.running():
         (house.root / "knowledge" / "theirs.md").write_text("Their words.\n")
@@ -226,9 +226,7 @@ async def test_in_a_folder_of_somebody_else_they_count_too(house, applied):
         assert await house.becomes_consistent()
 
 
-async def test_they_take_turns_of_the_event_loop_and_long_files_are_edited_one_by_one(
-    house, applied, monkeypatch
-):
+async def test_edits_yield_to_the_loop_and_long_files_are_separate(house, applied, monkeypatch):
     turns, prepared = Turns(), list[int]()
     real = editing.EditPreparation.prepare_edit
 
@@ -252,7 +250,7 @@ async def test_they_take_turns_of_the_event_loop_and_long_files_are_edited_one_b
 
 
 @pytest.mark.parametrize("is_written", [True, False])
-async def test_after_a_kill_their_versions_stand_or_fall_together(house, monkeypatch, is_written):
+async def test_versions_after_a_kill_are_all_there_or_none(house, monkeypatch, is_written):
     """behaviour 226: whether the file was changed decides, though it has the bytes of the last alone."""
     async with house.running():
         note = await house.create("Shared")

@@ -1,4 +1,4 @@
-"""Updates merged with what others did since: other agents, and people with their editors."""
+"""Updates merged with later changes by other agents and by people with editors."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def document(house: WatchedHouse, path: str) -> Document:
 
 
 def save(house: WatchedHouse, path: str, old: str, new: str) -> None:
-    """As an editor saves: a temporary file, renamed over the note."""
+    """Save like an editor: a temporary file, renamed over the note."""
     file = house.folder / path
     text = file.read_text()
     assert old in text
@@ -134,7 +134,7 @@ async def test_a_patch_is_merged_and_leaves_the_body_as_it_is(house):
 
 
 @pytest.mark.parametrize("is_taken_up", [False, True])
-async def test_an_outside_edit_between_a_read_and_a_write_is_merged(house, is_taken_up):
+async def test_external_edit_between_a_read_and_a_write_is_merged(house, is_taken_up):
     """behaviour 219"""
     async with house.with_note(TEXT) as made:
         save(house, made.path, "first", "by hand")
@@ -162,7 +162,7 @@ async def test_a_save_a_moment_before_the_file_is_replaced_is_merged(house, edit
     assert await house.becomes_consistent()
 
 
-async def test_an_outside_edit_of_the_same_line_is_refused_and_stays(house, editor):
+async def test_external_edit_of_the_same_line_is_refused_and_stays(house, editor):
     """behaviour 219"""
     async with house.with_note(TEXT) as made:
         editor.saves = lambda: save(house, made.path, "second", "by hand")
@@ -174,8 +174,8 @@ async def test_an_outside_edit_of_the_same_line_is_refused_and_stays(house, edit
         assert document(house, made.path).content == TEXT.replace("second", "by hand")
 
 
-async def test_an_outside_edit_that_only_an_agent_has_read_is_a_base_too(house):
-    """behaviour 219: read before it was taken up, and written over by somebody else"""
+async def test_external_edit_read_only_by_agent_is_base(house):
+    """behaviour 219: read before it was ingested, and overwritten by another client"""
     async with house.with_note(TEXT) as made:
         save(house, made.path, "first", "by hand")
         loaded = await NoteTexts(house.files, house.catalogue).load(house.catalogue.get(made.id))
@@ -190,7 +190,7 @@ async def test_an_outside_edit_that_only_an_agent_has_read_is_a_base_too(house):
         assert document(house, made.path).content == "by hand\n\nby bob\n\nby ann"
 
 
-async def test_without_the_base_nothing_is_merged(house):
+async def test_nothing_is_merged_without_the_base(house):
     """history §3: base no longer kept, or history off"""
     async with house.with_note(TEXT) as made:
         await house.update(made.id, "Note", TEXT.replace("first", "FIRST"))
@@ -208,7 +208,7 @@ async def test_without_the_base_nothing_is_merged(house):
             assert refused.value.extras == {"current_version": 2}
 
 
-async def test_a_base_that_is_no_readable_note_is_refused(house):
+async def test_base_that_is_not_a_readable_note_is_refused(house):
     async with house.with_note(TEXT) as made:
         await house.update(made.id, "Note", TEXT.replace("first", "FIRST"))
         with pytest.raises(VersionConflict) as refused:
@@ -217,7 +217,7 @@ async def test_a_base_that_is_no_readable_note_is_refused(house):
         assert refused.value.extras["current_version"] == 2
 
 
-async def test_what_may_not_be_is_refused_after_a_merge_too(house):
+async def test_invalid_values_are_refused_after_a_merge_too(house):
     """A title of another note, text beyond the limit only together, a bad address."""
     async with house.with_note("a" * 450 + "\n\nb") as made:
         await house.create("Taken")
@@ -232,7 +232,7 @@ async def test_what_may_not_be_is_refused_after_a_merge_too(house):
         assert house.catalogue.get(made.id).note.version == 2
 
 
-async def test_agents_who_change_other_paragraphs_lose_nothing(house):
+async def test_agents_changing_other_paragraphs_lose_nothing(house):
     """behaviour 218: every agent merges with whatever it read, however old; an editor saves meanwhile"""
     agents, rounds = 8, 6
     async with house.watching():
@@ -248,7 +248,7 @@ async def test_agents_who_change_other_paragraphs_lose_nothing(house):
             turn = 0
             while turn < rounds:
                 loaded = await texts.load(house.catalogue.get(made.id))
-                if loaded is None:  # the editor is at it
+                if loaded is None:  # the editor is writing it
                     await trio.sleep(0.01)
                     continue
                 mine, version = loaded.document.content, loaded.document.note.version
@@ -257,7 +257,8 @@ async def test_agents_who_change_other_paragraphs_lose_nothing(house):
                 try:
                     outcome = await agent.write(made.id, version, content=changed)
                 except VersionConflict as conflict:
-                    # Two saves in a row of which nobody took the first up have no base; nothing overlaps.
+                    # Two saves in a row, of which the first was never ingested, have no base; nothing
+                    # overlaps.
                     overlaps.extend(conflict.extras.get("conflicts", ()))
                     continue
                 turn += 1

@@ -1,4 +1,4 @@
-"""A note whose file names no id, or does not for a while, is still the same note."""
+"""A note whose file has no id, or lacks it for a while, is still the same note."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def stored(house: WatchedHouse) -> dict[str, str | None]:
     return dict(house.store.rows(KeptNotes).load().ids)
 
 
-async def test_a_move_keeps_id_number_and_links_for_good(house):
+async def test_move_keeps_id_number_and_links_permanently(house):
     """behaviour 270"""
     house.put("a.md", "# Target\n\njust text")
     house.put("b.md", note(2, "see [[Target]]"))
@@ -157,7 +157,7 @@ async def test_broken_frontmatter_costs_no_identity_also_over_a_start(house, has
     assert ids(house)["new.md"] == entry.note.id
 
 
-async def test_an_id_that_is_gone_from_its_file_is_the_notes_until_another_file_names_it(house):
+async def test_removed_id_stays_the_notes_until_another_file_has_it(house):
     """behaviour 270"""
     house.put("a.md", note(1))
     async with house.watching():
@@ -178,8 +178,8 @@ async def test_an_id_that_is_gone_from_its_file_is_the_notes_until_another_file_
     assert stored(house) == {}
 
 
-async def test_a_moved_file_is_found_by_its_bytes_before_its_note_is_given_up(house):
-    """The watcher heard of the old name only."""
+async def test_moved_file_is_found_by_its_bytes_before_giving_up(house):
+    """The watcher heard only of the old name."""
     house.put("a.md", "just text")
     async with house.watching():
         move(house, "a.md", "b.md")
@@ -189,7 +189,7 @@ async def test_a_moved_file_is_found_by_its_bytes_before_its_note_is_given_up(ho
     assert house.told() == [(NOTE_RENAMED, "b.md")]
 
 
-async def test_a_move_by_a_tool_that_the_watcher_read_halfway_keeps_the_id(house):
+async def test_tool_move_that_the_watcher_half_read_keeps_the_id(house):
     """behaviour 255: the file was read at its new path before the catalogue knew that path."""
     house.put("a.md", "just text")
     note_id = derive_id("a.md")

@@ -1,4 +1,4 @@
-"""What other programs do to the files: told once, by id, in order with the tools' own writes."""
+"""External changes to files: announced once, by id, in order with the tools' own writes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_creation_edit_and_deletion_each_reach_catalogue_indexes_journal_a
     assert house.counted == ["created", "updated", "created", "deleted"]
 
 
-async def test_a_touch_without_change_tells_nothing_and_is_not_read_again(house, monkeypatch):
+async def test_touch_without_change_sends_nothing_and_reads_nothing(house, monkeypatch):
     house.put("a.md", note(1))
     async with house.watching():
         os.utime(house.folder / "a.md", ns=(5 * 10**18, 5 * 10**18))
@@ -128,8 +128,8 @@ async def test_a_folder_that_moves_takes_its_notes_along(house):
     assert house.is_consistent()
 
 
-#: What is there, what is done (a rename, or a note's text put at a path), where the notes are afterwards, and
-#: what is told, in this order where it is a list.
+#: The initial files, the change (a rename, or a note's text put at a path), the paths of the notes
+#: afterwards, and the events, in this order where it is a list.
 CHANGES = {
     "two files that swap their names are two renamings": (
         {1: "a.md", 2: "b.md"}, [("a.md", "t.md"), ("b.md", "a.md"), ("t.md", "b.md")],
@@ -187,7 +187,7 @@ async def test_a_second_file_of_one_id_waits_for_the_first_to_go(house):
 
 
 @pytest.mark.parametrize("gives_up", ["no id any more", note(2), None, "moved"])
-async def test_a_second_file_is_a_note_once_the_first_gives_up_the_id(house, gives_up):
+async def test_second_file_is_note_when_first_gives_up_id(house, gives_up):
     """behaviour 136: however it gives it up, nothing stays invisible until a restart."""
     async with house.watching():
         house.put("b.md", note(1))
@@ -210,7 +210,7 @@ async def test_a_second_file_is_a_note_once_the_first_gives_up_the_id(house, giv
     assert house.is_consistent()
 
 
-async def test_a_note_that_is_away_for_a_moment_keeps_its_id_from_its_copy(house):
+async def test_briefly_missing_note_keeps_its_id_from_its_copy(house):
     """behaviour 136: a folder that is moved in two steps, or an editor that saves by deleting first."""
     house.pending.debounce = 5.0
     async with house.watching():
@@ -270,8 +270,8 @@ async def test_a_file_that_appears_in_pieces_keeps_its_last_whole_state(house):
     assert house.told() == [(NOTE_CREATED, "new.md")]
 
 
-async def test_a_known_note_that_lost_its_id_is_looked_at_twice(house):
-    """behaviour 270: whatever an editor does to the frontmatter for a while changes nobody's identity."""
+async def test_known_note_that_lost_its_id_is_checked_twice(house):
+    """behaviour 270: temporary edits of the frontmatter change no note's identity."""
     house.put("a.md", note(1))
     async with house.watching():
         entry = house.catalogue.get(UUID.format(1))
@@ -289,7 +289,7 @@ async def test_a_known_note_that_lost_its_id_is_looked_at_twice(house):
     assert house.is_consistent()
 
 
-async def test_what_is_no_note_is_ignored(house):
+async def test_files_that_are_not_notes_are_ignored(house):
     """behaviour 135"""
     async with house.watching():
         for path in ("x.txt", ".obsidian/a.md", "sub/.trash/b.md", ".hidden.md", "c.md.swp"):
@@ -301,7 +301,7 @@ async def test_what_is_no_note_is_ignored(house):
     assert house.told() == []
 
 
-async def test_a_note_that_becomes_something_else_is_gone(house):
+async def test_note_that_becomes_another_kind_of_file_is_gone(house):
     house.put("a.md", note(1))
     house.put("b.md", note(2))
     async with house.watching():
@@ -323,7 +323,7 @@ async def test_a_huge_file_is_reported_and_not_read(house, monkeypatch):
         assert house.catalogue.skipped == {}
 
 
-async def test_a_start_after_a_kill_tells_nothing_twice(house, monkeypatch):
+async def test_start_after_a_kill_announces_nothing_twice(house, monkeypatch):
     """Events of the watcher count for the start scan even when the manifest did not learn of them."""
     house.put("a.md", note(1))
     async with house.watching():
@@ -337,7 +337,7 @@ async def test_a_start_after_a_kill_tells_nothing_twice(house, monkeypatch):
     assert house.restart().events == ()
 
 
-async def test_an_edit_changes_links_provenance_and_title_for_good(house):
+async def test_edit_changes_links_provenance_and_title_permanently(house):
     """behaviour 137"""
     house.put("a.md", note(1, "[[Note 2]]"))
     house.put("b.md", note(2))
@@ -387,9 +387,7 @@ SETTLE = ("settle", None, None)
 @example([("write", 1, "a"), SETTLE, ("break", "a", None), ("restart", None, None)], False)
 @example([("write", 1, "a"), ("break", "a", None), SETTLE, ("copy", "a", "a 2")], True)
 @given(steps, st.booleans())
-def test_whatever_happens_every_file_is_a_note_or_a_reported_one_and_a_restart_changes_nothing(
-    tmp_path_factory, steps, serves_broken
-):
+def test_every_file_is_note_or_reported_after_restart(tmp_path_factory, steps, serves_broken):
     """behaviours 136 and 270: the live catalogue ends as the start scan with what was known would have it.
 
     Every file is a note, or cannot be read, or has the id of another file that may name it, or is the
@@ -410,7 +408,7 @@ def test_whatever_happens_every_file_is_a_note_or_a_reported_one_and_a_restart_c
             assert holder.path != file.path
             assert holder.may_name_id or skipped.copy is not None
     assert catalogue.skipped.keys() <= {file.path for file in house.files.list_notes()}
-    # An index that began empty cannot have the text of a note whose file nobody can read any more.
+    # An index that began empty cannot have the text of a note whose file is unreadable.
     lost = {entry.serial for entry in catalogue if entry.path in catalogue.skipped}
     for index in house.indexes:
         assert {**catalogue.stamps(), **index.held} == catalogue.stamps()
@@ -422,7 +420,7 @@ def test_whatever_happens_every_file_is_a_note_or_a_reported_one_and_a_restart_c
     assert house.catalogue.doubles == doubles
     assert (result.events, result.removed) == ((), ())
     unread = {path for path, why in house.catalogue.skipped.items() if why.note_id is None}
-    if not unread:  # of what cannot be read the manifest alone knows more than the name
+    if not unread:  # the manifest alone knows more than the name of unreadable files
         fresh = Catalogue(NoteRecords(house.store.rows(KeptNotes).load()), style)
         scan_folder(house.files, Manifest.view(None), fresh, (), house.clock(), recorded=house.history.places)
         known = house.history.places(held)  # a scan alone, without its server, records no versions
@@ -447,7 +445,7 @@ async def _live_through(
     while number <= len(steps):
         _reopen(house, style)
         house.settle(house.scan())
-        _reopen(house, style)  # the coordinator numbers events from what it found
+        _reopen(house, style)  # the coordinator numbers events from the existing ones
         async with house.watching():
             touched: set[str] = set()
             for kind, one, other in steps[number:]:
@@ -482,7 +480,7 @@ async def _use_tool(house: WatchedHouse, kind: str, n: int, number: int) -> set[
         else:
             await house.delete(UUID.format(n))
     except LithosError:
-        return set()  # gone, broken or another note's by now, which the watcher is yet to tell
+        return set()  # gone, broken or another note's by now, which the watcher has yet to report
     return {path} if path else set()
 
 

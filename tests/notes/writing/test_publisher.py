@@ -1,4 +1,4 @@
-"""The publisher: announces what can be found, once, in order, and never ahead of the journal."""
+"""The publisher: announces changes that can be found, once, in order, and never ahead of the journal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.autojump
 
 
 class FakeIndexer:
-    """What a publisher sees of an indexer."""
+    """An indexer as a publisher sees it."""
 
     is_converged = False
     is_in_demand = False
@@ -47,7 +47,7 @@ class FakeIndexer:
 
 
 class Desk:
-    """A publisher between made-up receipts and a made-up journal."""
+    """A publisher with simulated receipts and a simulated journal."""
 
     def __init__(self, path) -> None:
         self.manifest = Manifest.open(path, START)
@@ -101,7 +101,7 @@ def make_change(entry: Entry, name: str, *, removal: bool = False) -> CommittedC
 
 
 def receipts(*results: object) -> list[Envelope]:
-    """One receipt per index: a reply, an exception, or None for one that is still to come."""
+    """Create one receipt per index: a reply, an exception, or None for a pending one."""
     made = []
     for result in results:
         envelope: Envelope = Envelope(None)
@@ -147,7 +147,7 @@ async def test_a_change_is_answered_after_one_index_and_the_journal(desk):
 
 @pytest.mark.parametrize("first", [IndexFailed("x"), ActorDown("x"), Indexed.DEFERRED])
 @pytest.mark.parametrize("other", [0, 1])
-async def test_without_the_one_index_the_other_is_hurried_and_waited_for(desk, first, other):
+async def test_other_index_is_hurried_and_awaited_without_the_first(desk, first, other):
     """behaviour 63"""
     results = [first, first]
     results[other] = None
@@ -163,7 +163,7 @@ async def test_without_the_one_index_the_other_is_hurried_and_waited_for(desk, f
 
 
 @pytest.mark.parametrize("slow", [0, 1])
-async def test_while_searches_come_in_a_change_is_answered_once_every_index_has_it(desk, slow):
+async def test_change_is_answered_once_every_index_has_it_during_searches(desk, slow):
     """Lifecycle section 3: reads never wait for a write's sync."""
     results = [Indexed.DONE, Indexed.DONE]
     results[slow] = None
@@ -179,7 +179,7 @@ async def test_while_searches_come_in_a_change_is_answered_once_every_index_has_
         assert await envelope.reply() is publication.change.outcome
         began = trio.current_time()
         waiting = [await desk.mailbox.post(make_publication(2, *results))]
-        await wait_all_tasks_blocked()  # it is taken
+        await wait_all_tasks_blocked()  # the change is accepted
         waiting += [await desk.mailbox.post(make_publication(serial, *results)) for serial in (3, 4)]
         for envelope in waiting:
             await envelope.reply()
@@ -187,7 +187,7 @@ async def test_while_searches_come_in_a_change_is_answered_once_every_index_has_
     assert desk.journal == ["1v1", "2v1", "3v1", "4v1"]
 
 
-async def test_a_change_is_promised_to_searches_before_anybody_hears_of_it(desk):
+async def test_change_is_promised_to_searches_before_it_is_announced(desk):
     """behaviour 194"""
     taken, withheld = make_publication(1), make_publication(2, *FAILED)
     desk.held = trio.Event()
@@ -217,7 +217,7 @@ async def test_the_manifest_learns_of_many_changes_at_once(desk, monkeypatch):
     assert len(desk.rows()) == 21
 
 
-async def test_what_waits_is_one_message_to_the_journal_in_order(desk):
+async def test_waiting_changes_are_one_message_to_the_journal_in_order(desk):
     for serial in range(20):
         await desk.mailbox.post(make_publication(serial))
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
@@ -237,7 +237,7 @@ async def test_what_waits_is_one_message_to_the_journal_in_order(desk):
         (Indexed.DEFERRED, Indexed.DEFERRED),
     ],
 )
-async def test_one_failing_index_is_tolerated_and_a_missing_model_is_no_failure(desk, results):
+async def test_one_failing_index_is_tolerated_and_a_missing_model_too(desk, results):
     """behaviour 63"""
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         assert (await desk.mailbox.ask(make_publication(1, *results))).status == "updated"
@@ -245,7 +245,7 @@ async def test_one_failing_index_is_tolerated_and_a_missing_model_is_no_failure(
 
 
 @pytest.mark.parametrize("results", [FAILED, (ActorDown("x"), IndexFailed("x"))])
-async def test_both_indexes_failing_is_told_and_the_event_follows_the_repair_once(desk, results):
+async def test_two_failing_indexes_are_reported_and_repair_sends_the_event(desk, results):
     """behaviour 63"""
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         publication = make_publication(1, *results, version=3)
@@ -290,7 +290,7 @@ async def test_a_note_deleted_while_its_update_was_withheld_stays_deleted(desk):
     assert desk.rows() == {}
 
 
-async def test_a_new_note_in_the_place_of_a_withheld_deletion_keeps_its_row(desk):
+async def test_new_note_in_place_of_withheld_deletion_keeps_row(desk):
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         with pytest.raises(StorageFailed):
             await desk.mailbox.ask(make_publication(1, *FAILED, removal=True))
@@ -305,7 +305,7 @@ async def test_a_new_note_in_the_place_of_a_withheld_deletion_keeps_its_row(desk
     assert [row.serial for row in desk.manifest.load()] == [2]
 
 
-async def test_what_failed_after_a_repair_waits_for_the_next(desk):
+async def test_change_that_failed_after_a_repair_waits_for_the_next(desk):
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         with pytest.raises(StorageFailed):
             await desk.mailbox.ask(make_publication(1, *FAILED))
@@ -344,7 +344,7 @@ async def test_changes_of_one_note_in_one_batch_end_with_the_last(desk):
     assert desk.rows() == {"n1.md": 3, "n2.md": 5}
 
 
-async def test_a_crash_of_the_journal_leaves_the_outcome_unknown_and_the_queue_kept(desk):
+async def test_journal_crash_leaves_the_outcome_unknown_and_the_queue_kept(desk):
     async with served(desk.coordinator, desk.start_coordinator), desk.served():
         desk.crashing, desk.held = 1, trio.Event()
         doomed = await desk.mailbox.post(make_publication(1))
@@ -359,8 +359,8 @@ async def test_a_crash_of_the_journal_leaves_the_outcome_unknown_and_the_queue_k
     assert desk.mailbox.stats.restarts == 1
 
 
-async def test_a_manifest_that_cannot_be_written_fails_nobody_and_catches_up(desk, monkeypatch):
-    """It can be rebuilt: a full disk there is no reason to call a stored note unknown."""
+async def test_unwritable_manifest_fails_no_caller_and_catches_up(desk, monkeypatch):
+    """The manifest can be rebuilt, so a full disk there is no reason to call a stored note unknown."""
 
     refused = []
 
@@ -382,7 +382,7 @@ async def test_a_manifest_that_cannot_be_written_fails_nobody_and_catches_up(des
     assert desk.mailbox.stats.restarts == 0
 
 
-async def test_a_crash_over_the_manifest_loses_no_row(desk, monkeypatch):
+async def test_crash_during_a_manifest_write_loses_no_row(desk, monkeypatch):
     real, crashes = desk.manifest.store, [1]
 
     def crash_once(*arguments):

@@ -32,14 +32,14 @@ def write(title: str, content: str = "text", **fields) -> WriteNote:
 
 
 async def together(house: House, *requests) -> list[object]:
-    """Outcomes or refusals of requests that wait in the mailbox together, in their order."""
+    """Return outcomes or refusals of requests that wait in the mailbox together, in their order."""
     return await ask_together(house.ask, house.gate, write("Holds the writer"), *requests)
 
 
-# -- the ordinary way -------------------------------------------------------------------------------
+# -- the normal case -------------------------------------------------------------------------------
 
 
-async def test_a_note_lives_in_file_catalogue_indexes_manifest_and_journal(house):
+async def test_note_is_in_file_catalogue_indexes_manifest_and_journal(house):
     async with house.running():
         created = await house.create("First note", path="a/b")
         assert (created.status, created.path, created.version) == ("created", "a/b/first-note.md", 1)
@@ -71,7 +71,7 @@ async def test_requests_that_wait_share_one_trip_to_the_disk(house, monkeypatch)
 # -- parallel requests ------------------------------------------------------------------------------
 
 
-async def test_of_two_parallel_creations_with_one_url_the_second_is_a_duplicate(house):
+async def test_second_parallel_creation_with_one_url_is_a_duplicate(house):
     """behaviour 28"""
     async with house.running():
         one, other = await together(
@@ -86,7 +86,7 @@ async def test_of_two_parallel_creations_with_one_url_the_second_is_a_duplicate(
     assert len(house.catalogue) == 2
 
 
-async def test_of_two_parallel_updates_with_one_expected_version_the_second_conflicts(house):
+async def test_second_parallel_update_with_one_expected_version_conflicts(house):
     """behaviour 35"""
     async with house.with_note() as note:
         one, other = await together(
@@ -125,8 +125,8 @@ async def test_requests_for_one_note_keep_their_order(house):
         (write("Deep", path="d"), write("Else", path="d/deep.md"), PathCollision),
     ],
 )
-async def test_of_two_parallel_claims_the_second_is_refused_naming_the_first(house, one, other, refusal):
-    """A refusal always speaks of something that is on disk."""
+async def test_second_parallel_claim_is_refused_naming_the_first(house, one, other, refusal):
+    """A refusal always refers to a state on disk."""
     async with house.running():
         first, second = await together(house, one, other)
     assert first.status == "created"
@@ -135,8 +135,10 @@ async def test_of_two_parallel_claims_the_second_is_refused_naming_the_first(hou
     assert house.is_consistent()
 
 
-async def test_a_claim_that_failed_on_disk_refuses_nobody(house, monkeypatch):
-    """Decisions see durable state only: the first of two has no file, so the second may have the title."""
+async def test_claim_that_failed_on_disk_refuses_no_request(house, monkeypatch):
+    """Decisions depend on durable state only: the first of two has no file, so the second may have the
+    title.
+    """
     fail_writes(monkeypatch, b"doomed", errno.ENOSPC, times=1)
     async with house.running():
         first, second = await together(
@@ -152,7 +154,7 @@ async def test_a_claim_that_failed_on_disk_refuses_nobody(house, monkeypatch):
 # -- failing disks ----------------------------------------------------------------------------------
 
 
-async def test_a_disk_failure_of_one_change_leaves_the_others_of_its_batch_alone(house, monkeypatch):
+async def test_disk_failure_of_one_change_spares_others_of_its_batch(house, monkeypatch):
     """behaviour 1"""
     fail_writes(monkeypatch, b"doomed", errno.EIO)
     async with house.running():
@@ -176,8 +178,8 @@ async def test_a_disk_failure_of_one_change_leaves_the_others_of_its_batch_alone
     assert not [name for name in os.listdir(house.files.root) if name.startswith(".")]
 
 
-async def test_a_change_the_disk_did_not_confirm_is_told_apart_and_nothing_diverges(house, monkeypatch):
-    """The files are the truth: what is in them is in the catalogue, the indexes and the journal."""
+async def test_unconfirmed_change_is_reported_and_nothing_diverges(house, monkeypatch):
+    """The files are the truth: their content is in the catalogue, the indexes and the journal."""
 
     def fail(*_):
         raise OSError(errno.EIO, "Input/output error")
@@ -199,7 +201,7 @@ async def test_a_change_the_disk_did_not_confirm_is_told_apart_and_nothing_diver
     ]
 
 
-async def test_a_path_that_no_file_can_have_is_invalid(house):
+async def test_path_that_no_file_can_have_is_invalid(house):
     put_file(house.files, "plain", "a file where a folder is wanted")
     async with house.running():
         with pytest.raises(InvalidInput):
@@ -207,7 +209,7 @@ async def test_a_path_that_no_file_can_have_is_invalid(house):
         assert await house.becomes_consistent()
 
 
-async def test_a_file_nobody_knows_of_is_not_overwritten(house):
+async def test_unknown_file_is_not_overwritten(house):
     data = put_file(house.files, "x.md", "made by hand since the scan")
     async with house.running():
         with pytest.raises(PathCollision) as caught:
@@ -216,7 +218,7 @@ async def test_a_file_nobody_knows_of_is_not_overwritten(house):
     assert house.files.read("x.md").data == data
 
 
-# -- edits from outside -----------------------------------------------------------------------------
+# -- external edits -----------------------------------------------------------------------------------
 
 
 def edit(house: House, path: str, old: bytes, new: bytes) -> None:
@@ -226,7 +228,7 @@ def edit(house: House, path: str, old: bytes, new: bytes) -> None:
     os.utime(target, ns=(later, later))
 
 
-async def test_an_update_builds_on_what_the_file_says_now(house):
+async def test_update_builds_on_the_current_file(house):
     async with house.with_note(tags=("old",)) as note:
         edit(house, note.path, b"- old", b"- by-hand")
         outcome = await house.update(note.id, "Note", "new")
@@ -235,7 +237,7 @@ async def test_an_update_builds_on_what_the_file_says_now(house):
         assert await house.becomes_consistent()
 
 
-async def test_an_update_of_a_file_edited_meanwhile_is_decided_again_on_the_new_bytes(house, monkeypatch):
+async def test_update_of_changed_file_is_decided_on_new_bytes(house, monkeypatch):
     async with house.with_note(tags=("old",)) as note:
         slip_in(monkeypatch, house.files, lambda: edit(house, note.path, b"- old", b"- by-hand"))
         await house.update(note.id, "Note", "new")
@@ -263,7 +265,7 @@ async def test_a_file_that_keeps_changing_is_given_up_without_harm(house, monkey
 
 
 async def test_a_retitled_file_can_get_its_old_title_back(house):
-    """The note itself has the slug in the catalogue; that is no collision."""
+    """The note itself has the slug in the catalogue; that is not a collision."""
     async with house.running():
         note = await house.create("Before")
         edit(house, note.path, b"Before", b"By hand")
@@ -271,7 +273,7 @@ async def test_a_retitled_file_can_get_its_old_title_back(house):
         assert await house.becomes_consistent()
 
 
-async def test_a_missing_file_is_told_and_nothing_changes(house):
+async def test_missing_file_is_reported_and_nothing_changes(house):
     async with house.with_note() as note:
         (house.files.root / note.path).unlink()
         with pytest.raises(StorageFailed, match="missing"):
@@ -292,7 +294,7 @@ async def test_a_file_that_cannot_be_parsed_is_not_overwritten(house, damage):
         assert (await house.delete(note.id)).status == "deleted"
 
 
-async def test_a_file_that_cannot_be_read_is_told(house, monkeypatch):
+async def test_unreadable_file_is_reported(house, monkeypatch):
     async with house.with_note() as note:
 
         def read(path, known):
@@ -303,7 +305,7 @@ async def test_a_file_that_cannot_be_read_is_told(house, monkeypatch):
             await house.update(note.id, "Note", "new")
 
 
-async def test_a_file_that_is_another_notes_by_now_is_neither_changed_nor_deleted(house):
+async def test_file_that_is_another_notes_now_is_not_changed(house):
     async with house.with_note() as note:
         other = b"---\nid: 11111111-1111-4111-8111-111111111111\n---\n\n# Other\n"
         (house.files.root / note.path).write_bytes(other)
@@ -317,7 +319,7 @@ async def test_a_file_that_is_another_notes_by_now_is_neither_changed_nor_delete
 # -- indexes, cancelling, crashes -------------------------------------------------------------------
 
 
-async def test_a_change_under_way_lands_although_its_caller_is_cancelled(house):
+async def test_change_in_progress_is_applied_although_its_caller_is_cancelled(house):
     async with house.running() as nursery:
         house.gate.shut()
         with trio.CancelScope() as scope:
@@ -363,7 +365,7 @@ async def test_a_crash_of_the_writer_keeps_the_queue(house, monkeypatch):
     assert house.writer.mailbox.stats.restarts == 1
 
 
-async def test_what_is_queued_at_the_stop_is_written_and_announced(house):
+async def test_queued_changes_are_written_and_announced_at_the_stop(house):
     async with house.running():
         queued = [await house.writer.mailbox.post(write(f"n{n}")) for n in range(50)]
     for envelope in queued:
@@ -375,7 +377,7 @@ async def test_what_is_queued_at_the_stop_is_written_and_announced(house):
         await house.writer.mailbox.ask(write("late"))
 
 
-async def test_a_restart_after_all_that_finds_nothing_to_do(house):
+async def test_restart_after_all_that_finds_nothing_to_do(house):
     async with house.with_note(tags=("a",), path="deep/er") as note:
         await house.update(note.id, "Note 2", metadata={"k": [1]})
         await house.create("Other")
