@@ -127,8 +127,8 @@ def _explain(rejection: BaseException, url: str | None) -> None:
     if rejection.status_code == 503 and "disabled" not in body:
         return
     if rejection.status_code == 401:
-        body = "it wants a token. Set LITHOS_AUTH_TOKEN to its server.auth_token"
-    raise CommandFailed(f"The server at {url} does not tell its events: {body or rejection.status_code}.")
+        body = "it requires a token. Set LITHOS_AUTH_TOKEN to its server.auth_token"
+    raise CommandFailed(f"The server at {url} did not return its events: {body or rejection.status_code}.")
 
 
 TIMED_OUT = 3

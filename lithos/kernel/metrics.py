@@ -104,7 +104,7 @@ GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "actor_mailbox_capacity": ("Messages that may wait for an actor.", ("actor",)),
     "history_versions": ("Kept versions of notes.", ()),
     "history_bytes": ("Size of history.db.", ()),
-    "disk_free_bytes": ("Free room on the disk of the data directory.", ()),
+    "disk_free_bytes": ("Free space on the disk of the data directory.", ()),
     "disk_size_bytes": ("Size of the disk of the data directory.", ()),
 }
 
@@ -242,8 +242,8 @@ class _OwnProcess:
         yield CounterMetricFamily("process_cpu_seconds", "Processor time.", value=process_time())
         yield GaugeMetricFamily("process_start_time_seconds", "Start since 1970.", value=self._began)
         peak = getrusage(RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        yield GaugeMetricFamily("process_resident_memory_bytes", "Peak of the memory.", value=peak)
-        yield GaugeMetricFamily("process_max_fds", "Most open files.", value=getrlimit(RLIMIT_NOFILE)[0])
+        yield GaugeMetricFamily("process_resident_memory_bytes", "Peak memory use.", value=peak)
+        yield GaugeMetricFamily("process_max_fds", "Limit of open files.", value=getrlimit(RLIMIT_NOFILE)[0])
         with suppress(OSError):
             yield GaugeMetricFamily("process_open_fds", "Open files.", value=len(os.listdir(_DESCRIPTORS)))
 

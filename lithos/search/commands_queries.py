@@ -84,7 +84,7 @@ async def audit(session: CommandSession, asker: ToolClient) -> int:
     try:
         parse_time(query.get("after", "1970-01-01"))
     except ValueError as error:
-        raise CommandFailed(f"--since is no time: {error}. Give ISO 8601.", exit_code=2) from None
+        raise CommandFailed(f"--since is not a valid time: {error}. Give ISO 8601.", exit_code=2) from None
     limit = min(typed.get("limit", 50), MOST_ROWS)
     answer = await asker.accesses({**query, "limit": limit, "titles": "true"})
     tell(session, answer, map(_describe_access, answer["entries"]) if answer["entries"] else "No accesses.")

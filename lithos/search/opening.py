@@ -28,7 +28,7 @@ def open_fulltext(
     manifest.read_by(style.reading)
     fulltext = FulltextIndex.open(occasion.data / ".tantivy")
     if fulltext.was_rebuilt and not manifest.is_new:
-        log.warning("full-text index is built anew", reason=fulltext.rebuild_reason)
+        log.warning("full-text index rebuilt", reason=fulltext.rebuild_reason)
     return fulltext
 
 

@@ -71,7 +71,7 @@ class SearchTool:
         "Only notes that have all of these entities.", (), bound=FILTERS, is_rare=True
     )
     agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
-    offset: int = argument("Results to skip.", 0, is_listed=False)
+    offset: int = argument("Number of results to skip.", 0, is_listed=False)
     prefix: bool = argument("The last word may be the beginning of one.", False, is_listed=False)
     kinds: tuple[str, ...] | None = argument(KINDS_TOLD, None, bound=FILTERS, is_listed=False)
     explain: bool = argument("Compact answers: also scores and sources.", False, is_listed=False)

@@ -63,7 +63,9 @@ class ConnectorFetchTool:
     async def answer(self, using: Parts) -> Answer:
         note_id, _, start = self.id.partition(_ON)
         if start and not (start.isascii() and start.isdigit() and len(start) < 10):
-            raise InvalidInput("What is behind # in id must be a number, as the text before said.")
+            raise InvalidInput(
+                "In id, the part after # must be a character offset, as at the end of the previous answer."
+            )
         limit = using.get(ServerConfig).answer_limit
         room = min(limit // 2, MOST_FETCHED) if limit else MOST_FETCHED
         found = await using.get(Knowledge).read(

@@ -34,7 +34,7 @@ class SettledClock:
         settled = settled_time(self._last, timedelta(seconds=at - self._since), now)
         if settled < now and not self._is_ahead:
             get_logger("lithos.app").warning(
-                "the clock is far ahead of what was last seen: what is old is kept until that is made up for",
+                "clock is far ahead of the last seen time: old data is kept until the gap has passed",
                 clock=format_time(now),
                 last_seen=format_time(self._last),
             )

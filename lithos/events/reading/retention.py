@@ -116,7 +116,7 @@ class Upkeep:
             "time": partial(self._drop, KeepTime(now)),
         }
         for what, part in parts.items():
-            await survive("old rows are kept until the next look", partial(_tell, what, part), what=what)
+            await survive("old rows kept until the next check", partial(_tell, what, part), what=what)
 
     async def _drop_events(self) -> int:
         """Those that are not among the newest that fit, by their number and bytes."""

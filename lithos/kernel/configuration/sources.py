@@ -169,7 +169,7 @@ def read_environment(environment: Mapping[str, str]) -> Layer:
     )  # fmt: skip
     warnings = [
         tell_retired_variable(name)
-        or f"environment variable {name} is no setting and is ignored{guess(name, names)}"
+        or f"environment variable {name} is not a setting and is ignored{guess(name, names)}"
         for name in unknown
     ]
     return Layer(tuple(given), tuple(warnings))
@@ -212,12 +212,12 @@ def read_file(path: Path, *, in_data_dir: bool) -> Layer:
         else:
             unknown.append(key)
     warnings += [
-        f"{shorten(key)} in file {path} is no setting and is ignored{guess(key, SETTINGS)}"
+        f"{shorten(key)} in file {path} is not a setting and is ignored{guess(key, SETTINGS)}"
         for key in unknown[:MOST_UNKNOWN]
     ]
     if len(unknown) > MOST_UNKNOWN:
         more = len(unknown) - MOST_UNKNOWN
-        warnings.append(f"{more:,} further keys in file {path} are no settings and are ignored")
+        warnings.append(f"{more:,} further keys in file {path} are not settings and are ignored")
     return Layer((*older, *given), tuple(warnings), vaults, default_vault)
 
 

@@ -87,7 +87,7 @@ def read_entries(vaults: Any, path: Path | None) -> Iterator[DeclaredVault]:
     if vaults is None or path is None:
         return
     if not isinstance(vaults, Mapping):
-        raise ConfigError(f"vaults in file {path} is no map of names; {_ENTRY}")
+        raise ConfigError(f"vaults in file {path} is not a mapping of names; {_ENTRY}")
     problems: list[str] = []
     for name, entry in vaults.items():
         if not isinstance(name, str) or not NAME.fullmatch(name):
@@ -106,14 +106,14 @@ def read_entries(vaults: Any, path: Path | None) -> Iterator[DeclaredVault]:
 def _read_entry(name: str, entry: Any, path: Path) -> DeclaredVault:
     where = f"vaults.{name}"
     if not isinstance(entry, Mapping):
-        raise ConfigError(f"{where} in file {path} is no map; {_ENTRY}")
+        raise ConfigError(f"{where} in file {path} is not a mapping; {_ENTRY}")
     rest = dict(entry)
     places = {key: rest.pop(key, None) for key in ("path", "data_dir")}
     for key, value in places.items():
         if value is None and key == "path":
             raise ConfigError(f"{where} in file {path} has no path: give the folder of its notes; {_ENTRY}")
         if value is not None and not (isinstance(value, str) and value.strip()):
-            raise ConfigError(f"{where}.{key} in file {path} is no path; give the path of a folder")
+            raise ConfigError(f"{where}.{key} in file {path} is not a path; give the path of a folder")
     source = f"file {path} ({where})"
     given, warnings = _read_own(rest, where, path, source)
     data = places["data_dir"]
@@ -141,7 +141,7 @@ def _read_own(
         elif key not in SETTINGS:
             known = [*SETTINGS, *SECTIONS, "path", "data_dir"]
             problems.append(
-                f"{where}.{shorten(key)} in file {path} is no setting{guess(key, known)}; "
+                f"{where}.{shorten(key)} in file {path} is not a setting{guess(key, known)}; "
                 "correct the name, or take it out"
             )
             if len(problems) >= MOST_UNKNOWN:

@@ -194,8 +194,8 @@ def _refuse_unnamed(base: Layer, path: Path | None, *, is_typed: bool) -> None:
     found = sorted({given.key for given in base.given if given.key in PLACES})
     if found and not is_typed:
         raise ConfigError(
-            f"{' and '.join(found)} in file {path} names a vault without a name, beside vaults, which have "
-            "names; move it to an entry of vaults (path, data_dir), or take it out"
+            f"{' and '.join(found)} in file {path} gives a vault without a name, in addition to the named "
+            "vaults; move it to an entry of vaults (path, data_dir), or take it out"
         )
 
 
@@ -223,8 +223,8 @@ def _choose(
             return None
         if found is None:
             raise ConfigError(
-                f"--vault {text} is none of the vaults that are configured ({', '.join(names)})"
-                f"{guess(text, names)}; give one of these names, or serve that folder by itself, without "
+                f"--vault {text} is not a configured vault ({', '.join(names)})"
+                f"{guess(text, names)}; give one of these names, or serve that folder alone, without "
                 "the file that names these"
             )
         chosen[found] = None
@@ -245,7 +245,7 @@ def _default_of(base: Layer, path: Path | None, entries: Sequence[DeclaredVault]
         return names[0]
     if wanted not in names:
         raise ConfigError(
-            f"default_vault in file {path} is {str(wanted)[:60]!r}, which is none of the vaults "
+            f"default_vault in file {path} is {str(wanted)[:60]!r}, which is not a configured vault "
             f"({', '.join(names)}){guess(str(wanted), names)}; give one of these names"
         )
     return str(wanted)

@@ -339,7 +339,7 @@ def trouble_of(store: LearningDatabase) -> str | None:
         )
     if store.failure:
         return (
-            f"{store.name} cannot be written ({store.failure}). Make room on its disk and see that it may be "
-            f"written; it is tried again every second"
+            f"{store.name} cannot be written ({store.failure}). Free space on its disk and check its "
+            f"permissions; the write is retried every second"
         )
     return None

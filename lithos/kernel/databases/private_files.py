@@ -63,7 +63,7 @@ def open_regular(path: str | Path, buffering: int = -1) -> BinaryIO:
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return open(descriptor, "rb", buffering=buffering)
     os.close(descriptor)
-    raise NotRegular("it is no file")
+    raise NotRegular("it is not a file")
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:

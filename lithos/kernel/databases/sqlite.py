@@ -214,7 +214,7 @@ def texts_of(value: object) -> tuple[str, ...]:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 #: Made once: `json.loads` would make one for each text.

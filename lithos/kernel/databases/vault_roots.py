@@ -22,7 +22,7 @@ _WORDS: Final = {"notes": "the folder {} of vault {}", "data": "the data directo
 #: What can be done about two folders, by what they hold.
 _WAYS_OUT: Final = {
     frozenset({"notes"}): "Serve them as one vault, or give each a folder of its own.",
-    frozenset({"data"}): "Give each vault a data directory of its own, beside the other "
+    frozenset({"data"}): "Give each vault a separate data directory "
     "(vaults.NAME.data_dir), or leave that out.",
     frozenset(
         {"notes", "data"}

@@ -513,7 +513,7 @@ def _dropped(material: Material, plan: _Plan, excerpts: Sequence[_Excerpt]) -> l
                 id=source.id,
                 title=source.title,
                 tokens=-(-len(source.split.content) // 4),
-                reason="no room in the budget"
+                reason="no space left in the budget"
                 if has_no_room
                 else "adds too little to what is shown"
                 if adds_little

@@ -72,8 +72,8 @@ class Contradictions:
         claims = await self._claims(*ids)
         if not claims:
             raise PageRefused(
-                "No open contradiction is known between these notes: somebody has settled it, or took it "
-                "back. Look at the notes.",
+                "No open contradiction is known between these notes: it was settled or withdrawn. "
+                "Check the notes.",
                 404,
             )
         return await self._console.show(

@@ -33,7 +33,7 @@ _TITLE: Final = 100
 #: What becomes of proposals, in the words of a briefing.
 _DECIDED: Final[Mapping[str, str]] = {
     "proposal.approved": "was approved", "proposal.rejected": "was rejected",
-    "proposal.expired": "expired, nobody looked at it",
+    "proposal.expired": "expired without review",
 }  # fmt: skip
 #: What the server itself found when it started is nobody's activity.
 _NOTES: Final[Mapping[str, str]] = {
@@ -159,7 +159,7 @@ class JournalChanges:
         """What happened after a cursor, or why all has to count as new."""
         seq, journal = parse_position(cursor), self._journal
         if seq is None:
-            return Changed(events=(), trouble="since is no cursor of an earlier answer")
+            return Changed(events=(), trouble="since is not a cursor of an earlier answer")
 
         def look() -> list[Event] | None:
             return journal.events_after(seq, MOST_EVENTS + 1) if journal.knows_position(seq) else None

@@ -423,7 +423,7 @@ class Context:
             serials = [entry.serial for entry in entries]
             return (await self._semantic.similarities(query, serials) if serials else {}), False
         except (SemanticUnavailable, IndexFailed) as failure:
-            log.warning("passages are chosen by words alone", reason=str(failure))
+            log.warning("passages chosen by full-text search only", reason=str(failure))
             return {}, True
 
     def _split(
@@ -464,7 +464,7 @@ class Context:
 
 def _check(request: ContextRequest) -> None:
     if not request.query.strip() and request.task_id is None:
-        raise InvalidInput("Give query, task_id or both: what the briefing is to be about.")
+        raise InvalidInput("Give query, task_id or both, so that the briefing has a subject.")
     if not LEAST_BUDGET <= request.budget <= MOST_BUDGET:
         raise InvalidInput(f"budget must be {LEAST_BUDGET} to {MOST_BUDGET} tokens, not {request.budget}.")
     for section in request.sections:

@@ -149,7 +149,7 @@ def _refusal(command: MemoryCommand, reason: Exception) -> LithosError:
     """What to tell the caller of a command that could not be stored."""
     if not isinstance(command, EdgeCommand):
         return StorageFailed(
-            f"What was learned could not be stored: {reason}. Retry when the disk has space and is writable."
+            f"The feedback could not be stored: {reason}. Retry when the disk has space and is writable."
         )
     text = (
         f"The edge could not be stored: {reason}. Nothing was changed; "

@@ -37,18 +37,18 @@ class ContextTool:
     namespace_filter: tuple[str, ...] | None = argument(
         "Only notes of these namespaces.", None, bound=NAMESPACES, is_rare=True
     )
-    since: str | None = argument(
-        "Only what is new since this cursor of an earlier answer.", None, bound=LOOKUP
-    )
+    since: str | None = argument("Only changes since this cursor of an earlier answer.", None, bound=LOOKUP)
     sections: tuple[str, ...] | None = argument(
         f"Any of {', '.join(SECTIONS)}; default: all.", None, bound=FILTERS, is_rare=True
     )
     explain: bool = argument(
-        "Compact answers: also why each excerpt is there, and what was left out.", False, is_listed=False
+        "Compact answers: also why each excerpt was chosen, and the excerpts left out.",
+        False,
+        is_listed=False,
     )
-    cursor: bool = argument("Compact answers: also where to go on with since.", False, is_listed=False)
+    cursor: bool = argument("Compact answers: also return a cursor for since.", False, is_listed=False)
     kinds: tuple[str, ...] | None = argument(
-        "note leaves attachments out.", None, bound=FILTERS, is_listed=False
+        "Kinds to include; note leaves out attachments.", None, bound=FILTERS, is_listed=False
     )
 
     @property

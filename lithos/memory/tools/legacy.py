@@ -57,7 +57,7 @@ class LinksTool:
     is_legacy=True,
 )
 class SemanticTool:
-    """Search notes by meaning. Newer: lithos_search."""
+    """Run a semantic search over notes. Newer: lithos_search."""
 
     query: str = argument("Words or question to search for.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Maximum number of results.", 10)

@@ -75,7 +75,7 @@ class EdgeUpsertTool:
     provenance_actor: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
     provenance_type: str | None = argument("How it is known, e.g. asserted.", None, bound=NAME, is_rare=True)
     evidence: dict[str, Any] | list[Any] | None = argument(
-        "What supports the edge.", None, bound=METADATA, is_rare=True
+        "Evidence for the edge.", None, bound=METADATA, is_rare=True
     )
     conflict_state: str | None = argument("State of a contradicts edge.", None, bound=NAME, is_rare=True)
 
@@ -215,7 +215,7 @@ class RetrieveTool:
         "Only notes of these namespaces.", None, bound=NAMESPACES, is_rare=True
     )
     agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
-    task_id: str | None = argument("Id of your task; its own notes are found too.", None, bound=NAME)
+    task_id: str | None = argument("Id of your task; notes about it are found too.", None, bound=NAME)
     surface_conflicts: bool = argument(
         "Also return unresolved contradictions between the results.", False, is_rare=True
     )
@@ -224,9 +224,9 @@ class RetrieveTool:
     )
     tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS)
     path_prefix: str | None = argument("Only notes whose path starts with this.", None, bound=LOOKUP)
-    offset: int = argument("Results to skip.", 0, is_listed=False)
+    offset: int = argument("Number of results to skip.", 0, is_listed=False)
     kinds: tuple[str, ...] | None = argument(
-        "note leaves attachments out.", None, bound=FILTERS, is_listed=False
+        "Kinds to include; note leaves out attachments.", None, bound=FILTERS, is_listed=False
     )
     explain: bool = argument("Compact answers: also reasons and scores.", False, is_listed=False)
 

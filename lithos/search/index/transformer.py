@@ -209,7 +209,7 @@ class Transformer:
                 mask[row, : len(ids[i])] = 1
             result[batch] = self._session.run(["v"], {"input_ids": tokens, "attention_mask": mask})[0]
         if not np.isfinite(result).all():
-            raise ValueError("it computed something that is no number")
+            raise ValueError("the result contains a value that is not a number")
         return result
 
 

@@ -148,7 +148,7 @@ class SemanticBackend:
         former = None
         if stored is not None:
             self._is_switching = True
-            log.info("embedding all notes anew", model=self.model_name, former=stored.name)
+            log.info("embedding all notes again", model=self.model_name, former=stored.name)
             former = await self._blocking.run(partial(self._open_former, stored))
         self.port.target, self.port.former = target, former
         if self._is_switching:
@@ -238,7 +238,7 @@ class SemanticBackend:
             raise SemanticUnavailable(f"The vectors lack notes that they could not take: {self.port.behind}")
         if self._is_switching and self.port.former is None:
             raise SemanticUnavailable(
-                f"All notes are being embedded anew with {self.model_name!r}; retry in a few minutes or use "
+                f"All notes are being re-embedded with {self.model_name!r}; retry in a few minutes or use "
                 "mode fulltext."
             )
 

@@ -66,7 +66,7 @@ class LeadText:
         count = int(numbers[0]) if len(numbers) else 0
         lengths, stems = numbers[1 : 1 + count], numbers[1 + count :]
         if len(lengths) != count or int(lengths.sum()) != len(stems):
-            raise ValueError(f"{len(packed)} bytes that are no packed stems")
+            raise ValueError(f"{len(packed)} bytes that are not packed stems")
         return cls(stems, lengths)
 
     @property

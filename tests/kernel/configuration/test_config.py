@@ -172,12 +172,12 @@ def test_unknown_keys_are_ignored_with_a_warning(tmp_path: Path) -> None:
     assert loaded.config == Config()
     file = tmp_path / "lithos.yaml"
     assert loaded.warnings == (
-        f"server.prot in file {file} is no setting and is ignored; did you mean server.port?",
-        f"extra in file {file} is no setting and is ignored",
-        f"lcma.enabld in file {file} is no setting and is ignored; did you mean lcma.enabled?",
-        f"7 in file {file} is no setting and is ignored",
-        "environment variable LITHOS_PROT is no setting and is ignored; did you mean LITHOS_PORT?",
-        "environment variable LITHOS_SERVER__PRT is no setting and is ignored; "
+        f"server.prot in file {file} is not a setting and is ignored; did you mean server.port?",
+        f"extra in file {file} is not a setting and is ignored",
+        f"lcma.enabld in file {file} is not a setting and is ignored; did you mean lcma.enabled?",
+        f"7 in file {file} is not a setting and is ignored",
+        "environment variable LITHOS_PROT is not a setting and is ignored; did you mean LITHOS_PORT?",
+        "environment variable LITHOS_SERVER__PRT is not a setting and is ignored; "
         "did you mean LITHOS_SERVER__PORT?",
     )
 

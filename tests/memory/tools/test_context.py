@@ -55,7 +55,7 @@ async def test_what_has_no_room_is_named(lithos: Lithos) -> None:
     answer = await brief(lithos, budget=400)
     dropped = {row["id"] for row in answer["dropped"]}
     assert dropped == notes - set(ids(answer))
-    assert {row["reason"] for row in answer["dropped"]} == {"no room in the budget"}
+    assert {row["reason"] for row in answer["dropped"]} == {"no space left in the budget"}
     assert all(row["tokens"] > 100 for row in answer["dropped"])
     assert "Left out" in answer["text"]
 
