@@ -25,6 +25,6 @@ COMMANDS: Final = (
         *_FILTERS,
         take("--since CURSOR", "id of an event; start after it"),
         take("--limit N", "stop after N events", count),
-        flag("--no-follow", "stop at the newest event instead of waiting", action="store_false", dest="follow"),
+        flag("--no-follow", "stop at the newest event, do not wait", action="store_false", dest="follow"),
     ), place=170),
 )  # fmt: skip

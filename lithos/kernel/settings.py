@@ -1,4 +1,4 @@
-"""The settings of where notes and databases are, which the loader of all others needs."""
+"""The settings of the folders of notes and databases; the loader of all other settings needs them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INNER_FOLDER = Rule(
 
 @frozen(kw_only=True)
 class StorageConfig:
-    """Where notes and databases are."""
+    """The folders of notes and databases."""
 
     data_dir: Path = setting(Path("data"), "Directory that holds everything Lithos stores.", DIRECTORY)
     knowledge_subdir: str = setting(
@@ -61,7 +61,7 @@ class StorageConfig:
 
     @property
     def notes_folder(self) -> Path:
-        """The folder of the notes."""
+        """Return the folder of the notes."""
         return self.data_dir / self.knowledge_subdir if self.vault is None else self.vault
 
 
