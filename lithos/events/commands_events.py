@@ -27,7 +27,7 @@ from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.settings import ServerConfig
 
 PATH = "/events/ws"
-#: Seconds between two looks for a server.
+#: Seconds between two checks for a server.
 RETRY = 0.1
 #: Seconds for a handshake, and for the goodbye.
 HANDSHAKE, GOODBYE = 10.0, 2.0
@@ -114,7 +114,7 @@ class Feed:
             elif record["type"] != RESYNC:
                 continue
             if take(record):
-                with suppress(ConnectionClosed):  # then it is told again, as `at least once` allows
+                with suppress(ConnectionClosed):  # then the event is sent again, as `at least once` allows
                     seq = record.get("seq", hello["head"])
                     await socket.send_message(json.dumps({"op": "ack", "seq": seq}))
                 return True
@@ -164,7 +164,7 @@ async def _wait(session: CommandSession) -> int:
 
 
 def _printing(most: int | None) -> Take:
-    """Prints records, until there were so many events."""
+    """Print records until the maximum number of events is reached."""
     left = most
 
     def take(record: Record) -> bool:

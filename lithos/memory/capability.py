@@ -1,4 +1,4 @@
-"""What is learned from use, as a capability."""
+"""The capability of learning from use."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def make_cited_before(questions: QuestionMemory) -> CitedBefore:
 
 
 def make_graph(catalogue: Catalogue, edges: Edges, lcma: LcmaConfig) -> Graph:
-    """Make what tells how notes are related."""
+    """Make the service for the relations of notes."""
     return Graph(catalogue, edges.list_edges if lcma.enabled else no_edges)
 
 

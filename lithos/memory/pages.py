@@ -1,4 +1,4 @@
-"""What the memory adds to pages of other capabilities: the standing of a note, questions, receipts."""
+"""Panels of the memory on pages of other capabilities: trust of a note, questions, receipts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_routes(console: Console, _: Blueprint) -> None:
 
 @frozen
 class MemoryPanels:
-    """What the memory knows about what a page shows."""
+    """The data of the memory about the subject of a page."""
 
     _console: Console
 

@@ -1,4 +1,4 @@
-"""`lithos search`, `stats`, `audit`, `care`, `worth` and `inspect`: what tools tell, in words."""
+"""`lithos search`, `stats`, `audit`, `care`, `worth` and `inspect`: answers of tools, as text."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def search(session: CommandSession, asker: ToolClient) -> int:
 
 
 def _list_hits(answer: Mapping[str, Any], label: str) -> Iterator[str]:
-    if answer.get("message") and "indexing" not in answer:  # of that a line on stderr tells
+    if answer.get("message") and "indexing" not in answer:  # stderr already has a line for that
         yield answer["message"]
     if not answer["results"]:
         yield "No results found."
@@ -61,7 +61,7 @@ def _list_hits(answer: Mapping[str, Any], label: str) -> Iterator[str]:
 
 
 def shorten(text: str, most: int) -> str:
-    """The text in one line of at most so many characters and dots."""
+    """Return the text in one line of at most `most` characters and dots."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[:most].rstrip() + "..."
 
@@ -92,7 +92,7 @@ async def audit(session: CommandSession, asker: ToolClient) -> int:
 
 
 def _describe_access(row: Mapping[str, Any]) -> str:
-    # A server of an earlier version tells no titles, and a deleted note has none.
+    # A server of an earlier version returns no titles, and a deleted note has no title.
     note = f"{row['title']}  ({row['doc_id']})" if row.get("title") else row["doc_id"]
     return f"{row['timestamp']}  {row['operation']:<13}  {row['agent_id']:<20}  {note}"
 
@@ -182,7 +182,7 @@ async def _read_on(asker: ToolClient, answer: Mapping[str, Any]) -> dict[str, An
     """A note with its whole content, read part by part."""
     shown, begin, parts = dict(answer), 0, list[str]()
     while "next_offset" in shown:
-        # Dots that mark a cut are no content.
+        # Dots that mark a cut are not content.
         parts.append(shown["content"][: shown["next_offset"] - begin])
         begin = shown["next_offset"]
         arguments = {"id": shown["id"], "offset": begin, "agent_id": CLI_AGENT}

@@ -21,7 +21,8 @@ def open_fulltext(
 ) -> FulltextIndex:
     """Open it, without what was read by other rules than those of now."""
     style = style_of(storage)
-    # What the indexes hold was read by the rules of the time. They go first: a crash may come in between.
+    # The content of the indexes was read by the rules of that time. They are dropped first: a crash may
+    # follow.
     is_read_otherwise = manifest.reading != style.reading and not manifest.is_new
     if is_read_otherwise or index.rebuild_on_start:
         _drop_indexes(occasion.data)
@@ -33,7 +34,7 @@ def open_fulltext(
 
 
 def _drop_indexes(data: Path) -> None:
-    """Forget rebuildable state: the start then makes it anew from the notes."""
+    """Delete rebuildable state: the start then rebuilds it from the notes."""
     for name in (".tantivy", ".usearch"):
         if (data / name).exists():
             remove_index(data / name)

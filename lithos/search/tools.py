@@ -114,7 +114,7 @@ class SearchTool:
         return [look_row(look, least * score) for look, score in found if look.path not in shown][:left]
 
     def request(self, room: int = 0) -> SearchRequest:
-        """What the search is asked; `room` as there."""
+        """Return the request for the search; `room` as there."""
         return as_command(SearchRequest, self, filters=as_command(Filters, self), room=room)
 
     async def _search_others(self, using: Parts, others: OtherHits | None, request: SearchRequest) -> Answer:
@@ -128,7 +128,7 @@ class SearchTool:
         return result if others.is_enabled else result | {"message": ATTACHMENTS_OFF}
 
     def other_query(self, using: Parts, request: SearchRequest, limit: int, offset: int = 0) -> OtherQuery:
-        """What is looked for among the files beside the notes."""
+        """Return the query among the other files of the vault."""
         threshold = using.get(Search).threshold_of(request)
         return as_command(OtherQuery, request, threshold=threshold, limit=limit, offset=offset)
 

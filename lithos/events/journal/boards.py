@@ -1,7 +1,6 @@
-"""Boards: what the coordinator carries out in its transaction, each for one capability.
+"""Boards: handlers in the coordinator's transaction, each for one capability.
 
-`JournalBoard` is that of the journal: calls with a `request_id`, and agents and accesses that imports carry
-over.
+`JournalBoard` is that of the journal: calls with a `request_id`, and imported agents and accesses.
 """
 
 from __future__ import annotations

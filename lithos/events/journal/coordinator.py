@@ -76,7 +76,7 @@ class Coordinator:
         self._blocking = blocking
         self._broadcaster = broadcaster
         self._clock = clock
-        #: Told the events of every commit and the seconds it took.
+        #: Called with the events of every commit and its duration in seconds.
         self._on_commit = on_commit
         self._boards = boards
         #: When something comes by the clock next: a claim expires, a timer gate opens.
@@ -231,7 +231,7 @@ class Coordinator:
         return committed.replies
 
     def _forget_dropped(self, steps: Sequence[PreparedMessage]) -> None:
-        """What retention dropped leaves memory too, unless it came back meanwhile."""
+        """Drop rows from memory that retention dropped, unless they came back since."""
         for step in steps:
             if isinstance(step.message, DropAgents):
                 for agent in step.message.agents:

@@ -1,4 +1,4 @@
-"""The clock that retention goes by."""
+"""The clock of retention."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lithos.kernel.values.times import format_time, settled_time
 
 
 class SettledClock:
-    """The clock that retention goes by: one wrong reading of the other clock deletes nothing.
+    """The clock of retention: one wrong reading of the system clock deletes nothing.
 
-    Called on the event loop. It starts from the time that `CoordinationStore` kept of an earlier run.
+    Called on the event loop. It starts from the time that `CoordinationStore` stored in an earlier run.
     """
 
     def __init__(self, clock: Clock, last: datetime | None) -> None:
@@ -25,7 +25,7 @@ class SettledClock:
 
     @property
     def reached(self) -> datetime:
-        """The latest time that was believed: what is stored now is no older, whatever the clock says."""
+        """Return the latest time that was believed: no row stored now is older, whatever the clock says."""
         return self._last
 
     def __call__(self) -> datetime:

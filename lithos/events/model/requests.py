@@ -1,7 +1,8 @@
 """Calls with a `request_id`: a retry gets the answer of the first one (docs/spec/tools.md §1.6).
 
-A call is entered before it changes anything, and its answer afterwards. Of one without an answer it is not
-known whether it took effect; what it creates has an id that follows from the call, so that it is made once.
+A call is entered before it changes anything, and its answer afterwards. For a call without an answer it is
+unknown whether it took effect; objects that it creates get an id derived from the call, so they are created
+once.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Call:
 
 @frozen
 class RecordedCall:
-    """What is known of a call when it comes: since when, what was asked, the answer if there is one."""
+    """A recorded call: its time, its arguments, and its answer if there is one."""
 
     at: datetime
     digest: str

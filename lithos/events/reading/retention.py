@@ -42,7 +42,7 @@ log = get_logger("lithos.upkeep")
 FIRST, INTERVAL = 20.0, 600.0
 #: Rows of one step: 3 ms of the coordinator, for which writes wait, on a busy machine 15.
 STEP: Final = 100
-#: A step is followed by a pause of so many times its length, and of at least so many seconds.
+#: A step is followed by a pause of this many times its length, and of at least this many seconds.
 PAUSE_TIMES, PAUSE_LEAST = 4.0, 0.02
 #: Seconds for one step.
 PATIENCE: Final = 60.0

@@ -54,7 +54,7 @@ def read_after(text: str) -> datetime | None:
 
 
 def read_limit(text: str) -> int:
-    """Parse the limit and clamp it; the default when it is no integer."""
+    """Parse the limit and clamp it; the default if it is not an integer."""
     try:
         return min(max(int(text), 1), MAX_LIMIT)
     except ValueError:

@@ -53,7 +53,9 @@ def _blocks(content: str, passage: Passage) -> list[Passage]:
 
 
 def _starts(text: str) -> Iterator[int]:
-    """Where further blocks of a text begin; what has no letter or digit belongs to the block before it."""
+    """Return the starts of further blocks of a text; a part without letters or digits joins the block
+    before it.
+    """
     found = [each for each in _BREAK.finditer(text) if each["blank"] or SPEAKER.match(text, each.end())]
     ends = [*(each.start() for each in found[1:]), len(text)]
     before, has_begun = 0, False

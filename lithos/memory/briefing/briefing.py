@@ -1,10 +1,10 @@
-"""A briefing: excerpts chosen within a budget of tokens, and what stands around them.
+"""A briefing: excerpts chosen within a budget of tokens, and the text around them.
 
 Specified in docs/spec/context.md §1.
 
-Pure: the same material, budget and count give the same text. Parts take at most their share of the budget,
-what they leave goes to the excerpts; the count of the whole text is checked last, and what is worth least
-goes first if ever it is too much.
+Pure: the same material, budget and count give the same text. Parts take at most their share of the budget;
+the excerpts get the rest. The whole text is counted last, and the least valuable part is dropped if it is
+ever too long.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from lithos.text.words.tokens import Count, fitting_length
 #: Budgets that can be asked for, in tokens.
 LEAST_BUDGET: Final = 200
 MOST_BUDGET: Final = 20_000
-#: Share of the budget that one note may have beside others, or all but so many tokens where that is more.
+#: Share of the budget for one note when there are others, or all but a number of tokens where that is more.
 NOTE_SHARE: Final = 0.5
 FOR_OTHERS: Final = 1_500
 #: Shares of the parts around the excerpts, where there are excerpts.
@@ -60,7 +60,7 @@ FILLINGS: Final = 2
 LEAST_LEFT: Final = 12
 #: Share that one note may have where a question wants all that there is.
 SHARE_OF_ALL: Final = 0.15
-#: Blocks that a passage goes on for while what it ends with wants a reply.
+#: Further blocks that a passage includes while its end wants a reply.
 REPLIES: Final = 2
 #: Passages of at least this share of the best one's probability are widened to their section.
 WIDENED: Final = 0.3
@@ -71,14 +71,14 @@ NOTES_HEAD: Final = "## Notes"
 
 @frozen(kw_only=True, eq=False)
 class Material:
-    """What a briefing is made of; `sources` best first, without what must not be shown."""
+    """The material of a briefing; `sources` best first, without notes that must not be shown."""
 
     task: TaskPart | None = None
     sources: Sequence[SourceNote] = ()
     terms: Terms = Terms()
     warnings: Sequence[AboutNote] = ()
     activity: Sequence[str] = ()
-    #: What persons decided of the agent's proposals.
+    #: Decisions of persons on the agent's proposals.
     decisions: Sequence[str] = ()
     #: Notes that are not shown whatever their text says.
     withheld: Sequence[LeftOut] = ()
@@ -155,7 +155,7 @@ class _Plan:
     #: Sources with a passage that has to do with the query.
     relevant: frozenset[int] = field(factory=frozenset)
     left: int = 0
-    #: With more room there might be more to show.
+    #: With a larger budget more could be shown.
     is_short: bool = False
     #: By source the tokens of its smallest passage that took part in the choice.
     smallest: Mapping[int, int] = field(factory=dict)
@@ -275,7 +275,7 @@ def _reason(source: SourceNote, excerpt: _Excerpt) -> str:
 
 
 class _Choice:
-    """Plans within more or less room; what the passages cost is counted once."""
+    """Plans for several budgets; the costs of the passages are counted once."""
 
     def __init__(
         self, material: Material, budget: int, room: int, count: Count, weights: Weights, style: Style
@@ -352,7 +352,7 @@ class _Drawing:
         self.headers: dict[tuple[int, int], int] = {}
 
     def fit(self, weighed: WeightedPassage, cap: int) -> WeightedPassage | None:
-        """The passage, cut where it is too long for one note's part; None where there is no room at all."""
+        """Return the passage, cut if it is too long for one note's part; None if no space is left at all."""
         head = self._header(weighed.source, weighed.passage.section)
         if head + self._cost(weighed.source, weighed.passage) <= cap:
             return weighed
@@ -364,7 +364,7 @@ class _Drawing:
         return evolve(weighed, passage=passage)
 
     def answered(self, weighed: WeightedPassage) -> WeightedPassage:
-        """The passage of a compact briefing: one that ends on a question goes on to what replies."""
+        """Return the passage of a compact briefing: one that ends on a question includes the reply."""
         if not self._style.is_compact:
             return weighed
         split, passage = self._sources[weighed.source].split, weighed.passage
@@ -377,7 +377,7 @@ class _Drawing:
         return weighed if end == passage.end else evolve(weighed, passage=evolve(passage, end=end))
 
     def option(self, weighed: WeightedPassage) -> Option:
-        """What the choice has to know of a passage."""
+        """Return the data of a passage that the choice needs."""
         text = self._sources[weighed.source].split.text_of(weighed.passage)
         return Option(
             note=weighed.source,
@@ -473,7 +473,7 @@ class _Drawing:
         return self.headers[key]
 
     def _cost(self, source: int, passage: Passage) -> int:
-        """Tokens of a passage shown by itself."""
+        """Return the tokens of a passage shown alone."""
         key = (source, passage.start, passage.end)
         if key not in self._costs:
             content = self._sources[source].split.content
@@ -499,7 +499,7 @@ def _concepts(text: str) -> tuple[str, ...]:
 
 
 def _dropped(material: Material, plan: _Plan, excerpts: Sequence[_Excerpt]) -> list[LeftOut]:
-    """Candidates without an excerpt: those that had no room first."""
+    """Return candidates without an excerpt: first those that did not fit."""
     shown = {each.source for each in excerpts}
     dropped: list[LeftOut] = []
     for number, source in enumerate(material.sources):

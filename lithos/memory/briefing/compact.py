@@ -1,7 +1,7 @@
 """The whole answer of `lithos_context` within its budget (docs/spec/context.md §1).
 
 A client receives the compact JSON of the answer. Its tokens are counted, and the text is composed again with
-less room until all of it fits.
+a smaller budget until all of it fits.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from lithos.memory.briefing.parts import PATH_SHOWN, TITLE_SHOWN, AboutNote, one
 from lithos.memory.briefing.passages import SourceNote, Weights
 from lithos.text.words.tokens import Count, cut_tidily
 
-#: Shares of the budget that explanations and warnings may take beside the text.
+#: Shares of the budget that explanations and warnings may take in addition to the text.
 EXPLAINED: Final = 0.3
 WARNED: Final = 0.15
-#: How often a text is composed again with less room.
+#: Maximum number of times a text is composed again with a smaller budget.
 TRIES: Final = 4
 #: Characters of a reason that is sent.
 REASON: Final = 120
@@ -93,7 +93,7 @@ def _sources(briefing: Briefing) -> list[str]:
 
 
 def _per_source(sources: Sequence[SourceNote], count: Count) -> int:
-    """Tokens of a source beside the text, of a usual one of these."""
+    """Return the tokens of a source in addition to the text, for an average one of these."""
     lines = [f'"{source_line(10, each.id, each.path, is_note=each.version > 0)}",' for each in sources[:20]]
     return -(-sum(map(count, lines)) // len(lines)) if lines else 0
 

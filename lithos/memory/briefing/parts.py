@@ -1,7 +1,7 @@
-"""What stands around the excerpts: the task, the warnings, what happened lately, what was left out.
+"""The text around the excerpts: the task, warnings, recent activity, omitted notes.
 
-Each is cut to its part of the budget, and says so. The Markdown can be pasted as it is: nothing that a note
-says can look like the frame around it. Headings inside an excerpt become bold lines, fenced code that an
+Each part is cut to its share of the budget, and says so. The Markdown can be pasted unchanged: no text of a
+note can look like the frame around it. Headings inside an excerpt become bold lines, fenced code that an
 excerpt cuts is opened or closed again, and texts of others are shown on one line of bounded length.
 """
 
@@ -28,7 +28,7 @@ from lithos.text.words.tokens import Count, cut_tidily
 TITLE_SHOWN: Final = 120
 PATH_SHOWN: Final = 240
 SECTION_SHOWN: Final = 120
-#: Stands where passages of a section are left out.
+#: Replaces passages of a section that are left out.
 GAP: Final = "\n\n[…]\n\n"
 
 _HEADING: Final = re.compile(r"^([ \t>]{0,16})(#{1,6})(?:[ \t]+([^\n]*?))?[ \t]*$", re.MULTILINE)
@@ -36,7 +36,7 @@ _UNDERLINE: Final = re.compile(r"(?<=[^\n])\n {0,3}(?:=+|-+)[ \t]*(?=\n|\Z)")
 _CLOSING: Final = re.compile(r"[ \t]+#+$")
 _TICKS: Final = re.compile(r"`{3,}|~{3,}")
 _INFO: Final = re.compile(r"[\w+-]{0,20}")
-#: What would end a line, or a `code` mark, of the frame.
+#: Characters that would end a line, or a `code` mark, of the frame.
 _BREAKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
@@ -50,7 +50,7 @@ def one_line(text: str, most: int) -> str:
 
 
 def header(title: str, path: str, version: int, section: str) -> str:
-    """The line that an excerpt stands under; of a long section path only the innermost names are shown."""
+    """Return the heading line of an excerpt; of a long section path only the innermost names are shown."""
     if not version:  # of an attachment
         return f"### {one_line(title, TITLE_SHOWN)} ({one_line(path, PATH_SHOWN)})"
     names = section.split(" > ")
@@ -63,7 +63,7 @@ def header(title: str, path: str, version: int, section: str) -> str:
 
 
 def short_header(title: str, section: str, date: str) -> str:
-    """What stands behind the number of the source in a compact briefing: title, section, its own date."""
+    """Return the text after the number of the source in a compact briefing: title, section, its own date."""
     names = section.split(" > ") if section else []
     while len(names) > 1 and len(" > ".join(names)) > SECTION_SHOWN:
         names = names[1:]
@@ -160,7 +160,7 @@ class LeftOut:
     title: str
     tokens: int
     reason: str
-    #: There was no room for it; else it was not worth showing, or must not be trusted.
+    #: It did not fit; else it was not worth showing, or must not be trusted.
     has_no_room: bool = False
 
 
@@ -251,17 +251,17 @@ def _warning_line(about: AboutNote) -> str:
 
 
 def activity_text(lines: Sequence[str], most: int, count: Count) -> str:
-    """What happened lately, newest first."""
+    """Return recent activity, newest first."""
     return _list_of("## Recent changes", [f"- {one_line(line, 400)}" for line in lines], most, count, "more")
 
 
 def decisions_text(lines: Sequence[str], most: int, count: Count) -> str:
-    """What persons decided of the agent's proposals, newest first."""
+    """Return the decisions of persons on the agent's proposals, newest first."""
     return _list_of("## Your proposals", [f"- {one_line(line, 500)}" for line in lines], most, count, "more")
 
 
 def left_out_text(left: Sequence[LeftOut], most: int, count: Count) -> str:
-    """What had no room, and how to read it."""
+    """Return the notes that did not fit, and how to read them."""
     lines = [f"- {one_line(each.title, TITLE_SHOWN)} (`id={each.id}`, {each.tokens} tokens)" for each in left]
     text = _list_of(
         "## Left out: read with lithos_read", lines, most, count, "more: lithos_search finds them"

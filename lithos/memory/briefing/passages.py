@@ -1,24 +1,27 @@
-"""The passages of a note: what a briefing is put together from.
+"""The passages of a note: the pieces of a briefing.
 
-A passage is a chunk of the note as the vector index has it (`text.chunk`: paragraphs that fit into some
+A passage is a chunk of the note as the vector index has it (`text.chunk`: paragraphs that fit into about
 500 characters), cut where a section begins. So each has the similarity of its chunk and belongs to exactly
-one section. Headings by themselves are no passages: the section's path says what they say.
+one section. Headings alone are not passages: the section's path has the same words.
 
-How likely a passage answers a query is how likely its note does, times that it is the passage of the note:
+The probability that a passage answers a query is that of its note, times that of the passage in the note:
 
-    P(p) = (1 - WITHIN) x P(n) x softmax(WORDS x coverage + MEANING x cosine + LEAD x lead)
-           + WITHIN x Q(n) x the share of the note that p is         both over the passages of n
-    P(n)   proportional to exp(STEEPNESS x (s_n / s_max - 1))        s_n: the score that ranked the note
-    Q(n)   the same, steeper with the budget: where nothing but the note is known, all of the best comes first
+P(p) = (1 - WITHIN) x P(n) x softmax(WORDS x coverage + MEANING x cosine + LEAD x lead)
++ WITHIN x Q(n) x the share of the note that p is         both over the passages of n
+P(n)   proportional to exp(STEEPNESS x (s_n / s_max - 1))        s_n: the score that ranked the note
+Q(n)   the same, steeper with the budget: if only the note is known, all of the best note comes first
 
-`coverage` is the share of the query's idf-weighted terms that stand in the passage (less for those only in
-its section's path), `cosine` the similarity of its chunk, `lead` the share again, each term by how early it
-stands. A log-linear model, as in learning to rank, mixed with one that knows nothing but the note: what
-answers often shares no word with the question (a turn of a conversation, a row of a table) and stands in the
-right note all the same. WITHIN grows with the budget, up to a bound: the first tokens are for what matches,
-the last ones for what matches hardly anywhere. So a large budget shows more of the best notes, and not a
-little of further ones. Passages that have nothing to do with the query have the second part alone, those of a
-note with no other have none. The numbers were fitted on collections (`bench/context.py` of ee169747).
+`coverage` is the share of the query's idf-weighted terms in the passage (less for terms only in
+its section's path), `cosine` the similarity of its chunk, `lead` the share again, each term weighted by its
+position, early ones more. It is a log-linear model, as in learning to rank, mixed with one that knows only
+the
+note: an answer often shares no word with the question (a turn of a conversation, a row of a table) and is
+still
+in the right note. WITHIN grows with the budget, up to a bound: the first tokens are for passages that match,
+the last ones for passages that hardly match. So a large budget shows more of the best notes instead of a
+little of further ones. Passages unrelated to the query have only the second part; passages of a
+note with no related one have neither. The numbers were fitted on collections (`bench/context.py` of
+ee169747).
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ from lithos.text.pieces import PIECE, matches_in_lines
 from lithos.text.snippet import Terms, first_places, places_among
 from lithos.text.words.analysis import fold
 
-#: What a term counts that stands only in the path of the section, or only in the title.
+#: Weight of a term that occurs only in the path of the section, or only in the title.
 IN_SECTION: Final = 0.7
 IN_TITLE: Final = 0.3
 #: Characters after which a term counts half in the lead of a passage.
@@ -65,7 +68,8 @@ class Weights:
     #: WITHIN for every thousand tokens of the budget, and at most.
     within: float = 0.075
     within_most: float = 0.3
-    #: So many times as steep as P(n) is Q(n) for every thousand tokens of the budget, at least once, at most.
+    #: Q(n) is steeper than P(n) by this factor per thousand tokens of the budget, at least 1, at most
+    #: the bound.
     steeper: float = 1.0
     steeper_most: float = 2.0
     #: Passages that only greet or say farewell take no part, unless a note has no other.
@@ -202,11 +206,11 @@ def _sum(shares: Mapping[int, float], terms: Terms) -> float:
 #: headings.
 MOST_PARSED: Final = 24_000
 MOST_PARSED_LINES: Final = 500
-#: Passages of one note; what comes behind them is read with `lithos_read`.
+#: Maximum number of passages of one note; later ones are read with `lithos_read`.
 MOST_PASSAGES: Final = 4_000
 
-#: What takes as long to look through as so many characters of prose: a heading or a fence, and a line where
-#: underlined headings are looked for.
+#: Characters of prose that take as long to scan as a heading or a fence, and as a line that may underline a
+#: heading.
 MARK: Final = 100
 PARSED_LINE: Final = 200
 #: Characters of a note that are always looked through.
@@ -214,7 +218,7 @@ LEAST_TEXT: Final = 20_000
 
 _MARK: Final = re.compile(r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?:#{1,6}(?!\S)|`{3}|~{3})", re.MULTILINE)
 _LINE: Final = re.compile(r"^", re.MULTILINE)
-#: What may underline a heading, and comments, in which a `#` is none.
+#: Lines that may underline a heading, and comments, in which a `#` does not start a heading.
 _NEEDS_PARSER: Final = re.compile(r"^[^\s#>|`~][^\n]*\n {0,3}(?:=+|-{2,})[ \t]*$|^ {0,3}<", re.MULTILINE)
 _HEADING_LINE: Final = re.compile(r" {0,3}#{1,6}(?:[ \t][^\n]*)?(?:\n|\Z)")
 _UNDERLINED: Final = re.compile(r"[^\n]+\n {0,3}(?:=+|-+)[ \t]*(?:\n|\Z)")
@@ -275,7 +279,7 @@ def split_note(title: str, content: str, size: int, maximum: int, frame: Frame =
     passages: list[Passage] = []
     edge = former = 0
     for number, (begin, end) in enumerate(chunk_spans(title, content, size, maximum)):
-        start = max(0, begin) if edge == former else edge  # what the one before left is of this one
+        start = max(0, begin) if edge == former else edge  # this one includes what the previous one left
         former, edge = end, tidy_edge(shown, end, start)
         while start < edge:
             place = bisect_right(starts, start) - 1

@@ -26,7 +26,7 @@ LONGEST: Final = 4_000
 MOST_EDGES: Final = 50
 #: Reasons of an edge that are shown, and characters of one.
 MOST_REASONS, LONGEST_REASON = 5, 400
-#: What can become of a contradiction when neither note replaces the other: its name and what follows.
+#: Ways to end a contradiction when neither note replaces the other: name and consequence.
 OTHER_ENDINGS: Final[Mapping[str, tuple[str, str]]] = {
     "accepted_dual": (
         "Both are right",
@@ -144,7 +144,7 @@ def _claim_of(edge: Mapping[str, Any]) -> ContradictionEdge:
 
 
 def _reasons_of(evidence: object) -> list[tuple[str, str]]:
-    """What backs an edge, as names and texts; of what is no object one text without a name."""
+    """Return the evidence of an edge, as names and texts; one text without a name if it is not an object."""
     try:
         told = json.loads(evidence) if isinstance(evidence, str) else evidence
     except ValueError:
@@ -159,5 +159,5 @@ def _reasons_of(evidence: object) -> list[tuple[str, str]]:
 
 
 def _seen(claims: Sequence[ContradictionEdge]) -> str:
-    """What stands for these claims as they are."""
+    """Return a value that identifies the current state of these claims."""
     return " ".join(f"{claim.edge_id}@{claim.at}" for claim in claims)

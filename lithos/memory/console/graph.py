@@ -32,7 +32,7 @@ LONGEST_QUERY: Final = 2_000
 KINDS: Final = {
     "link": "links", "derived": "derived from", "typed": "typed edges", "contradicts": "contradicts",
 }  # fmt: skip
-#: What notes may be coloured by.
+#: Ways to colour notes.
 COLOURINGS: Final[Mapping[str, ColourBy]] = {"folder": "folder", "type": "type", "namespace": "namespace"}
 
 

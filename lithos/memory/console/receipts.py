@@ -1,4 +1,4 @@
-"""`/console/receipts`: what agents retrieved, newest first; one retrieval with what became of it."""
+"""`/console/receipts`: retrievals by agents, newest first; one retrieval with its outcome."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen(kw_only=True)
 class ReceiptFeedback:
-    """What the completion of the task said of a retrieval; `other` is the receipt it named instead."""
+    """Feedback on a retrieval at the completion of the task; `other` is the receipt it named instead."""
 
     agent: str
     cited: frozenset[str] = frozenset()
@@ -119,7 +119,7 @@ class ReceiptPages:
         return dict(answer["task"])
 
     async def _feedback(self, receipt: Receipt, task: Mapping[str, Any]) -> ReceiptFeedback | None:
-        """What the completion of the task said, while the journal holds it."""
+        """Return the feedback at the completion, while the journal holds it."""
         ended = task.get("resolved_at")
         if task.get("status") != "completed" or not ended:
             return None

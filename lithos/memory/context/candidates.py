@@ -36,7 +36,7 @@ class ContextCandidate:
 class RankedCandidates:
     """The candidates, best first, and the weighted words of the query.
 
-    `keep` stores the receipt of the notes that were shown in so many tokens, and tells whether it could;
+    `keep` stores the receipt of the shown notes with their number of tokens, and returns whether it could;
     without a receipt it does nothing.
     """
 

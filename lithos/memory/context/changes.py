@@ -1,4 +1,4 @@
-"""What changed after a position of the journal, and what happened lately, also as lines of a briefing."""
+"""Changes after a position of the journal, and recent activity, also as lines of a briefing."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ MOST: Final = 12
 #: Share of the query's weight from which a task or finding concerns it.
 _CONCERNS: Final = 0.3
 _TITLE: Final = 100
-#: What becomes of proposals, in the words of a briefing.
+#: Outcomes of proposals, in the words of a briefing.
 _DECIDED: Final[Mapping[str, str]] = {
     "proposal.approved": "was approved", "proposal.rejected": "was rejected",
     "proposal.expired": "expired without review",
 }  # fmt: skip
-#: What the server itself found when it started is nobody's activity.
+#: Changes that the server itself found at its start are not an agent's activity.
 _NOTES: Final[Mapping[str, str]] = {
     NOTE_CREATED: "created", NOTE_UPDATED: "updated", NOTE_RENAMED: "moved",
 }  # fmt: skip
@@ -44,9 +44,10 @@ _NOTES: Final[Mapping[str, str]] = {
 def tell_activity(
     events: Iterable[Event], terms: Terms, note: Callable[[str], Entry | None], task_id: str | None
 ) -> list[str]:
-    """A line per event, newest first, one per note; `note` gives the found notes that may be shown.
+    """Return one line per event, newest first, one per note; `note` returns the found notes that may be
+    shown.
 
-    What a task's own part shows, its findings and claims, is left out.
+    Findings and claims of the task are left out, since its own part shows them.
     """
     lines: list[str] = []
     told: set[str] = set()
@@ -61,7 +62,7 @@ def tell_activity(
 
 
 def tell_decisions(events: Sequence[Event], agent_id: str | None) -> list[str]:
-    """What became of an agent's proposals, newest first, with who decided and why."""
+    """Return the outcomes of an agent's proposals, newest first, with who decided and why."""
     lines: list[str] = []
     for event in reversed(events):
         payload, what = event.draft.payload, event.draft.type
@@ -120,7 +121,7 @@ NOTE_EVENTS: Final = frozenset((NOTE_CREATED, NOTE_UPDATED, NOTE_DELETED, NOTE_R
 
 @frozen(kw_only=True)
 class Changed:
-    """The events after a position, oldest first; `trouble` says why that cannot be told."""
+    """The events after a position, oldest first; `trouble` is the reason if they are unavailable."""
 
     events: Sequence[Event]
     trouble: str | None = None
@@ -140,7 +141,7 @@ class Changed:
 
 
 def is_of_note(event: Event) -> bool:
-    """Whether somebody wrote, moved or deleted a note."""
+    """Return whether the event writes, moves or deletes a note."""
     return event.draft.type in NOTE_EVENTS and not _is_enrichment(event)
 
 
@@ -156,7 +157,7 @@ class JournalChanges:
         self._reading = reading
 
     async def after(self, cursor: str) -> Changed:
-        """What happened after a cursor, or why all has to count as new."""
+        """Return the events after a cursor, or the reason why everything has to count as new."""
         seq, journal = parse_position(cursor), self._journal
         if seq is None:
             return Changed(events=(), trouble="since is not a cursor of an earlier answer")

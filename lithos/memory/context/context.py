@@ -50,7 +50,7 @@ log = get_logger("lithos.context")
 SECTIONS: Final = ("task", "warnings", "notes", "activity")
 #: Characters of a query that is made of a task.
 QUERY_OF_TASK: Final = 4_000
-#: Candidates: one for so many tokens of the budget, within these limits.
+#: Tokens of the budget per candidate, within these limits.
 TOKENS_A_NOTE: Final = 30
 FEWEST_NOTES: Final = 16
 MOST_NOTES: Final = 100
@@ -63,12 +63,12 @@ MOST_WARNINGS: Final = 30
 WORTH_NAMING: Final = 0.3
 #: The part of the best score that a place of an attachment has, by how well it matches.
 ANSWERING: Final[Mapping[str, float]] = {"strong": 1.0, "fair": 0.6, "weak": 0.0}
-#: What leaves a note out of the excerpts.
+#: Warnings that leave a note out of the excerpts.
 WITHHOLDING: Final = frozenset(("quarantined", "superseded", "expired"))
 
 
 class WaitingKeys(Protocol):
-    """Further keys of a briefing: what waits for a person, where a capability keeps such a thing."""
+    """Further keys of a briefing: items that wait for a person, if a capability has any."""
 
     def told(self) -> dict[str, int]:
         """How many wait, by key; nothing where none do."""
@@ -76,7 +76,7 @@ class WaitingKeys(Protocol):
 
 @frozen(kw_only=True)
 class ContextRequest:
-    """What is to be briefed about: a query, a task, or both; `namespaces` None means any."""
+    """The subject of a briefing: a query, a task, or both; `namespaces` None means any."""
 
     query: str = ""
     task_id: str | None = None
@@ -93,7 +93,7 @@ class ContextRequest:
 
 @frozen(kw_only=True)
 class ContextAnswer:
-    """A briefing; `cursor` is None where none was asked for, `receipt_id` where LCMA is off.
+    """A briefing; `cursor` is None unless requested, `receipt_id` is None if LCMA is off.
 
     `troubles` (kind, reason) say why it is `degraded`, as far as it is known.
     """
@@ -110,7 +110,7 @@ class ContextAnswer:
 
 @frozen(kw_only=True)
 class BriefingMaterial:
-    """What a briefing is made of, before it is composed; `is_silent`: there is nothing new to tell."""
+    """The material of a briefing, before it is composed; `is_silent`: there are no news to report."""
 
     material: Material
     #: Counts tokens.
@@ -230,14 +230,14 @@ class Context:
         return await self._working.run(lambda: compose(material, budget, count))
 
     async def query_of(self, task_id: str) -> str:
-        """What is asked about a task, where nothing else is. Raises `TaskNotFound`."""
+        """Return the query for a task that comes without one. Raises `TaskNotFound`."""
         return _query_of(await self._coordination.sheet(task_id))
 
     @asynccontextmanager
     async def gather(
         self, request: ContextRequest, ranking: HybridRanking | None = None
     ) -> AsyncIterator[BriefingMaterial]:
-        """What a briefing is made of; `ranking`: on one scale with other vaults. Raises as `brief`."""
+        """Gather the material of a briefing; `ranking`: on one scale with other vaults. Raises as `brief`."""
         _check(request)
         troubles = list[tuple[str, str]]()
         cursor = str(self._coordinator.head)  # before anything is read
@@ -334,7 +334,7 @@ class Context:
         changed: Changed | None,
         hits: Sequence[OtherHit] = (),
     ) -> tuple[Material, bool]:
-        """What the briefing is made of; whether something of it could not be had."""
+        """Return the material of the briefing; and whether a part of it was unavailable."""
         wanted = frozenset(request.sections)
         read = await self._read(request, found)
         task = None
@@ -390,7 +390,7 @@ class Context:
         sources = await self._working.run(lambda: self._split(read, nearness, asked, request.is_compact))
         serials = [entry.serial for entry in entries]
         if len(still := self._catalogue.at_serials(serials)) < len(serials):
-            # Nobody else forgets what was removed meanwhile: it would stay until others drive it out.
+            # No other code forgets removed notes: they would stay until newer ones replace them.
             for serial in set(serials).difference(entry.serial for entry in still):
                 self._splits.forget(serial)
         ids = {source.id for source in sources} | {each.id for each in withheld}
@@ -505,7 +505,7 @@ def _withheld(entry: Entry, warning: NoteWarning) -> LeftOut:
 
 
 def _gate_of(request: ContextRequest) -> RetrievalFilter:
-    """What the asker may see."""
+    """Return the filter for notes that the caller may see."""
     spaces = None if request.namespaces is None else frozenset(request.namespaces)
     return RetrievalFilter(namespaces=spaces, task_id=request.task_id, agent_id=request.agent_id)
 

@@ -1,4 +1,4 @@
-"""Entity extraction: names are kept beside the notes, or written into them (docs/spec/memory.md §4)."""
+"""Entity extraction: names are kept in the database, or written into notes (docs/spec/memory.md §4)."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class NoteEntities:
 class EntityExtraction:
     """Determines which notes need extraction, and extracts.
 
-    With `patch` it changes frontmatter, never a body. Without it no file changes: what was found is kept by
-    id, and counts where the file has no entities, or those that a machine wrote.
+    With `patch` it changes frontmatter, never a body. Without it no file changes: entities are kept by
+    id, and apply if the file has no entities, or only machine-written ones.
     """
 
     _catalogue: Catalogue
@@ -65,16 +65,17 @@ class EntityExtraction:
     #: Only a dry run has no `ledger` and no `index`.
     _ledger: Learning | None = None
     _patch: Patch | None = field(default=None, kw_only=True)
-    #: Is told of notes whose entities are others now.
+    #: Notified of notes with changed entities.
     _index: Indexer | None = field(default=None, kw_only=True)
     _blocking: Threads = field(factory=Threads, init=False)
 
     async def refresh(self, note_id: str, *, force: bool = False) -> bool:
-        """Store the entities of a note where the specification's table asks for it; True when they changed.
+        """Store the entities of a note if the specification's table requires it; True when they changed.
 
-        Those of the current marker are extracted again too while nobody else has changed them: the text may
-        be another. Of a note that changes meanwhile nothing is stored: its own event brings it back. What is
-        kept of a note that is gone is forgotten. `force` is for curated entities too, if those are written.
+        Entities with the current marker are extracted again too unless they were edited: the text may
+        have changed. Nothing is stored for a note that changes during extraction: its own event
+        brings it back.
+        Entities of a deleted note are forgotten. `force` includes curated entities too, if they are written.
         Raises `StorageFailed`.
         """
         if note_id not in self._catalogue:
@@ -164,7 +165,7 @@ class EntityExtraction:
             await patch(request)
         except (NoteNotFound, VersionConflict):
             return False
-        except Forbidden:  # in a protected note nothing is written: they are kept beside it
+        except Forbidden:  # a protected note is not written: entities stay in the database
             return await self._keep(found)
         if self._ledger is not None:
             await self._ledger.submit(RecordEntities(found.id, written=digest_entities(found.entities)))

@@ -38,9 +38,9 @@ log = get_logger("lithos.enrichment")
 
 
 FINDING_POSTED: Final = "finding.posted"
-#: What the text of a note says may have changed.
+#: Events after which the text of a note may have changed.
 OF_CONTENT: Final = frozenset({NOTE_CREATED, NOTE_UPDATED})
-#: Notes derived from it resolve anew.
+#: Events after which notes derived from this note are resolved again.
 OF_EXISTENCE: Final = frozenset({NOTE_CREATED, NOTE_DELETED})
 _OF_NOTES: Final = frozenset({NOTE_CREATED, NOTE_UPDATED, NOTE_RENAMED, NOTE_DELETED})
 

@@ -35,14 +35,14 @@ from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 
 log = get_logger("lithos.questions")
 
-#: Seconds between two looks for orders: a command waits for its own.
+#: Seconds between two checks for orders: a command waits for its own.
 LOOK: Final = 1.0
 #: Notes per command.
 SOME: Final = 200
 
 
 class QuestionUpkeep:
-    """Background work; what fails is tried again at the next occasion."""
+    """Background upkeep of questions; failures are retried at the next occasion."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class QuestionUpkeep:
         log.info("questions halved", note=entry.note.id, kept=round(looked[0], 2), questions=halved)
 
     async def tidy(self) -> None:
-        """Forget what deletions that nobody told of have left, and what is beyond the limit."""
+        """Forget the rest of deletions without an event, and entries beyond the limit."""
         noted = await self._learning.read(lambda tables: tables.questions.notes())
         gone = [note_id for note_id in noted if note_id not in self._catalogue]
         for begin in range(0, len(gone), SOME):

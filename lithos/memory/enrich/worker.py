@@ -1,11 +1,11 @@
-"""The enrich worker: learns from what happened, away from every read and write (docs/spec/memory.md §4).
+"""The enrich worker: learns from events, separately from every read and write (docs/spec/memory.md §4).
 
-One task feeds events into a durable queue; another drains the queue at intervals and now and then sweeps over
+One task feeds events into a durable queue; another drains the queue at intervals and periodically sweeps over
 everything (`Enrichment`). Both may be cancelled at any moment: the queue is durable.
 
-`StatsRetention` bounds what retrieval stores: old receipts are deleted in batches. A retrieval costs
-some 2 kB for its receipt. Deleted rows free room inside `stats.db` for
-later rows; the file itself does not shrink. `TaskStates` answers which tasks may yet be completed.
+`StatsRetention` limits the data that retrieval stores: old receipts are deleted in batches. A retrieval costs
+about 2 kB for its receipt. Deleted rows free space inside `stats.db` for
+later rows; the file itself does not shrink. `TaskStates` answers which tasks may still be completed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The handler of each command of the memory actor: what it changes in `edges.db` and `stats.db`."""
+"""The handler of each command of the memory actor: its changes to `edges.db` and `stats.db`."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ class Steps:
         if not command.after:
             matrix.begin(command.embedder, command.dims)
         if matrix.embedder != command.embedder:
-            return Done(None)  # somebody has begun to load those of another one
+            return Done(None)  # vectors of another embedder are being loaded
         last = self._stats.writing.questions.load(matrix, command.after, command.most)
         if last is None:
             matrix.finish()

@@ -16,7 +16,7 @@ from lithos.notes.model.entities import ExtractedEntities
 
 
 class LearningCommand(Command[R_co]):
-    """What can be asked of what is learned."""
+    """A command to the memory actor."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ class ForgetReceipts(LearningCommand[int]):
 
 @frozen
 class ForgetLessons(LearningCommand[None]):
-    """Forget that these lessons were applied, which nobody will repeat. No reply."""
+    """Forget that these lessons were applied; they will not be repeated. No reply."""
 
     ids: tuple[str, ...]
 
@@ -93,9 +93,9 @@ CONFLICTS_KEPT: Final = 200
 
 @frozen(kw_only=True)
 class Receipt:
-    """What one retrieval asked, did and answered; `namespace_filter` None means any.
+    """Query, steps and answer of one retrieval; `namespace_filter` None means any.
 
-    `tokens` are those of a briefing (None: none was made of it), `is_followup` of one about what changed
+    `tokens` are those of a briefing (None: not a briefing), `is_followup` marks one about changes
     since an earlier one.
     """
 
@@ -132,9 +132,9 @@ class RecordRetrieval(LearningCommand[dict[str, NodeStats]]):
 class AskedQuestion:
     """The question that feedback is about.
 
-    `codes` is its vector of the static tier, int8, as `embedder` made it; empty when there was no model. Then
-    the entries count once they are embedded, and nothing is learned of others. `is_private`: its words are
-    shown to nobody.
+    `codes` is its vector of the static tier, int8, as `embedder` made it; empty without a model. In that case
+    the entries count once they are embedded, and no more is learned from them. `is_private`: its words are
+    never shown.
     """
 
     text: str
@@ -148,10 +148,11 @@ class AskedQuestion:
 
 @frozen(kw_only=True)
 class ApplyFeedback(LearningCommand[tuple[str, ...]]):
-    """Learn from a completed task; the reply is the notes that misled for the third time or more.
+    """Learn from a completed task; the reply has the notes that misled for the third time or more.
 
-    The lists hold notes that exist and are in the receipt, but for `elsewhere`: what was cited though it was
-    found another way. That answers the question and is remembered as such, and has no other effect.
+    The lists hold notes that exist and are in the receipt, except `elsewhere`: notes that were cited but
+    found
+    another way. They answer the question and are remembered for it, without any other effect.
     `namespaces` maps cited notes of both kinds to theirs.
     """
 
@@ -200,11 +201,11 @@ class EnrichJob:
 
 @frozen
 class ClaimJobs(LearningCommand[list[EnrichJob]]):
-    """Take what waits and was tried fewer than `max_attempts` times; the reply is `list[EnrichJob]`.
+    """Take waiting jobs with fewer than `max_attempts` attempts; the reply is `list[EnrichJob]`.
 
-    Claiming counts as an attempt, so that a job which ends the process is not tried forever. It looks
-    at `most` rows behind row `after`, and takes all rows of the notes that begin there: a run that
-    goes on behind the last beginning sees each note once.
+    Claiming counts as an attempt, so that a job which ends the process is not tried forever. It reads
+    at most `most` rows after row `after`, and takes all rows of the notes that begin there: a run that
+    continues after the last beginning sees each note once.
     """
 
     max_attempts: int
@@ -237,11 +238,11 @@ class ProjectionOutcome:
 
 @frozen(kw_only=True)
 class ProjectProvenance(LearningCommand[ProjectionOutcome]):
-    """Make the `derived_from` edges of these notes say what their frontmatter says.
+    """Make the `derived_from` edges of these notes match their frontmatter.
 
     `desired` maps a note to its namespace and its resolved sources; notes in `gone` lose theirs.
-    `complete` tells that `desired` is the whole corpus: rows of all other notes are removed too, but for
-    those of notes in `kept`, which somebody has looked at already.
+    `complete` means that `desired` is the whole corpus: rows of all other notes are removed too, except
+    those of notes in `kept`, which were checked already.
     The reply is a `ProjectionOutcome`; `dry_run` only counts.
     """
 
@@ -254,10 +255,10 @@ class ProjectProvenance(LearningCommand[ProjectionOutcome]):
 
 @frozen
 class RecordEntities(LearningCommand[None]):
-    """Keep what was found in a note; None forgets it. No reply.
+    """Keep the entities of a note; None forgets them. No reply.
 
-    Of what was written into the note's file only the digest `written` (`digest_entities`) is kept: as long as
-    the note has just that, nobody chose it by hand.
+    Of entities written into the note's file only the digest `written` (`digest_entities`) is kept: as long as
+    the note has exactly those, no person has chosen them.
     """
 
     node_id: str
@@ -267,9 +268,9 @@ class RecordEntities(LearningCommand[None]):
 
 @frozen
 class RetrievalRecord:
-    """A retrieval or a briefing: who asked what (`question` is a digest) when, and the notes of the answer.
+    """A retrieval or a briefing: agent, question (as a digest), time, and the notes of the answer.
 
-    `tokens` is None where it was no briefing; `is_followup` where it was one about news alone.
+    `tokens` is None if it was not a briefing; `is_followup` marks a briefing about news only.
     """
 
     at: datetime

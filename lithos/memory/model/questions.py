@@ -25,14 +25,14 @@ from lithos.text.words.analysis import FUNCTION_WORDS
 LEAST_COSINE: Final = 0.6
 #: Prior of an entry's weight: one citation alone makes it 0.4.
 PRIOR: Final = 1.5
-#: What full evidence adds to a search's score of 0..1.
+#: Amount that full evidence adds to a search's score of 0..1.
 EVIDENCE_WEIGHT: Final = 0.8
 #: Evidence above which a note is a candidate although no search found it.
 CANDIDATE: Final = 0.05
 #: Cosine of two questions, and weight of an entry, from which what was cited for one answers the other.
 SAME_NEED: Final = 0.9
 SURE: Final = 0.3
-#: What a citation adds to near entries of the note, and what it takes from near entries of the other notes
+#: Amount that a citation adds to near entries of the note, and subtracts from near entries of the other notes
 #: that were shown, both times the kernel.
 CITED_NEARBY: Final = 0.5
 PASSED_OVER: Final = 0.3
@@ -62,7 +62,7 @@ def evidence(entries: Iterable[tuple[float, float]]) -> float:
     return 1 - math.prod(1 - w * k for w, k in entries)
 
 
-#: What of its score a suspect note keeps (docs/spec/context.md §2).
+#: Share of its score that a suspect note keeps (docs/spec/context.md §2).
 SUSPECT_SHARE: Final = 0.7
 
 
@@ -111,7 +111,7 @@ def learn(
 
 #: Words of a text that its sketch holds: the share of those that are gone is right within 0.05 or so.
 SKETCHED: Final = 128
-#: Characters of a text that are sketched, a millisecond or two; what comes later changes nothing.
+#: Characters of a text that are sketched, in a millisecond or two; later ones change nothing.
 SKETCHED_CHARACTERS: Final = 50_000
 #: A text of which less is left is another one.
 SHARE_KEPT: Final = 0.5
@@ -142,7 +142,7 @@ def _hashes(text: str) -> set[bytes]:
 
 
 def digest_question(query: str) -> str:
-    """What tells whether two questions are the same: a hash of the whole text."""
+    """Return a digest that identifies a question: a hash of the whole text."""
     return hashlib.blake2b(query.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 

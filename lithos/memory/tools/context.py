@@ -57,7 +57,7 @@ class ContextTool:
         return self.cursor or self.explain or self.since is not None
 
     def request(self, *, is_compact: bool = False) -> ContextRequest:
-        """What the context service is asked."""
+        """Return the request for the context service."""
         return as_command(
             ContextRequest,
             self,
@@ -115,7 +115,7 @@ def item_row(item: Item) -> dict[str, Any]:
 
 
 def place_row(hit: OtherHit | None) -> dict[str, Any]:
-    """What an excerpt of an attachment says besides; nothing of a note."""
+    """Return the additional keys of an attachment's excerpt; empty for a note."""
     if hit is None:
         return {}
     row: dict[str, Any] = {"kind": ATTACHMENT, "place": hit.place}

@@ -35,7 +35,7 @@ class LinksTool:
     depth: int = argument("Number of steps, 1 to 3.", 1)
 
     async def answer(self, using: Parts) -> Answer:
-        """An unknown note has none."""
+        """Return the links; an unknown note has no links."""
         try:
             links = (await using.get(Graph).relate(self.id, ("links",), self.depth, None)).links
         except DocNotFound:

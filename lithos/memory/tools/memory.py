@@ -51,9 +51,9 @@ _UNLEARNED: Mapping[str, Any] = {
     "salience": 0.0,
     "usage_score": 0.0,
 }
-#: Who is recorded for an edge that nobody signed.
+#: The agent that is recorded for an edge without an author.
 UNSIGNED = "lithos_edge_upsert"
-#: The statistics of a note that nobody used.
+#: The statistics of an unused note.
 _UNUSED: Final = dict.fromkeys(
     ("cited_count", "ignored_count", "misleading_count", "decay_rate", "spaced_rep_strength"), 0
 )
@@ -174,7 +174,7 @@ def node_stats_row(stats: NodeStats) -> dict[str, Any]:
 
 
 def question_row(question: RememberedQuestion, *, is_private: bool) -> dict[str, Any]:
-    """One question that a note was cited for; without its words where these are nobody else's."""
+    """Return one question that a note was cited for; private questions come without their words."""
     return {
         "question": None if is_private or question.is_private else question.question,
         "weight": question.weight,
@@ -258,7 +258,7 @@ class RetrieveTool:
         return result
 
     def request(self, room: int = 0) -> RetrieveRequest:
-        """What the retrieval is asked: the rows up to the end of the page; `room` as there."""
+        """Return the request for the retrieval: the rows up to the end of the page; `room` as there."""
         return as_command(
             RetrieveRequest,
             self,
@@ -270,7 +270,9 @@ class RetrieveTool:
         )
 
     async def _beside(self, using: Parts, others: OtherHits | None) -> Sequence[OtherHit]:
-        """Places of attachments that may stand among the notes: none where a namespace is asked for."""
+        """Return places of attachments that may be mixed with the notes; empty if a namespace is
+        requested.
+        """
         kinds, filters = read_kinds(self.kinds), as_command(Filters, self)
         if NOTE not in kinds:
             raise InvalidInput("lithos_retrieve is about notes. For attachments alone use lithos_search.")
@@ -282,7 +284,7 @@ class RetrieveTool:
         return await others.beside(query)
 
     def _veil(self, catalogue: Catalogue) -> Veil:
-        """What this asker is told of the notes that warnings name."""
+        """Return the filter of warnings about notes that this caller may not see."""
         spaces = self.namespace_filter
         gate = as_command(RetrievalFilter, self, namespaces=frozenset(spaces) if spaces else None)
         return lambda warning: gate.veil(warning, catalogue.get(warning.id))

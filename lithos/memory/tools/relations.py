@@ -1,4 +1,4 @@
-"""What is around a note: links, provenance, typed edges, and what rests on it, to be quarantined."""
+"""The relations of a note: links, provenance, typed edges, and the notes that depend on it (quarantine)."""
 
 from __future__ import annotations
 

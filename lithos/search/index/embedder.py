@@ -185,7 +185,7 @@ def load_embedder(name: str) -> Embedder:
 
 
 def explaining(load: Callable[[], T], explain: Callable[[Exception], EmbedderUnavailable]) -> T:
-    """What is loaded; whatever loading raises becomes the reason of an `EmbedderUnavailable`."""
+    """Return the result of `load`; an error becomes the reason of an `EmbedderUnavailable`."""
     loaded = outcome.capture(load)
     error = loaded.error if isinstance(loaded, outcome.Error) else None
     if isinstance(error, Exception) and not isinstance(error, EmbedderUnavailable):

@@ -40,7 +40,7 @@ HASHES: Final = {
 VERSIONS: Final = ((1, 20), (2, 0))
 INSTALL: Final = "pip install 'lithos-server[accurate]'"
 
-#: Tokens of a text that count; what comes after them is cut off.
+#: Tokens of a text that count; later ones are cut off.
 LONGEST: Final = 256
 #: Padded tokens of a batch: one text of `LONGEST`, or several short ones.
 TOKENS_AT_ONCE: Final = 256
@@ -67,7 +67,7 @@ def load_transformer(threads: int = 1, folder: Path | None = None) -> Transforme
 
 
 def find_trouble() -> str | None:
-    """Why the model cannot be loaded, None when nothing is against it; a look that takes little memory."""
+    """Return why the model cannot be loaded, None if it can; the check takes little memory."""
     if not is_installed():
         return f"onnxruntime is not installed. To install it: {INSTALL}"
     looked = outcome.capture(lambda: (_import_runtime(), [_verified(name, None) for name in HASHES]))
@@ -155,13 +155,13 @@ class Transformer:
         self._session = session
         self._lock = threading.Lock()
         self._queries: OrderedDict[str, Matrix] = OrderedDict()
-        #: What this is a view of: in use as long as the view is.
+        #: The model of which this is a view: in use as long as the view is.
         self._whole: Transformer | None = None
 
     def forgetful(self) -> Transformer:
-        """The same model with a memory of queries of its own.
+        """Return the same model with its own memory of queries.
 
-        One that several vaults shared would tell by the time of an answer what another one was asked.
+        If several vaults shared one, the time of an answer would reveal the queries of another vault.
         """
         view = Transformer(self._tokenizer, self._session)
         view._whole = self

@@ -92,7 +92,7 @@ def _index_entry(upsert: Upsert, sizes: ChunkSizes, kept: KeptEntities) -> Fullt
 
 
 def digest_texts(texts: Sequence[str]) -> int:
-    """A number that tells whether the same texts are embedded again, 63 bits."""
+    """Return a number of 63 bits that identifies texts, to detect that the same ones are embedded again."""
     digest = hashlib.blake2b(digest_size=8)
     for text in texts:
         encoded = text.encode("utf-8", "surrogatepass")
@@ -169,7 +169,8 @@ def search_all(
 class VectorPort:
     """`Index` adapter of the vectors: `target` is brought up to date; `former` answers until then.
 
-    `former` gets the changes made meanwhile too (double write). Both are None before the model is loaded.
+    `former` also gets the changes made during that time (double write). Both are None before the model is
+    loaded.
     Only the event loop changes them; `apply` runs in a thread.
     """
 
@@ -181,7 +182,7 @@ class VectorPort:
         self.leaves_a_core: Callable[[], bool] = lambda: False
         #: Why the vectors lack changes that were accepted, if they do.
         self.behind: str | None = None
-        #: Is told, in the thread of `apply`, what `target` took, before anybody else is.
+        #: Called in the thread of `apply` with the changes of `target`, before all other listeners.
         self.on_applied: Callable[[Sequence[NoteText], Sequence[int]], None] | None = None
 
     @property
@@ -311,7 +312,7 @@ class VectorQueries:
         return asked
 
     async def _find_here(self, notes: SearchableVectors, wanted: NearestQuery, asked: PendingQuery) -> None:
-        """Answer a query and some that wait beside it for the same vectors, unless one of them has."""
+        """Answer a query and some that wait with it for the same vectors, unless one of them was answered."""
         self._quick[asked] = own = _Waiting(notes, wanted, asked)
         try:
             await trio.lowlevel.checkpoint()
@@ -361,7 +362,7 @@ def _hand_out(together: Sequence[_Waiting], outcome: Outcome[list[list[VectorHit
 
 
 def _answers(outcome: Outcome[list[list[VectorHit]]], count: int) -> list[Outcome[list[VectorHit]]]:
-    """The outcome of a pass of so many queries, for each of them."""
+    """Return the outcome of a pass of `count` queries, for each of them."""
     if isinstance(outcome, Error):
         return [Error(outcome.error) for _ in range(count)]
     return [Value(hits) for hits in outcome.unwrap()]

@@ -93,7 +93,7 @@ class CacheLookup:
         return CacheAnswer(stale_id=stale.note.id if stale else None, candidates=named)
 
     async def _cache_candidates(self, request: CacheRequest) -> tuple[list[_Candidate], LikelyAnswers]:
-        """What may be a hit, and what the search found."""
+        """Return possible hits, and the results of the search."""
         if request.source_url:
             owner = self._catalogue.urls.owner(normalise_url(request.source_url))
             entry = self._catalogue.get(owner) if owner else None

@@ -108,7 +108,7 @@ class RankedRows:
     message: str = ""
     #: By serial, all others are weak; None: the rows say nothing of it.
     matches: Mapping[int, MatchVerdict] | None = None
-    #: What a hybrid search ranked; its `scores` are the same iterator.
+    #: The ranking of a hybrid search; its `scores` are the same iterator.
     ranking: HybridRanking | None = None
 
 
@@ -157,14 +157,14 @@ class Search:
         return answer
 
     async def look(self, request: SearchRequest) -> SearchAnswer:
-        """The same without a record of who asked, and what was shown."""
+        """Search without recording the caller and the results."""
         _, limit = self.bounds(request)
         ranked = await self.rank(request)
         hits = await self.present(request, ranked, limit)
         return SearchAnswer(hits, ranked.failed, ranked.message)
 
     async def rank(self, request: SearchRequest) -> RankedRows:
-        """Rank notes without reading their texts: at least so many as the page of the request ends with."""
+        """Rank notes without reading their texts: at least up to the end of the requested page."""
         threshold, limit = self.bounds(request)
         await self._visibility.reach(words=request.mode != "semantic", meaning=request.mode != "fulltext")
         if request.mode == "graph":
@@ -218,7 +218,9 @@ class Search:
         return Explained(by_id={wanted[serial]: each for serial, each in told.items()}, terms=terms)
 
     async def _rank_pages(self, request: SearchRequest, limit: int, threshold: float) -> HybridRanking:
-        """The hybrid ranking of which pages are shown, as far as it goes: other legs score otherwise."""
+        """Return the hybrid ranking that pages are cut from, as far as it reaches: other legs have
+        other scores.
+        """
         if not request.query.strip():
             return NOTHING_RANKED
         last = request.offset + limit
@@ -324,7 +326,7 @@ class Search:
         return RankedRows(scores, found, terms, matches=matches)
 
     async def _judge(self, query: str, filters: Filters, threshold: float) -> HybridRanking:
-        """The hybrid ranking, which tells how well a note answers, whatever mode found it."""
+        """Return the hybrid ranking, from which match strength is computed, whatever mode found the note."""
         if not query.strip():
             return NOTHING_RANKED
         try:
