@@ -23,7 +23,7 @@ from lithos.kernel.actors.threads import Blocking
 from lithos.kernel.values.events import Event
 from lithos.text.words.list_filters import has_tag
 
-#: Maximum number of events that one scan goes back.
+#: Maximum number of events that one scan reads backwards.
 LOOKED: Final = 5_000
 
 

@@ -4,7 +4,8 @@
 refused, or quarantined and replaced by a new one, as its layout defines.
 
 `LearningDatabase` (`edges.db`, `stats.db`) is created by a server or by the first write. It remembers whether
-writes succeed, for `/health`. Damage that shows only in use changes nothing at once: a marker file makes the next opening check all of it, however large it is.
+writes succeed, for `/health`. Damage that shows only in use changes nothing at once: a marker file makes
+the next opening check all of it, however large it is.
 
 Other programs may remove or replace a file that is open: later writes then go to a file without a name, and
 are lost with the process. A database compares its files with their paths before each transaction, and refuses

@@ -62,7 +62,7 @@ def tell_activity(
 
 
 def tell_decisions(events: Sequence[Event], agent_id: str | None) -> list[str]:
-    """Return the outcomes of an agent's proposals, newest first, with who decided and why."""
+    """Return the outcomes of an agent's proposals, newest first, with the decision maker and reason."""
     lines: list[str] = []
     for event in reversed(events):
         payload, what = event.draft.payload, event.draft.type
