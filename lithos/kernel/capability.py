@@ -85,8 +85,8 @@ class Store:
     """A store that is open on disk while a server runs.
 
     `open` gets the arguments that its parameters name: the occasion, settings, stores with a lower place. It
-    may return None if the store is switched off. Stores are opened by place, and closed in reverse order. Those
-    below 0 are opened before the layout of the data directory is migrated.
+    may return None if the store is switched off. Stores are opened by place, and closed in reverse order.
+    Stores below 0 are opened before the layout of the data directory is migrated.
     """
 
     place: int

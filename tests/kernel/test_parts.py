@@ -39,7 +39,7 @@ class Library:
 
 
 class Guard:
-    """Somebody whom not every library has."""
+    """A guard that only some libraries have."""
 
 
 def no_guard(disk: Disk) -> Guard | None:
@@ -70,7 +70,7 @@ def test_a_part_that_is_given_is_not_made() -> None:
     assert Parts((Library, Shelf, Disk), {Disk: disk}).get(Library).disk is disk
 
 
-def test_a_part_that_nothing_makes_is_none_where_that_is_allowed() -> None:
+def test_missing_part_is_null_when_the_parameter_allows_it() -> None:
     assert Parts((Library, Shelf, Disk)).get(Library).guard is None
     with pytest.raises(LookupError, match="Nothing makes Shelf"):
         Parts((Library, Disk)).get(Library)
@@ -97,7 +97,7 @@ def test_capabilities_have_names_of_their_own() -> None:
     assert len(names) == len(set(names))
 
 
-def test_checks_are_imported_when_somebody_asks_for_them() -> None:
+def test_checks_are_imported_on_first_use() -> None:
     names = {name for capability in CAPABILITIES for name in capability.checks}
     assert names <= set(CHECK_MODULES)
     load_checks()

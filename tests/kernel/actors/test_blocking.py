@@ -53,8 +53,8 @@ async def test_calls_of_one_store_never_overlap(blocking):
     assert most == 1
 
 
-async def test_a_call_begins_without_a_turn_of_the_event_loop_while_a_thread_is_free():
-    """Beside searches a turn takes milliseconds, and a write has several thread jobs one after another."""
+async def test_call_begins_without_loop_turn_when_a_thread_is_free():
+    """While searches run, a turn takes milliseconds, and a write has several thread jobs in sequence."""
     threads = Threads()
 
     async def ask(asked: trio.Event, begun: threading.Event) -> None:

@@ -1,4 +1,4 @@
-"""Sections of the configuration: each capability declares its own, and one that is left out has none."""
+"""Sections of the configuration: each capability declares its own; a missing capability declares nothing."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_without_names_nothing_is_different(place: Path) -> None:
     )
     assert load(config=written("vaults: {}\n")) == ConfiguredVaults()
     assert load(data_dir=place) == ConfiguredVaults()
-    # A broken file of another data directory is none of its business.
+    # A broken file of another data directory must not matter.
     written("a: [", "data/config.yaml")
     Path("work").mkdir()
     assert load("work") == load() == ConfiguredVaults()
@@ -193,13 +193,15 @@ def test_server_and_retired_settings_of_a_vault_are_ignored_with_a_warning() -> 
         (["../roots"], TWO, "none of the vaults that are configured (work, home)"),
     ],
 )
-def test_what_cannot_be_is_told(typed: Sequence[str], text: str | None, told: str) -> None:
+def test_contradictory_vaults_are_refused_with_a_reason(
+    typed: Sequence[str], text: str | None, told: str
+) -> None:
     config = None if text is None else written(text)
     with pytest.raises(ConfigError) as caught:
         load(*typed, config=config)
     message = str(caught.value)
     assert told in message
-    assert ";" in message or ":" in message  # what to do
+    assert ";" in message or ":" in message  # the remedy
 
 
 def test_a_data_directory_is_not_given_to_named_vaults(place: Path) -> None:
@@ -208,7 +210,7 @@ def test_a_data_directory_is_not_given_to_named_vaults(place: Path) -> None:
             load(*typed, config=config, data_dir=place)
 
 
-def test_what_may_be_a_name_or_a_folder_is_not_guessed(place: Path) -> None:
+def test_ambiguous_vault_text_is_not_guessed(place: Path) -> None:
     Path("work=x").mkdir()
     with pytest.raises(ConfigError, match=r"write \./work=x for the folder"):
         load("work=x")

@@ -1,4 +1,4 @@
-"""Opening databases: what a damaged file, and an upgrade that fails, leave."""
+"""Opening databases: the state after a damaged file, and after a failed upgrade."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def open_files(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", [Things, Replaceable])
-def test_what_was_written_is_read_and_closing_leaves_one_file(path: Path, kind: type[Database]) -> None:
+def test_rows_are_read_back_and_closing_leaves_one_file(path: Path, kind: type[Database]) -> None:
     store = kind.open(path, START)
     with store.transaction():
         store._writer.execute("INSERT INTO things VALUES(1)")

@@ -27,7 +27,7 @@ def test_the_names_are_those_of_the_wire():
     } == {"note.created", "note.updated", "note.deleted", "note.renamed", "agent.registered"}
 
 
-def test_an_event_comes_from_a_tool_and_has_no_tags_unless_said_otherwise():
+def test_event_defaults_to_tool_origin_without_tags():
     draft = make_draft()
     assert (draft.origin, draft.tags) == ("tool", ())
 

@@ -41,7 +41,7 @@ async def show(person: Visitor, **args: object) -> Element:
     return await person.look(f"/console/graph?{urlencode(args)}")
 
 
-async def test_a_neighbourhood_is_drawn_and_told_in_tables(tmp_path: Path) -> None:
+async def test_neighbourhood_is_drawn_and_listed_in_tables(tmp_path: Path) -> None:
     """behaviour 235: the graph page."""
     async with visiting(tmp_path, settled=True) as person:
         lithos = person.lithos
@@ -209,7 +209,7 @@ def test_small_graphs_have_a_layout() -> None:
         assert all(0 <= x <= 1 and 0 <= y <= 1 for x, y in places)
 
 
-async def test_edges_that_repeat_provenance_are_told_once(tmp_path: Path) -> None:
+async def test_edges_that_repeat_provenance_are_listed_once(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         source = await lithos.create("Source", "a")
         note = await lithos.create("Note", "b", derived_from_ids=[source])

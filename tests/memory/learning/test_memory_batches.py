@@ -1,4 +1,4 @@
-"""Commands of one batch: one commit of each database, and nobody pays for another's failure."""
+"""Commands of one batch: one commit of each database, and a failure of one harms no other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORGETTING = ForgetReceipts(("r1",))
 
 
 async def answers_together(desk, *commands):
-    """What commands of one batch are answered, refusals included."""
+    """Return the answers to commands of one batch, refusals included."""
     return await ask_together(desk.ask, desk.gate, Deliver(), *commands)
 
 

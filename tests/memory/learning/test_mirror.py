@@ -17,12 +17,12 @@ AGAINST = attrs.evolve(EDGE, type="contradicts")
 
 
 def mirrored(desk: Desk) -> tuple[list[str], list[str]]:
-    """What x rests on, and what a contradicts."""
+    """Return the notes that x depends on, and the notes that a contradicts."""
     typed = desk.memory._relations.typed
     return sorted(typed.sources("x")), sorted(typed.opposed("a"))
 
 
-async def test_whoever_has_the_reply_finds_the_edge(desk):
+async def test_edge_is_visible_when_the_reply_arrives(desk):
     async with desk.running():
         await desk.ask(RESTS)
         assert mirrored(desk) == (["y"], [])
@@ -32,7 +32,7 @@ async def test_whoever_has_the_reply_finds_the_edge(desk):
         assert mirrored(desk) == ([], ["y"])
         await desk.ask(ResolveConflict(edge_id=edge.id, resolution="refuted", resolver="ann"))
         assert mirrored(desk) == ([], [])
-        # An inferred contradiction is one; an inferred dependence is none.
+        # An inferred contradiction counts; an inferred dependence does not.
         for kind, to in (("contradicts", "b"), ("depends_on", "c")):
             inferred = attrs.evolve(EDGE, from_id="a", to_id=to, type=kind, provenance_type="inferred")
             await desk.ask(inferred)

@@ -1,4 +1,4 @@
-"""What concerns all notes is learned slice by slice, with the same result."""
+"""Lessons about all notes are learned slice by slice, with the same result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What retrieval remembers stays bounded, and feedback misses nothing of it."""
+"""The memory of retrieval stays bounded, and feedback loses nothing by that."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_the_projection_removes_what_is_stale_and_repairs_what_has_changed(edges
     assert edges.drawn() == {"b>s1@n": "frontmatter"}
 
 
-def test_an_asserted_edge_stands_on_its_key_and_is_never_removed(edges):
+def test_asserted_edge_keeps_its_key_and_is_never_removed(edges):
     """behaviour 88"""
     edges.assert_edge("a", "s1", provenance_type="asserted", conflict_state="open")
     edges.assert_edge("a", "old")

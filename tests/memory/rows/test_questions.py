@@ -88,7 +88,7 @@ def test_feedback_makes_and_moves_entries(store: StatsStore) -> None:
     assert found["near", "b"] == (1, 0)
 
 
-def test_what_has_no_question_teaches_nothing(store: StatsStore) -> None:
+def test_receipt_without_question_teaches_nothing(store: StatsStore) -> None:
     apply(store, feedback(None, "a"))
     apply(store, feedback(asked("one", ONE), ignored=("a",)))
     apply(store, feedback(asked("one", ONE), "a"), most=0)

@@ -1,4 +1,4 @@
-"""`stats.db`: what retrieval learns, and damaged or older files."""
+"""`stats.db`: the data of retrieval, and damaged or older files."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_claimed_jobs_are_grouped_come_back_and_are_given_up(store):
     assert store.reading.queue.length() == 2
 
 
-def test_a_part_is_undone_by_itself(store):
+def test_failed_part_is_rolled_back_alone(store):
     with store.transaction():
         store.writing.queue.add([trigger("a")], START)
         with suppress(ZeroDivisionError), store.part():
@@ -189,7 +189,7 @@ def test_an_older_file_gets_the_columns_it_lacks_and_keeps_its_rows(tmp_path):
 
 
 @pytest.mark.parametrize("junk", ["nonsense", "[1]", '{"a": 1}', '[{"reasons": "x"}]', "", "NaN"])
-def test_what_somebody_else_wrote_into_a_receipt_does_no_harm(tmp_path, junk):
+def test_foreign_values_in_a_receipt_do_no_harm(tmp_path, junk):
     path = tmp_path / "stats.db"
     StatsStore.open(path, START).close()
     store = StatsStore.open(path, START)

@@ -1,4 +1,4 @@
-"""What `access_scope` does, as SECURITY.md and the specification say it (behaviour 395)."""
+"""The effect of `access_scope`, as SECURITY.md and the specification describe it (behaviour 395)."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ async def test_a_query_for_fresh_knowledge_brings_what_expires(tmp_path: Path) -
         assert await found(lithos, "anything refreshing") == {}
 
 
-async def test_what_only_scouts_find_has_their_order_and_no_score(tmp_path: Path) -> None:
+async def test_notes_found_only_by_scouts_have_no_score(tmp_path: Path) -> None:
     """behaviour 266"""
     clock = Clock()
     async with serving(tmp_path, search=LITERAL, clock=clock) as lithos:
@@ -210,7 +210,7 @@ async def test_what_only_scouts_find_has_their_order_and_no_score(tmp_path: Path
         assert [row["is_stale"] for row in rows] == [False] + 3 * [True] + 3 * [False]
 
 
-async def test_a_task_brings_what_its_findings_name_and_what_was_written_for_it(tmp_path: Path) -> None:
+async def test_task_adds_notes_named_in_findings_and_written_for_it(tmp_path: Path) -> None:
     """behaviour 143"""
     async with serving(tmp_path, search=LITERAL) as lithos:
         task = (await lithos.call("lithos_task_create", title="T", agent="ann"))["task_id"]
@@ -255,7 +255,7 @@ async def test_no_scout_brings_a_hidden_note(lithos: Lithos, hidden: str) -> Non
         assert receipt.candidates_considered == len(answer["results"])
 
 
-async def test_hidden_notes_take_nobody_s_place(lithos: Lithos) -> None:
+async def test_hidden_notes_take_no_place_of_others(lithos: Lithos) -> None:
     """behaviour 142"""
     for number in range(12):
         await lithos.create(f"Zebra {number}", "zebra zebra", access_scope="agent_private", agent="eve")
@@ -283,7 +283,7 @@ async def test_scopes_open_for_whom_they_are_meant(lithos: Lithos) -> None:
         assert set(await found(lithos, **asked)) == titles, asked
 
 
-async def test_contradictions_are_told_when_asked_for(lithos: Lithos) -> None:
+async def test_contradictions_are_returned_on_request(lithos: Lithos) -> None:
     """behaviour 150"""
     seed = await lithos.create("Zebra", "zebra", tags=["t"])
     others = [await lithos.create(f"Other {number}", "x") for number in range(3)]

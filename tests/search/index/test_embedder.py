@@ -1,4 +1,4 @@
-"""Embedding models: what a text becomes, where models come from, and what happens when one cannot be had."""
+"""Embedding models: the vector of a text, the sources of models, and the result of a failed load."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_a_changed_file_of_the_model_is_another_embedder(folder: Path, changed: 
     assert load_embedder(str(folder)).identity != before
 
 
-def test_other_files_beside_the_model_do_not_matter(folder: Path) -> None:
+def test_other_files_in_the_model_folder_are_ignored(folder: Path) -> None:
     make_model(folder)
     before = load_embedder(str(folder)).identity
     (folder / "notes.txt").write_text("x")
@@ -229,7 +229,7 @@ def test_a_broken_model_is_unavailable_with_the_reason(folder: Path, broken: str
     assert caught.value.reason
 
 
-def test_a_model_with_values_that_are_no_numbers_is_unavailable(folder: Path) -> None:
+def test_model_with_invalid_numbers_is_unavailable(folder: Path) -> None:
     vectors = np.ones((len(WORDS), 6), np.float32)
     vectors[3, 3] = np.nan
     make_model(folder, vectors=vectors)

@@ -1,4 +1,4 @@
-"""What full-text search finds: query syntax, scripts, filters, order."""
+"""Results of full-text search: query syntax, scripts, filters, order."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_scores_are_positive_and_best_first_with_title_above_body(rocks: Fulltex
     assert hits[0][1] > hits[1][1] > 0
 
 
-def test_a_word_of_the_title_counts_like_one_of_the_text_and_a_little_more(index: FulltextIndex) -> None:
+def test_title_word_counts_slightly_more_than_text_word(index: FulltextIndex) -> None:
     """docs/spec/search.md §1: a chance match in a title does not bury a note that is about the question."""
     index.apply(
         [

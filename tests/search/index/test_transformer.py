@@ -1,4 +1,4 @@
-"""The accurate model: what it computes, within which bounds, and what is said when it cannot be loaded."""
+"""The accurate model: its results, their limits, and the messages when it cannot be loaded."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Session:
         return [np.repeat(mask.sum(axis=1, dtype=np.float32)[:, None] * self.value, DIMS, axis=1)]
 
 
-def test_vectors_have_length_one_and_tell_meanings_apart(model: Transformer) -> None:
+def test_vectors_have_length_one_and_separate_meanings(model: Transformer) -> None:
     texts = ["how to renew a passport", "extending your travel document", "a recipe for onion soup"]
     rows = model.encode(texts)
     assert rows.shape == (3, DIMS)
@@ -131,7 +131,7 @@ def copied(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", sorted(HASHES))
 def test_damaged_weights_are_never_loaded(copied: Path, name: str) -> None:
-    """issue 13, faults"""
+    """issue 13, failures"""
     with (copied / name).open("r+b") as file:
         file.seek(1000)
         file.write(b"\xff")
@@ -141,13 +141,13 @@ def test_damaged_weights_are_never_loaded(copied: Path, name: str) -> None:
     assert INSTALL in refused.value.reason
 
 
-def test_missing_weights_are_told(copied: Path) -> None:
+def test_missing_weights_are_reported(copied: Path) -> None:
     (copied / "model.onnx").unlink()
     with pytest.raises(EmbedderUnavailable, match="cannot be read"):
         load_transformer(1, copied)
 
 
-def test_without_onnxruntime_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_onnxruntime_is_reported_with_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert not is_installed()
     with pytest.raises(EmbedderUnavailable) as refused:
@@ -156,7 +156,9 @@ def test_without_onnxruntime_the_command_that_installs_it_is_told(monkeypatch: p
     assert INSTALL in (find_trouble() or "")
 
 
-def test_a_broken_onnxruntime_is_told_with_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_onnxruntime_is_reported_with_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "onnxruntime.py").write_text("raise OSError('libonnxruntime.so: file too short')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)

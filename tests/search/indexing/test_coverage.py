@@ -80,7 +80,7 @@ def test_one_note_is_taken_however_large_it_is() -> None:
     assert coverage.take(48) == [2]
 
 
-def test_what_was_changed_while_it_was_embedded_stays_stale() -> None:
+def test_note_changed_while_embedded_stays_stale() -> None:
     vault = Vault(2)
     coverage = vault.plan()
     assert coverage.take(1) == [2]
@@ -92,7 +92,7 @@ def test_what_was_changed_while_it_was_embedded_stays_stale() -> None:
     assert coverage.stale() == {1}
 
 
-def test_what_changed_before_the_plan_counts_as_newer_than_the_plan() -> None:
+def test_change_before_the_plan_counts_as_newer() -> None:
     vault = Vault(3)
     vault.held[2] = 77
     vault.coverage.change([NoteText(1, 11, 1), NoteText(2, 21, 1, 77)], [3])

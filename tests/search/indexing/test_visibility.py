@@ -1,4 +1,4 @@
-"""Searches wait for what was acknowledged before them, not for more, and not for ever (behaviour 194)."""
+"""Searches wait for changes acknowledged before them, not for more, and not indefinitely (behaviour 194)."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ async def test_only_the_wanted_index_is_waited_for(desk: Desk) -> None:
         desk.other_gate.open()
 
 
-async def test_after_two_seconds_the_index_says_that_it_is_behind_until_it_has_caught_up(desk: Desk) -> None:
+async def test_index_reports_being_behind_after_two_seconds(desk: Desk) -> None:
     async with desk.served:
         desk.gate.shut()
         await desk.accept(1)
@@ -199,7 +199,7 @@ async def test_a_batch_that_fails_lets_searches_go_and_the_index_is_behind(desk:
         assert not desk.indexer.is_converged
 
 
-async def test_a_comparison_ends_being_behind_only_of_an_index_that_is_not_late(desk: Desk) -> None:
+async def test_comparison_clears_behind_only_for_an_index_in_time(desk: Desk) -> None:
     async with desk.served as nursery:
         nursery.start_soon(desk.indexer.converge)
         await desk.indexer.converged()
