@@ -43,12 +43,12 @@ from lithos.tasks.service.coordination import CompletionLearning, Coordination
 
 
 def open_edges(occasion: Occasion) -> EdgeStore:
-    """Open the edges between notes."""
+    """Open the database of edges between notes."""
     return EdgeStore.open(occasion.private / "edges.db", occasion.now)
 
 
 def open_stats(occasion: Occasion) -> StatsStore:
-    """Open what was learned from use."""
+    """Open the database of data learned from use."""
     return StatsStore.open(occasion.private / "stats.db", occasion.now)
 
 
@@ -165,7 +165,7 @@ def make_enrichment(
 
 
 async def has_memory(server: Parts, thing: str) -> bool:
-    """Whether there is a receipt or an edge with this id."""
+    """Return whether a receipt or an edge with this id exists."""
     if thing.startswith("rcpt_"):
         return await server.get(Learning).receipt(thing) is not None
     return thing.startswith("edge_") and await server.get(Edges).find(thing) is not None

@@ -42,7 +42,7 @@ from lithos.text.chunk import ChunkSizes
 
 #: Notes per commit of a rebuild: a commit takes about 20 ms for one note and 200 ms for this many.
 FULLTEXT_SLICE = 1_000
-#: A commit costs more than the rest of a write, and writes should share commits. No caller waits
+#: A commit costs more than the rest of a write: writes should share it. No caller waits
 #: that long: a caller that needs a change in the index hurries it.
 FULLTEXT_LINGER = 0.2
 FULLTEXT_BATCH = 256

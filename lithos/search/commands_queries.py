@@ -16,10 +16,10 @@ from lithos.server.command.output import list_pairs, tell
 from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.streams import make_printable
 
-#: Tasks whose findings are asked for, each with a call of its own, and how many calls run at once.
+#: Maximum number of tasks whose findings are fetched, one call each, and number of concurrent calls.
 MOST_TASKS: Final = 200
 CALLS_AT_ONCE: Final = 8
-#: Blocked tasks and notes of a title that are asked for at once.
+#: Maximum number of blocked tasks and notes of a title that are requested at once.
 MOST_LISTED: Final = 10_000
 #: Notes of one title that are named.
 NAMED: Final = 5
@@ -77,7 +77,7 @@ async def stats(session: CommandSession, asker: ToolClient) -> int:
 
 
 async def audit(session: CommandSession, asker: ToolClient) -> int:
-    """Print who read what; 0. Raises `CommandFailed`."""
+    """Print the access log; 0. Raises `CommandFailed`."""
     typed = session.typed
     asked = {"agent_id": typed.get("agent"), "doc_id": typed.get("doc"), "after": typed.get("since")}
     query = {name: value for name, value in asked.items() if value}
@@ -127,7 +127,7 @@ async def _tasks(session: CommandSession, asker: ToolClient) -> int:
     blockers = {row["id"]: row["blockers"] for row in blocked}
     findings = await _findings(asker, [row["id"] for row in listed[:MOST_TASKS]])
     tasks = [
-        # None: not asked for.
+        # None: not requested.
         {**row, "blockers": blockers.get(row["id"], []), "findings": findings.get(row["id"])}
         for row in listed
     ]
@@ -214,7 +214,7 @@ async def _find_note(asker: ToolClient, wanted: str) -> Mapping[str, Any]:
 
 
 async def worth(session: CommandSession, asker: ToolClient) -> int:
-    """Print what the notes were worth, by day and agent; 0."""
+    """Print the worth of the notes, by day and agent; 0."""
     days = {"days": session.typed["days"]} if "days" in session.typed else {}
     answer = await ask_tool(asker, "lithos_worth", days)
     rows = answer["rows"]
@@ -254,7 +254,7 @@ LISTED: Final = 5
 
 
 async def care(session: CommandSession, asker: ToolClient) -> int:
-    """Print what wants care, and open tasks for it if asked; 0."""
+    """Print the notes that need care, and open tasks for them if requested; 0."""
     typed = session.typed
     while (answer := await ask_tool(asker, "lithos_care", {}))["status"] == "looking":
         pass  # each call waits for some seconds

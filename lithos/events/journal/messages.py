@@ -52,7 +52,7 @@ class MoveCursor(Command[int]):
 
 @frozen
 class Flush(Command[None]):
-    """Commit what rides along, now."""
+    """Commit pending rows, now."""
 
 
 CoordinatorMessage = AppendEvents | RegisterAgent | BoardCommand[object] | MoveCursor | UpkeepStep | Flush

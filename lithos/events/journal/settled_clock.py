@@ -29,7 +29,7 @@ class SettledClock:
         return self._last
 
     def __call__(self) -> datetime:
-        """The time as far as it is believed; it stands still while the clock is behind."""
+        """Return the time as far as it is believed; it stops while the clock is behind."""
         now, at = self._clock(), trio.current_time()
         settled = settled_time(self._last, timedelta(seconds=at - self._since), now)
         if settled < now and not self._is_ahead:

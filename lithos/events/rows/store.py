@@ -178,11 +178,11 @@ class CoordinationStore(Database):
         )
 
     def pruned_through(self) -> int:
-        """The newest seq that retention dropped; 0 when none was."""
+        """Return the newest seq that retention dropped; 0 if it dropped nothing."""
         return self._number("SELECT value FROM meta WHERE name='pruned_through'")
 
     def settled(self) -> datetime | None:
-        """The time that retention last went by, else that of the newest event; None without either."""
+        """Return the last time of retention, else the time of the newest event; None without either."""
         rows = self._ask(
             "SELECT strftime('%Y-%m-%dT%H:%M:%SZ', value, 'unixepoch') FROM meta WHERE name='settled'"
             " UNION ALL SELECT * FROM (SELECT timestamp FROM events ORDER BY seq DESC LIMIT 1) LIMIT 1"

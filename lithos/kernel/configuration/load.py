@@ -71,9 +71,8 @@ def load_config(
     """Read all sources and validate every value, even if a source of higher precedence overrides it.
 
     `config_path` and `data_dir` are the global options; `overrides` maps keys such as `server.port` to
-    options that were typed. Without `config_path` the file is `config.yaml` in the data
-    directory, if there is one.
-    Raises `ConfigError` with one line for every wrong value. To inspect an installation whose
+    options that were typed. Without `config_path` the file is `config.yaml` in the data directory, if there
+    is one. Raises `ConfigError` with one line for every wrong value. To inspect an installation whose
     configuration may be the problem, pass `report`: it gets these lines instead; wrong values are left out.
     """
     typed = dict(overrides or {})

@@ -1,9 +1,8 @@
 """SQLite through apsw, which bundles a current release: connections, transactions, read-only snapshots, JSON.
 
-SQLite before 3.51.3 can corrupt a WAL database that two connections checkpoint at once, and
-the SQLite of Python may be that old; apsw >= 3.51.3 is not. `snapshot` reads a database without leaving a
-trace, even while another process writes it.
-`load_*` read JSON columns that older versions, or people, may have filled.
+SQLite before 3.51.3 can corrupt a WAL database that two connections checkpoint at once, and the SQLite of
+Python may be that old; apsw >= 3.51.3 is not. `snapshot` reads a database without leaving a trace, even while
+another process writes it. `load_*` read JSON columns that older versions, or people, may have filled.
 """
 
 from __future__ import annotations

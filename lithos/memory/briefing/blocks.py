@@ -22,12 +22,12 @@ SPEAKER: Final = re.compile(
     r"(?: ?[\[(][^\])\n]{1,30}[\])])?[*_]{0,2}:(?=[*_]{0,2}\s)"
 )
 _BREAK: Final = re.compile(r"(?P<blank>\n[ \t\x00]*\n\s*)|\n(?=\S)")
-#: White space, and what stands for hidden characters.
+#: White space, and the placeholder of hidden characters.
 _BLANK: Final = f" \t\r\n{HIDDEN}"
 
 
 def cut_blocks(split: SplitNote) -> SplitNote:
-    """The note with its passages cut into blocks; linear in its length."""
+    """Return the note with its passages cut into blocks; linear in its length."""
     passages: list[Passage] = []
     for passage in split.passages:
         passages += _blocks(split.content, passage)

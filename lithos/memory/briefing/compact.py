@@ -23,7 +23,7 @@ EXPLAINED: Final = 0.3
 WARNED: Final = 0.15
 #: Maximum number of times a text is composed again with a smaller budget.
 TRIES: Final = 4
-#: Characters of a reason that is sent.
+#: Maximum number of characters of a reason.
 REASON: Final = 120
 _WEIGHTS: Final = Weights(skips_greetings=True)
 
@@ -60,17 +60,17 @@ def compose_whole(
 
 
 class _Sent:
-    """Counts tokens of what is sent as JSON."""
+    """Counts tokens of values that are sent as JSON."""
 
     def __init__(self, count: Count) -> None:
         self.count = count
 
     def text(self, text: str) -> int:
-        """Of a text inside quotes."""
+        """Return the tokens of a text inside quotes."""
         return self.count(json.dumps(text, ensure_ascii=False)[1:-1])
 
     def size(self, answer: object) -> int:
-        """Of a whole value."""
+        """Return the tokens of a whole value."""
         return self.count(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
 
 
@@ -113,7 +113,7 @@ def _warnings(about: Sequence[AboutNote], most: int, sent: _Sent) -> dict[str, A
 
 
 def _explained(briefing: Briefing, most: int, sent: _Sent) -> dict[str, Any]:
-    """Why each excerpt is there, then what was left out, as many rows as fit."""
+    """Return the reasons of excerpts, then the omitted notes, as many rows as fit."""
     numbers: dict[str, int] = {}
     rows: dict[str, list[dict[str, Any]]] = {"items": [], "dropped": []}
     most -= sent.size(rows)

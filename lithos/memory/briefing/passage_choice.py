@@ -6,12 +6,10 @@ F(S) = sum of W_c over the concepts c in S  +  query x sum of w_t (1 - product o
 Concepts are pairs of neighbouring words; W_c is the greatest worth of a passage that has c, divided by the
 number of concepts in that passage. So a passage counts by its worth, less the part that was shown already
 (near-duplicates count nothing), and by the terms of the query that no shown passage covers yet (a_pt: the
-share
-of term t in passage p, times its worth relative to the best). The last sum skips passages without any new
-concept. Without it a likely note that repeats the words of another one would lose to an unlikely note. F is
-monotone, and, apart from that exception, submodular: a sum of weighted coverage functions and a modular one
-(Lin
-and Bilmes 2011; concepts: Gillick and Favre 2009).
+share of term t in passage p, times its worth relative to the best). The last sum skips passages without any
+new concept. Without it a likely note that repeats the words of another one would lose to an unlikely note. F
+is monotone, and, apart from that exception, submodular: a sum of weighted coverage functions and a modular
+one (Lin and Bilmes 2011; concepts: Gillick and Favre 2009).
 
 A passage costs its tokens, and the tokens of its heading line unless that is shown already. The greedy
 algorithm takes the passage with the highest gain / cost^scale while it fits (Lin and Bilmes 2010), evaluating
@@ -46,14 +44,14 @@ class Option:
 
 @frozen(kw_only=True)
 class Limits:
-    """Tokens for all excerpts and for one note, those of the line above a section (note, section)."""
+    """Maximum tokens for all excerpts and for one note, and costs of heading lines by (note, section)."""
 
     budget: int
     note: int
     headers: Mapping[tuple[int, int], int]
-    #: Of a mark between passages of one section.
+    #: Tokens of a mark between passages of one section.
     gap: int
-    #: Of a note, outside the text.
+    #: Tokens of a note outside the text.
     source: int = 0
     #: Exponent of the cost; weight of the query's terms relative to the worth; least share of the first gain.
     scale: float
@@ -76,7 +74,7 @@ class _Shown:
 
 
 class Chooser:
-    """Chooses among options; deterministic: of equal ones the first of the order they are given in."""
+    """Chooses among options; deterministic: among equal ones it takes the first."""
 
     def __init__(self, options: Sequence[Option], weights: Sequence[float], limits: Limits) -> None:
         """`weights` are those of the query's terms, by number."""
@@ -97,7 +95,9 @@ class Chooser:
         self._alone = [self._gain(number, nothing) for number in range(len(options))]
 
     def choose(self, limits: Limits | None = None) -> list[int]:
-        """The numbers of the chosen options, in the order they were taken; `limits` hold from now on."""
+        """Return the numbers of the chosen options, in the order they were taken; `limits` replace
+        earlier ones.
+        """
         self._limits = self._limits if limits is None else limits
         taken = self._take(range(len(self._options)))
         value = sum(self.gains(taken))
@@ -141,7 +141,7 @@ class Chooser:
             gain = self._gain(number, shown)
             density = -self._density(number, gain, shown)
             if density > former + 1e-15 and heap and density > heap[0][0]:
-                heappush(heap, (density, number))  # it has become worth less: perhaps another is next
+                heappush(heap, (density, number))  # its gain has shrunk: another option may be next
                 continue
             least = gain * self._limits.least if least is None else least
             if gain <= least * (1 if taken else 0):
@@ -152,7 +152,7 @@ class Chooser:
             self._show(number, shown)
             done.add(number)
             taken.append(number)
-            if is_new:  # its neighbours no longer pay for the line above them, nor for the note
+            if is_new:  # the cost of heading and note is paid for its neighbours
                 for other in by_note[key[0]] if is_new_note and self._limits.source else by_section[key]:
                     if other not in done:
                         gain = self._gain(other, shown)

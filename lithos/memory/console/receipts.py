@@ -24,7 +24,7 @@ from lithos.tasks.service.board import BoardReading
 PAGE: Final = 100
 #: Characters of a filter.
 LONGEST_FILTER: Final = 200
-#: As receipts name them.
+#: The names of scouts in receipts.
 ALL_SCOUTS: Final = name_scouts((*SCOUTS, CONTRADICTIONS))
 COMPLETED: Final = "task.completed"
 
@@ -50,12 +50,12 @@ class ReceiptFeedback:
 
 @frozen
 class ReceiptPages:
-    """The pages about retrievals."""
+    """The console pages of retrievals."""
 
     _console: Console
 
     async def index(self) -> Response:
-        """Receipts, newest first."""
+        """Show receipts, newest first."""
         agent, task, note = (given(name, LONGEST_FILTER) or None for name in ("agent", "task", "note"))
         wanted = ReceiptFilter(agent_id=agent, task_id=task, note_id=note)
         start = whole(request.args.get("before"), 18)
@@ -80,7 +80,7 @@ class ReceiptPages:
         )
 
     async def show(self, receipt_id: str) -> Response:
-        """One retrieval."""
+        """Show one retrieval."""
         learning, catalogue = self._console.parts.get(Learning), self._console.parts.get(Catalogue)
         receipt = await learning.receipt(receipt_id)
         if receipt is None:
@@ -111,7 +111,7 @@ class ReceiptPages:
         )
 
     async def _task(self, task_id: str) -> Mapping[str, Any]:
-        """The task of a retrieval; of one that is not there only the id."""
+        """Return the task of a retrieval; only the id if the task is missing."""
         try:
             answer = await self._console.call("lithos_task_get", task_id=task_id)
         except PageRefused:

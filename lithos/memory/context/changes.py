@@ -25,9 +25,9 @@ from lithos.notes.catalogue.catalogue import Entry
 from lithos.text.snippet import Terms, first_places
 from lithos.text.words.analysis import fold
 
-#: Lines that are made.
+#: Maximum number of lines.
 MOST: Final = 12
-#: Share of the query's weight from which a task or finding concerns it.
+#: Share of the query's weight from which a task or finding is related to it.
 _CONCERNS: Final = 0.3
 _TITLE: Final = 100
 #: Outcomes of proposals, in the words of a briefing.
@@ -112,9 +112,9 @@ def _concerns(text: Any, terms: Terms) -> bool:
     return sum(terms.terms[number].weight for number in found) >= _CONCERNS * terms.total
 
 
-#: Events that are looked through; of more everything counts as changed.
+#: Maximum number of events that are read; beyond it everything counts as changed.
 MOST_EVENTS: Final = 20_000
-#: Events of the journal that are looked through for recent activity.
+#: Events of the journal that are read for recent activity.
 RECENT: Final = 300
 NOTE_EVENTS: Final = frozenset((NOTE_CREATED, NOTE_UPDATED, NOTE_DELETED, NOTE_RENAMED))
 
@@ -128,11 +128,11 @@ class Changed:
 
     @property
     def notes(self) -> frozenset[str]:
-        """The notes that were written; not those whose frontmatter enrichment completed."""
+        """Return the changed notes, except notes whose frontmatter was only completed by enrichment."""
         return frozenset(str(event.draft.payload.get("id")) for event in self.events if is_of_note(event))
 
     def notes_by_enrichment(self) -> frozenset[str]:
-        """The notes that enrichment wrote, which matters when it quarantined them."""
+        """Return the notes that enrichment wrote, needed when it quarantined them."""
         return frozenset(
             str(event.draft.payload.get("id"))
             for event in self.events
@@ -150,7 +150,7 @@ def _is_enrichment(event: Event) -> bool:
 
 
 class JournalChanges:
-    """Reads the journal."""
+    """Reads changes from the journal."""
 
     def __init__(self, journal: CoordinationStore, reading: Blocking) -> None:
         self._journal = journal

@@ -48,20 +48,20 @@ from lithos.text.words.tokens import Count, count_safely, count_with
 log = get_logger("lithos.context")
 
 SECTIONS: Final = ("task", "warnings", "notes", "activity")
-#: Characters of a query that is made of a task.
+#: Maximum characters of a query that is built from a task.
 QUERY_OF_TASK: Final = 4_000
 #: Tokens of the budget per candidate, within these limits.
 TOKENS_A_NOTE: Final = 30
 FEWEST_NOTES: Final = 16
 MOST_NOTES: Final = 100
-#: Characters of all candidates together that are looked through, where what takes longer than prose counts as
-#: more; `LEAST_TEXT` of each of those behind them.
+#: Characters of all candidates together that are read, where text slower than prose counts more; each
+#: candidate beyond that gets `LEAST_TEXT`.
 MOST_TEXT: Final = 2_000_000
-#: Warnings of an answer.
+#: Maximum number of warnings of an answer.
 MOST_WARNINGS: Final = 30
-#: Notes of less than this share of the best score are not named when they must not be shown.
+#: Share of the best score below which hidden notes are not named.
 WORTH_NAMING: Final = 0.3
-#: The part of the best score that a place of an attachment has, by how well it matches.
+#: Score of an attachment's hit relative to the best score, by match strength.
 ANSWERING: Final[Mapping[str, float]] = {"strong": 1.0, "fair": 0.6, "weak": 0.0}
 #: Warnings that leave a note out of the excerpts.
 WITHHOLDING: Final = frozenset(("quarantined", "superseded", "expired"))
@@ -71,7 +71,7 @@ class WaitingKeys(Protocol):
     """Further keys of a briefing: items that wait for a person, if a capability has any."""
 
     def told(self) -> dict[str, int]:
-        """How many wait, by key; nothing where none do."""
+        """Return the numbers of waiting items, by key; empty if nothing waits."""
 
 
 @frozen(kw_only=True)
@@ -87,7 +87,7 @@ class ContextRequest:
     since: str | None = None
     sections: tuple[str, ...] = SECTIONS
     kinds: frozenset[str] = frozenset(KINDS)
-    #: With short headings, the notes' own dates, and replies behind questions.
+    #: With short headings, the notes' own dates, and replies after questions.
     is_compact: bool = False
 
 
@@ -104,7 +104,7 @@ class ContextAnswer:
     receipt_id: str | None
     degraded: bool
     troubles: Sequence[tuple[str, str]] = ()
-    #: Which places of attachments are among the excerpts, by the ids of these.
+    #: Hits of attachments among the excerpts, by their ids.
     places: Mapping[str, OtherHit] = field(factory=dict)
 
 
@@ -113,7 +113,7 @@ class BriefingMaterial:
     """The material of a briefing, before it is composed; `is_silent`: there are no news to report."""
 
     material: Material
-    #: Counts tokens.
+    #: Function that counts tokens.
     count: Count
     found: RankedCandidates
     is_silent: bool
@@ -123,7 +123,7 @@ class BriefingMaterial:
     places: Mapping[str, OtherHit]
 
     async def answer(self, briefing: Briefing, budget: int) -> ContextAnswer:
-        """The answer with a briefing, of which the receipt keeps what this vault gave."""
+        """Return the answer with a briefing; the receipt keeps the part of this vault."""
         kept = await self.found.keep(frozenset(item.id for item in briefing.items), briefing.tokens)
         return ContextAnswer(
             briefing=briefing,
@@ -148,7 +148,7 @@ class _Read:
 
 NOTHING_TOLD: Final = Briefing(text="", tokens=0, items=(), dropped=(), warnings=())
 NOTHING: Final = Material()
-#: How much a note counts more whose own date is in the time that a question names.
+#: Factor for a note whose own date is in the time that a question names.
 OF_THAT_TIME: Final = 1.15
 
 
@@ -190,7 +190,7 @@ class Context:
         catalogue.when_removed.append(self._splits.forget)
 
     async def brief(self, request: ContextRequest) -> ContextAnswer:
-        """A briefing that fits. Raises `InvalidInput`, `TaskNotFound`."""
+        """Return a briefing that fits. Raises `InvalidInput`, `TaskNotFound`."""
         async with self.gather(request) as gathered:
             briefing = NOTHING_TOLD
             if not gathered.is_silent:
@@ -205,7 +205,7 @@ class Context:
         explains: bool = False,
         has_cursor: bool = False,
     ) -> dict[str, Any]:
-        """A compact answer of which all that is sent fits, with the keys of `rest`. Raises as `brief`."""
+        """Return a compact answer that fits as a whole, with the keys of `rest`. Raises as `brief`."""
         async with self.gather(request) as gathered:
             rest = {
                 "receipt_id": gathered.found.receipt_id,
@@ -226,7 +226,7 @@ class Context:
             return answer | ({"degraded": True} if kept else {})
 
     async def compose(self, material: Material, budget: int, count: Count) -> Briefing:
-        """The briefing of what was gathered, in a thread."""
+        """Return the briefing of the gathered material, in a thread."""
         return await self._working.run(lambda: compose(material, budget, count))
 
     async def query_of(self, task_id: str) -> str:
@@ -240,7 +240,7 @@ class Context:
         """Gather the material of a briefing; `ranking`: on one scale with other vaults. Raises as `brief`."""
         _check(request)
         troubles = list[tuple[str, str]]()
-        cursor = str(self._coordinator.head)  # before anything is read
+        cursor = str(self._coordinator.head)  # taken before the first read
         sheet = None if request.task_id is None else await self._coordination.sheet(request.task_id)
         if not request.query.strip():
             assert sheet is not None
@@ -267,7 +267,7 @@ class Context:
             )
 
     async def _beside(self, request: ContextRequest) -> list[OtherHit]:
-        """The best place of each attachment that answers, strong ones first: none of what only changed."""
+        """Return the best hit of each attachment that answers, strong ones first; empty for news only."""
         if (
             self._others is None
             or not self._others.has_any(request.filters)
@@ -287,7 +287,7 @@ class Context:
         return list(best.values())
 
     async def _counter(self) -> tuple[Count, str | None]:
-        """How tokens are counted, and why less well than they should be."""
+        """Return the token counter, and the reason if it is only an estimate."""
         async with self._loading:
             if self._count is None:
                 try:
@@ -359,7 +359,7 @@ class Context:
         return material, read.is_degraded
 
     async def _read(self, request: ContextRequest, found: RankedCandidates) -> _Read:
-        """The texts of the candidates that may be shown, cut into passages in a worker thread."""
+        """Return the texts of the candidates that may be shown, cut into passages in a worker thread."""
         now = self._clock()
         trusted: list[ContextCandidate] = []
         withheld: list[LeftOut] = []
@@ -400,7 +400,7 @@ class Context:
     def _with_attachments(
         self, sources: Sequence[SourceNote], hits: Sequence[OtherHit]
     ) -> Sequence[SourceNote]:
-        """Sources with places of attachments among them: one that answers counts as the best note does."""
+        """Return sources with hits of attachments among them: a strong hit counts as the best note does."""
         if not hits:
             return sources
         best = max((source.score for source in sources), default=1.0)
@@ -433,10 +433,12 @@ class Context:
         asked: AskedTime | None,
         is_compact: bool,
     ) -> list[SourceNote]:
-        """The sources; of very much text the first notes are looked through as a whole. Runs in a thread."""
+        """Return the sources; of very long texts only the first notes are read as a whole. Runs in a
+        thread.
+        """
         left, sources = MOST_TEXT, list[SourceNote]()
         for candidate, shown in read:
-            if shown is None:  # gone while it was read
+            if shown is None:  # deleted while it was read
                 continue
             entry, (content, version) = candidate.entry, shown
             own = own_date(entry.note.extra, entry.note.title, entry.path, content) if is_compact else None
@@ -458,7 +460,7 @@ class Context:
                     reasons=candidate.reasons,
                 )
             )
-        # Those of the time that was asked for may come before others now.
+        # Notes of the requested time may now rank before others.
         return sorted(sources, key=lambda each: (-each.score, each.id)) if asked is not None else sources
 
 
@@ -477,7 +479,7 @@ def _query_of(sheet: TaskSheet) -> str:
 
 
 def _task_part(sheet: TaskSheet, changed: Changed | None) -> TaskPart | None:
-    """The task; after a cursor only with news of it, and then only its new findings."""
+    """Return the task; after a cursor only if it has news, and then only its new findings."""
     findings = sheet.findings
     if changed is not None:
         new = {str(event.draft.payload.get("finding_id")) for event in changed.events}

@@ -19,7 +19,7 @@ from lithos.text.hidden_text import NO_FRAME, Frame
 
 #: Bytes of the cache without the contents of the notes: about 10,000 ordinary notes.
 SPLIT_BYTES: Final = 16 * 1024 * 1024
-#: Characters of a note that is kept; a longer one is split each time.
+#: Characters of a note that is cached; a longer one is split each time.
 LONGEST_SPLIT: Final = 64 * 1024
 #: Bytes of a split note, of a passage, of a section in addition to its path, and of a character.
 _NOTE, _PASSAGE, _SECTION, _CHARACTER = 400, 120, 60, 4
@@ -35,9 +35,9 @@ class _Split:
 
 
 class Splits(Fitting[int, _Split]):
-    """LRU cache of split notes by serial number, bounded in bytes; for any thread.
+    """LRU cache of split notes by serial number, bounded in bytes; thread-safe.
 
-    The contents themselves count with it: `NoteTexts` has most of them too, but need not.
+    The contents themselves count too: `NoteTexts` usually shares them, but need not.
     """
 
     def __init__(self, size: int, maximum: int) -> None:

@@ -72,9 +72,8 @@ class EntityExtraction:
     async def refresh(self, note_id: str, *, force: bool = False) -> bool:
         """Store the entities of a note if the specification's table requires it; True when they changed.
 
-        Entities with the current marker are extracted again too unless they were edited: the text may
-        have changed. Nothing is stored for a note that changes during extraction: its own event
-        brings it back.
+        Entities with the current marker are extracted again too unless they were edited: the text may have
+        changed. Nothing is stored for a note that changes during extraction: its own event brings it back.
         Entities of a deleted note are forgotten. `force` includes curated entities too, if they are written.
         Raises `StorageFailed`.
         """

@@ -151,8 +151,7 @@ class ApplyFeedback(LearningCommand[tuple[str, ...]]):
     """Learn from a completed task; the reply has the notes that misled for the third time or more.
 
     The lists hold notes that exist and are in the receipt, except `elsewhere`: notes that were cited but
-    found
-    another way. They answer the question and are remembered for it, without any other effect.
+    found another way. They answer the question and are remembered for it, without any other effect.
     `namespaces` maps cited notes of both kinds to theirs.
     """
 
@@ -240,10 +239,9 @@ class ProjectionOutcome:
 class ProjectProvenance(LearningCommand[ProjectionOutcome]):
     """Make the `derived_from` edges of these notes match their frontmatter.
 
-    `desired` maps a note to its namespace and its resolved sources; notes in `gone` lose theirs.
-    `complete` means that `desired` is the whole corpus: rows of all other notes are removed too, except
-    those of notes in `kept`, which were checked already.
-    The reply is a `ProjectionOutcome`; `dry_run` only counts.
+    `desired` maps a note to its namespace and its resolved sources; notes in `gone` lose theirs. `complete`
+    means that `desired` is the whole corpus: rows of all other notes are removed too, except those of notes
+    in `kept`, which were checked already. The reply is a `ProjectionOutcome`; `dry_run` only counts.
     """
 
     desired: Mapping[str, tuple[str, tuple[str, ...]]]

@@ -125,9 +125,8 @@ class QuestionMemory:
     async def prepare(self, feedback: ApplyFeedback) -> ApplyFeedback:
         """Return the feedback with its question and the sketches of the cited texts.
 
-        Without a receipt, or with a receipt of an empty query, it has no question, and nothing is
-        learned about
-        questions.
+        Without a receipt, or with a receipt of an empty query, it has no question, and nothing is learned
+        about questions.
         """
         if feedback.receipt_id is None or not (feedback.cited or feedback.misleading or feedback.elsewhere):
             return feedback

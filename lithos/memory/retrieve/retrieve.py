@@ -60,8 +60,7 @@ class RetrieveRequest:
 
     `among`: only these notes. `with_quarantined`: include quarantined notes, for callers that only name them.
     `most`: maximum number of results, for callers that do not return them as rows; None: the configured
-    number.
-    `room`: characters of JSON of all rows, 0: no limit.
+    number. `room`: characters of JSON of all rows, 0: no limit.
     """
 
     query: str

@@ -283,9 +283,8 @@ def make_analyzer() -> TextAnalyzer:
 class _WordsAlone(dict[int, int]):
     """For `str.translate`: letters, numbers and marks stay, every other character becomes a space.
 
-    A character that this Python's Unicode does not know may be a letter and stays too. Tantivy could
-    split words
-    by a regular expression, but that takes longer than the rest of indexing.
+    A character that this Python's Unicode does not know may be a letter and stays too. Tantivy could split
+    words by a regular expression, but that takes longer than the rest of indexing.
     """
 
     def __missing__(self, code: int) -> int:

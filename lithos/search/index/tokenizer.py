@@ -1,9 +1,8 @@
 """Tokenising run by run: the pieces by which briefings are measured, and the tokens that are embedded.
 
 The built-in tokenizer is a WordPiece tokenizer with the normaliser and the pre-tokenizer of BERT: white space
-always ends a word and is in no piece, a punctuation mark of ASCII is a word, so the pieces of a text are
-the pieces of its runs, in order. Texts repeat their words; the result for a known word is therefore looked
-up,
+always ends a word and is in no piece, a punctuation mark of ASCII is a word, so the pieces of a text are the
+pieces of its runs, in order. Texts repeat their words; the result for a known word is therefore looked up,
 which takes a tenth of the time.
 """
 

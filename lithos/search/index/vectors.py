@@ -67,9 +67,8 @@ class VectorIndex:
     """Chunk vectors of one embedder.
 
     One thread at a time calls `apply`, `save` and `close`; any thread may search meanwhile and then waits
-    about a millisecond at most, also during `save`.
-    A note is found with its old chunks or its new ones, never in between. Nothing reaches
-    the disk before `save`.
+    about a millisecond at most, also during `save`. A note is found with its old chunks or its new ones,
+    never in between. Nothing reaches the disk before `save`.
     """
 
     def __init__(self, directory: Path, identity: EmbedderIdentity) -> None:
@@ -367,8 +366,7 @@ def load_cpp_runtime() -> None:
     """Load the system's C++ runtime; call it before the first import of usearch.
 
     usearch includes a C++ runtime, and the first one that is loaded serves all libraries: with that one a
-    later
-    import of onnxruntime ends the process (segmentation fault).
+    later import of onnxruntime ends the process (segmentation fault).
     """
     with suppress(OSError):
         ctypes.CDLL("libstdc++.so.6", mode=ctypes.RTLD_GLOBAL)

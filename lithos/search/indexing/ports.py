@@ -170,8 +170,7 @@ class VectorPort:
     """`Index` adapter of the vectors: `target` is brought up to date; `former` answers until then.
 
     `former` also gets the changes made during that time (double write). Both are None before the model is
-    loaded.
-    Only the event loop changes them; `apply` runs in a thread.
+    loaded. Only the event loop changes them; `apply` runs in a thread.
     """
 
     def __init__(self, sizes: ChunkSizes) -> None:

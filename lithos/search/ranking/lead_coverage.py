@@ -4,9 +4,8 @@ lead(x)  = sum of idf(t) / (1 + first_x(t) / 25)  /  sum of idf(t)
 LC(note) = 0.5 lead(first 128 stems of title and body) + 0.5 max of lead(passage) over its passages
 
 where t are the distinct content stems of the query and first_x(t) is the position of the first t among the
-stems
-of x, from 0. The position of a word's first use shows the topic of a text. The formula was found by measuring
-(`bench/quality.md`); positional weights of this kind are known from focused web retrieval.
+stems of x, from 0. The position of a word's first use shows the topic of a text. The formula was found by
+measuring (`bench/quality.md`); positional weights of this kind are known from focused web retrieval.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 A logistic regression on margins rather than on one similarity: some vector is always near, but a note that
 answers differs clearly from the others and has the question's words early. `python -m bench.lookup --fit`
-fits
-the coefficients on several kinds of notes and prints the table below.
+fits the coefficients on several kinds of notes and prints the table below.
 """
 
 from __future__ import annotations
@@ -43,11 +42,10 @@ class Features:
     """The features of one candidate, among the best notes of a hybrid search.
 
     `cosine` is that of its best passage, `above` its distance from the mean of the thirty nearest notes, in
-    their standard deviations: so a vault, or a folder, of similar notes is judged by its own
-    spread. `margin` is its final score minus that of the next row with another text, at most 0.5.
-    `held` is the logarithm of its best passage's share of the question by lead, `missing` the part of the
-    question
-    that the note lacks; both count in words as rare as one that no note has.
+    their standard deviations: so a vault, or a folder, of similar notes is judged by its own spread. `margin`
+    is its final score minus that of the next row with another text, at most 0.5. `held` is the logarithm of
+    its best passage's share of the question by lead, `missing` the part of the question that the note lacks;
+    both count in words as rare as one that no note has.
     """
 
     cosine: float
@@ -217,8 +215,7 @@ def meaning_features(
     threshold.
 
     `found` has thirty, or all there are; `stems` is the number of content stems of the question. A row
-    missing in
-    `covered` has no features.
+    missing in `covered` has no features.
     """
     similarities = dict(found[:THIRTIETH])
     nearest, ahead = semantic_margins(similarities, threshold)

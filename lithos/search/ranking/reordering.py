@@ -1,8 +1,7 @@
 """Corrections of a fused ranking for single notes: ranks in both legs, names in the question, empty notes.
 
 docs/spec/search.md §5. Each rule moves few notes, and keeps scores in order: a note that moves up gets a
-score
-just above the note below it, a note that moves down one just below the note above it.
+score just above the note below it, a note that moves down one just below the note above it.
 """
 
 from __future__ import annotations

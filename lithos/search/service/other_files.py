@@ -36,8 +36,7 @@ class OtherHit:
     """A hit in a file; `judged` is None if its match strength is unknown.
 
     `number` identifies the file, `changed_ns` is its time of change, in nanoseconds. A hit that does not
-    `lead`
-    never ranks before a note.
+    `lead` never ranks before a note.
     """
 
     id: str
