@@ -73,7 +73,7 @@ class Feed:
         except OSError:
             return False
         async with stream:
-            # Something else may answer where a killed server did.
+            # Another program may answer at the address of a killed server.
             return is_owned(lock) and await self._converse(stream, owner, take)
 
     async def _converse(self, stream: trio.SocketStream, owner: OwnerRecord, take: Take) -> bool:
@@ -193,7 +193,7 @@ def _print_journal(session: CommandSession) -> int:
 
 
 def _read_journal(path: Path, since: str | None, wanted: EventFilter) -> Iterator[dict[str, Any]]:
-    """The journal's events after `since`, else all of them; a resync notice if that is not known."""
+    """Read the journal's events after `since`, or all; with a resync notice if `since` is unknown."""
     if not path.is_file():
         raise CommandFailed(
             f"There are no events: {path} is missing. Name the data directory with --data-dir, "

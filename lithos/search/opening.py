@@ -19,7 +19,7 @@ log = get_logger("lithos.app")
 def open_fulltext(
     storage: StorageConfig, index: IndexConfig, occasion: Occasion, manifest: Manifest
 ) -> FulltextIndex:
-    """Open it, without what was read by other rules than those of now."""
+    """Open the full-text index, without content that was read by other rules than the current ones."""
     style = style_of(storage)
     # The content of the indexes was read by the rules of that time. They are dropped first: a crash may
     # follow.

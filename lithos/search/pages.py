@@ -81,7 +81,7 @@ class SearchForm:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing to look for."""
+        """Return whether the search is empty."""
         return not self.q.strip() and not (self.mode == "graph" and self.filters["seed_ids"])
 
     def ignored_by(self, mode: str) -> list[str]:
@@ -135,7 +135,7 @@ class ResultRow:
 
 @frozen(kw_only=True)
 class ResultColumn:
-    """The answer in one mode. Instead of rows a `refusal`, or a `hint` where nothing was asked."""
+    """The answer in one mode. Instead of rows a `refusal`, or a `hint` if the query is empty."""
 
     mode: str
     rows: Sequence[ResultRow] = ()

@@ -64,7 +64,7 @@ def look_at_index(
 
 
 async def reach_index(visibility: Visibility) -> tuple[Number, ...]:
-    """Wait until what was written is in the indexes that are counted."""
+    """Wait until the counted indexes contain all earlier writes."""
     await visibility.reach()
     return ()
 

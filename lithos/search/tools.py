@@ -1,4 +1,4 @@
-"""Tools that look for what is known: search, and cache lookup."""
+"""Search tools: search, and cache lookup."""
 
 from __future__ import annotations
 

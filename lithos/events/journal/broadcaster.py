@@ -53,7 +53,7 @@ class Subscription:
 
 
 class EventObserver(Protocol):
-    """Keeps no events, only what they mean, so that it can never fall behind."""
+    """Keeps no events, only their effect, so that it can never fall behind."""
 
     def see(self, event: Event) -> None:
         """Take note of an event; must neither wait nor raise."""

@@ -58,7 +58,7 @@ class Batch:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of it is written."""
+        """Return whether the batch has nothing to write."""
         lazy = self.unwritten or self.agents or self.audit or self.records or self.is_due
         return not (lazy or any(step.needs_transaction for step in self.steps))
 

@@ -25,7 +25,7 @@ Database = Literal["coordination.db", "edges.db", "stats.db"]
 
 @frozen
 class CarriedColumn:
-    """A column that is carried. `default` stands for NULL; `is_note` says that it holds the id of a note."""
+    """A column that is imported. `default` replaces NULL; `is_note` means that it holds the id of a note."""
 
     name: str
     kind: Kind = "text"
@@ -98,7 +98,7 @@ ACCESSES: Final = carried_table(
 
 @frozen
 class KeptRow:
-    """A row that was not carried: its key, and why. `is_taken`: something else here has the key."""
+    """A row that was not imported: its key, and why. `is_taken`: another row here has the key."""
 
     key: str
     reason: str

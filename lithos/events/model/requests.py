@@ -22,7 +22,7 @@ from lithos.kernel.values.times import format_time
 #: How long a call is known, and how many are: beyond it the oldest are forgotten.
 KEPT: Final = timedelta(days=7)
 MOST_KEPT: Final = 10_000
-#: Characters of an answer that is kept; answers of creating tools have a fraction of it.
+#: Maximum characters of a stored answer; answers of creating tools are much shorter.
 LONGEST_KEPT: Final = 16_384
 
 
@@ -54,7 +54,7 @@ class RecordedCall:
 
 @frozen(kw_only=True)
 class BeginCall(BoardCommand[RecordedCall]):
-    """Enter a call unless it is known; the reply is what is known of it."""
+    """Enter a call unless it is known; the reply is the recorded call."""
 
     agent: str
     key: str
@@ -71,7 +71,7 @@ class EndCall(BoardCommand[None]):
 
 
 def made_id(call: Call, begun: datetime) -> str:
-    """The id of what a call creates."""
+    """Return the id of the object that a call creates."""
     digest = hashlib.sha256(f"{call.key} {format_time(begun)}".encode()).digest()
     return str(UUID(bytes=digest[:16], version=4))
 

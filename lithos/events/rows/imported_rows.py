@@ -125,12 +125,12 @@ class RowMerger:  # bounded: ends with its call
 
 
 def note_imported(connection: apsw.Connection, table: str, key: str, value: str) -> None:
-    """Remember what was carried."""
+    """Remember an imported row."""
     connection.execute("INSERT OR REPLACE INTO imported_rows VALUES(?,?,?)", (table, key, value))
 
 
 def key_text(key: TableRow) -> str:
-    """A key as people read it: the one text, else a JSON list."""
+    """Return a readable key: the only text, else a JSON list."""
     return key[0] if len(key) == 1 and isinstance(key[0], str) else json.dumps(key, ensure_ascii=False)
 
 

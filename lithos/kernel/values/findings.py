@@ -120,7 +120,7 @@ def checks_of(view: str) -> list[Check]:
 
 @frozen
 class NamedNote:
-    """A note that an issue names; `id` is None for a file that is not served."""
+    """A note that an issue names; a file that is not served has no `id`."""
 
     id: str | None
     title: str

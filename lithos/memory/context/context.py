@@ -93,7 +93,7 @@ class ContextRequest:
 
 @frozen(kw_only=True)
 class ContextAnswer:
-    """A briefing; `cursor` is None unless requested, `receipt_id` is None if LCMA is off.
+    """A briefing; `cursor` only if requested, `receipt_id` only if LCMA is on.
 
     `troubles` (kind, reason) say why it is `degraded`, as far as it is known.
     """

@@ -35,13 +35,13 @@ from lithos.search.indexing.indexer import Indexer
 
 log = get_logger("lithos.entities")
 
-#: Changes a note's frontmatter; raises what the writer refuses.
+#: Changes a note's frontmatter; raises the refusals of the writer.
 Patch: TypeAlias = Callable[[PatchNote], Awaitable[WriteOutcome]]
 
 
 @frozen
 class NoteEntities:
-    """The entities of one version of a note; `before` are those that counted, `source` is its bytes' hash."""
+    """The entities of one version of a note; `before`: the former ones, `source`: the hash of its bytes."""
 
     id: str
     path: str
@@ -85,7 +85,7 @@ class EntityExtraction:
         return found is not None and await self.store(found) and found.entities != found.before
 
     async def refresh_stale(self) -> int:
-        """Extract again what older rules or another text gave; returns of how many notes it changed.
+        """Extract again entities by older rules or of another text; return the number of changed notes.
 
         A note that cannot be written is logged and left to the next sweep.
         """
@@ -98,7 +98,7 @@ class EntityExtraction:
         return written
 
     def stale(self) -> Iterator[str]:
-        """Ids of the notes whose entities an older version of the rules found, or in other bytes."""
+        """Return ids of notes with entities by older rules, or of other bytes."""
         return (entry.note.id for entry in self._catalogue if self._is_stale(entry))
 
     def _is_stale(self, entry: Entry) -> bool:
@@ -124,7 +124,7 @@ class EntityExtraction:
         if loaded is None or loaded.document.note.id != entry.note.id:
             return None
         note, source = loaded.document.note, digest_of(loaded.source.data)
-        force = force or is_machine_made(note, made)  # a person may have edited the file since
+        force = force or is_machine_made(note, made)  # a person may have edited the file in the meantime
         entities = await self._extract(note, loaded.document.content, source, force)
         if entities is None:
             return None
@@ -178,7 +178,7 @@ class EntityExtraction:
             await self._ledger.submit(RecordEntities(found.id, kept))
         entry = self._catalogue.get(found.id)
         if entry is None or not self._is_current(found):
-            return False  # its own event brings it back, and a deletion forgets what is kept
+            return False  # its own event queues it again, and a deletion drops its entities
         if self._index is not None and found.entities != found.before:
             self._index.promise(await self._index.accept(Upsert(entry, found.document, repair=True)))
         return True

@@ -25,7 +25,7 @@ Desired: TypeAlias = Mapping[str, tuple[str, tuple[str, ...]]]
 
 
 class IncompleteScan(Exception):
-    """Some files could not be read, so that stale edges cannot be determined; nothing was changed."""
+    """Some files were unreadable, so that stale edges cannot be determined; nothing was changed."""
 
 
 class Projection:
@@ -94,7 +94,7 @@ def check_complete(catalogue: Catalogue) -> None:
 
 
 def desired_edges(catalogue: Catalogue, entries: Iterable[Entry]) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """The namespace and the resolved sources of each note, by note id."""
+    """Return the namespace and the resolved sources of each note, by note id."""
     return {entry.note.id: (entry.namespace, _resolve_sources(catalogue, entry)) for entry in entries}
 
 

@@ -23,7 +23,7 @@ class LearningCommand(Command[R_co]):
 
 @frozen
 class ForgetReceipts(LearningCommand[int]):
-    """Drop these receipts; the reply is how many there were."""
+    """Drop these receipts; the reply is their number."""
 
     ids: tuple[str, ...]
 
@@ -37,9 +37,9 @@ class ForgetLessons(LearningCommand[None]):
 
 @frozen
 class ForgetJobs(LearningCommand[int]):
-    """Drop what was enriched before `done_before`, and at most `most` rows queued before `queued_before`.
+    """Drop jobs finished before `done_before`, and at most `most` rows queued before `queued_before`.
 
-    The reply is how many of the latter there were: their attempts are exhausted.
+    The reply is the number of the latter: their attempts are exhausted.
     """
 
     done_before: datetime
@@ -49,14 +49,14 @@ class ForgetJobs(LearningCommand[int]):
 
 @frozen
 class ForgetNotes(LearningCommand[int]):
-    """Drop the statistics and marks of these notes, which are gone; the reply is how many rows."""
+    """Drop the statistics and marks of these deleted notes; the reply is the number of rows."""
 
     ids: tuple[str, ...]
 
 
 @frozen(kw_only=True)
 class NodeStats:
-    """How a note has fared in retrieval; the defaults are those of a note nothing is known of."""
+    """The statistics of a note in retrieval; the defaults are those of an unused note."""
 
     node_id: str
     retrieval_count: int = 0
@@ -69,7 +69,7 @@ class NodeStats:
 
 @frozen
 class FinalNode:
-    """One result as its receipt keeps it."""
+    """One result as stored in its receipt."""
 
     id: str
     reasons: tuple[str, ...] = ()
@@ -119,9 +119,9 @@ class Receipt:
 
 @frozen
 class RecordRetrieval(LearningCommand[dict[str, NodeStats]]):
-    """Keep a receipt, and count that these notes were returned.
+    """Store a receipt, and count that these notes were returned.
 
-    The reply is the statistics before, of notes that had some.
+    The reply has the former statistics, of notes that had some.
     """
 
     receipt: Receipt
@@ -156,15 +156,15 @@ class ApplyFeedback(LearningCommand[tuple[str, ...]]):
     """
 
     task_id: str
-    #: Effects of one id happen once, however often it is applied; None is never repeated.
+    #: Effects of one id apply once, however often it is repeated; with None it is never repeated.
     id: str | None = None
     cited: tuple[str, ...] = ()
     misleading: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     namespaces: Mapping[str, str] = field(factory=dict)
-    #: Whose query the notes answer; its question, and sketches of the texts of cited notes, are made of it
-    #: when the lesson is applied.
+    #: The receipt of the query that the notes answer; its question, and sketches of the texts of cited
+    #: notes, are derived from it when the lesson is applied.
     receipt_id: str | None = None
     question: AskedQuestion | None = None
     sketches: Mapping[str, bytes] = field(factory=dict)
@@ -187,14 +187,14 @@ class Enqueue(LearningCommand[None]):
 
 @frozen(kw_only=True)
 class EnrichJob:
-    """All waiting triggers of one note; `rows` are their places in the queue."""
+    """All waiting triggers of one note; `rows` are their row ids in the queue."""
 
     rows: tuple[int, ...]
     triggers: frozenset[str]
     node_id: str
-    #: Of the row tried most often, this time included.
+    #: Attempts of the row that was tried most often, including this one.
     attempts: int = 1
-    #: When the oldest of its triggers came.
+    #: Time of its oldest trigger.
     waiting_since: datetime | None = None
 
 
@@ -214,7 +214,7 @@ class ClaimJobs(LearningCommand[list[EnrichJob]]):
 
 @frozen
 class FinishJobs(LearningCommand[None]):
-    """These rows of the queue are done (`done`), or to be tried again; no reply."""
+    """Mark these rows of the queue as done (`done`), or for a retry; no reply."""
 
     rows: tuple[int, ...]
     done: bool = True
@@ -222,14 +222,14 @@ class FinishJobs(LearningCommand[None]):
 
 @frozen
 class ProjectionOutcome:
-    """Rows with provenance_type `frontmatter` that were made, removed and repaired."""
+    """Numbers of rows with provenance_type `frontmatter` that were made, removed and repaired."""
 
     created: int = 0
     removed: int = 0
     resynced: int = 0
 
     def __add__(self, other: ProjectionOutcome) -> ProjectionOutcome:
-        """Both together."""
+        """Return the sum of both."""
         return ProjectionOutcome(
             self.created + other.created, self.removed + other.removed, self.resynced + other.resynced
         )
@@ -268,7 +268,7 @@ class RecordEntities(LearningCommand[None]):
 class RetrievalRecord:
     """A retrieval or a briefing: agent, question (as a digest), time, and the notes of the answer.
 
-    `tokens` is None if it was not a briefing; `is_followup` marks a briefing about news only.
+    `tokens` only for a briefing; `is_followup` marks a briefing about news only.
     """
 
     at: datetime

@@ -1,4 +1,4 @@
-"""Candidates of a retrieval: access control (the gate; docs/spec/memory.md §1), and what is selected."""
+"""Candidates of a retrieval: access control (the gate; docs/spec/memory.md §1), and the selection."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ class Selection:
     complete: bool
     #: Terms for snippets; if empty: the words of the query, with equal weights.
     terms: Terms = Terms()
-    #: How well they match by serial, all others are weak; None where the rows say nothing of it.
+    #: Match strengths by serial, all others are weak; None if the rows say nothing about it.
     matches: Mapping[int, MatchVerdict] | None = None

@@ -35,15 +35,15 @@ from lithos.search.service.search import Search
 log = get_logger("lithos.retrieve")
 
 
-#: The scouts that the search stands for, by its legs.
+#: The scouts that the legs of the search replace.
 _LEGS: Final = {"semantic": "vector", "fulltext": "lexical"}
 #: Reason shown for the rank of a suspect note.
 _SUSPECT: Final = f"suspect, so its score counts {SUSPECT_SHARE}: see warnings"
-#: Candidates that are merged on the event loop, at most; that takes a millisecond or two.
+#: Maximum number of candidates merged on the event loop, which takes a millisecond or two.
 INLINE: Final = 3_000
-#: Seconds of looking at lineages after which others may run.
+#: Seconds of lineage checks after which other tasks may run.
 _TURN: Final = 0.002
-#: How much more is asked for while too few notes pass the gate.
+#: Factor by which the search is widened while too few notes pass the gate.
 _WIDER: Final = 4
 
 

@@ -120,7 +120,7 @@ class RetrievedNote:
 
 @frozen(kw_only=True)
 class RetrieveAnswer:
-    """Results, best first. `conflicts` is None unless requested.
+    """Results, best first. `conflicts` only if requested.
 
     `degraded` means that a part is missing: a scout, the statistics, or the stored receipt.
     """

@@ -50,7 +50,7 @@ class Leads(Database):
 
     def __init__(self, path: Path, connections: Connections | None = None) -> None:
         super().__init__(path, connections)
-        #: Stems that were read before, by serial, at most `KEPT_BYTES` of them.
+        #: Stems that were read before, by serial, at most `KEPT_BYTES` in total.
         self._kept: dict[int, LeadText] = {}
         self._kept_bytes = 0
         self._changes = 0

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
-#: Runs of each of the two generations that are kept, and characters of one of them: 4 MB in all.
+#: Runs of each of the two generations, and maximum characters of a cached run: 4 MB in all.
 KEPT_RUNS: Final = 16_384
 LONGEST_KEPT: Final = 32
 #: Runs for one call of the tokenizer: some milliseconds.
@@ -43,7 +43,7 @@ class _Runs(Generic[V]):
     """
 
     def __init__(self, find_all: Callable[[Sequence[str]], Iterable[V]], kept: int = KEPT_RUNS) -> None:
-        """`find_all` finds out what each of some runs has."""
+        """`find_all` computes the results for some runs."""
         self._find_all = find_all
         self._limit = kept
         self._young: dict[str, V] = {}
@@ -65,7 +65,7 @@ class _Runs(Generic[V]):
         return len(self._young) + len(self._old)
 
     def _learn(self, unknown: Sequence[str], found: dict[str, V]) -> None:
-        """Fill `found` with what `unknown` have, and keep that of the short ones."""
+        """Fill `found` with the results for `unknown`, and cache those of short runs."""
         old = self._old
         new = [run for run in unknown if run not in old]
         found.update((run, old[run]) for run in unknown if run in old)

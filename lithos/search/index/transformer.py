@@ -31,7 +31,7 @@ from lithos.search.index.embedder import (
 
 NAME: Final = "accurate"
 DIMS: Final = 384
-#: SHA-256 of each file of the model (its NOTICE.md); nothing else is ever loaded.
+#: SHA-256 of each file of the model (its NOTICE.md); other files are never loaded.
 HASHES: Final = {
     "model.onnx": "1d5b9d7f8c8aa2ee6722d6efd2a2001b1bc365b1bd34f27a4fa251d36feeae24",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
@@ -122,7 +122,7 @@ def _import_runtime() -> Any:
 
 
 def _verified(name: str, folder: Path | None) -> Path:
-    """A file of the model, whose bytes are what they must be."""
+    """Return a file of the model after checking its hash."""
     if folder is None:
         with as_file(files("lithos.models") / NAME) as found:
             folder = found

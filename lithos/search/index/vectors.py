@@ -366,7 +366,7 @@ def load_cpp_runtime() -> None:
     """Load the system's C++ runtime; call it before the first import of usearch.
 
     usearch includes a C++ runtime, and the first one that is loaded serves all libraries: with that one a
-    later import of onnxruntime ends the process (segmentation fault).
+    later import of onnxruntime ends the process (SIGSEGV).
     """
     with suppress(OSError):
         ctypes.CDLL("libstdc++.so.6", mode=ctypes.RTLD_GLOBAL)

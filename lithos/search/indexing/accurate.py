@@ -49,7 +49,7 @@ CHUNKS_A_CALL: Final = 8
 #: A snapshot takes a second for 50,000 chunks: saving takes at most a twentieth of the time.
 SAVE_SHARE: Final = 20.0
 SAVE_LEAST: Final = 1.0
-#: Seconds after which what came in singly is saved.
+#: Seconds after which single changes are saved.
 SAVE_IDLE: Final = 60.0
 #: Seconds until something that failed is tried again: a full disk, a note that cannot be read, the model.
 RETRY: Final = 30.0
@@ -113,7 +113,7 @@ class AccurateTier:
         """
         await static.wait()
         target = self._port.target
-        # Without a static model there is nothing to fall back on, nor a count of what is to be done.
+        # Without a static model there is neither a fallback nor a count of the remaining notes.
         if target is None or (self._wanted == "auto" and not is_installed()):
             self.settled.set()
             return
@@ -172,7 +172,7 @@ class AccurateTier:
         self._woken = trio.Event()
 
     async def _plan(self, target: EmbeddedNotes, opened: _Opened) -> None:
-        """Compare what was kept on disk with the notes."""
+        """Compare the vectors on disk with the notes."""
         times = []
         for number, entry in enumerate(self._catalogue):
             if number % LOOK_SLICE == LOOK_SLICE - 1:

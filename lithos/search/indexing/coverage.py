@@ -1,4 +1,4 @@
-"""Which notes have an accurate vector of their present text, and whether enough of them do for queries.
+"""The notes with an accurate vector of their current text, and whether they are enough for queries.
 
 The vectors are enough when 99 % of the chunks have one, and until fewer than 97 % do (hysteresis): a mixture
 ranks worse than either model alone.
@@ -27,7 +27,7 @@ class NoteText(NamedTuple):
 
 
 class _Lacking(NamedTuple):
-    #: None for a note that is gone, whose vectors are still to be removed.
+    #: None for a deleted note, whose vectors must still be removed.
     stamp: int | None
     chunks: int
 

@@ -150,7 +150,7 @@ class Indexer:
         return self._linger * (GATHERING if trio.current_time() < self._gathers_until else 1.0)
 
     def hurry(self) -> None:
-        """Flush: have what was accepted applied without lingering, as a caller waits for it."""
+        """Apply accepted changes without lingering, as a caller waits for them (flush)."""
         newest = self._newest
         if not self._linger or newest is None or newest.done.is_set() or newest is self._hurried:
             return

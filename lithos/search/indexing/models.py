@@ -46,7 +46,7 @@ class Models:
     _transformers: Loaded[Transformer] = field(factory=Loaded, init=False)
 
     def static(self, load: Callable[[str], Embedder], name: str) -> Embedder:
-        """The static model of this name; raises what `load` does."""
+        """Return the static model of this name; raises the errors of `load`."""
         return self._static.get(name, lambda: load(name))
 
     def transformer(self, load: Callable[[int], Transformer], threads: int) -> Transformer:

@@ -251,14 +251,14 @@ class PendingQuery:
     """A query in flight, a future: the caller does other work first and then awaits the hits."""
 
     _outcome: Outcome[list[VectorHit]] | None = None
-    #: Whether the accurate tier answers it, which is decided when it is asked.
+    #: Whether the accurate tier answers it, which is decided at the time of the query.
     is_accurate: bool = field(default=False, kw_only=True)
     #: Has it answered on the event loop; None: a thread answers it.
     _find_here: Callable[[PendingQuery], Awaitable[None]] | None = field(default=None, kw_only=True)
     _answered: trio.Event = field(factory=trio.Event, init=False)
 
     async def hits(self) -> list[VectorHit]:
-        """The nearest notes, best first; can be taken once. Raises `IndexFailed` and what the search did."""
+        """Return the nearest notes, best first; only once. Raises `IndexFailed` and the errors of the search."""
         if self._find_here is not None:
             await self._find_here(self)
         if self._outcome is None:

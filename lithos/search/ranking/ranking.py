@@ -17,7 +17,7 @@ from attrs import frozen
 #: The key of a hit; ties are in its order.
 K = TypeVar("K", int, str)
 
-#: Hits that are sorted at once: usual searches take no more of them.
+#: Hits that are sorted at once: ordinary searches take no more.
 _SOON: Final = 60
 
 

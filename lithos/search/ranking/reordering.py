@@ -13,7 +13,7 @@ from typing import Final
 
 from lithos.search.ranking.ranking import K, order_by_score
 
-#: Places of each leg that are looked at, and the place above which none is owed.
+#: Ranks of each leg that are checked, and the rank above which no place is reserved.
 NEAR_TOP: Final = 10
 OWED: Final = 8
 
@@ -77,7 +77,7 @@ def lift_named(ranked: Sequence[tuple[K, float]], named: Mapping[K, float]) -> S
 
 
 def highest_named(named: Mapping[K, float]) -> float:
-    """The highest score that a note may have with what its name adds; 1 if the question names none."""
+    """Return the highest score of a note including its name bonus; 1 if the question names no note."""
     return 1 + max(named.values(), default=0.0) ** 2
 
 

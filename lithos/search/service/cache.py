@@ -1,4 +1,4 @@
-"""The cache lookup: whether a fresh, trusted note answers a question already (docs/spec/search.md §6)."""
+"""Cache lookups: notes that probably answer a question, and the best notes if none does (search §6)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class CacheLookup:
         self._cited_before = cited_before
 
     async def look_up(self, request: CacheRequest) -> CacheAnswer:
-        """Cache lookup: of the candidates the most confident fresh one, else the id of a stale one."""
+        """Look up the cache: return the most confident fresh candidate, else the id of a stale one."""
         stale: Entry | None = None
         best: _Candidate | None = None
         candidates, answers = await self._cache_candidates(request)

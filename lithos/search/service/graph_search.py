@@ -80,7 +80,7 @@ COMPARED = 500
 class Walk:
     """The ranks of a note in a graph search: its distance in links from a seed, and its rank in each ranking.
 
-    `meaning` is None if the semantic ranking has not found it.
+    `meaning`: None if the semantic ranking has not found it.
     """
 
     distance: int
@@ -96,7 +96,7 @@ class Walk:
 
 
 class Centrality:
-    """PageRank of all notes, computed when it is asked for, once per version of the link graph."""
+    """PageRank of all notes, computed on demand, once per version of the link graph."""
 
     def __init__(self, catalogue: Catalogue, reading: Blocking) -> None:
         self._catalogue = catalogue
@@ -160,7 +160,7 @@ class GraphSearch:
         return passing
 
     async def _order_by_meaning(self, query: str, serials: Sequence[int], threshold: float) -> list[int]:
-        """The semantic ranking: notes similar to the query, nearest first; none while there is no model."""
+        """Return the semantic ranking: notes similar to the query, nearest first; empty without a model."""
         if not query.strip() or not serials:
             return []
         try:

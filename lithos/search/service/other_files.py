@@ -33,7 +33,7 @@ class OtherQuery:
 
 @frozen(kw_only=True)
 class OtherHit:
-    """A hit in a file; `judged` is None if its match strength is unknown.
+    """A hit in a file; `judged`: its match strength, None if unknown.
 
     `number` identifies the file, `changed_ns` is its time of change, in nanoseconds. A hit that does not
     `lead` never ranks before a note.

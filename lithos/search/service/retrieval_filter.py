@@ -1,4 +1,4 @@
-"""Access control and filters of what is looked for in the name of an asker (docs/spec/memory.md §1)."""
+"""Access control and filters of searches on behalf of a caller (docs/spec/memory.md §1)."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_unknown_keys_are_named_up_to_a_bound(tmp_path: Path) -> None:
     told = refusal(tmp_path, "vaults:\n" + "".join(f"  {number}: {{}}\n" for number in range(1_000)))
     assert told.endswith("There are 950 further mistakes; correct these first.")
     keys = ", ".join(f"k{number}: 1" for number in range(1_000))
-    assert refusal(tmp_path, f"vaults: {{a: {{path: x, {keys}}}}}").count("is no setting") == MOST_UNKNOWN
+    assert refusal(tmp_path, f"vaults: {{a: {{path: x, {keys}}}}}").count("is not a setting") == MOST_UNKNOWN
 
 
 @pytest.mark.slow

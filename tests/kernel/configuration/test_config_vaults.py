@@ -171,7 +171,7 @@ def test_server_and_retired_settings_of_a_vault_are_ignored_with_a_warning() -> 
         (["a="], None, "names no folder"),
         (["x", "y"], None, "2 times without names"),
         (["*"], None, "none has a name here"),
-        ([], "vaults: [a]\n", "no map of names"),
+        ([], "vaults: [a]\n", "not a mapping of names"),
         ([], "vaults: {a: ~/a}\n", "is not a mapping"),
         ([], "vaults: {a: {data_dir: x}}\n", "has no path"),
         ([], "vaults: {a: {path: 3}}\n", "is not a path"),
@@ -188,9 +188,9 @@ def test_server_and_retired_settings_of_a_vault_are_ignored_with_a_warning() -> 
         ([], "storage: {vault: z}\nvaults: {a: {path: x}}\n", "storage.vault"),
         ([], "storage: {data_dir: z}\nvaults: {a: {path: x}}\n", "storage.data_dir"),
         ([], "default_vault: a\n", "the file has no vaults"),
-        ([], "default_vault: b\nvaults: {a: {path: x}}\n", "none of the vaults (a)"),
+        ([], "default_vault: b\nvaults: {a: {path: x}}\n", "not a configured vault (a)"),
         (["works"], TWO, "did you mean work?"),
-        (["../roots"], TWO, "none of the vaults that are configured (work, home)"),
+        (["../roots"], TWO, "not a configured vault (work, home)"),
     ],
 )
 def test_contradictory_vaults_are_refused_with_a_reason(

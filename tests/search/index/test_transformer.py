@@ -112,7 +112,7 @@ def test_a_query_of_100000_characters_is_cut_before_it_is_kept() -> None:
 def test_a_failure_of_the_runtime_is_one_of_the_index() -> None:
     session = Session()
     session.value = np.nan
-    with pytest.raises(IndexFailed, match="no number"):
+    with pytest.raises(IndexFailed, match="not a number"):
         Transformer(Words(), session).encode(["one"])
 
 
