@@ -56,7 +56,7 @@ class Hen:
         self.egg = egg
 
 
-def test_a_part_is_made_once_of_what_its_constructor_names() -> None:
+def test_part_is_made_once_from_its_constructor_parameters() -> None:
     parts = Parts((Library, Shelf, Disk, no_guard))
     library = parts.get(Library)
     assert library is parts.get(Library)
@@ -65,7 +65,7 @@ def test_a_part_is_made_once_of_what_its_constructor_names() -> None:
     assert library.guard is None
 
 
-def test_a_part_that_is_given_is_not_made() -> None:
+def test_given_part_is_not_made_again() -> None:
     disk = Disk()
     assert Parts((Library, Shelf, Disk), {Disk: disk}).get(Library).disk is disk
 
@@ -104,7 +104,7 @@ def test_checks_are_imported_on_first_use() -> None:
     assert names <= set(sys.modules)
 
 
-def test_stores_are_opened_after_those_that_they_need() -> None:
+def test_stores_open_after_their_dependencies() -> None:
     places = {made_by(each.open): each.place for each in stores_of()}
     for each in stores_of():
         needed = (kind for kind, _ in needs_of(each.open).values())
@@ -112,7 +112,7 @@ def test_stores_are_opened_after_those_that_they_need() -> None:
     assert list(places.values()) == sorted(set(places.values()))
 
 
-async def test_a_server_starts_without_a_store_that_is_switched_off(tmp_path: Path) -> None:
+async def test_server_starts_without_a_disabled_store(tmp_path: Path) -> None:
     config = Config(storage=StorageConfig(data_dir=tmp_path), history=HistoryConfig(enabled=False))
     stores = open_stores(config)
     close_stores(stores)

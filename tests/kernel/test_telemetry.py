@@ -54,7 +54,7 @@ def configured(level: str = "info", fmt: str = "json", **more: Any) -> Lines:
     return stream
 
 
-def test_a_line_says_which_vault_it_is_of_where_there_are_several() -> None:
+def test_log_line_names_its_vault_when_there_are_several() -> None:
     stream, log = configured(), get_logger("lithos.actors.indexer")
     token = WORKING_FOR.set("work")
     try:

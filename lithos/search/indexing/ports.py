@@ -258,7 +258,7 @@ class PendingQuery:
     _answered: trio.Event = field(factory=trio.Event, init=False)
 
     async def hits(self) -> list[VectorHit]:
-        """Return the nearest notes, best first; only once. Raises `IndexFailed` and the errors of the search."""
+        """Return the nearest notes, best first; only once. Raises `IndexFailed` and search errors."""
         if self._find_here is not None:
             await self._find_here(self)
         if self._outcome is None:

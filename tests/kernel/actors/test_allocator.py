@@ -195,7 +195,7 @@ def test_large_blocks_stay_apart_until_the_last_user_ends(thresholds: list[tuple
 
 
 @ON_GLIBC
-def test_the_fulltext_index_takes_its_blocks_apart_also_when_it_fails(
+def test_fulltext_commit_maps_blocks_apart_even_when_failing(
     thresholds: list[tuple[int, int]],
 ) -> None:
     def apply(*_: object) -> None:

@@ -20,7 +20,7 @@ async def test_the_result_comes_back(blocking):
     assert await blocking.run(lambda: 42) == 42
 
 
-async def test_an_exception_comes_back_as_it_is(blocking):
+async def test_exception_is_raised_unchanged(blocking):
     def fail() -> None:
         raise OSError(28, "No space left on device")
 
@@ -69,7 +69,7 @@ async def test_call_begins_without_loop_turn_when_a_thread_is_free():
             assert begun.wait(5.0)  # the event loop stands still meanwhile
 
 
-async def test_a_begun_call_is_finished_although_it_is_cancelled():
+async def test_started_call_finishes_when_cancelled():
     begun, release, done = threading.Event(), threading.Event(), []
 
     def call() -> None:

@@ -127,7 +127,7 @@ async def test_a_late_message_does_not_push_the_deadline_of_the_batch_back():
     assert seen == [(pytest.approx(1.0), [1, 2])]
 
 
-async def test_without_linger_a_batch_takes_what_waits_and_no_more():
+async def test_batch_takes_only_waiting_messages_without_linger():
     box, flush = make_box(), Kept()
     flush.shut()
 
@@ -315,7 +315,7 @@ async def test_a_cancelled_asker_leaves_nothing_to_apply():
     assert flush.applied == ["held"]
 
 
-async def test_an_asker_cancelled_during_the_work_does_not_stop_it():
+async def test_cancelled_caller_does_not_stop_a_running_request():
     box, flush = make_box(), Kept()
     flush.shut()
     async with acting(box, simple(flush, size=1, linger=0.0)):

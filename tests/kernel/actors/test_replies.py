@@ -143,7 +143,7 @@ BOARDS: list[Handlers] = [
 
 
 @pytest.mark.parametrize("handlers", BOARDS, ids=["coordinator", "memory"])
-def test_a_method_takes_its_command_and_replies_what_that_promises(handlers: Handlers) -> None:
+def test_handler_takes_its_command_and_returns_the_promised_reply(handlers: Handlers) -> None:
     for command, method in handlers.items():
         hints = get_type_hints(method)
         assert hints["command"] is command

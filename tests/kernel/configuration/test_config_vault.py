@@ -37,7 +37,7 @@ def test_state_of_a_vault_is_stored_in_data_home(tmp_path: Path, vault: Path) ->
     assert (usable.config.of(StorageConfig), problems) == (storage, [])
 
 
-def test_a_data_directory_that_is_given_holds_the_state(tmp_path: Path, vault: Path) -> None:
+def test_given_data_directory_contains_the_state(tmp_path: Path, vault: Path) -> None:
     environment = {"LITHOS_VAULT": str(vault)}
     assert (
         load_config(data_dir=tmp_path, environment=environment).config.of(StorageConfig).data_dir == tmp_path

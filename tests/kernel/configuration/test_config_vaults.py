@@ -222,7 +222,7 @@ def test_ambiguous_vault_text_is_not_guessed(place: Path) -> None:
     assert load("home", config=written(TWO)).chosen == ("home",)
 
 
-def test_a_lenient_look_keeps_what_is_wrong_by_vault() -> None:
+def test_lenient_loading_collects_problems_by_vault() -> None:
     config = written("vaults:\n  a: {path: x, search: {max_results: -1}}\n  b: {path: y}\n")
     a, b = load(config=config, is_lenient=True).configured
     assert "search.max_results" in a.problems[0]

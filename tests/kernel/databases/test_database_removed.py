@@ -107,7 +107,7 @@ def keep(store: Database, *numbers: int) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", KINDS)
-def test_a_lost_database_refuses_writes_and_says_what_to_do(tmp_path: Path, name: str, way: Damage) -> None:
+def test_lost_database_refuses_writes_with_advice(tmp_path: Path, name: str, way: Damage) -> None:
     """docs/spec/lifecycle.md §2"""
     store, path = open_store(tmp_path, name)
     keep(store, 1)

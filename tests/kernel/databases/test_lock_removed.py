@@ -131,7 +131,7 @@ def replace_data(path: Path) -> None:
     shutil.copytree(data.with_name("before"), data)
 
 
-def test_a_replaced_data_directory_is_held_once_it_is_seen(path: Path, holder: Holder) -> None:
+def test_replaced_data_directory_is_locked_once_noticed(path: Path, holder: Holder) -> None:
     replace_data(path)
     assert holder.confirm() is None
     assert "http://127.0.0.1:9" in assert_refused(path)

@@ -108,7 +108,7 @@ def test_owner_of_another_vault_is_distinguished(
     first.release()
 
 
-def test_a_vault_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_missing_vault_is_not_created(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         lock(tmp_path, "one", tmp_path / "gone").acquire(NOW)
     assert not (tmp_path / "gone").exists()

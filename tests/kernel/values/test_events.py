@@ -42,5 +42,5 @@ def test_events_are_values():
 @pytest.mark.parametrize(
     ("origin", "digest"), [("tool", None), ("scan:00ff", "00ff"), ("tool:", ""), ("a:b:3", "b"), ("", None)]
 )
-def test_the_digest_is_what_follows_the_source(origin, digest):
+def test_digest_follows_the_source(origin, digest):
     assert origin_digest(origin) == digest

@@ -59,7 +59,7 @@ def test_endless_list_is_detected_in_few_bytes(item: bytes) -> None:
 @pytest.mark.parametrize(
     "content", [",{[:" * 250_000, '",' * 500_000, "\\," * 500_000, '\\",\\\\"[' * 150_000]
 )
-def test_text_counts_as_one_value_whatever_it_says(content: str) -> None:
+def test_text_counts_as_one_value(content: str) -> None:
     """A note of a megabyte full of commas, quotes and backslashes is a note."""
     for is_ascii in (True, False):
         call = {"method": "tools/call", "params": {"arguments": {"content": content, "tags": ["a"]}}}

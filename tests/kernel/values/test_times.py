@@ -44,7 +44,7 @@ def test_the_wire_form_sorts_like_the_times(one, other):
         "2026-01-02 03:04:05.000006+00:00", "  2026-01-01T22:04:05.000006-05:00\n",
     ],
 )  # fmt: skip
-def test_any_offset_is_read_and_none_means_utc(text):
+def test_any_offset_is_read_and_missing_one_means_utc(text):
     assert parse_time(text) == MOMENT
     assert parse_time(text).tzinfo is UTC
 

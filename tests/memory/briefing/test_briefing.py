@@ -53,7 +53,7 @@ def sources(seed: int, notes: int) -> list[SourceNote]:
 
 
 @given(st.integers(200, 20_000), st.integers(0, 10_000), st.integers(0, 14))
-def test_no_briefing_exceeds_its_budget_and_it_is_the_same_again(budget: int, seed: int, notes: int) -> None:
+def test_briefing_fits_its_budget_and_is_reproducible(budget: int, seed: int, notes: int) -> None:
     """behaviour 227"""
     material = Material(sources=sources(seed, notes), terms=TERMS)
     briefing = compose(material, budget, COUNT)
@@ -74,7 +74,7 @@ def test_note_gets_at_most_its_share_among_others(budget: int, seed: int) -> Non
     assert all(tokens <= most for tokens in by_note.values())
 
 
-def test_one_note_alone_may_have_all_of_it() -> None:
+def test_single_note_may_take_the_whole_budget() -> None:
     content = "\n\n".join(f"The zebra has stripes, number {n}." + " More of it." * 20 for n in range(40))
     briefing = compose(Material(sources=[source(0, content)], terms=TERMS), 1_000, COUNT)
     assert briefing.tokens > 0.7 * 1_000

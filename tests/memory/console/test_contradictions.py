@@ -76,7 +76,7 @@ async def test_each_ending_is_carried_out_once_and_names_the_person(tmp_path: Pa
         assert "No two notes contradict each other." in feed.text
 
 
-async def test_each_list_of_contradictions_leads_to_settling_them(tmp_path: Path) -> None:
+async def test_each_list_of_contradictions_links_to_the_settling_page(tmp_path: Path) -> None:
     """behaviour 402: the overview, the page Care, and both notes; nothing leads there afterwards."""
     async with visiting(tmp_path) as person:
         await person.lithos.server.get(CatchingUp).done.wait()

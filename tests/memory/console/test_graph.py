@@ -152,7 +152,7 @@ async def test_300_notes_fit_a_page(tmp_path: Path) -> None:
         assert nodes_of(last) == nodes_of(page)
 
 
-async def test_the_same_graph_is_drawn_alike_and_kept(tmp_path: Path) -> None:
+async def test_same_graph_is_drawn_identically_and_cached(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         ids = await star(lithos, 14)
         server = lithos.server
@@ -249,7 +249,7 @@ async def test_hostile_titles_types_and_queries_run_nothing(tmp_path: Path) -> N
         await show(person, by="namespace", q="zebra")
 
 
-async def test_a_hub_is_folded_where_the_picture_does_not_start_at_it(tmp_path: Path) -> None:
+async def test_hub_is_folded_unless_the_picture_starts_there(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         hub, *_ = await star(lithos, HUB + 2)
         near = await lithos.create("Near", "See [[Hub]] and [[Few]].")

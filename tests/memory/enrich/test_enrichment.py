@@ -150,7 +150,7 @@ def _refusing(submit: Callable[[Any], Any], kind: type) -> Callable[[Any], Any]:
     return refuse
 
 
-async def test_a_sweep_does_everything_it_can_when_one_part_fails(tmp_path: Path) -> None:
+async def test_sweep_continues_when_one_part_fails(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         source = await lithos.create("Source")
         note = await lithos.create("Note", derived_from_ids=[source])
@@ -236,7 +236,7 @@ class _NoQuestions:
 # -- switches --------------------------------------------------------------------------------------
 
 
-async def test_without_lcma_there_is_no_worker_but_everything_else(tmp_path: Path) -> None:
+async def test_server_works_without_worker_when_lcma_is_off(tmp_path: Path) -> None:
     async with serving(tmp_path, lcma=LcmaConfig(enabled=False)) as lithos:
         assert lithos.server.find(Enrichment) is None
         await lithos.create("Note", PROSE)

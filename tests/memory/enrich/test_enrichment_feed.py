@@ -38,7 +38,7 @@ def asked_by(event: EventDraft) -> list[str | None]:
     return [trigger.node_id for trigger in find_triggers(event, two_notes())]
 
 
-def test_an_event_asks_for_what_it_changed() -> None:
+def test_event_triggers_enrichment_of_changed_notes() -> None:
     table: list[tuple[EventDraft, list[str]]] = [
         (draft("note.created", id=ONE), [ONE]),
         (draft("note.updated", id=ONE), [ONE]),
@@ -141,7 +141,7 @@ async def test_all_events_reach_the_queue_when_worker_restarts(
 
 
 @pytest.mark.autojump
-async def test_an_end_between_queue_and_cursor_repeats_events_and_loses_none(tmp_path: Path) -> None:
+async def test_crash_between_queue_and_cursor_loses_no_event(tmp_path: Path) -> None:
     """behaviour 190"""
     journal = Journal(tmp_path)
     async with journal.running():

@@ -120,7 +120,7 @@ async def test_curated_entities_count_and_machine_ones_stay_in_files(
         assert lithos.events() == []
 
 
-async def test_a_person_who_writes_entities_is_heard_at_once(tmp_path: Path) -> None:
+async def test_entities_written_by_a_person_apply_at_once(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
         assert await lithos.server.get(EntityExtraction).refresh(note_id)
@@ -276,7 +276,7 @@ async def test_a_rewritten_note_gets_the_entities_of_its_new_text(tmp_path: Path
         assert stored(lithos, note_id)[0] == ()
 
 
-async def test_entities_edited_by_hand_stay_as_their_marker_does(tmp_path: Path) -> None:
+async def test_manually_edited_entities_and_their_marker_stay(tmp_path: Path) -> None:
     """Behaviour 158."""
     async with writing(tmp_path, settled=False) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")

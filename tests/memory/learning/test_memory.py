@@ -161,7 +161,7 @@ async def test_a_kill_before_the_commit_leaves_nothing(desk):
 
 
 @pytest.mark.parametrize("was_journalled", [False, True])
-async def test_a_crash_of_the_coordinator_costs_no_event_and_doubles_none(desk, monkeypatch, was_journalled):
+async def test_coordinator_crash_neither_loses_nor_duplicates_events(desk, monkeypatch, was_journalled):
     """Whether an event was journalled before the crash shows in the journal only."""
     real = desk.coordinator._commit
 

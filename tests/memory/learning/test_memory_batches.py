@@ -116,7 +116,7 @@ async def test_receipts_do_not_wait_for_a_journal_that_cannot_be_written(desk, m
         desk.journal_switch.failure = None
 
 
-async def test_a_database_that_is_really_full_is_found_full_and_used_again(desk):
+async def test_full_database_is_detected_and_used_again(desk):
     """SQLite itself decides here what becomes of the open transaction."""
     async with desk.running():
         await desk.ask(EDGE)

@@ -40,7 +40,7 @@ async def test_edge_is_visible_when_the_reply_arrives(desk):
         assert not desk.memory._relations.typed.dependents("c")
 
 
-async def test_the_next_process_reads_them_all_but_projected_ones(desk):
+async def test_next_process_reads_all_edges_except_projected_ones(desk):
     async with desk.running():
         await desk.ask(RESTS)
         await desk.ask(attrs.evolve(RESTS, to_id="z", type="derived_from", provenance_type="asserted"))
@@ -52,7 +52,7 @@ async def test_the_next_process_reads_them_all_but_projected_ones(desk):
 
 
 @pytest.mark.parametrize("where", ["failure", "instead_of_commit", "after_commit"])
-async def test_a_batch_that_fails_leaves_what_is_stored(desk, where):
+async def test_failed_batch_leaves_the_stored_edges(desk, where):
     """An edge may be stored although the command is refused."""
     async with desk.running():
         await desk.ask(RESTS)
@@ -64,7 +64,7 @@ async def test_a_batch_that_fails_leaves_what_is_stored(desk, where):
         assert mirrored(desk) == (["y"], stored)
 
 
-async def test_an_actor_that_crashed_reads_them_again(desk):
+async def test_crashed_actor_reads_the_edges_again(desk):
     async with desk.running():
         desk.edges_switch.after_commit = RuntimeError("a crash between the commit and the mirror")
         with pytest.raises(Exception, match="crash"):

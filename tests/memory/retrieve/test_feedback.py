@@ -79,7 +79,7 @@ async def test_the_answer_to_a_completion_comes_after_its_effects(tmp_path: Path
         assert [(await node(lithos, note))["salience"] for note in (two, three_)] == [0.45, 0.5]
 
 
-async def test_only_what_the_receipt_of_task_and_agent_showed_gets_feedback(tmp_path: Path) -> None:
+async def test_feedback_applies_only_to_notes_of_the_receipt(tmp_path: Path) -> None:
     """behaviour 151"""
     async with serving(tmp_path, settled=False) as lithos:
         one = await lithos.create(f"One {next(NUMBERS)}")

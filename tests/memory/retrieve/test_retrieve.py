@@ -271,7 +271,7 @@ async def test_without_statistics_every_note_counts_as_new() -> None:
     assert (answer.degraded, answer.failed_scouts) == (True, ())
 
 
-async def test_a_note_that_vanishes_or_is_hidden_meanwhile_is_left_out() -> None:
+async def test_note_deleted_or_hidden_during_retrieval_is_left_out() -> None:
     """behaviour 142"""
     room = Room(finding(A, B, C))
 

@@ -167,7 +167,7 @@ def test_words_that_were_asked_openly_once_stay_open(store: StatsStore) -> None:
     assert [each.is_private for each in store.reading.questions.of_note("b", 5)] == [True, False]
 
 
-def test_a_transaction_that_is_undone_changes_no_vector(store: StatsStore) -> None:
+def test_rolled_back_transaction_changes_no_vector(store: StatsStore) -> None:
     apply(store, feedback(asked("one", ONE), "a"))
     (before,) = store.remembered.weigh(np.frombuffer(ONE, np.int8), 0.6)
 

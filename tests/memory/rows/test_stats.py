@@ -60,7 +60,7 @@ def test_reading_never_creates_the_file_and_the_first_write_does(store, tmp_path
     assert (tmp_path / "sub" / "stats.db").exists()
 
 
-def test_a_receipt_is_kept_as_the_specification_names_it(store, tmp_path):
+def test_receipt_is_stored_with_the_specified_names(store, tmp_path):
     """behaviour 141"""
     bare = Receipt(id="r2", ts=LATER, query="", limit=0)
     with store.transaction():
@@ -153,7 +153,7 @@ def test_failed_part_is_rolled_back_alone(store):
     assert store.reading.queue.length() == 1
 
 
-def test_an_older_file_gets_the_columns_it_lacks_and_keeps_its_rows(tmp_path):
+def test_older_file_gets_missing_columns_and_keeps_its_rows(tmp_path):
     """behaviour 156"""
     path = tmp_path / "stats.db"
     raw(

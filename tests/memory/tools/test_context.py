@@ -87,7 +87,7 @@ async def test_private_notes_of_others_are_not_mentioned(lithos: Lithos) -> None
     assert ids(await brief(lithos, agent_id="ann")) == [mine]
 
 
-async def test_since_gives_only_what_changed(lithos: Lithos) -> None:
+async def test_since_returns_only_changes(lithos: Lithos) -> None:
     """behaviour 229"""
     await lithos.create("First", ZEBRA)
     task = await create(lithos, "Watch the zebra stripes")
@@ -104,7 +104,7 @@ async def test_since_gives_only_what_changed(lithos: Lithos) -> None:
     assert (last["text"], last["degraded"]) == ("", False)
 
 
-async def test_a_cursor_that_is_not_known_gives_everything_and_says_so(lithos: Lithos) -> None:
+async def test_unknown_cursor_returns_everything_and_says_so(lithos: Lithos) -> None:
     """behaviour 229"""
     note = await lithos.create("First", ZEBRA)
     for since in ("1", "no number", "9" * 30):
@@ -169,7 +169,7 @@ async def test_context_works_when_learning_is_off(tmp_path: Path) -> None:
         assert (ids(answer), answer["receipt_id"], answer["degraded"]) == ([note], None, False)
 
 
-async def test_without_the_tokenizer_less_is_shown_and_it_says_so(
+async def test_missing_tokenizer_shortens_the_briefing_and_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 227"""

@@ -59,7 +59,7 @@ async def is_known(lithos: Lithos, agent: str) -> bool:
     return await lithos.call("lithos_agent_info", id=agent) is not None
 
 
-async def test_an_edge_is_listed_as_it_was_given(tmp_path: Path) -> None:
+async def test_edge_is_listed_with_its_given_values(tmp_path: Path) -> None:
     """behaviours 83, 84, 166"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -140,7 +140,7 @@ async def test_wrong_types_are_protocol_errors(lithos: Lithos) -> None:
             await upsert(lithos, **bad)
 
 
-async def test_the_actor_is_registered_or_else_the_tool(lithos: Lithos) -> None:
+async def test_edge_actor_defaults_to_the_tool(lithos: Lithos) -> None:
     """behaviour 91"""
     await edge_id(lithos, provenance_actor="ann")
     assert await is_known(lithos, "ann")
@@ -173,7 +173,7 @@ async def test_each_resolution_is_recorded_and_announced(
     assert (await lithos.read(loser))["version"] == 1
 
 
-async def test_the_winner_says_whom_it_supersedes_and_keeps_its_text(tmp_path: Path) -> None:
+async def test_winner_records_the_superseded_note_and_keeps_its_text(tmp_path: Path) -> None:
     """behaviours 85, 86"""
     file = put_note(tmp_path, "odd.md", ODD)
     async with serving(tmp_path) as lithos:

@@ -90,7 +90,7 @@ def damage(data: bytes) -> dict[str, bytes | None]:
     return ways if data.startswith(b"{") else {**ways, "one bit": flipped}
 
 
-def test_any_damaged_file_empties_the_index_and_it_works_again(index: FulltextIndex, tmp_path: Path) -> None:
+def test_damaged_file_empties_the_index_which_then_works(index: FulltextIndex, tmp_path: Path) -> None:
     """behaviour 65"""
     index.apply([entry(n, f"granite {n}") for n in range(5)], [])
     index.apply([], [3])
@@ -427,7 +427,7 @@ def test_stems_that_are_kept_follow_every_change(
     assert index._leads._kept == {}
 
 
-def test_an_index_is_removed_though_a_lock_file_appears_in_it_meanwhile(
+def test_index_is_removed_even_when_a_lock_file_appears(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As tantivy's own thread does, which looks at an index a moment longer than it is open."""

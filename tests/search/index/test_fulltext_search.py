@@ -292,7 +292,7 @@ FILTERS: list[tuple[Filters, list[int]]] = [
 ]
 
 
-def test_each_filter_takes_what_it_says_literally(filed: FulltextIndex) -> None:
+def test_filter_values_are_compared_literally(filed: FulltextIndex) -> None:
     """behaviours 54, 55, 56, 67"""
     assert [(each, sorted(found(filed, "granite", each))) for each, _ in FILTERS] == FILTERS
 
@@ -320,7 +320,7 @@ def test_no_text_breaks_a_search(empty: FulltextIndex, text: str, field: str | N
 WORDS = ("granite", "basalt", "slate", "marble", "chalk", "flint")
 
 
-def test_boosts_slops_and_beginnings_decide_what_is_found_and_first(index: FulltextIndex) -> None:
+def test_boosts_slops_and_prefixes_affect_results_and_order(index: FulltextIndex) -> None:
     """behaviour 379"""
     texts = ("flour water", "water bread", "flour and very fine water", "water flour", "floury 3")
     index.apply([entry(number, text) for number, text in enumerate(texts, 1)], [])

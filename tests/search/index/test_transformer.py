@@ -67,7 +67,7 @@ def test_vectors_have_length_one_and_separate_meanings(model: Transformer) -> No
     assert rows[0] @ rows[1] > rows[0] @ rows[2] + 0.2
 
 
-def test_a_text_has_its_vector_whatever_is_embedded_with_it(model: Transformer) -> None:
+def test_vector_of_a_text_is_independent_of_its_batch(model: Transformer) -> None:
     """Padding is masked; int8 activations are quantised per batch, hence not to the last digit."""
     texts = ["one", "two words and some more of them " * 12, "three"]
     together = model.encode(texts)
@@ -75,7 +75,7 @@ def test_a_text_has_its_vector_whatever_is_embedded_with_it(model: Transformer) 
         assert float(model.encode([text])[0] @ row) > 0.97
 
 
-def test_texts_of_every_length_and_none_have_vectors(model: Transformer) -> None:
+def test_texts_of_every_length_have_vectors(model: Transformer) -> None:
     rows = model.encode(["", "x" * 100_000, "word " * 20_000, "日本語のテキスト"])
     assert np.isfinite(rows).all()
     assert model.encode([]).shape == (0, DIMS)
@@ -103,7 +103,7 @@ def test_a_query_asked_again_is_not_embedded_again_and_few_are_kept() -> None:
     assert len(session.shapes) == QUERIES_KEPT + 2
 
 
-def test_a_query_of_100000_characters_is_cut_before_it_is_kept() -> None:
+def test_query_of_100000_characters_is_cut_before_caching() -> None:
     model = Transformer(Words(), Session())
     model.encode_query("w " * 50_000)
     assert max(map(len, model._queries)) <= 16 * LONGEST
@@ -178,7 +178,7 @@ def test_another_version_of_onnxruntime_is_refused(version: str, monkeypatch: py
         load_transformer()
 
 
-def test_a_runtime_that_computes_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runtime_with_wrong_results_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Transformer, "encode", lambda *_, **__: np.zeros((1, DIMS), np.float32))
     with pytest.raises(EmbedderUnavailable, match="something else"):
         transformer.load_transformer()

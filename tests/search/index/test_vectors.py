@@ -233,7 +233,7 @@ def test_a_closed_index_finds_nothing_and_has_nothing_to_save(index: VectorIndex
     assert index.search(X, 5, 0.0) == []
 
 
-def test_queries_together_find_what_each_finds_alone(index: VectorIndex) -> None:
+def test_batched_queries_match_single_queries(index: VectorIndex) -> None:
     """Whatever is asked at the same time; with rows that were freed and rows that tie."""
     rng = np.random.default_rng(5)
     twins = random_units(rng, 3)

@@ -48,7 +48,7 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def test_a_saved_store_opens_as_it_was(saved: Path) -> None:
+def test_saved_store_opens_unchanged(saved: Path) -> None:
     index = VectorIndex.open(saved, IDENTITY)
     assert index.stamps() == {1: 11, 2: 22, 3: 33}
     assert index.chunk_count() == 3
@@ -57,7 +57,7 @@ def test_a_saved_store_opens_as_it_was(saved: Path) -> None:
     assert index.last_updated is not None
 
 
-def test_the_manifest_says_what_the_spec_asks_for(saved: Path) -> None:
+def test_manifest_has_the_specified_content(saved: Path) -> None:
     """docs/spec/search.md §3"""
     manifest = json.loads((saved / "manifest.json").read_text())
     assert manifest["format"] == vector_files.FORMAT

@@ -74,7 +74,7 @@ def test_the_newest_notes_are_done_first_and_changed_ones_before_all() -> None:
     assert sorted(coverage.take(10)) == [1, 2, 3, 4, 5]
 
 
-def test_one_note_is_taken_however_large_it_is() -> None:
+def test_large_note_is_taken_alone() -> None:
     coverage = AccurateCoverage(lambda: 5000, lambda _: None)
     coverage.plan([NoteText(1, 1, 2), NoteText(2, 1, 4998)], {}, [])
     assert coverage.take(48) == [2]
@@ -112,7 +112,7 @@ def test_a_change_that_leaves_the_text_alone_needs_no_new_vectors() -> None:
     assert coverage.stale() == {1}
 
 
-def test_vectors_of_notes_that_are_gone_are_not_used_and_removed() -> None:
+def test_vectors_of_deleted_notes_are_unused_and_removed() -> None:
     vault = Vault(2)
     coverage = vault.plan(kept=[1, 2], surplus=[9])
     coverage.change([], [1])

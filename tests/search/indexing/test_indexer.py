@@ -184,7 +184,7 @@ async def test_a_vanished_file_does_not_keep_the_others_from_being_repaired(desk
     assert gone.note.id in desk.catalogue
 
 
-async def test_a_crash_makes_it_stale_at_once_and_is_repaired(desk):
+async def test_crash_makes_the_index_stale_until_repaired(desk):
     async with desk.served():
         await desk.indexer.converged()
         entry = desk.enter("a.md")
@@ -295,7 +295,7 @@ def port(request, tmp_path):
     index.close()
 
 
-def test_an_index_holds_what_it_was_given(port):
+def test_index_contains_the_given_notes(port):
     """One contract for the fake and for full text."""
     one, two = make_entry(1), make_entry(2)
     assert port.is_ready()

@@ -82,7 +82,7 @@ class Session:
         return [np.ones((len(given["input_ids"]), DIMS), np.float32)]
 
 
-def test_vaults_share_a_transformer_but_not_the_queries_that_it_remembers() -> None:
+def test_vaults_share_a_transformer_but_not_its_query_cache() -> None:
     models, session, loads = Models(), Session(), list[int]()
 
     def load(threads: int) -> Transformer:

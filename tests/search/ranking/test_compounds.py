@@ -7,7 +7,7 @@ from lithos.search.ranking.compounds import LONGEST_COMPOUND, MOST_FOUND, MOST_K
 GERMAN = "kraftfahrzeughaftpflichtversicherung"
 
 
-def test_parts_at_any_place_of_a_compound_find_it() -> None:
+def test_compound_is_found_by_any_of_its_parts() -> None:
     """behaviour 384"""
     compounds = Compounds()
     compounds.add([GERMAN, "transaction", "ziekenhuisverzekering"])

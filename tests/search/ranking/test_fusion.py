@@ -16,7 +16,7 @@ def list_blended(
 LEG = st.lists(st.tuples(st.sampled_from("abcdef"), st.floats(0, 1e9)), max_size=8)
 
 
-def test_blend_matches_numbers_worked_out_by_hand() -> None:
+def test_blend_matches_manually_computed_numbers() -> None:
     """behaviour 211.
 
     Lexical: 8/8 = 1, 4/8 = 0.5, 2/8 = 0.25. Semantic: (0.7-0.5)/0.4 = 0.5, 0.4/0.4 = 1, 0.
@@ -37,7 +37,7 @@ def test_a_leg_with_one_distinct_score_counts_one() -> None:
     assert list_blended([], [], 0.25) == []
 
 
-def test_reciprocal_rank_matches_numbers_worked_out_by_hand() -> None:
+def test_reciprocal_rank_matches_manually_computed_numbers() -> None:
     """behaviour 211: 1/61 + 1/62, 1/61, 1/62, 1/63."""
     result = reciprocal_rank([["a", "b", "c"], ["d", "a"]])
     assert [key for key, _ in result] == ["a", "d", "b", "c"]
@@ -96,7 +96,7 @@ def test_turn_gets_a_share_of_its_better_neighbour() -> None:
     assert list(ranked) == [(key, pytest.approx(score / whole)) for key, score in sums]
 
 
-def test_without_turns_among_them_scores_stay_what_they_are() -> None:
+def test_scores_stay_unchanged_without_conversation_turns() -> None:
     fused = [(1, 1.0), (2, 0.5)]
     ranked, added, whole = add_neighbours(iter(fused), lambda _: [1], {7})
     assert (list(ranked), added, whole) == (fused, {}, 1.0)
