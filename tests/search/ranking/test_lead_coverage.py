@@ -117,7 +117,7 @@ def test_packed_stems_are_unpacked_unchanged(note: list[list[str]]) -> None:
 @pytest.mark.parametrize("damaged", [b"", b"\1\0\0\0", b"\1\0\0\0\2\0\0\0\5\0\0\0"])
 def test_damaged_bytes_are_refused(damaged: bytes) -> None:
     if damaged:
-        with pytest.raises(ValueError, match="no packed stems"):
+        with pytest.raises(ValueError, match="not packed stems"):
             LeadText.unpack(damaged)
     else:
         assert not len(LeadText.unpack(damaged).stems)
