@@ -42,7 +42,7 @@ class Board:
         return ()
 
     def next_due(self, now: datetime) -> datetime | None:
-        """Return when the next timed change is due; None if there is none."""
+        """Return when the next timed change is due, or None."""
         del now
         return None
 
@@ -123,7 +123,7 @@ class Boards:
         return (*drafts, *after) if after else drafts
 
     def next_due(self, now: datetime) -> datetime | None:
-        """Return when the next timed change is due; None if there is none."""
+        """Return when the next timed change is due, or None."""
         return min((due for next_due in self._due if (due := next_due(now)) is not None), default=None)
 
     def is_through(self) -> bool:

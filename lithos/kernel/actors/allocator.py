@@ -33,13 +33,10 @@ _ARENAS: Final = 2
 TRIM_EVERY: Final = 30.0
 
 #: Bytes from which a block is mapped on its own, unless a gap has space for it, and the free space that an
-#: arena
-#: keeps at its end: first while large blocks are kept apart, then at other times. Apart: the smallest of the
-#: large blocks of tantivy, and no free space for one at the end. Otherwise: the buffers that a scan of
-#: 400,000
-#: vectors and a transformer take repeatedly stay in the arenas, since mapping costs a page fault for each
-#: 4 kB;
-#: for a transformer that is two thirds more processor time.
+#: arena keeps at its end: first while large blocks are kept apart, then at other times. Apart: the smallest
+#: of the large blocks of tantivy, and no free space for one at the end. Otherwise: the buffers that a scan of
+#: 400,000 vectors and a transformer take repeatedly stay in the arenas, since mapping costs a trap into the
+#: kernel for each 4 kB; for a transformer that is two thirds more processor time.
 _APART: Final = (1 << 20, 1 << 20)
 _TOGETHER: Final = (8 << 20, 16 << 20)
 

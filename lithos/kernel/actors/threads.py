@@ -84,8 +84,7 @@ class NoteThreads(Threads):
 
 
 #: A background thread gets a third of the share of another thread on a busy core (Linux: 1.25 to the 5th).
-#: With
-#: 10 a transformer would take an hour for 10,000 notes while clients search without a pause.
+#: With 10 a transformer would take an hour for 10,000 notes while clients search without a pause.
 NICENESS: Final = 5
 
 

@@ -117,9 +117,8 @@ def check_agent(name: str, what: str = "agent") -> str:
     return name
 
 
-#: The caller for whom the requests of this task are made; background work of Lithos, such as enrichment,
-#: has no
-#: caller. Each request takes it when it is made, so that no endpoint can forget to pass it.
+#: The caller for whom the requests of this task are made; background work of Lithos, such as enrichment, has
+#: no caller. Each request takes it when it is made, so that no endpoint can forget to pass it.
 ACTING: Final[ContextVar[Principal | None]] = ContextVar("lithos_acting", default=None)
 
 

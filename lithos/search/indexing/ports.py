@@ -169,7 +169,7 @@ def search_all(
 class VectorPort:
     """`Index` adapter of the vectors: `target` is brought up to date; `former` answers until then.
 
-    `former` also gets the changes made during that time (double write). Both are None before the model is
+    `former` also gets the changes made during that time (double write). Both are unset before the model is
     loaded. Only the event loop changes them; `apply` runs in a thread.
     """
 

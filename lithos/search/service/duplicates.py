@@ -37,8 +37,7 @@ NEAREST: Final = 8
 COMPARED: Final = 4
 CHARACTERS: Final = 8_000
 #: Checks per second on average, and at once: a caller that creates more, such as a program that fills a
-#: vault,
-#: gets warnings only for the first, and its writes keep their rate.
+#: vault, gets warnings only for the first, and its writes keep their rate.
 RATE, BURST = 20.0, 32
 #: Seconds that a finished write waits for the check, which takes a few milliseconds.
 PATIENCE: Final = 0.5
