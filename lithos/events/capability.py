@@ -1,4 +1,4 @@
-"""The journal as a capability: the coordinator, who is subscribed, and what readers ask."""
+"""The journal as a capability: the coordinator, its subscribers, and queries of readers."""
 
 from __future__ import annotations
 

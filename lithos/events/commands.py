@@ -17,14 +17,14 @@ COMMANDS: Final = (
         "lithos.events.commands_events:run_wait", (
         *_FILTERS,
         take("--task ID", "only events of this task"),
-        take("--since CURSOR", "id of an event; what came after it counts too", alone=True),
-        take("--cursor NAME", "go on after what this name was told, and remember", alone=True),
-        take("--timeout S", "seconds to wait (default: for ever)", seconds),
+        take("--since CURSOR", "id of an event; later events that already exist count too", alone=True),
+        take("--cursor NAME", "continue after the last event returned under this name", alone=True),
+        take("--timeout S", "seconds to wait (default: no limit)", seconds),
     ), place=160),
-    CliCommand("events", "print events as JSON, one a line", "lithos.events.commands_events:run_events", (
+    CliCommand("events", "print events as JSON, one per line", "lithos.events.commands_events:run_events", (
         *_FILTERS,
-        take("--since CURSOR", "id of an event; begin after it"),
-        take("--limit N", "end after so many", count),
-        flag("--no-follow", "end with the newest event there is", action="store_false", dest="follow"),
+        take("--since CURSOR", "id of an event; start after it"),
+        take("--limit N", "stop after N events", count),
+        flag("--no-follow", "stop at the newest event, do not wait", action="store_false", dest="follow"),
     ), place=170),
 )  # fmt: skip

@@ -27,7 +27,7 @@ from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.settings import ServerConfig
 
 PATH = "/events/ws"
-#: Seconds between two looks for a server.
+#: Seconds between two checks for a server.
 RETRY = 0.1
 #: Seconds for a handshake, and for the goodbye.
 HANDSHAKE, GOODBYE = 10.0, 2.0
@@ -73,7 +73,7 @@ class Feed:
         except OSError:
             return False
         async with stream:
-            # Something else may answer where a killed server did.
+            # Another program may answer at the address of a killed server.
             return is_owned(lock) and await self._converse(stream, owner, take)
 
     async def _converse(self, stream: trio.SocketStream, owner: OwnerRecord, take: Take) -> bool:
@@ -114,7 +114,7 @@ class Feed:
             elif record["type"] != RESYNC:
                 continue
             if take(record):
-                with suppress(ConnectionClosed):  # then it is told again, as `at least once` allows
+                with suppress(ConnectionClosed):  # then the event is sent again, as `at least once` allows
                     seq = record.get("seq", hello["head"])
                     await socket.send_message(json.dumps({"op": "ack", "seq": seq}))
                 return True
@@ -127,8 +127,8 @@ def _explain(rejection: BaseException, url: str | None) -> None:
     if rejection.status_code == 503 and "disabled" not in body:
         return
     if rejection.status_code == 401:
-        body = "it wants a token. Set LITHOS_AUTH_TOKEN to its server.auth_token"
-    raise CommandFailed(f"The server at {url} does not tell its events: {body or rejection.status_code}.")
+        body = "it requires a token. Set LITHOS_AUTH_TOKEN to its server.auth_token"
+    raise CommandFailed(f"The server at {url} did not return its events: {body or rejection.status_code}.")
 
 
 TIMED_OUT = 3
@@ -164,7 +164,7 @@ async def _wait(session: CommandSession) -> int:
 
 
 def _printing(most: int | None) -> Take:
-    """Prints records, until there were so many events."""
+    """Print records until the maximum number of events is reached."""
     left = most
 
     def take(record: Record) -> bool:
@@ -193,7 +193,7 @@ def _print_journal(session: CommandSession) -> int:
 
 
 def _read_journal(path: Path, since: str | None, wanted: EventFilter) -> Iterator[dict[str, Any]]:
-    """The journal's events after `since`, else all of them; a resync notice if that is not known."""
+    """Read the journal's events after `since`, or all; with a resync notice if `since` is unknown."""
     if not path.is_file():
         raise CommandFailed(
             f"There are no events: {path} is missing. Name the data directory with --data-dir, "

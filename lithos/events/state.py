@@ -1,4 +1,4 @@
-"""What the journal tells of the state of a server."""
+"""The state of the journal, for the state of a server."""
 
 from __future__ import annotations
 

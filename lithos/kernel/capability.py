@@ -1,4 +1,4 @@
-"""What a capability declares of itself. `lithos.app` lists them, ordered by what they need."""
+"""The declarations of a capability. `lithos.app` lists all capabilities, ordered by their needs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Holds = Callable[[Parts, str], Awaitable[bool]]
 
 @frozen
 class Background:
-    """A method of a part that runs beside a server until it stops.
+    """A method of a part that runs for the lifetime of a server.
 
-    `kind` is the class of the part. Nothing runs where the server has no such part.
+    `kind` is the class of the part. Nothing runs if the server has no such part.
     """
 
     kind: type[Any]
@@ -43,7 +43,7 @@ class NavigationLink:
 class PendingReview:
     """Changes that wait for a person: their number, its name and its plural, and the page that lists them.
 
-    `kind` is the class of the part that counts them. Nothing waits where the server has no such part.
+    `kind` is the class of the part that counts them. Nothing waits if the server has no such part.
     """
 
     kind: type[Any]
@@ -55,7 +55,7 @@ class PendingReview:
 
 @frozen(kw_only=True)
 class Pages:
-    """What a capability adds to the console.
+    """The pages and links that a capability adds to the console.
 
     `modules` are names of modules, imported with the first page. Each has `add_routes(console, app)`.
     """
@@ -69,9 +69,9 @@ class Pages:
 
 @frozen
 class Retention:
-    """Rows of `coordination.db` that go when they are old.
+    """Rows of `coordination.db` that are deleted when they are old.
 
-    `command` makes the command for a time, whose reply is the number of rows it deleted. The command is sent
+    `command` makes the command for a time; its reply is the number of deleted rows. The command is sent
     again while it deletes `most` rows; without `most` it is sent once.
     """
 
@@ -82,11 +82,11 @@ class Retention:
 
 @frozen
 class Store:
-    """Something that is open on disk while a server runs.
+    """A store that is open on disk while a server runs.
 
-    `open` is given what its parameters name: the occasion, settings, stores with a lower place. It may give
-    None where the store is switched off. Stores are opened by place, and closed in reverse. Those below 0 are
-    opened before the layout of the data directory is migrated.
+    `open` gets the arguments that its parameters name: the occasion, settings, stores with a lower place. It
+    may return None if the store is switched off. Stores are opened by place, and closed in reverse order.
+    Stores below 0 are opened before the layout of the data directory is migrated.
     """
 
     place: int
@@ -95,25 +95,25 @@ class Store:
 
 @frozen(kw_only=True)
 class Capability:
-    """One thing that Lithos can do, with everything it adds to a server.
+    """One capability of Lithos, with everything it adds to a server.
 
-    * `needs`: the names of the leaves without which it is left out too;
-    * `makers`: what makes its parts, each a class or a function (`lithos.kernel.parts`);
-    * `background`: what runs beside the server from the end of its start until it stops;
-    * `pages`: what it adds to the console;
+    * `needs`: the names of the leaf packages without which it is left out too;
+    * `makers`: the makers of its parts, each a class or a function (`lithos.kernel.parts`);
+    * `background`: its background tasks, from the end of the start until the server stops;
+    * `pages`: its additions to the console;
     * `front`: the name of a module, imported with the first front. Its `add_to(front)`, which is async, adds
-      endpoints to an HTTP front (`lithos.server.http.front`).
-    * `tools`: names of the modules that declare its tools and rows, imported when tools are wanted;
+    endpoints to an HTTP front (`lithos.server.http.front`).
+    * `tools`: names of the modules that declare its tools and rows, imported when tools are needed;
     * `resources`: classes of the parts that are kinds of MCP resources, in the order of their list;
-    * `holds`: whether the server has something with an id: among several, that one is meant.
+    * `holds`: whether the server has an object with an id; a process with several vaults picks that server.
     * `boards`: the classes of its boards, which carry out its commands in the coordinator's transaction;
-    * `retention`: its old rows of `coordination.db`;
+    * `retention`: its rows of `coordination.db` that are deleted by age;
     * `tables`: its tables of `coordination.db`, each a `lithos.events.rows.schema.CapabilityTables`.
-    * `stores`: what it has open on disk;
-    * `checks`: the modules with its checks (`lithos.kernel.values.findings`), imported when they are run;
+    * `stores`: its stores that are open on disk;
+    * `checks`: the modules with its checks (`lithos.kernel.values.findings`), imported when they run;
     * `health`: its components of `/health`;
-    * `statistics`: functions that give its `Number`s of `lithos_stats`, from the parts that they name. What
-      they wait for is waited for first, so that the others count at one moment;
+    * `statistics`: functions that return its `Number`s of `lithos_stats`, from the parts that they name.
+    Awaited parts are awaited first, so that all numbers are counted at one moment;
     * `gauges`: its samples of `/metrics`;
     * `actors`: its actors whose mailboxes `/metrics` shows.
     """

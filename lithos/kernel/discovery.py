@@ -1,4 +1,4 @@
-"""What capabilities declare in light modules, which programs read that start no server.
+"""Declarations of capabilities in light modules, for programs that start no server.
 
 Importing the capabilities themselves takes ten times as long as all else that a command does.
 """
@@ -15,7 +15,7 @@ _PACKAGE: Final = Path(__file__).parents[1]
 
 
 def declared_in(role: str) -> Iterator[ModuleType]:
-    """The modules of this name, one of each package of Lithos that has it, or of a package within."""
+    """Return the modules of this name, one of each package or subpackage of Lithos that has one."""
     found = [path for pattern in (f"*/{role}.py", f"*/*/{role}.py") for path in _PACKAGE.glob(pattern)]
     for path in sorted(found):
         package = ".".join((_PACKAGE.name, *path.relative_to(_PACKAGE).parts[:-1]))
@@ -24,7 +24,7 @@ def declared_in(role: str) -> Iterator[ModuleType]:
 
 
 def import_if_there(package: str, module: str) -> ModuleType | None:
-    """A module of a package, or None where it was left out. One that is broken raises as ever."""
+    """Import a module of a package, or return None if it was left out. A broken one raises as usual."""
     name = f"{package}.{module}"
     try:
         return import_module(name)

@@ -48,7 +48,7 @@ NOISY: Final = (
     "urllib3",
 )
 
-#: The vault that a task or thread works for, in a process of several; its log lines say so.
+#: The vault for which a task or thread runs, in a process of several; its log lines name it.
 WORKING_FOR: Final[ContextVar[str | None]] = ContextVar("vault", default=None)
 
 _HIDDEN: Final = "***"
@@ -84,23 +84,23 @@ class Logger:
         self._logger = logger
 
     def debug(self, event: str, /, **fields: Any) -> None:
-        """For developers."""
+        """Log an event for developers."""
         self._log(logging.DEBUG, event, fields)
 
     def info(self, event: str, /, **fields: Any) -> None:
-        """Normal, and worth a line."""
+        """Log a normal event that is worth a line."""
         self._log(logging.INFO, event, fields)
 
     def warning(self, event: str, /, *, exc: BaseException | None = None, **fields: Any) -> None:
-        """Something is off; the service goes on. `exc` adds the traceback as field `exception`."""
+        """Log a problem that the service survives. `exc` adds the traceback as field `exception`."""
         self._log(logging.WARNING, event, fields, exc)
 
     def error(self, event: str, /, *, exc: BaseException | None = None, **fields: Any) -> None:
-        """Something failed. `exc` adds the traceback as field `exception`."""
+        """Log a failure. `exc` adds the traceback as field `exception`."""
         self._log(logging.ERROR, event, fields, exc)
 
     def exception(self, event: str, /, **fields: Any) -> None:
-        """`error` with the exception that is being handled."""
+        """Log an `error` with the exception that is being handled."""
         self._log(logging.ERROR, event, fields, sys.exception())
 
     def _log(
@@ -111,7 +111,7 @@ class Logger:
 
 
 def get_logger(name: str) -> Logger:
-    """The logger of this name; usable at import time, before `configure_logging`."""
+    """Return the logger of this name; usable at import time, before `configure_logging`."""
     return Logger(logging.getLogger(name))
 
 
@@ -138,13 +138,13 @@ def configure_logging(level: str, fmt: str, stream: TextIO, *, secrets: Iterable
 
 
 def ensure_logging(stream: TextIO) -> None:
-    """Log as JSON to `stream` unless `configure_logging` has set something: for failures that come before."""
+    """Log as JSON to `stream` unless `configure_logging` was called: for failures before that."""
     if not any(isinstance(handler, _LineHandler) for handler in logging.getLogger().handlers):
         configure_logging("info", "json", stream)
 
 
 class Redactor:
-    """Takes secrets out of text and out of JSON-like values."""
+    """Removes secrets from text and from JSON-like values."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         forms = {form for secret in secrets for form in (secret, quote(secret, safe=""))}
@@ -152,7 +152,7 @@ class Redactor:
         self._known = re.compile("|".join(map(re.escape, long_enough))) if long_enough else None
 
     def clean_text(self, text: str) -> str:
-        """The text without known secrets, `access_token` values and bearer tokens."""
+        """Return the text without known secrets, `access_token` values and bearer tokens."""
         if self._known is not None:
             text = self._known.sub(_HIDDEN, text)
         lowered = text.lower()
@@ -163,7 +163,7 @@ class Redactor:
         return text
 
     def clean(self, value: Any, name: str = "") -> Any:
-        """A JSON-compatible copy; text under a name such as `auth_token` is hidden whatever it is."""
+        """Return a JSON-compatible copy; text under a name such as `auth_token` is always hidden."""
         if value is None or isinstance(value, bool | int):
             return value
         if isinstance(value, float):
@@ -230,14 +230,14 @@ class _TextFormatter(_RecordFormatter):
 
 
 def _word(value: Any) -> str:
-    """A field value, quoted as JSON unless it is one plain word."""
+    """Return a field value, quoted as JSON unless it is one plain word."""
     if isinstance(value, str) and value and value.isprintable() and not set(value) & set(' "='):
         return value
     return _printable(json.dumps(value, ensure_ascii=False))
 
 
 def _printable(text: str) -> str:
-    """Control characters as escapes, so that a record can neither forge lines nor steer a terminal."""
+    """Escape control characters, so that a record can neither forge lines nor control a terminal."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

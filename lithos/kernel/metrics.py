@@ -37,7 +37,7 @@ _BUCKETS: Final = (
 #: For histograms that count things instead of seconds.
 _SIZES: Final = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 5000.0)
 
-#: For durations that have their own measure: what waits for an interval, and language models.
+#: For durations on another scale: intervals and language models.
 _SLOW: Final = frozenset({"lcma_enrich_lag_seconds"})
 _SLOW_BUCKETS: Final = (0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 7200.0)
 
@@ -104,7 +104,7 @@ GAUGES: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "actor_mailbox_capacity": ("Messages that may wait for an actor.", ("actor",)),
     "history_versions": ("Kept versions of notes.", ()),
     "history_bytes": ("Size of history.db.", ()),
-    "disk_free_bytes": ("Free room on the disk of the data directory.", ()),
+    "disk_free_bytes": ("Free space on the disk of the data directory.", ()),
     "disk_size_bytes": ("Size of the disk of the data directory.", ()),
 }
 
@@ -128,7 +128,7 @@ class Metrics:
     """All instruments of one server."""
 
     def __init__(self) -> None:
-        # A series of creation times beside every counter helps nobody.
+        # A series of creation times for every counter is useless.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
         self._counters = {
@@ -147,7 +147,7 @@ class Metrics:
         }
         #: By name and labels: the libraries' own look-up takes a lock and ten times as long.
         self._series: dict[tuple[str, ...], Any] = {}  # bounded: fixed instruments with bounded labels
-        #: Series that show zero once somebody looks.
+        #: Series that show zero from the first scrape.
         self._begun: list[tuple[Counter | Histogram, tuple[str, ...]]] = []
         self._gauges = _Gauges()
         if _PROCESS.is_dir():
@@ -157,9 +157,9 @@ class Metrics:
         self._registry.register(self._gauges)
 
     def begin(self, name: str, *labels: str) -> None:
-        """Have a counter or histogram show zero from the start: rates miss the beginning of a series.
+        """Make a counter or histogram show zero from the start: rates miss the beginning of a series.
 
-        It is made when somebody first looks: a start need not wait for hundreds of them.
+        It is created at the first scrape, so that a start need not wait for hundreds of series.
         """
         self._begun.append((self._counters.get(name) or self._histograms[name], labels))
 
@@ -227,7 +227,7 @@ class Metrics:
         self._gauges.samples = list(samples)
 
 
-#: Where Linux tells of a process, and the descriptors of this one elsewhere.
+#: The process information of Linux, and the descriptors of this process on other systems.
 _PROCESS: Final = Path("/proc/self")
 _DESCRIPTORS: Final = Path("/dev/fd")
 
@@ -242,8 +242,8 @@ class _OwnProcess:
         yield CounterMetricFamily("process_cpu_seconds", "Processor time.", value=process_time())
         yield GaugeMetricFamily("process_start_time_seconds", "Start since 1970.", value=self._began)
         peak = getrusage(RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        yield GaugeMetricFamily("process_resident_memory_bytes", "Peak of the memory.", value=peak)
-        yield GaugeMetricFamily("process_max_fds", "Most open files.", value=getrlimit(RLIMIT_NOFILE)[0])
+        yield GaugeMetricFamily("process_resident_memory_bytes", "Peak memory use.", value=peak)
+        yield GaugeMetricFamily("process_max_fds", "Limit of open files.", value=getrlimit(RLIMIT_NOFILE)[0])
         with suppress(OSError):
             yield GaugeMetricFamily("process_open_fds", "Open files.", value=len(os.listdir(_DESCRIPTORS)))
 

@@ -1,7 +1,7 @@
 """The parts of one running server, found by their class.
 
-A constructor names what it takes, and nothing takes everything. Each part is made once, when it is first
-asked for, from the parts that the parameters of its maker name.
+A constructor names its parameters, and nothing takes everything. Each part is made once, when it is first
+needed, from the parts that the parameters of its maker name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import attrs
 
 P = TypeVar("P")
 
-#: A class, or a function whose annotations say what it takes and makes.
+#: A class, or a function whose annotations name its parameters and its result.
 Maker = Callable[..., Any]
 #: The time now, aware and in UTC.
 Clock = Callable[[], datetime]
@@ -30,11 +30,11 @@ def utc_now() -> datetime:
 
 
 class Parts:
-    """What a server is made of.
+    """The parts of a server.
 
-    A parameter `Board` is given the board; it is an error where nothing makes one. `Board | None` is given
-    None where nothing makes one, or where its maker gives None. A parameter with a default keeps it where
-    nothing makes another.
+    A parameter `Board` gets the board; a missing maker is an error. `Board | None` gets
+    None if there is no maker, or if its maker returns None. A parameter with a default keeps it if
+    there is no maker.
     """
 
     def __init__(self, makers: Iterable[Maker] = (), given: Mapping[Any, object] = {}) -> None:
@@ -50,21 +50,21 @@ class Parts:
         return clock
 
     def get(self, kind: type[P]) -> P:
-        """The part of this class. Raises `LookupError` where there is none."""
+        """Return the part of this class. Raises `LookupError` if it is missing."""
         part = self.find(kind)
         if part is None:
             raise LookupError(f"Nothing makes {kind.__name__}. Is its capability in the list of lithos/app?")
         return part
 
     def find(self, kind: type[P]) -> P | None:
-        """The part of this class, or None where there is none."""
+        """Return the part of this class, or None."""
         if kind not in self._made:
             self._made[kind] = self._make(kind)
         part: P | None = self._made[kind]
         return part
 
     def make_all(self) -> None:
-        """Make every part that there is not yet."""
+        """Make every part that does not exist yet."""
         for kind in self._makers:
             self.find(kind)
 
@@ -86,7 +86,7 @@ class Parts:
         return self.bind(maker)()
 
     def bind(self, maker: Maker) -> Callable[[], Any]:
-        """A function or a class with the parts that its parameters name, to be called many times."""
+        """Bind a function or a class to the parts that its parameters name, for many calls."""
         given = {}
         for name, (hint, has_default) in needs_of(maker).items():
             kind = _without_none(hint)
@@ -98,12 +98,12 @@ class Parts:
 
 
 def made_by(maker: Maker) -> Any:
-    """The class of what a maker makes."""
+    """Return the class that a maker makes."""
     return maker if isinstance(maker, type) else _without_none(get_type_hints(maker)["return"])
 
 
 def needs_of(maker: Maker) -> dict[str, tuple[Any, bool]]:
-    """The parameters of a maker: the type of each, and whether it has a default."""
+    """Return the parameters of a maker: the type of each, and whether it has a default."""
     if isinstance(maker, type) and attrs.has(maker):
         hints = get_type_hints(maker)
         fields = [each for each in attrs.fields(maker) if each.init]
@@ -119,7 +119,7 @@ def needs_of(maker: Maker) -> dict[str, tuple[Any, bool]]:
 
 
 def _without_none(hint: Any) -> Any:
-    """`X` of `X | None`; everything else as it is."""
+    """Return `X` for `X | None`; any other hint unchanged."""
     if get_origin(hint) in _UNIONS:
         kinds = [each for each in get_args(hint) if each is not NoneType]
         if len(kinds) == 1 and len(get_args(hint)) == 2:

@@ -12,12 +12,12 @@ class RunServer(Protocol):
     """Starts a server, and stops it at the end of the block."""
 
     def __call__(self, config: Any, /) -> AbstractAsyncContextManager[Parts]:
-        """The parts of the running server. Raises `AlreadyOwned`, `CorruptDatabase` and `OSError`."""
+        """Return the parts of the running server. Raises `AlreadyOwned`, `CorruptDatabase` and `OSError`."""
 
 
 class OwnToken(Protocol):
-    """The token by which commands of the same user get in, which the lock file tells them."""
+    """The token that admits commands of the same user; they read it from the lock file."""
 
     @property
     def own_token(self) -> str:
-        """Its secret."""
+        """Return its secret."""

@@ -1,4 +1,4 @@
-"""The settings of where notes and databases are, which the loader of all others needs."""
+"""The settings of the folders of notes and databases; the loader of all other settings needs them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INNER_FOLDER = Rule(
 
 @frozen(kw_only=True)
 class StorageConfig:
-    """Where notes and databases are."""
+    """The folders of notes and databases."""
 
     data_dir: Path = setting(Path("data"), "Directory that holds everything Lithos stores.", DIRECTORY)
     knowledge_subdir: str = setting(
@@ -37,11 +37,11 @@ class StorageConfig:
     )
     vault: Path | None = setting(
         None,
-        "Folder of Markdown files, served where it lies; nothing but notes is written there.",
+        "Folder of Markdown files, served in place; Lithos writes only notes to it.",
         DIRECTORY,
     )
     lock: bool = setting(
-        True, "Whether to refuse a file system without locks, where a second server could not be kept out."
+        True, "Whether to refuse a file system without locks, where a second server could not be prevented."
     )
     ignore: tuple[str, ...] | None = setting(
         None,
@@ -54,14 +54,14 @@ class StorageConfig:
     )
     conflict_copies: Literal["ask", "merge", "ignore"] = setting(
         "ask",
-        "What becomes of the copies that programs which synchronise folders leave of a conflict: `ask` shows "
-        "them until a person merges them, `merge` merges at once those that nobody has to decide and whose "
-        "names no person gives, to `ignore` is to take them for notes.",
+        "How to treat conflict copies left by programs that synchronise folders: `ask` shows them until a "
+        "person merges them, `merge` merges copies at once if the merge is clear and no person would choose "
+        "such a name, `ignore` treats them as notes.",
     )
 
     @property
     def notes_folder(self) -> Path:
-        """The folder of the notes."""
+        """Return the folder of the notes."""
         return self.data_dir / self.knowledge_subdir if self.vault is None else self.vault
 
 

@@ -1,4 +1,4 @@
-"""What capabilities tell of the state of a server: components of `/health`, statistics, gauges, actors."""
+"""The state of a server as capabilities report it: components of `/health`, statistics, gauges, actors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from attrs import frozen
 from lithos.kernel.parts import Maker
 
 Status = Literal["ok", "warming", "degraded", "unavailable"]
-#: Seconds for one look at a component.
+#: Seconds for one check of a component.
 CHECK_DEADLINE: Final = 5.0
 
 
@@ -23,7 +23,7 @@ class Component:
     details: Mapping[str, Any] = {}
 
     def as_json(self) -> dict[str, Any]:
-        """Its JSON form; `error` only when there is one."""
+        """Return its JSON form; `error` only if there is one."""
         told = {"error": self.error} if self.error else {}
         return {"status": self.status, **told, **self.details}
 
@@ -35,9 +35,9 @@ OK: Final = Component("ok")
 class HealthCheck:
     """A component of `/health`, and its place there.
 
-    `look` is given the parts that its parameters name. It returns a `Component`, or None where there is
-    nothing to tell; it may be asynchronous. Of several with one name the later ones add details to a
-    component that is well.
+    `look` gets the parts that its parameters name. It returns a `Component`, or None if there is
+    nothing to report; it may be asynchronous. If several have one name, the later ones add details to a
+    healthy component.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Number:
 class Gauge:
     """Samples of `/metrics`, and their place there.
 
-    `look` is given the parts that its parameters name, and gives samples; it may be asynchronous.
+    `look` gets the parts that its parameters name, and returns samples; it may be asynchronous.
     """
 
     place: int

@@ -1,4 +1,4 @@
-"""What is learned from use, as a capability."""
+"""The capability of learning from use."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ from lithos.tasks.service.coordination import CompletionLearning, Coordination
 
 
 def open_edges(occasion: Occasion) -> EdgeStore:
-    """Open the edges between notes."""
+    """Open the database of edges between notes."""
     return EdgeStore.open(occasion.private / "edges.db", occasion.now)
 
 
 def open_stats(occasion: Occasion) -> StatsStore:
-    """Open what was learned from use."""
+    """Open the database of data learned from use."""
     return StatsStore.open(occasion.private / "stats.db", occasion.now)
 
 
@@ -88,7 +88,7 @@ def make_cited_before(questions: QuestionMemory) -> CitedBefore:
 
 
 def make_graph(catalogue: Catalogue, edges: Edges, lcma: LcmaConfig) -> Graph:
-    """Make what tells how notes are related."""
+    """Make the service for the relations of notes."""
     return Graph(catalogue, edges.list_edges if lcma.enabled else no_edges)
 
 
@@ -165,7 +165,7 @@ def make_enrichment(
 
 
 async def has_memory(server: Parts, thing: str) -> bool:
-    """Whether there is a receipt or an edge with this id."""
+    """Return whether a receipt or an edge with this id exists."""
     if thing.startswith("rcpt_"):
         return await server.get(Learning).receipt(thing) is not None
     return thing.startswith("edge_") and await server.get(Edges).find(thing) is not None

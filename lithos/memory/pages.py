@@ -1,4 +1,4 @@
-"""What the memory adds to pages of other capabilities: the standing of a note, questions, receipts."""
+"""Panels of the memory on pages of other capabilities: trust of a note, questions, receipts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lithos.notes.model.edges import RESOLUTIONS
 from lithos.notes.service.knowledge import ReadNote
 from lithos.server.console.console import Console
 
-#: Questions shown before anything is asked, and receipts they are looked for in.
+#: Questions shown before any search, and receipts in which they are searched.
 RECENT: Final = 8
 LOOKED_AT: Final = 40
 #: Receipts of a task that are listed.
@@ -37,12 +37,12 @@ def add_routes(console: Console, _: Blueprint) -> None:
 
 @frozen
 class MemoryPanels:
-    """What the memory knows about what a page shows."""
+    """The data of the memory about the subject of a page."""
 
     _console: Console
 
     async def standing(self, read: ReadNote) -> Mapping[str, Any]:
-        """The statistics of a note that is there, and what feedback made of its salience."""
+        """Return the statistics of an existing note, and its salience after feedback."""
         note_id = read.document.note.id
         if note_id not in self._console.parts.get(Catalogue):
             return {"resolutions": RESOLUTIONS}
@@ -50,7 +50,7 @@ class MemoryPanels:
         return {"stats": stats, "learned": _of_feedback(stats), "resolutions": RESOLUTIONS}
 
     async def recent(self, _: None) -> Mapping[str, Any]:
-        """The last questions of retrievals that are not private, each once."""
+        """Return the last questions of retrievals that are not private, each once."""
         parts = self._console.parts
         try:
             page = await parts.get(Learning).receipts(ReceiptFilter(), None, LOOKED_AT)
@@ -64,7 +64,7 @@ class MemoryPanels:
         return {"recent": list(kept.items())[:RECENT]}
 
     async def receipts(self, task_id: str) -> Mapping[str, Any]:
-        """The newest receipts of a task."""
+        """Return the newest receipts of a task."""
         learning = self._console.parts.get(Learning)
         found = await learning.read(lambda tables: tables.receipts.of_task(task_id, MOST_RECEIPTS))
         return {"receipts": found}

@@ -35,8 +35,8 @@ class LcmaConfig:
     )
     write_entities: bool = setting(
         False,
-        "Write the entities that were found into the frontmatter of the notes, as new versions of them; else "
-        "they are kept beside the notes, in `stats.db`.",
+        "Write extracted entities into the frontmatter of the notes, as new versions; otherwise they are "
+        "kept in `stats.db`.",
     )
 
 

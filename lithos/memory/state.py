@@ -1,4 +1,4 @@
-"""What is told of what was learned from use, of the state of a server."""
+"""The state of learning from use, for the state of a server."""
 
 from __future__ import annotations
 

@@ -40,10 +40,10 @@ from lithos.search.state import (
 from lithos.search.whole_index import WholeIndex
 from lithos.text.chunk import ChunkSizes
 
-#: A commit takes some 20 ms for one note and 200 ms for so many, so that a rebuild wants few of them.
+#: Notes per commit of a rebuild: a commit takes about 20 ms for one note and 200 ms for this many.
 FULLTEXT_SLICE = 1_000
-#: A commit costs more than everything else about a write, so that many writes should share one. Nobody
-#: waits that long: whoever needs a change in the index hurries it.
+#: A commit costs more than the rest of a write: writes should share it. No caller waits
+#: that long: a caller that needs a change in the index hurries it.
 FULLTEXT_LINGER = 0.2
 FULLTEXT_BATCH = 256
 
@@ -56,7 +56,7 @@ class EmbeddingThread(Threads):
 
 
 def make_opening(fulltext: FulltextIndex) -> Opening:
-    """Make what tells how far the start is."""
+    """Make the progress of the start."""
     return Opening(fulltext.document_count)
 
 
@@ -75,7 +75,7 @@ def make_semantic(
     files: NoteFiles,
     words: FulltextIndexer,
 ) -> SemanticBackend:
-    """Make the backend of search by meaning."""
+    """Make the backend of semantic search."""
     directory = storage.data_dir / ".usearch"
     port, accurate = VectorPort(sizes), None
     if search.tier != "static":
@@ -83,7 +83,7 @@ def make_semantic(
         accurate = AccurateTier(
             port, catalogue, files, load, directory / ACCURATE, search.tier, models.embedding
         )
-    # The words of a first index are everybody's first answer: the model takes what they leave.
+    # The words of a first index give the first answers: the model takes the remaining processor time.
     port.leaves_a_core = lambda: not words.is_converged
     return SemanticBackend(
         port, embedding, partial(models.static, load_embedder), directory, search.embedding_model, accurate

@@ -10,10 +10,10 @@ _MODE: Final[dict[str, Any]] = {"action": "store_const", "dest": "mode", "alone"
 
 COMMANDS: Final = (
     CliCommand("search", "search the notes", "lithos.search.commands_queries:run_search", (
-        take("query QUERY", "what to look for"),
-        flag("--fulltext", "by words", const="fulltext", **_MODE),
-        flag("--semantic", "by meaning", const="semantic", **_MODE),
-        flag("--hybrid", "by both (default)", const="hybrid", **_MODE),
-        take("-n --limit", "most results (default: 5)", int),
+        take("query QUERY", "words or question to search for"),
+        flag("--fulltext", "full-text search", const="fulltext", **_MODE),
+        flag("--semantic", "semantic search", const="semantic", **_MODE),
+        flag("--hybrid", "full-text and semantic search (default)", const="hybrid", **_MODE),
+        take("-n --limit", "maximum number of results (default: 5)", int),
     ), place=20),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`lithos search`, `stats`, `audit`, `care`, `worth` and `inspect`: what tools tell, in words."""
+"""`lithos search`, `stats`, `audit`, `care`, `worth` and `inspect`: answers of tools, as text."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lithos.server.command.output import list_pairs, tell
 from lithos.server.command.session import CommandFailed, CommandSession
 from lithos.server.command.streams import make_printable
 
-#: Tasks whose findings are asked for, each with a call of its own, and how many calls run at once.
+#: Maximum number of tasks whose findings are fetched, one call each, and number of concurrent calls.
 MOST_TASKS: Final = 200
 CALLS_AT_ONCE: Final = 8
-#: Blocked tasks and notes of a title that are asked for at once.
+#: Maximum number of blocked tasks and notes of a title that are requested at once.
 MOST_LISTED: Final = 10_000
 #: Notes of one title that are named.
 NAMED: Final = 5
@@ -50,7 +50,7 @@ async def search(session: CommandSession, asker: ToolClient) -> int:
 
 
 def _list_hits(answer: Mapping[str, Any], label: str) -> Iterator[str]:
-    if answer.get("message") and "indexing" not in answer:  # of that a line on stderr tells
+    if answer.get("message") and "indexing" not in answer:  # stderr already has a line for that
         yield answer["message"]
     if not answer["results"]:
         yield "No results found."
@@ -61,7 +61,7 @@ def _list_hits(answer: Mapping[str, Any], label: str) -> Iterator[str]:
 
 
 def shorten(text: str, most: int) -> str:
-    """The text in one line of at most so many characters and dots."""
+    """Return the text in one line of at most `most` characters and dots."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[:most].rstrip() + "..."
 
@@ -77,14 +77,14 @@ async def stats(session: CommandSession, asker: ToolClient) -> int:
 
 
 async def audit(session: CommandSession, asker: ToolClient) -> int:
-    """Print who read what; 0. Raises `CommandFailed`."""
+    """Print the access log; 0. Raises `CommandFailed`."""
     typed = session.typed
     asked = {"agent_id": typed.get("agent"), "doc_id": typed.get("doc"), "after": typed.get("since")}
     query = {name: value for name, value in asked.items() if value}
     try:
         parse_time(query.get("after", "1970-01-01"))
     except ValueError as error:
-        raise CommandFailed(f"--since is no time: {error}. Give ISO 8601.", exit_code=2) from None
+        raise CommandFailed(f"--since is not a valid time: {error}. Give ISO 8601.", exit_code=2) from None
     limit = min(typed.get("limit", 50), MOST_ROWS)
     answer = await asker.accesses({**query, "limit": limit, "titles": "true"})
     tell(session, answer, map(_describe_access, answer["entries"]) if answer["entries"] else "No accesses.")
@@ -92,7 +92,7 @@ async def audit(session: CommandSession, asker: ToolClient) -> int:
 
 
 def _describe_access(row: Mapping[str, Any]) -> str:
-    # A server of an earlier version tells no titles, and a deleted note has none.
+    # A server of an earlier version returns no titles, and a deleted note has no title.
     note = f"{row['title']}  ({row['doc_id']})" if row.get("title") else row["doc_id"]
     return f"{row['timestamp']}  {row['operation']:<13}  {row['agent_id']:<20}  {note}"
 
@@ -127,7 +127,7 @@ async def _tasks(session: CommandSession, asker: ToolClient) -> int:
     blockers = {row["id"]: row["blockers"] for row in blocked}
     findings = await _findings(asker, [row["id"] for row in listed[:MOST_TASKS]])
     tasks = [
-        # None: not asked for.
+        # None: not requested.
         {**row, "blockers": blockers.get(row["id"], []), "findings": findings.get(row["id"])}
         for row in listed
     ]
@@ -182,7 +182,7 @@ async def _read_on(asker: ToolClient, answer: Mapping[str, Any]) -> dict[str, An
     """A note with its whole content, read part by part."""
     shown, begin, parts = dict(answer), 0, list[str]()
     while "next_offset" in shown:
-        # Dots that mark a cut are no content.
+        # Dots that mark a cut are not content.
         parts.append(shown["content"][: shown["next_offset"] - begin])
         begin = shown["next_offset"]
         arguments = {"id": shown["id"], "offset": begin, "agent_id": CLI_AGENT}
@@ -214,7 +214,7 @@ async def _find_note(asker: ToolClient, wanted: str) -> Mapping[str, Any]:
 
 
 async def worth(session: CommandSession, asker: ToolClient) -> int:
-    """Print what the notes were worth, by day and agent; 0."""
+    """Print the worth of the notes, by day and agent; 0."""
     days = {"days": session.typed["days"]} if "days" in session.typed else {}
     answer = await ask_tool(asker, "lithos_worth", days)
     rows = answer["rows"]
@@ -254,7 +254,7 @@ LISTED: Final = 5
 
 
 async def care(session: CommandSession, asker: ToolClient) -> int:
-    """Print what wants care, and open tasks for it if asked; 0."""
+    """Print the notes that need care, and open tasks for them if requested; 0."""
     typed = session.typed
     while (answer := await ask_tool(asker, "lithos_care", {}))["status"] == "looking":
         pass  # each call waits for some seconds

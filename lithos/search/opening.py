@@ -19,21 +19,22 @@ log = get_logger("lithos.app")
 def open_fulltext(
     storage: StorageConfig, index: IndexConfig, occasion: Occasion, manifest: Manifest
 ) -> FulltextIndex:
-    """Open it, without what was read by other rules than those of now."""
+    """Open the full-text index, without content that was read by other rules than the current ones."""
     style = style_of(storage)
-    # What the indexes hold was read by the rules of the time. They go first: a crash may come in between.
+    # The content of the indexes was read by the rules of that time. They are dropped first: a crash may
+    # follow.
     is_read_otherwise = manifest.reading != style.reading and not manifest.is_new
     if is_read_otherwise or index.rebuild_on_start:
         _drop_indexes(occasion.data)
     manifest.read_by(style.reading)
     fulltext = FulltextIndex.open(occasion.data / ".tantivy")
     if fulltext.was_rebuilt and not manifest.is_new:
-        log.warning("full-text index is built anew", reason=fulltext.rebuild_reason)
+        log.warning("full-text index rebuilt", reason=fulltext.rebuild_reason)
     return fulltext
 
 
 def _drop_indexes(data: Path) -> None:
-    """Forget rebuildable state: the start then makes it anew from the notes."""
+    """Delete rebuildable state: the start then rebuilds it from the notes."""
     for name in (".tantivy", ".usearch"):
         if (data / name).exists():
             remove_index(data / name)

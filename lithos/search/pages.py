@@ -1,6 +1,6 @@
-"""`/console/search`: what an agent gets for a query, in any mode, and why; two modes side by side.
+"""`/console/search`: the results of an agent's query, in any mode, with reasons; two modes side by side.
 
-A keystroke fetches the results alone (`?partial=1`). It never retrieves: a retrieval leaves a receipt and
+A keystroke fetches only the results (`?partial=1`). It never retrieves: a retrieval leaves a receipt and
 teaches, so it waits until the form is submitted.
 """
 
@@ -33,7 +33,7 @@ SHORT_SNIPPET: Final = 360
 COMPARED_SNIPPET: Final = 160
 #: Differences between scores that are rounding.
 _SAME: Final = 1e-6
-#: What filters a mode does not know.
+#: Filters that a mode does not support.
 _UNKNOWN: Final[Mapping[str, tuple[str, ...]]] = {
     RETRIEVE: ("author", "entities", "threshold", "seed_ids"),
     **dict.fromkeys(MODES, ("namespace", "task_id")),
@@ -66,7 +66,7 @@ class SearchForm:
 
     @classmethod
     def read(cls, args: Mapping[str, str]) -> SearchForm:
-        """From a query string; what is no choice is the usual one."""
+        """Read the values of a query string; an invalid choice becomes the default."""
         given = {name: args.get(name, "").strip() for name in ("mode", "against", "limit", "depth", "offset")}
         mode, against, limit = given["mode"], given["against"], whole(given["limit"])
         return cls(
@@ -81,7 +81,7 @@ class SearchForm:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing to look for."""
+        """Return whether the search is empty."""
         return not self.q.strip() and not (self.mode == "graph" and self.filters["seed_ids"])
 
     def ignored_by(self, mode: str) -> list[str]:
@@ -129,13 +129,13 @@ class ResultRow:
     data: Mapping[str, Any]
     why: Explanation | None
     parts: Sequence[Piece]
-    #: What a retrieval adds to the score of the search: what the note was cited for.
+    #: Amount that a retrieval adds to the score of the search, for earlier citations.
     memory: float | None = None
 
 
 @frozen(kw_only=True)
 class ResultColumn:
-    """The answer in one mode. Instead of rows a `refusal`, or a `hint` where nothing was asked."""
+    """The answer in one mode. Instead of rows a `refusal`, or a `hint` if the query is empty."""
 
     mode: str
     rows: Sequence[ResultRow] = ()
@@ -154,7 +154,7 @@ class ResultColumn:
 
     @property
     def announcement(self) -> str:
-        """What is said to those who do not see the list."""
+        """Return the announcement for screen readers."""
         return self.refusal or self.hint or f"{plural(len(self.rows), 'result')} in mode {self.mode}"
 
     def mark(self, text: str, most: int = WHOLE_SNIPPET) -> list[tuple[str, bool]]:

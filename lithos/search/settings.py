@@ -10,7 +10,7 @@ from lithos.kernel.configuration.rules import FRACTION, NOT_BLANK, number, setti
 from lithos.kernel.configuration.sections import SettingsSection
 from lithos.server.settings import ServerConfig
 
-#: Characters of JSON of a row of a compact search on average, and the rows that it always has room for.
+#: Average characters of JSON of a row of a compact search, and the rows that always fit.
 ROOM_OF_ROW: Final = 348
 LEAST_ROWS: Final = 10
 

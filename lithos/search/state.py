@@ -1,4 +1,4 @@
-"""What search tells of the state of a server."""
+"""The state of search, for the state of a server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def look_at_search(words: FulltextIndexer, meaning: VectorIndexer) -> Component:
 
 
 def look_at_model(semantic: SemanticBackend) -> Component:
-    """Whether searches by meaning are answered."""
+    """Check whether semantic searches are answered."""
     details = {"model": semantic.model_name, "state": semantic.state.value, **asdict(semantic.progress())}
     if semantic.state is SemanticState.DEGRADED:
         return Component("degraded", semantic.reason, details)
@@ -64,13 +64,13 @@ def look_at_index(
 
 
 async def reach_index(visibility: Visibility) -> tuple[Number, ...]:
-    """Wait until what was written is in the indexes that are counted."""
+    """Wait until the counted indexes contain all earlier writes."""
     await visibility.reach()
     return ()
 
 
 def count_index(catalogue: Catalogue, fulltext: FulltextIndex, semantic: SemanticBackend) -> Iterator[Number]:
-    """What is indexed."""
+    """Count the indexed notes and chunks."""
     documents, indexed = len(catalogue), fulltext.document_count()
     vectors, embedding = semantic.port.vectors, semantic.progress()
     vector_time = format_optional(vectors.last_updated if vectors else None)
@@ -87,7 +87,7 @@ def count_index(catalogue: Catalogue, fulltext: FulltextIndex, semantic: Semanti
 
 
 def measure_index(fulltext: FulltextIndex, semantic: SemanticBackend) -> Iterator[GaugeSample]:
-    """What is indexed."""
+    """Measure the indexes."""
     yield GaugeSample("fulltext_documents", fulltext.document_count())
     yield GaugeSample("vector_chunks", semantic.chunk_count)
 

@@ -1,4 +1,4 @@
-"""Tools that look for what is known: search, and cache lookup."""
+"""Search tools: search, and cache lookup."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class SearchTool:
         "Only notes that have all of these entities.", (), bound=FILTERS, is_rare=True
     )
     agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
-    offset: int = argument("Results to skip.", 0, is_listed=False)
+    offset: int = argument("Number of results to skip.", 0, is_listed=False)
     prefix: bool = argument("The last word may be the beginning of one.", False, is_listed=False)
     kinds: tuple[str, ...] | None = argument(KINDS_TOLD, None, bound=FILTERS, is_listed=False)
     explain: bool = argument("Compact answers: also scores and sources.", False, is_listed=False)
@@ -114,7 +114,7 @@ class SearchTool:
         return [look_row(look, least * score) for look, score in found if look.path not in shown][:left]
 
     def request(self, room: int = 0) -> SearchRequest:
-        """What the search is asked; `room` as there."""
+        """Return the request for the search; `room` as there."""
         return as_command(SearchRequest, self, filters=as_command(Filters, self), room=room)
 
     async def _search_others(self, using: Parts, others: OtherHits | None, request: SearchRequest) -> Answer:
@@ -128,7 +128,7 @@ class SearchTool:
         return result if others.is_enabled else result | {"message": ATTACHMENTS_OFF}
 
     def other_query(self, using: Parts, request: SearchRequest, limit: int, offset: int = 0) -> OtherQuery:
-        """What is looked for among the files beside the notes."""
+        """Return the query among the other files of the vault."""
         threshold = using.get(Search).threshold_of(request)
         return as_command(OtherQuery, request, threshold=threshold, limit=limit, offset=offset)
 

@@ -63,7 +63,9 @@ class ConnectorFetchTool:
     async def answer(self, using: Parts) -> Answer:
         note_id, _, start = self.id.partition(_ON)
         if start and not (start.isascii() and start.isdigit() and len(start) < 10):
-            raise InvalidInput("What is behind # in id must be a number, as the text before said.")
+            raise InvalidInput(
+                "In id, the part after # must be a character offset, as at the end of the previous answer."
+            )
         limit = using.get(ServerConfig).answer_limit
         room = min(limit // 2, MOST_FETCHED) if limit else MOST_FETCHED
         found = await using.get(Knowledge).read(
@@ -94,11 +96,11 @@ class ConnectorFetchTool:
 
 
 def in_words(warnings: Any) -> str:
-    """Warnings as a sentence each, to stand in front of a text; empty for none."""
+    """Return warnings as one sentence each, to be put before a text; empty if there are no warnings."""
     return "".join(f"[Warning: {row['kind']}. {row['reason'][:300]}]\n" for row in warnings)
 
 
 def page_of(using: Parts, note_id: str) -> str:
-    """The note's page in the console, as a client elsewhere can open it."""
+    """Return the note's page in the console, as a remote client can open it."""
     server = using.get(ServerConfig)
     return f"{server.public_url or f'http://{server.host}:{server.port}'}/console/notes/{note_id}"

@@ -107,7 +107,7 @@ async def test_capability_of_the_page_works_and_leaves_no_trace(tmp_path: Path) 
     assert gone.words is None
     assert there.tools - gone.tools == {TOOL}
     assert set(there.statistics) - set(gone.statistics) == {"notes_counted"}
-    assert "LITHOS_WORDS__PER_MINUTE is no setting" in gone.log
+    assert "LITHOS_WORDS__PER_MINUTE is not a setting" in gone.log
 
 
 def test_page_shows_the_files_of_the_capability_by_their_roles() -> None:

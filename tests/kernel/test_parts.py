@@ -39,7 +39,7 @@ class Library:
 
 
 class Guard:
-    """Somebody whom not every library has."""
+    """A guard that only some libraries have."""
 
 
 def no_guard(disk: Disk) -> Guard | None:
@@ -56,7 +56,7 @@ class Hen:
         self.egg = egg
 
 
-def test_a_part_is_made_once_of_what_its_constructor_names() -> None:
+def test_part_is_made_once_from_its_constructor_parameters() -> None:
     parts = Parts((Library, Shelf, Disk, no_guard))
     library = parts.get(Library)
     assert library is parts.get(Library)
@@ -65,12 +65,12 @@ def test_a_part_is_made_once_of_what_its_constructor_names() -> None:
     assert library.guard is None
 
 
-def test_a_part_that_is_given_is_not_made() -> None:
+def test_given_part_is_not_made_again() -> None:
     disk = Disk()
     assert Parts((Library, Shelf, Disk), {Disk: disk}).get(Library).disk is disk
 
 
-def test_a_part_that_nothing_makes_is_none_where_that_is_allowed() -> None:
+def test_missing_part_is_null_when_the_parameter_allows_it() -> None:
     assert Parts((Library, Shelf, Disk)).get(Library).guard is None
     with pytest.raises(LookupError, match="Nothing makes Shelf"):
         Parts((Library, Disk)).get(Library)
@@ -97,14 +97,14 @@ def test_capabilities_have_names_of_their_own() -> None:
     assert len(names) == len(set(names))
 
 
-def test_checks_are_imported_when_somebody_asks_for_them() -> None:
+def test_checks_are_imported_on_first_use() -> None:
     names = {name for capability in CAPABILITIES for name in capability.checks}
     assert names <= set(CHECK_MODULES)
     load_checks()
     assert names <= set(sys.modules)
 
 
-def test_stores_are_opened_after_those_that_they_need() -> None:
+def test_stores_open_after_their_dependencies() -> None:
     places = {made_by(each.open): each.place for each in stores_of()}
     for each in stores_of():
         needed = (kind for kind, _ in needs_of(each.open).values())
@@ -112,7 +112,7 @@ def test_stores_are_opened_after_those_that_they_need() -> None:
     assert list(places.values()) == sorted(set(places.values()))
 
 
-async def test_a_server_starts_without_a_store_that_is_switched_off(tmp_path: Path) -> None:
+async def test_server_starts_without_a_disabled_store(tmp_path: Path) -> None:
     config = Config(storage=StorageConfig(data_dir=tmp_path), history=HistoryConfig(enabled=False))
     stores = open_stores(config)
     close_stores(stores)

@@ -54,7 +54,7 @@ def configured(level: str = "info", fmt: str = "json", **more: Any) -> Lines:
     return stream
 
 
-def test_a_line_says_which_vault_it_is_of_where_there_are_several() -> None:
+def test_log_line_names_its_vault_when_there_are_several() -> None:
     stream, log = configured(), get_logger("lithos.actors.indexer")
     token = WORKING_FOR.set("work")
     try:
@@ -263,7 +263,7 @@ def test_a_stream_of_another_encoding_still_gets_the_line() -> None:
     assert b"\\u043f" in raw.getvalue()
 
 
-def test_a_closed_stream_is_no_reason_to_fail() -> None:
+def test_logging_survives_a_closed_stream() -> None:
     stream = configured()
     stream.close()
     get_logger("lithos.x").info("unheard")
@@ -272,7 +272,7 @@ def test_a_closed_stream_is_no_reason_to_fail() -> None:
     assert "heard" in later.getvalue()
 
 
-def test_a_reader_that_has_gone_is_no_reason_to_fail() -> None:
+def test_logging_survives_a_closed_reader() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w", encoding="utf-8") as stream:
@@ -285,7 +285,7 @@ def test_a_reader_that_has_gone_is_no_reason_to_fail() -> None:
 
 
 @pytest.mark.slow
-def test_a_process_whose_stderr_reader_has_gone_ends_with_its_own_exit_code() -> None:
+def test_process_keeps_its_exit_code_when_stderr_reader_has_gone() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     program = (

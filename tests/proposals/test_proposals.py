@@ -481,7 +481,7 @@ async def test_what_was_refused_is_never_applied_and_its_agent_hears_why(tmp_pat
         ]
         assert "update of plan-0.md was rejected by anna: Say where it is from." in told
         assert "update of plan-2.md was rejected by carl: The note was deleted." in told
-        assert "update of plan-3.md expired, nobody looked at it" in told
+        assert "update of plan-3.md expired without review" in told
         others = await lithos.call("lithos_context", query="plan", since=cursor, agent_id="other")
         assert "proposal" not in others["text"]
         for proposal, status in zip(ids, ("rejected", "withdrawn", "rejected", "expired"), strict=True):

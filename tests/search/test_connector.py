@@ -17,7 +17,7 @@ CONNECTOR = {"server": {"tools": "connector"}}
 
 
 async def answer_of(lithos: Lithos, tool: str, **arguments: Any) -> dict[str, Any]:
-    """What a client gets: one text, which is the structured content."""
+    """Return the answer to a client: one text, which is the structured content."""
     result = await encode_result(await lithos.server.tools.call(tool, arguments))
     (block,) = result["content"]
     assert block == {"type": "text", "text": compact_json(result["structuredContent"])}
@@ -31,7 +31,7 @@ async def test_the_profile_lists_these_two_alone(tmp_path: Path) -> None:
         assert [spec.name for spec in lithos.server.tools.listed()] == ["search", "fetch"]
 
 
-async def test_they_are_listed_to_who_came_by_oauth_behind_the_others(tmp_path: Path) -> None:
+async def test_connector_tools_are_listed_last_for_oauth_callers(tmp_path: Path) -> None:
     """behaviour 277"""
     server = {"public_url": "https://notes.example.org", "tools": "core"}
     async with serving(tmp_path, server=server) as lithos:
@@ -77,7 +77,7 @@ async def test_a_long_note_says_how_to_go_on(tmp_path: Path) -> None:
         assert seen.split() == text.split()
 
 
-async def test_what_is_no_number_behind_an_id_is_refused(tmp_path: Path) -> None:
+async def test_non_numeric_offset_in_id_is_refused(tmp_path: Path) -> None:
     async with serving(tmp_path, **CONNECTOR) as lithos:
         note = await lithos.create()
         for wrong in ("x", "-1", "9" * 12):
@@ -86,7 +86,7 @@ async def test_what_is_no_number_behind_an_id_is_refused(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", ["contradicted", "superseded"])
-def test_warnings_are_told_in_words(kind: str) -> None:
+def test_warnings_are_given_as_sentences(kind: str) -> None:
     """behaviour 277: warnings in words, in front of the text."""
     told = in_words([{"kind": kind, "reason": "a newer note says otherwise"}])
     assert told == f"[Warning: {kind}. a newer note says otherwise]\n"

@@ -1,4 +1,4 @@
-"""The search page: what agents get, why, side by side, as one types (docs/spec/console.md §2)."""
+"""The search page: agents' results, with reasons, side by side, while typing (docs/spec/console.md §2)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUESTIONS = ("how does governance work", "what is proof of stake", "open source 
 
 
 def put_vault(data: Path, notes: int = 40) -> None:
-    """A corpus of so many notes."""
+    """Write a vault of `notes` notes."""
     corpus.main([str(data / "knowledge"), "--notes", str(notes), "--seed", "7"])
 
 
@@ -117,10 +117,10 @@ async def test_matched_words_are_marked_and_nothing_else(tmp_path: Path) -> None
         assert found.attributes["data-said"] == "1 result in mode fulltext"
 
 
-async def test_what_is_typed_finds_by_the_beginning_of_its_last_word_and_a_sent_search_does_not(
+async def test_typed_query_matches_prefix_and_submitted_one_does_not(
     tmp_path: Path,
 ) -> None:
-    """behaviour 265: "curs" is no word of the note; its explanation is that of the same search."""
+    """behaviour 265: "curs" is not a word of the note; its explanation is from the same search."""
     async with visiting(tmp_path, settled=True) as person:
         await person.lithos.create("Inserter", "Puts text where the cursor stands.")
         for mode in ("hybrid", "fulltext"):
@@ -170,7 +170,7 @@ async def test_a_keystroke_never_retrieves(tmp_path: Path) -> None:
         assert "rcpt_" in page
 
 
-async def test_two_modes_stand_side_by_side_with_what_moved(tmp_path: Path) -> None:
+async def test_two_modes_are_compared_with_moved_rows(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         await person.lithos.create("Striped horses", "Wild horses of the savannah with black lines.")
         await person.lithos.create("Zebra", "zebra zebra zebra")
@@ -194,7 +194,7 @@ async def test_two_modes_stand_side_by_side_with_what_moved(tmp_path: Path) -> N
         assert versus.text
 
 
-async def test_refusals_stand_on_the_page_and_the_form_keeps_what_was_typed(tmp_path: Path) -> None:
+async def test_refusals_are_shown_and_the_form_keeps_its_input(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         await person.lithos.create("Zebra", "stripes")
         page = await person.page(address(q='"open <b>', mode="fulltext"))
@@ -258,7 +258,7 @@ async def test_hostile_notes_and_queries_run_nothing(tmp_path: Path) -> None:
         await person.look("/console/search")
 
 
-async def test_what_a_note_was_cited_for_is_a_part_of_the_score(tmp_path: Path) -> None:
+async def test_citations_are_a_part_of_the_score(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         lithos = person.lithos
         for number in range(3):
@@ -271,7 +271,7 @@ async def test_what_a_note_was_cited_for_is_a_part_of_the_score(tmp_path: Path) 
         await lithos.call("lithos_retrieve", **asked)
         await lithos.call("lithos_task_complete", task_id=task, agent="ann", cited_nodes=[cited])
         while not (await lithos.call("lithos_node_stats", node_id=cited)).get("cited_for"):
-            await trio.sleep(0.02)  # what was learned follows the completion
+            await trio.sleep(0.02)  # learning follows the completion
         page = await person.look(address(q=asked["query"], mode="retrieve"))
         assert page.all("h2")[0].text == "Cited"
         assert "cited before for a question much like this one" in page.text

@@ -204,7 +204,7 @@ async def test_events_are_followed_below_the_address_of_the_vault(place: Path) -
         record = OwnerRecord(1, "h", url, "2026-01-01T00:00:00+00:00")
         stream = await trio.open_tcp_stream("127.0.0.1", server.port)
         async with stream:
-            with pytest.raises(CommandFailed, match="does not tell its events"):
+            with pytest.raises(CommandFailed, match="did not return its events"):
                 await feed._converse(stream, record, bool)
         nursery.cancel_scope.cancel()
     assert asked == ["/v/work/events/ws?types=note.created"]

@@ -1,7 +1,6 @@
-"""Boards: what the coordinator carries out in its transaction, each for one capability.
+"""Boards: handlers in the coordinator's transaction, each for one capability.
 
-`JournalBoard` is that of the journal: calls with a `request_id`, and agents and accesses that imports carry
-over.
+`JournalBoard` is that of the journal: calls with a `request_id`, and imported agents and accesses.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Board:
         return ()
 
     def next_due(self, now: datetime) -> datetime | None:
-        """When something comes by the clock next; None when nothing will."""
+        """Return when the next timed change is due, or None."""
         del now
         return None
 
@@ -124,7 +123,7 @@ class Boards:
         return (*drafts, *after) if after else drafts
 
     def next_due(self, now: datetime) -> datetime | None:
-        """When something comes by the clock next; None when nothing will."""
+        """Return when the next timed change is due, or None."""
         return min((due for next_due in self._due if (due := next_due(now)) is not None), default=None)
 
     def is_through(self) -> bool:

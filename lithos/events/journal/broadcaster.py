@@ -22,7 +22,7 @@ Accepts = Callable[[Event], bool]
 
 
 class Subscription:
-    """One listener's queue; `overflowed` tells that it was cut off for being too slow."""
+    """One listener's queue; `overflowed` means that it was cut off because it was too slow."""
 
     def __init__(self, capacity: int, accepts: Accepts) -> None:
         self.capacity = capacity
@@ -48,12 +48,12 @@ class Subscription:
         return True
 
     def end(self) -> None:
-        """No more events; what is queued can still be read."""
+        """End the subscription; queued events can still be read."""
         self._send.close()
 
 
 class EventObserver(Protocol):
-    """Keeps no events, only what they mean, so that it can never fall behind."""
+    """Keeps no events, only their effect, so that it can never fall behind."""
 
     def see(self, event: Event) -> None:
         """Take note of an event; must neither wait nor raise."""
@@ -96,7 +96,7 @@ class Broadcaster:
         return size
 
     def _remember(self, event: Event) -> int:
-        """Add to the ring, which holds so many events and so many bytes of them; returns the event's size."""
+        """Add to the ring, which is limited by events and bytes; return the event's size."""
         size = event_size(event)
         if len(self._sizes) == self._sizes.maxlen:
             self._recent_size -= self._sizes[0]

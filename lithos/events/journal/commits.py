@@ -30,7 +30,7 @@ PRUNE_AT_ONCE = 3 * PRUNE_EVERY
 
 @frozen(kw_only=True)
 class Batch:
-    """What one transaction stores, and where the journal stood before it."""
+    """The content of one transaction, and the position of the journal before it."""
 
     steps: Sequence[PreparedMessage]
     agents: Sequence[Agent]
@@ -58,14 +58,14 @@ class Batch:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing of it is written."""
+        """Return whether the batch has nothing to write."""
         lazy = self.unwritten or self.agents or self.audit or self.records or self.is_due
         return not (lazy or any(step.needs_transaction for step in self.steps))
 
 
 @frozen
 class Committed:
-    """What a transaction made of its steps: replies in order, and the events in theirs."""
+    """The outcome of a transaction: replies in order of its steps, and the events in theirs."""
 
     replies: list[object]
     events: list[Event]

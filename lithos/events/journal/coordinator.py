@@ -76,7 +76,7 @@ class Coordinator:
         self._blocking = blocking
         self._broadcaster = broadcaster
         self._clock = clock
-        #: Told the events of every commit and the seconds it took.
+        #: Called with the events of every commit and its duration in seconds.
         self._on_commit = on_commit
         self._boards = boards
         #: When something comes by the clock next: a claim expires, a timer gate opens.
@@ -92,7 +92,7 @@ class Coordinator:
         self._audit: deque[AuditRow] = deque(maxlen=AUDIT_BACKLOG)
         #: Events of changes that are stored, while the journal cannot be written.
         self._unwritten: list[EventDraft] = []
-        #: Rows that are committed with whatever else is.
+        #: Rows that are committed together with all other changes.
         self._records = records if records is not None else ExtraRows()
         self._records.commit = self._commit_records
         #: Why the last commit failed, until one succeeds.
@@ -142,7 +142,7 @@ class Coordinator:
         return self._reads[note_id]
 
     async def start(self, inbox: Inbox[CoordinatorMessage], *, task_status: trio.TaskStatus[None]) -> None:
-        """Serve messages until the mailbox closes, then commit what is left."""
+        """Serve messages until the mailbox closes, then commit pending changes."""
         task_status.started()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._tick)
@@ -213,7 +213,7 @@ class Coordinator:
         self._since_prune = committed.since_prune
         self._due = committed.due
         if committed.due != batch.due:
-            self._nudge_when_due()  # much at once comes in many small batches
+            self._nudge_when_due()  # many due changes are split into small batches
         for agent in new_agents.values():
             self._enter(agent)
         grown = sum(map(size_of, new_agents.values()))
@@ -231,7 +231,7 @@ class Coordinator:
         return committed.replies
 
     def _forget_dropped(self, steps: Sequence[PreparedMessage]) -> None:
-        """What retention dropped leaves memory too, unless it came back meanwhile."""
+        """Drop rows from memory that retention dropped, unless they came back since."""
         for step in steps:
             if isinstance(step.message, DropAgents):
                 for agent in step.message.agents:
@@ -289,7 +289,7 @@ class Coordinator:
         self._reads.update(carried.reads)
 
     def _keep_for_later(self, steps: Sequence[PreparedMessage], failure: Exception) -> list[object]:
-        """Refuse what is not stored; keep the events of changes that are, so nothing overtakes them."""
+        """Refuse unstored changes; keep the events of stored ones, so that no event overtakes them."""
         if self.failure is None:
             log.error("coordination database refuses to write", reason=str(failure))
         self.failure = str(failure)

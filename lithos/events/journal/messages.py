@@ -17,14 +17,14 @@ from lithos.kernel.values.messages import BoardCommand, Command
 
 
 class Journalled(Enum):
-    """What became of events without a seq: they are retried later."""
+    """The outcome for events without a seq: they are retried later."""
 
     LATER = "later"
 
 
 @frozen
 class AppendEvents(Command[int | Journalled]):
-    """Journal events in this order; the reply is the last one's seq, or why there is none."""
+    """Journal events in this order; the reply is the last one's seq, or why it is missing."""
 
     drafts: tuple[EventDraft, ...]
 
@@ -52,7 +52,7 @@ class MoveCursor(Command[int]):
 
 @frozen
 class Flush(Command[None]):
-    """Commit what rides along, now."""
+    """Commit pending rows, now."""
 
 
 CoordinatorMessage = AppendEvents | RegisterAgent | BoardCommand[object] | MoveCursor | UpkeepStep | Flush

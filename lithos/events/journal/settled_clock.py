@@ -1,4 +1,4 @@
-"""The clock that retention goes by."""
+"""The clock of retention."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from lithos.kernel.values.times import format_time, settled_time
 
 
 class SettledClock:
-    """The clock that retention goes by: one wrong reading of the other clock deletes nothing.
+    """The clock of retention: one wrong reading of the system clock deletes nothing.
 
-    Called on the event loop. It starts from the time that `CoordinationStore` kept of an earlier run.
+    Called on the event loop. It starts from the time that `CoordinationStore` stored in an earlier run.
     """
 
     def __init__(self, clock: Clock, last: datetime | None) -> None:
@@ -25,16 +25,16 @@ class SettledClock:
 
     @property
     def reached(self) -> datetime:
-        """The latest time that was believed: what is stored now is no older, whatever the clock says."""
+        """Return the latest time that was believed: no row stored now is older, whatever the clock says."""
         return self._last
 
     def __call__(self) -> datetime:
-        """The time as far as it is believed; it stands still while the clock is behind."""
+        """Return the time as far as it is believed; it stops while the clock is behind."""
         now, at = self._clock(), trio.current_time()
         settled = settled_time(self._last, timedelta(seconds=at - self._since), now)
         if settled < now and not self._is_ahead:
             get_logger("lithos.app").warning(
-                "the clock is far ahead of what was last seen: what is old is kept until that is made up for",
+                "clock is far ahead of the last seen time: old data is kept until the gap has passed",
                 clock=format_time(now),
                 last_seen=format_time(self._last),
             )

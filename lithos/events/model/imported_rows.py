@@ -1,7 +1,7 @@
-"""Rows that an import carries over from another Lithos, table by table (docs/spec/integration.md §1).
+"""Rows that are imported from another Lithos, table by table (docs/spec/integration.md §1).
 
-A row is a tuple of the values of its table's columns, in order. What is carried is remembered by key and hash
-(`imported_rows`): a second import touches only what changed at the source, and nothing that changed here.
+A row is a tuple of the values of its table's columns, in order. Imported rows are remembered by key and hash
+(`imported_rows`): a second import updates only rows that changed at the source and not here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lithos.kernel.values.principals import UNKNOWN_AGENT
 
 Value = str | int | float | None
 TableRow = tuple[Value, ...]
-#: How a value is read: what is no such value becomes the column's default.
+#: How a value is read: an invalid value becomes the column's default.
 Kind = Literal["text", "time", "whole", "number"]
 _AGENT_COLUMNS: Final = frozenset({"agent", "agent_id", "created_by", "provenance_actor"})
 Database = Literal["coordination.db", "edges.db", "stats.db"]
@@ -25,7 +25,7 @@ Database = Literal["coordination.db", "edges.db", "stats.db"]
 
 @frozen
 class CarriedColumn:
-    """A column that is carried. `default` stands for NULL; `is_note` says that it holds the id of a note."""
+    """A column that is imported. `default` replaces NULL; `is_note` means that it holds the id of a note."""
 
     name: str
     kind: Kind = "text"
@@ -55,7 +55,7 @@ class CarriedTable:
         return tuple(column.name for column in self.columns)
 
     def key(self, row: TableRow) -> TableRow:
-        """What identifies a row."""
+        """Return the identity of a row."""
         return row[: self.keys]
 
 
@@ -98,7 +98,7 @@ ACCESSES: Final = carried_table(
 
 @frozen
 class KeptRow:
-    """A row that was not carried: its key, and why. `is_taken`: something else here has the key."""
+    """A row that was not imported: its key, and why. `is_taken`: another row here has the key."""
 
     key: str
     reason: str
@@ -107,7 +107,7 @@ class KeptRow:
 
 @frozen
 class Carried:
-    """What became of the rows of a batch."""
+    """The outcomes of the rows of a batch."""
 
     created: int = 0
     updated: int = 0
@@ -123,7 +123,7 @@ class Carried:
 class CarryRows(BoardCommand[Carried]):
     """Merge rows of one table of `coordination.db`; with `dry_run` nothing is written.
 
-    `source` tells the log of accesses from those of other sources.
+    `source` distinguishes the access log from those of other sources.
     """
 
     agent: str

@@ -1,4 +1,4 @@
-"""What the journal asks of packages that it does not know."""
+"""Ports of the journal to packages that it does not know."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class ExtraRowsBatch(Protocol):
 
 
 class ExtraRows:
-    """Has the rows of another package that are committed with whatever else is; this one has none."""
+    """Commits rows of another package together with the journal; this one has no rows."""
 
-    #: Has everything unsaved committed; what it returns waits for that. The coordinator gives it.
+    #: Commits everything unsaved; the callable it returns waits for that. The coordinator sets it.
     commit: Callable[[], Awaitable[Callable[[], Awaitable[object]]]] | None = None
 
     @property

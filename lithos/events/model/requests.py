@@ -1,7 +1,8 @@
 """Calls with a `request_id`: a retry gets the answer of the first one (docs/spec/tools.md §1.6).
 
-A call is entered before it changes anything, and its answer afterwards. Of one without an answer it is not
-known whether it took effect; what it creates has an id that follows from the call, so that it is made once.
+A call is entered before it changes anything, and its answer afterwards. For a call without an answer it is
+unknown whether it took effect; objects that it creates get an id derived from the call, so they are created
+once.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from lithos.kernel.values.times import format_time
 #: How long a call is known, and how many are: beyond it the oldest are forgotten.
 KEPT: Final = timedelta(days=7)
 MOST_KEPT: Final = 10_000
-#: Characters of an answer that is kept; answers of creating tools have a fraction of it.
+#: Maximum characters of a stored answer; answers of creating tools are much shorter.
 LONGEST_KEPT: Final = 16_384
 
 
@@ -43,7 +44,7 @@ class Call:
 
 @frozen
 class RecordedCall:
-    """What is known of a call when it comes: since when, what was asked, the answer if there is one."""
+    """A recorded call: its time, its arguments, and its answer if there is one."""
 
     at: datetime
     digest: str
@@ -53,7 +54,7 @@ class RecordedCall:
 
 @frozen(kw_only=True)
 class BeginCall(BoardCommand[RecordedCall]):
-    """Enter a call unless it is known; the reply is what is known of it."""
+    """Enter a call unless it is known; the reply is the recorded call."""
 
     agent: str
     key: str
@@ -70,7 +71,7 @@ class EndCall(BoardCommand[None]):
 
 
 def made_id(call: Call, begun: datetime) -> str:
-    """The id of what a call creates."""
+    """Return the id of the object that a call creates."""
     digest = hashlib.sha256(f"{call.key} {format_time(begun)}".encode()).digest()
     return str(UUID(bytes=digest[:16], version=4))
 

@@ -18,7 +18,7 @@ class UpkeepStep(Command[int]):
 
 @frozen
 class KeepTime(UpkeepStep):
-    """Drop nothing: remember by which time what is old was dropped."""
+    """Drop nothing: store the time of the last deletion by age."""
 
     settled: datetime
 

@@ -23,7 +23,7 @@ from lithos.kernel.actors.threads import Blocking
 from lithos.kernel.values.events import Event
 from lithos.text.words.list_filters import has_tag
 
-#: Events that one look goes back at most.
+#: Maximum number of events that one scan reads backwards.
 LOOKED: Final = 5_000
 
 
@@ -291,7 +291,7 @@ class EventStream:
 
 
 def parse_position(text: str) -> int | None:
-    """The seq that a position names; None when it is no number that a seq can be."""
+    """Return the seq that a position names; None if it is not a valid seq."""
     text = text.strip()
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 

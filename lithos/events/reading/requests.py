@@ -30,7 +30,7 @@ _MADE: ContextVar[str | None] = ContextVar("made", default=None)
 
 
 def id_to_make() -> str | None:
-    """The id of what the running call creates; None where any will do."""
+    """Return the id of the object that the running call creates; None if any id will do."""
     return _MADE.get()
 
 
@@ -97,7 +97,7 @@ class Requests:
         return answer
 
     async def _end(self, call: Call, answer: str | None) -> None:
-        """Enter the answer; where that fails, a retry finds what was made by its id."""
+        """Enter the answer; if that fails, a retry finds the created object by its id."""
         try:
             await self._submit(EndCall(agent=call.agent, key=call.key, answer=answer))
         except LithosError as failure:

@@ -42,7 +42,7 @@ log = get_logger("lithos.upkeep")
 FIRST, INTERVAL = 20.0, 600.0
 #: Rows of one step: 3 ms of the coordinator, for which writes wait, on a busy machine 15.
 STEP: Final = 100
-#: A step is followed by a pause of so many times its length, and of at least so many seconds.
+#: A step is followed by a pause of this many times its length, and of at least this many seconds.
 PAUSE_TIMES, PAUSE_LEAST = 4.0, 0.02
 #: Seconds for one step.
 PATIENCE: Final = 60.0
@@ -116,7 +116,7 @@ class Upkeep:
             "time": partial(self._drop, KeepTime(now)),
         }
         for what, part in parts.items():
-            await survive("old rows are kept until the next look", partial(_tell, what, part), what=what)
+            await survive("old rows kept until the next check", partial(_tell, what, part), what=what)
 
     async def _drop_events(self) -> int:
         """Those that are not among the newest that fit, by their number and bytes."""

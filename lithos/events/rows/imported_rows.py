@@ -1,8 +1,9 @@
-"""Merging of carried rows into a table, row by row, inside an open transaction (docs/spec/integration.md §1).
+"""Merging of imported rows into a table, row by row, inside an open transaction (docs/spec/integration.md
+§1).
 
-`imported_rows` has the hash of each row as it was carried. From it follows what a later import may do: a row
-that nobody changed here takes what changed at the source; one that was changed here stays, one that is gone
-here stays away, and one that was here before by the same key is somebody else's.
+`imported_rows` has the hash of each row at its import. It decides what a later import may do: a row
+that is unchanged here is updated from the source; a row that was changed here stays; a row that was deleted
+here stays deleted; and a row that existed here before with the same key belongs to another agent.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _TAKEN: Final = "something else here has its key, and stays"
 
 
 class RowMerger:  # bounded: ends with its call
-    """Merges rows into one table over the writing connection; with `dry_run` it only tells what would be."""
+    """Merges rows into one table over the writing connection; with `dry_run` it only reports the outcome."""
 
     def __init__(self, connection: apsw.Connection, table: CarriedTable, *, dry_run: bool) -> None:
         names = table.names
@@ -68,7 +69,7 @@ class RowMerger:  # bounded: ends with its call
         self.updated: list[TableRow] = []
 
     def merge(self, rows: Iterable[TableRow]) -> Carried:
-        """What became of each row."""
+        """Return the outcome of each row."""
         same, kept = 0, list[KeptRow]()
         for row in rows:
             reason = self._merge(row)
@@ -124,12 +125,12 @@ class RowMerger:  # bounded: ends with its call
 
 
 def note_imported(connection: apsw.Connection, table: str, key: str, value: str) -> None:
-    """Remember what was carried."""
+    """Remember an imported row."""
     connection.execute("INSERT OR REPLACE INTO imported_rows VALUES(?,?,?)", (table, key, value))
 
 
 def key_text(key: TableRow) -> str:
-    """A key as people read it: the one text, else a JSON list."""
+    """Return a readable key: the only text, else a JSON list."""
     return key[0] if len(key) == 1 and isinstance(key[0], str) else json.dumps(key, ensure_ascii=False)
 
 
@@ -140,7 +141,7 @@ def digest_of(row: Iterable[Value]) -> str:
 
 
 def merge_agents(connection: apsw.Connection, rows: Iterable[TableRow], *, dry_run: bool) -> Carried:
-    """Agents of one id are one agent: what is not known here is filled in, and times are united."""
+    """Agents of one id are one agent: unknown values are filled in, and times are united."""
     created, updated, same, agents = 0, 0, 0, list[Agent]()
     for row in rows:
         found: list[Any] = connection.execute(f"{AGENTS.select} WHERE id=?", (row[0],)).fetchall()
@@ -156,7 +157,7 @@ def merge_agents(connection: apsw.Connection, rows: Iterable[TableRow], *, dry_r
 
 
 def united(here: TableRow, theirs: TableRow) -> TableRow:
-    """An agent's row from two: ours where both tell, the earliest and the latest time."""
+    """Return an agent's row from two: our values if both have one, the earliest and the latest time."""
     times = [str(moment) for moment in (*here[3:5], *theirs[3:5]) if moment is not None] or [EPOCH_TEXT]
     lasts = [str(row[4]) for row in (here, theirs) if row[4] is not None] or [max(times)]
     return (

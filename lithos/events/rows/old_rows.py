@@ -26,7 +26,7 @@ from lithos.kernel.values.times import format_time
 READ_COUNTS: Final = """
 CREATE TABLE IF NOT EXISTS read_counts(doc_id TEXT PRIMARY KEY, reads INTEGER NOT NULL) WITHOUT ROWID;
 """
-#: Reads are few among the accesses: this index counts them, by agent too, without a look at the others.
+#: Reads are few among the accesses: this index counts them, by agent too, without reading the others.
 READ_INDEX: Final = (
     "DROP INDEX IF EXISTS access_log_reads;"  # of earlier versions, without the agent
     "CREATE INDEX IF NOT EXISTS access_log_readers ON access_log(doc_id, agent_id, timestamp)"
@@ -75,7 +75,7 @@ _PAGE: Final = 2_000
 
 
 class OldRows(Rows):
-    """What is old enough to go."""
+    """Rows that are old enough to be deleted."""
 
     def drop(self, step: UpkeepStep) -> int:
         """Carry out a step of the retention; returns how many rows it deleted."""

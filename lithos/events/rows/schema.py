@@ -27,12 +27,12 @@ class CapabilityTables:
     * `place`: their place among those of others, in which they are created;
     * `create`, `indexes`: SQL;
     * `columns`: columns that older files may lack, with their definitions;
-    * `times`: times, which are compared as text and so must all be written alike; True where there must be
-      one;
+    * `times`: times, which are compared as text and so must all have one format; True for required
+    ones;
     * `protected`: names in `meta` of the highest rowid that a table had when an older file was first served:
-      what upstream stored stays, whatever its age;
+    rows of upstream stay, whatever their age;
     * `owners`: columns with the agents to whom rows belong, by table: these agents are kept;
-    * `prepare`: called before columns are added; what it returns is called afterwards.
+    * `prepare`: called before columns are added; the callable it returns is called afterwards.
     """
 
     place: int
@@ -74,9 +74,9 @@ def columns_of(connection: apsw.Connection, table: str) -> set[str]:
 
 
 def _rewrite_times(connection: apsw.Connection, times: Mapping[str, Mapping[str, bool]]) -> None:
-    """Write every time as UTC with microseconds; one that is none reads as the epoch, or as none.
+    """Write every time as UTC with microseconds; an invalid one becomes the epoch, or NULL.
 
-    What stood in its place is kept in `unreadable_times`. NULL stays.
+    The original value is kept in `unreadable_times`. NULL stays.
     """
 
     def rewrite(*texts: apsw.SQLiteValue) -> str | None:

@@ -30,7 +30,7 @@ from lithos.kernel.values.times import format_optional, format_time, parse_time
 
 R = TypeVar("R", bound=Rows)
 
-#: An event about a time is looked for among so many from a moment before it on.
+#: An event at a time is searched among this many events from a moment before it on.
 _NEAR: Final = 1_000
 _SLACK: Final = timedelta(seconds=2)
 _TABLES = """
@@ -103,7 +103,7 @@ class CoordinationStore(Database):
 
     @classmethod
     def open_read_only(cls, path: Path) -> CoordinationStore:
-        """Open an existing database for reading only, whoever else has it open."""
+        """Open an existing database for reading only, even while another process has it open."""
         reader = open_reader(path)
         return cls(path, (reader, reader))
 
@@ -140,7 +140,7 @@ class CoordinationStore(Database):
             self._writer.executemany(AGENTS.upsert, map(AGENTS.row, agents))
 
     def move_cursor(self, subscriber: str, seq: int, now: datetime) -> None:
-        """Remember how far a subscriber has got; a cursor never goes back."""
+        """Store the position of a subscriber; a cursor never moves back."""
         self._writer.execute(
             "INSERT INTO cursors VALUES(?,?,?) ON CONFLICT(subscriber) DO UPDATE SET seq=excluded.seq,"
             " updated_at=excluded.updated_at WHERE excluded.seq>=cursors.seq",
@@ -171,18 +171,18 @@ class CoordinationStore(Database):
         return self._number("SELECT value FROM meta WHERE name='next_seq'")
 
     def head(self) -> int:
-        """The seq of the newest event, or the one at which a journal without events stands."""
+        """Return the seq of the newest event, or the position of a journal without events."""
         return self._number(
             "SELECT COALESCE((SELECT MAX(seq) FROM events),"
             " (SELECT MAX(value) FROM meta WHERE name IN ('pruned_through', 'began_at')))"
         )
 
     def pruned_through(self) -> int:
-        """The newest seq that retention dropped; 0 when none was."""
+        """Return the newest seq that retention dropped; 0 if it dropped nothing."""
         return self._number("SELECT value FROM meta WHERE name='pruned_through'")
 
     def settled(self) -> datetime | None:
-        """The time that retention last went by, else that of the newest event; None without either."""
+        """Return the last time of retention, else the time of the newest event; None without either."""
         rows = self._ask(
             "SELECT strftime('%Y-%m-%dT%H:%M:%SZ', value, 'unixepoch') FROM meta WHERE name='settled'"
             " UNION ALL SELECT * FROM (SELECT timestamp FROM events ORDER BY seq DESC LIMIT 1) LIMIT 1"
@@ -235,9 +235,9 @@ class CoordinationStore(Database):
         return {row[0] for row in self._ask("SELECT origin FROM events WHERE type=?", kind)} & wanted
 
     def page_after(self, seq: int, limit: int) -> tuple[list[Event], int]:
-        """At most `limit` events later than `seq`, in order, and `pruned_through` at the same moment.
+        """Return at most `limit` events later than `seq`, in order, and `pruned_through` at the same moment.
 
-        Large events make a page shorter, so that nobody who reads holds more than some megabytes.
+        Large events make a page shorter, so that no reader holds more than a few megabytes.
         """
         with self._reader:
             events, pruned_through = list(_until_full(self._events_after(seq, limit))), self.pruned_through()
@@ -307,7 +307,9 @@ class CoordinationStore(Database):
         return [(str(row[0]), row[1], row[2]) for row in self._ask(sql, format_time(begin), format_time(end))]
 
     def read_after(self, place: int, since: datetime, most: int) -> tuple[set[str], int]:
-        """The notes that were read since a time, of so many accesses behind a place; the next place."""
+        """Return notes read since a time, from at most `most` accesses after a position; and the next
+        position.
+        """
         sql = (
             f"SELECT id, CASE WHEN operation='{READ}' AND timestamp>=? THEN doc_id END FROM access_log"  # noqa: S608
             " WHERE id>? ORDER BY id LIMIT ?"
@@ -325,11 +327,11 @@ class CoordinationStore(Database):
 
 
 def _count_on(writer: apsw.Connection, clock: int) -> None:
-    """Let seqs go on at the clock (Unix time in ms) where it is ahead of them; they never go back.
+    """Continue seqs from the clock (Unix time in ms) if it is ahead of them; they never decrease.
 
-    A file that was put back from a copy, or made anew, cannot tell how many were given out after it.
+    A file that was restored from a copy, or created again, does not know later seqs.
     """
-    # What subscribers were told as the head while there was no event yet.
+    # The head that subscribers got while there was no event yet.
     writer.execute(
         "INSERT OR IGNORE INTO meta SELECT 'began_at',"
         " COALESCE(MIN(seq), (SELECT value FROM meta WHERE name='next_seq'), ?)-1 FROM events",

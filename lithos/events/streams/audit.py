@@ -31,7 +31,7 @@ def add_audit(access_log: AccessLog, notes: NoteTitles, app: QuartTrio) -> None:
         try:
             after = read_after(given.get("after", ""))
         except ValueError as error:
-            message = f"after is no time: {error}. Give ISO 8601, as in 2026-01-02T03:04:05Z."
+            message = f"after is not a valid time: {error}. Give ISO 8601, as in 2026-01-02T03:04:05Z."
             return refuse(400, "invalid_after", message)
         try:
             entries = await access_log.entries(
@@ -54,7 +54,7 @@ def read_after(text: str) -> datetime | None:
 
 
 def read_limit(text: str) -> int:
-    """Parse the limit and clamp it; the default when it is no integer."""
+    """Parse the limit and clamp it; the default if it is not an integer."""
     try:
         return min(max(int(text), 1), MAX_LIMIT)
     except ValueError:

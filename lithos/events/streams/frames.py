@@ -159,7 +159,7 @@ class Subscribers:
             items: list[Event | Resync] = []
             with trio.move_on_after(silence):
                 items = [await stream.receive()]
-            # What waits already goes along: one send for many events is what keeps a crowd on time.
+            # Events that wait already are included: one send for many events keeps a crowd on time.
             items += stream.take_waiting(SEND_TOGETHER - 1) if items else ()
             await send(items)
             for item in items:

@@ -39,8 +39,8 @@ _HEADERS: Final = (
 class SseEndpoint:
     """The endpoint as an ASGI application.
 
-    `pause` seconds follow each send; what happens meanwhile goes along with the next one, and `capacity` of
-    it may wait. For clients that show events to people, a crowd of whom then costs writers little.
+    `pause` seconds follow each send; later events are part of the next one, and `capacity` of
+    them may wait. For clients that show events to people: many of them then cost writers little.
     """
 
     _streams: EventStreams

@@ -30,7 +30,7 @@ from lithos.server.http.ports import Scope, cancel_when, compact_json
 
 
 class BadFrame(Exception):
-    """A frame that is no command; the message says why."""
+    """A frame that is not a command; the message says why."""
 
 
 @frozen
@@ -114,7 +114,7 @@ class WsEndpoint:
             refusal = 400, f"The subscriber's name is longer than {NAME_LENGTH} characters"
         caller = principal_of(cast(Scope, socket.scope))
         if query.subscriber is not None and caller is not None and caller.agent is not None:
-            # Cursors of agents are their own; none is told where another one is.
+            # Cursors of agents are private: the position of another agent's cursor is not sent.
             query = evolve(query, subscriber=f"{caller.agent}/{query.subscriber}")
         if refusal is not None:
             return _refuse(*refusal)
@@ -153,7 +153,7 @@ class _Conversation:
     _cursors: Cursors
     _subscriber: str | None
     _subscribers: Subscribers
-    #: What may be acknowledged: what was sent, and where the client began.
+    #: Positions that may be acknowledged: sent events, and the start of the client.
     _sent: int = field(init=False, default=Factory(lambda self: self._stream.position, takes_self=True))
     _acknowledged: trio.Event = field(factory=trio.Event)
 
@@ -227,7 +227,7 @@ class _Conversation:
             return
         with trio.move_on_after(LAST_FRAMES, shield=True):
             while True:
-                with suppress(BadFrame):  # nobody is there to be told
+                with suppress(BadFrame):  # the client has gone
                     command = read_command(await self._socket.receive())
                     if isinstance(command, Ack):
                         self._acknowledge(command.seq)

@@ -1,12 +1,12 @@
-"""Tuning of malloc where the C library is glibc, which else retains the peak of freed memory of every thread.
+"""Tuning of malloc in glibc, which otherwise keeps the peak of freed memory of every thread.
 
-Each worker thread otherwise gets an arena of its own, and what a large batch freed in one of them is neither
-used by others nor given back to the system.
+By default each worker thread gets its own arena. Memory that a large batch frees in one arena is not reused
+by other threads and not returned to the system.
 
-A commit of the full-text index takes some 15 MB at once, in blocks of 1 to 4 MB, in a thread of its own that
-is in either arena, and frees them all. In an arena they leave a gap. Small blocks that live longer settle in
-it, and then the arena grows by as much again: a server that is always written to grew in steps of 20 MB.
-So while it commits, such blocks are mapped one by one, and leave nothing behind.
+A commit of the full-text index takes about 15 MB at once, in blocks of 1 to 4 MB, in its own thread, which
+uses either arena, and frees them all. In an arena they leave a gap. Small, longer-lived blocks then fill the
+gap, and the next commit grows the arena again: a server under constant writes grew in steps of 20 MB.
+Therefore such blocks are mapped one by one during a commit, and leave nothing behind.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from lithos.kernel.actors.threads import Threads
 _ARENA_MAX: Final = -8
 _MAP_FROM: Final = -3
 _TRIM_FROM: Final = -1
-#: One for the event loop and one for the workers: more only multiply what is kept.
+#: One for the event loop and one for the workers: more arenas only multiply the memory that is kept.
 _ARENAS: Final = 2
 #: Seconds between two returns of free memory, which take a few milliseconds of a worker thread.
 TRIM_EVERY: Final = 30.0
 
-#: Bytes from which on a block is mapped by itself, unless a gap has room for it, and what an arena keeps free
-#: at its end: while blocks are kept apart, and else. Apart: tantivy's smallest large ones, and no room for
-#: one at the end. Else: what a scan of 400,000 vectors and a transformer take again and again stays in the
-#: arenas, since mapping costs a page fault each 4 kB, for a transformer two thirds more processor time.
+#: Bytes from which a block is mapped on its own, unless a gap has space for it, and the free space that an
+#: arena keeps at its end: first while large blocks are kept apart, then at other times. Apart: the smallest
+#: of the large blocks of tantivy, and no free space for one at the end. Otherwise: the buffers that a scan of
+#: 400,000 vectors and a transformer take repeatedly stay in the arenas, since mapping costs a trap into the
+#: kernel for each 4 kB; for a transformer that is two thirds more processor time.
 _APART: Final = (1 << 20, 1 << 20)
 _TOGETHER: Final = (8 << 20, 16 << 20)
 
@@ -50,27 +51,27 @@ def _glibc() -> Any | None:
 
 @functools.cache
 def _holding() -> Any:
-    """The same, called without giving up the GIL: for what takes a microsecond.
+    """Return the C library for calls that keep the GIL, for functions that take a microsecond.
 
-    Getting it back from a busy event loop would take longer.
+    Getting the GIL back from a busy event loop would take longer.
     """
     return ctypes.PyDLL(None)
 
 
 def limit_arenas() -> bool:
-    """Have all threads share a few arenas; True where that is possible."""
+    """Make all threads share a few arenas; return whether that is possible."""
     library = _glibc()
     return library is not None and bool(library.mallopt(_ARENA_MAX, _ARENAS))
 
 
 def return_memory() -> bool:
-    """Give free memory back to the system; True when there was some. Blocks, without holding the GIL."""
+    """Return free memory to the system; return whether there was any. Blocks, without holding the GIL."""
     library = _glibc()
     return library is not None and bool(library.malloc_trim(0))
 
 
 async def keep_returning() -> None:
-    """Give free memory back now and then, until cancelled."""
+    """Return free memory periodically, until cancelled."""
     blocking = Threads()
     while _glibc() is not None:
         await trio.sleep(TRIM_EVERY)
@@ -79,7 +80,7 @@ async def keep_returning() -> None:
 
 @define
 class _Apart:
-    """How many threads want large blocks apart now: the setting is that of the whole process."""
+    """Count of the threads that want large blocks apart: the setting applies to the whole process."""
 
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
     _threads: int = field(default=0, init=False)
@@ -102,7 +103,7 @@ _apart: Final = _Apart()
 
 @contextmanager
 def large_blocks_apart() -> Iterator[None]:
-    """Have large blocks that are taken in the block mapped one by one, by whatever thread; any thread."""
+    """Map large blocks one by one while the context is open, for allocations of all threads; any thread."""
     if _glibc() is None:
         yield
         return

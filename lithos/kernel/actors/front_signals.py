@@ -1,4 +1,4 @@
-"""What the start and the front tell each other."""
+"""Signals between the start of a server and its front."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from attrs import field, frozen
 
 @frozen
 class FrontSignals:
-    """Events of a server's front; whoever has no front sets `loaded` at once."""
+    """Events of a server's front; a server without a front sets `loaded` at once."""
 
     #: Set once the front listens.
     listens: trio.Event = field(factory=trio.Event)
-    #: Set once somebody waits for a library of the front.
+    #: Set once a client waits for a library of the front.
     wanted: trio.Event = field(factory=trio.Event)
     #: Set once no client has to wait for a library of the front.
     loaded: trio.Event = field(factory=trio.Event)

@@ -108,11 +108,11 @@ class Mailbox(Generic[M]):
 
     @property
     def depth(self) -> int:
-        """Queue depth: how many messages wait."""
+        """Return the number of waiting messages."""
         return self._send.statistics().current_buffer_used
 
     def close(self) -> None:
-        """Accept no more messages; those that are queued are still served (graceful shutdown)."""
+        """Accept no more messages; queued messages are still served (graceful shutdown)."""
         self._send.close()
 
     async def post(self, message: Command[R]) -> Envelope[M, R]:
@@ -124,11 +124,11 @@ class Mailbox(Generic[M]):
     async def ask(self, message: Command[R], *, within: float = 30.0) -> R:
         """Queue a message and wait for its reply.
 
-        Raises what the actor refused with, `ShuttingDown` (not applied), `ActorDown` (unknown), or
+        Raises the refusal of the actor, `ShuttingDown` (not applied), `ActorDown` (unknown), or
         `trio.TooSlowError` (dropped if it was still queued).
 
-        The time is given in two halves, since a deadline goes by the clock: a process that was stopped, or
-        its machine, finds it past when it goes on. However long that was, there is the second half after it.
+        The time is split into two halves, since a deadline is a clock time: a process or machine that was
+        suspended finds it expired when it resumes. However long that took, the second half still follows.
         """
         envelope = self._address(message)
         is_queued = False
@@ -144,7 +144,7 @@ class Mailbox(Generic[M]):
             envelope.abandoned = True
 
     def nudge(self, message: M) -> None:
-        """Queue a message if there is room, else drop it: with a full mailbox a batch is due anyway."""
+        """Queue a message if there is space, else drop it: with a full mailbox a batch is due anyway."""
         with suppress(trio.WouldBlock, trio.ClosedResourceError, trio.BrokenResourceError):
             self._send.send_nowait(Envelope(message))
 
@@ -156,7 +156,7 @@ class Mailbox(Generic[M]):
         try:
             try:
                 # Without a turn of the event loop, which may take milliseconds and would order nothing: the
-                # actor takes its mail in order, and who asks waits for the reply.
+                # actor handles messages in order, and the caller waits for the reply.
                 self._send.send_nowait(envelope)
             except trio.WouldBlock:
                 await self._send.send(envelope)
@@ -297,7 +297,7 @@ async def supervise(
                 async with mailbox.inbox.clone() as mine:
                     await start(mine, task_status=status)
                 break
-            except Exception as crash:  # Cancelled is no Exception: cancelling never restarts
+            except Exception as crash:  # Cancelled is not an Exception: it never causes a restart
                 recent.append(trio.current_time())
                 while recent[0] <= recent[-1] - window:
                     recent.popleft()
@@ -312,7 +312,9 @@ async def supervise(
 
 @contextmanager
 def honest_outcome(before_retrying: str) -> Iterator[None]:
-    """Translate actor failures and timeouts to `StorageFailed`; `before_retrying` says what to look at."""
+    """Translate actor failures and timeouts to `StorageFailed`; `before_retrying` names what to check
+    first.
+    """
     try:
         yield
     except ShuttingDown:

@@ -1,4 +1,4 @@
-"""A value that is made for all who ask within some seconds."""
+"""A value that is computed once for all callers within some seconds."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 @define(eq=False)
 class Shared(Generic[T]):
-    """Makes a value when a caller asks, and gives it to all callers for `age` seconds.
+    """Computes a value when a caller needs it, and returns it to all callers for `age` seconds.
 
-    It stays longer where making it took long: `times` as many seconds as that took.
+    A value that took long to compute is kept longer: `times` as many seconds as the computation took.
     """
 
     _make: Callable[[], Awaitable[T]]
@@ -27,7 +27,7 @@ class Shared(Generic[T]):
     _making: trio.Lock = field(factory=trio.Lock, init=False)
 
     async def latest(self) -> T:
-        """The value, made now unless it is young enough; callers that come meanwhile wait for it."""
+        """Return the value, computed now unless it is recent enough; concurrent callers wait for it."""
         async with self._making:
             if self.last is None or trio.current_time() >= self._good_until:
                 began = trio.current_time()

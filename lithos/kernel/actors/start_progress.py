@@ -1,6 +1,6 @@
-"""Progress of a start: until its first scan is complete the server answers, and says what is missing.
+"""Progress of a start: until its first scan is complete the server answers, and reports what is missing.
 
-First the files are read (ids, titles, URLs), which writes wait for; then words are indexed. The start is
+First the files are read (ids, titles, URLs); writes wait for this. Then their words are indexed. The start is
 complete when full-text search has every note.
 """
 
@@ -36,7 +36,7 @@ def progress_told(tell: Tell) -> Iterator[None]:
 
 
 async def wait_telling(event: trio.Event, within: float, doing: str) -> None:
-    """Wait for the event, at most `within` seconds, and report progress once a second meanwhile."""
+    """Wait for the event, at most `within` seconds, and report progress once a second while waiting."""
     tell, begin = _tell.get(), trio.current_time()
     with trio.move_on_at(begin + within):
         while not event.is_set():
@@ -46,29 +46,32 @@ async def wait_telling(event: trio.Event, within: float, doing: str) -> None:
                 await event.wait()
 
 
-#: Files to read from which a start is not waited for by those who could be served meanwhile.
+#: Number of files to read from which clients that can be served earlier do not wait for the start.
 MANY: Final = 300
 #: Seconds that the front waits for a start that turns out to be short.
 SHORT: Final = 1.0
-#: Seconds that reading many files waits for the libraries of the front, which load twice as fast alone.
+#: Seconds for which a scan of many files waits for the libraries of the front, which load twice as fast
+#: alone.
 FRONT_FIRST: Final = 2.0
-#: Seconds that a read waits for the notes that were known before.
+#: Seconds that a read waits for the notes that were known before the start.
 READ_WAIT: Final = 30.0
 #: Seconds that a write waits for the first pass.
 WRITE_WAIT: Final = 50.0
 
 
 class StartStopped(Exception):
-    """The server stops before its notes were read."""
+    """The server stops before its notes have been read."""
 
 
 class Opening:
-    """How far a start is. `tell` is called by the thread that reads the files, all else by the event loop."""
+    """Progress of a start. The thread that reads the files calls `tell`; the event loop calls all other
+    methods.
+    """
 
     def __init__(self, searchable: Callable[[], int] = lambda: 0) -> None:
         """`searchable` counts the notes that full-text search has."""
         self._searchable = searchable
-        #: Files of notes, and how many of them are known or read.
+        #: Files of notes; then, how many of them are known or read.
         self.found = 0
         self.read = 0
         #: Set once readers find the notes that were known before the start, if any were.
@@ -77,25 +80,25 @@ class Opening:
         self.known = trio.Event()
         #: Set once full text has every note.
         self.complete = trio.Event()
-        #: Why the notes cannot be read now; it is tried again.
+        #: Reason why the notes cannot be read now; the read is retried.
         self.failure: str | None = None
         #: Set once there are many files to read.
         self.is_long = trio.Event()
         self._may_read = threading.Event()
-        #: How long the start took, once it is complete.
+        #: Duration of the start, once it is complete.
         self.seconds = 0.0
         self._stopped = False
 
     def status(self) -> Mapping[str, int] | None:
-        """How many notes of how many can be searched; None when all can."""
+        """Return how many notes of how many can be searched; None when all can."""
         return None if self.complete.is_set() else self.progress()
 
     def progress(self) -> Mapping[str, int]:
-        """How many notes of how many can be searched."""
+        """Return how many notes of how many can be searched."""
         return {"done": min(self._searchable(), self.found), "total": self.found}
 
     def told(self) -> str:
-        """How many notes can be searched, as a sentence."""
+        """Return how many notes can be searched, as a sentence."""
         done, total = self.progress().values()
         if not total:
             return "Lithos is still reading the notes: none can be searched yet. Ask again in a moment."
@@ -105,7 +108,7 @@ class Opening:
         )
 
     def teller(self) -> Callable[[int, int], None]:
-        """The progress callback of a scan: files known or read, of how many. It may wait for `let_read`.
+        """Return the progress callback of a scan: files known or read, of all. It may wait for `let_read`.
 
         It raises `StartStopped` after `stop`.
         """
@@ -125,36 +128,38 @@ class Opening:
         return tell
 
     def show(self, known: int) -> None:
-        """So many notes that were known before can be listed and found, though nobody has looked at them."""
+        """Make `known` notes from before the start available to lists and searches, although none was
+        read again.
+        """
         self.found = max(self.found, known)
         self.recalled.set()
 
     def let_read(self) -> None:
-        """Have many files read now: no client waits for a library any more."""
+        """Let the scan read many files now: no client waits for a library any more."""
         self._may_read.set()
 
     def stop(self) -> None:
-        """End a scan that runs."""
+        """End a running scan."""
         self._stopped = True
         self._may_read.set()
 
     async def worth_waiting(self) -> None:
-        """Wait until the start is complete, or turns out to take long."""
+        """Wait until the start is complete, or has turned out to take long."""
         with trio.move_on_after(SHORT):
             async with trio.open_nursery() as nursery:
                 for event in (self.complete, self.is_long):
                     nursery.start_soon(_cancel_after, event, nursery.cancel_scope)
 
     async def wait_recalled(self) -> None:
-        """Wait until the notes that were known before the start are found again, or until that takes long.
+        """Wait until the notes that were known before the start are restored, or until that takes long.
 
-        Where the folder of the notes cannot be read nobody waits.
+        Return at once if the folder of the notes cannot be read.
         """
         if not self.recalled.is_set() and self.failure is None:
             await wait_telling(self.recalled, READ_WAIT, "recalling the notes")
 
     def will_tell(self, is_recalled: bool) -> bool:
-        """Whether the scan will tell the version of a note whose file has other bytes than were known."""
+        """Return whether the scan will report the version of a note whose file has changed bytes."""
         return not self.known.is_set() and (is_recalled or not self.recalled.is_set())
 
     async def wait_known(self) -> None:

@@ -2,8 +2,8 @@
 
 Every store that writes has its own limiter of one, so its calls never overlap; reads share a
 limiter of two. A thread job takes and returns values and is never abandoned, since a write that
-goes on unseen is worse than one that is late. Tests use `Inline`, which runs the call at once.
-`slices` is for work over very many notes on the event loop itself: cooperative, one slice a turn.
+continues unseen is worse than a late one. Tests use `Inline`, which runs the call at once.
+`slices` is for loops over very many notes on the event loop itself: cooperative, one slice per turn.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def start_call(call: Callable[[], T], then: Callable[[Outcome[T]], None]) -> Non
 
 @frozen
 class _Prompt:
-    """A limiter that gives a free place at once: trio's own first takes a turn of the event loop.
+    """A limiter that grants a free place at once: the limiter of trio first takes a turn of the event loop.
 
-    Such a turn may take milliseconds beside searches, and a write has several thread jobs one after another.
+    Such a turn may take milliseconds while searches run, and a write has several thread jobs in sequence.
     """
 
     _limiter: trio.CapacityLimiter
@@ -71,7 +71,8 @@ class Threads:
         self._prompt = _Prompt(trio.CapacityLimiter(at_once))
 
     async def run(self, call: Callable[[], T]) -> T:
-        # Trio documents that anything with these two methods will do; its annotation names its own class.
+        # Trio documents that any object with these two methods is accepted; its annotation names
+        # its own class.
         return await trio.to_thread.run_sync(call, limiter=self._prompt)  # type: ignore[arg-type]
 
 
@@ -82,16 +83,16 @@ class NoteThreads(Threads):
         super().__init__(2)
 
 
-#: A background thread gets a third of what another thread gets of a busy core (Linux: 1.25 to the 5th). With
-#: 10 a transformer would take an hour for 10,000 notes beside clients that search without a pause.
+#: A background thread gets a third of the share of another thread on a busy core (Linux: 1.25 to the 5th).
+#: With 10 a transformer would take an hour for 10,000 notes while clients search without a pause.
 NICENESS: Final = 5
 
 
 class BackgroundThread:
-    """Production adapter: a thread for each call, with a lower priority, for long work that nobody waits for.
+    """Production adapter: one low-priority thread per call, for long jobs that no caller waits for.
 
     Calls never overlap. The priority of a thread cannot be raised again, so it is not taken from trio's pool.
-    Where a thread has none of its own (not Linux) it is an ordinary thread.
+    On systems without thread priorities (not Linux) it is an ordinary thread.
     """
 
     def __init__(self, name: str) -> None:
@@ -112,14 +113,14 @@ class BackgroundThread:
             with suppress(trio.RunFinishedError):
                 token.run_sync_soon(ended.set)
 
-        # Log lines of the thread name the vault that it works for.
+        # Log lines of the thread name the vault for which it runs.
         threading.Thread(target=copy_context().run, args=[work], name=self._name).start()
         with trio.CancelScope(shield=True):  # never abandoned
             await ended.wait()
         return outcomes[0].unwrap()
 
 
-#: Elsewhere a priority belongs to a process, and the number of a thread might be that of another one.
+#: On other systems a priority belongs to a process, and a thread id may be the id of another process.
 _THREADS_HAVE_PRIORITIES: Final = sys.platform == "linux"
 
 
@@ -137,14 +138,14 @@ class Inline:
         return call()
 
 
-#: Notes looked at in one turn of the event loop: some two milliseconds.
+#: Notes processed in one turn of the event loop, about two milliseconds.
 SLICE: Final = 250
 
 
 async def slices(items: Sequence[T], size: int = SLICE) -> AsyncGenerator[Sequence[T], None]:
     """Yield `items` in slices with a checkpoint in between; other tasks may change their source meanwhile.
 
-    `size`: items of one slice, for work that takes much less, or much more, than usual.
+    `size`: items of one slice, for operations that take much less, or much more, time than usual.
     """
     for start in range(0, len(items), size):
         if start:

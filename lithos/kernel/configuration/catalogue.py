@@ -57,7 +57,7 @@ class Config:
 
 @frozen(kw_only=True)
 class Setting:
-    """One key: `kind` is the Python type of its value, `allowed` says in words what it takes."""
+    """One key: `kind` is the Python type of its value, `allowed` describes the allowed values."""
 
     key: str
     kind: Any

@@ -55,7 +55,7 @@ class LogSettings:
 
 
 def refuse(problems: Sequence[str]) -> None:
-    """Raises `ConfigError` where there is any problem."""
+    """Raise `ConfigError` if there is any problem."""
     if problems:
         raise ConfigError(*problems)
 
@@ -68,13 +68,12 @@ def load_config(
     overrides: Mapping[str, Any] | None = None,
     report: Callable[[Sequence[str]], None] = refuse,
 ) -> LoadedConfig:
-    """Read all sources and validate every value, also those that a source of higher precedence overrides.
+    """Read all sources and validate every value, even if a source of higher precedence overrides it.
 
     `config_path` and `data_dir` are the global options; `overrides` maps keys such as `server.port` to
-    options that were actually typed. Without `config_path` the file is `config.yaml` in the data
-    directory, if there is one.
-    Raises `ConfigError` with one line for every wrong value. For looking at an installation whose
-    configuration may be what is wrong with it, `report` takes these lines instead; what is wrong is left out.
+    options that were typed. Without `config_path` the file is `config.yaml` in the data directory, if there
+    is one. Raises `ConfigError` with one line for every wrong value. To inspect an installation whose
+    configuration may be the problem, pass `report`: it gets these lines instead; wrong values are left out.
     """
     typed = dict(overrides or {})
     if data_dir is not None:
@@ -100,7 +99,9 @@ def merge_layers(
     found_in: Path | None,
     report: Callable[[Sequence[str]], None] = refuse,
 ) -> LoadedConfig:
-    """The configuration of these sources, the strongest last; `found_in` as of `_with_state_of_vault`."""
+    """Return the configuration of these sources, the strongest last; `found_in`: see
+    `_with_state_of_vault`.
+    """
     chosen, wrong = _judge([given for layer in layers for given in layer.given])
     report(wrong)
     try:
@@ -133,12 +134,14 @@ def load_log_settings(environment: Mapping[str, str]) -> LogSettings:
 
 
 def logs_json(environment: Mapping[str, str]) -> bool:
-    """Whether the log is JSON; a format that is not known is refused in the form of the default."""
+    """Return whether the log is JSON; an unknown format is refused in the default form."""
     return environment.get("LITHOS_LOG_FORMAT", "").strip().lower() != "text"
 
 
 def state_of_vault(vault: Path, environment: Mapping[str, str]) -> Path:
-    """The default data directory of a vault: below `$XDG_DATA_HOME/lithos/`, named by its real path."""
+    """Return the default data directory of a vault: below `$XDG_DATA_HOME/lithos/`, named by its real
+    path.
+    """
     home = Path(environment.get("XDG_DATA_HOME", ""))
     if not home.is_absolute():  # the XDG specification ignores relative ones
         home = Path("~/.local/share").expanduser()
@@ -150,9 +153,9 @@ def state_of_vault(vault: Path, environment: Mapping[str, str]) -> Path:
 def _with_state_of_vault(
     chosen: Mapping[str, RawSetting], environment: Mapping[str, str], found_in: Path | None
 ) -> Config:
-    """The configuration; with a vault and no data directory, that of the vault.
+    """Return the configuration; a vault without a data directory gets its default one.
 
-    `found_in` is the data directory whose `config.yaml` was read, which then is the one.
+    `found_in` is the data directory whose `config.yaml` was read; it then takes precedence.
     """
     config = _build(chosen)
     storage = config.of(StorageConfig)
@@ -172,7 +175,9 @@ def _place_state(vault: Path, environment: Mapping[str, str]) -> Path:
 
 
 def find_file(layers: Iterable[Layer], environment: Mapping[str, str]) -> Path | None:
-    """`config.yaml` of the data directory that these sources name, if there is one. Raises `ConfigError`."""
+    """Return `config.yaml` of the data directory that these sources name, if it exists. Raises
+    `ConfigError`.
+    """
     keys = ("storage.data_dir", "storage.vault")
     given = [given for layer in layers for given in layer.given if given.key in keys]
     chosen = _judge(given)[0]  # an invalid value is reported with all others
@@ -185,7 +190,7 @@ def find_file(layers: Iterable[Layer], environment: Mapping[str, str]) -> Path |
 
 
 def config_in(directory: Path) -> Path | None:
-    """`config.yaml` in a data directory, if there is one. Raises `ConfigError`."""
+    """Return `config.yaml` in a data directory, if it exists. Raises `ConfigError`."""
     path = directory / "config.yaml"
     try:
         return path if path.exists() else None
@@ -194,7 +199,7 @@ def config_in(directory: Path) -> Path | None:
 
 
 def _judge(given: Iterable[RawSetting]) -> tuple[dict[str, RawSetting], list[str]]:
-    """The last usable value of each key, and what is wrong with the others."""
+    """Return the last usable value of each key, and the problems of the others."""
     chosen: dict[str, RawSetting] = {}
     problems: list[str] = []
     for each in given:
@@ -216,7 +221,7 @@ def _describe_problem(setting: Setting, given: RawSetting) -> str:
 
 
 def _show(value: Any) -> str:
-    """`repr` of a value as far as a message has room: one of aliases may be larger than any memory."""
+    """Return `repr` of a value, cut for a message: a value of aliases may be larger than any memory."""
     shown = ""
     for piece in _pieces(value):
         shown += piece
@@ -259,7 +264,9 @@ def _build(chosen: Mapping[str, RawSetting]) -> Config:
 
 
 def _branch(section: SettingsSection, tree: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The part of a tree that is of a section; of one without a name, what else is at the top."""
+    """Return the part of a tree that belongs to a section; for a section without a name, the other top
+    keys.
+    """
     if section.name:
         part: Mapping[str, Any] = tree.get(section.name, {})
         return part

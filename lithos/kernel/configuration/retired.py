@@ -1,4 +1,4 @@
-"""Settings that Lithos once had: a configuration that still has one starts, and the user is told why."""
+"""Settings that Lithos once had: a configuration with one still starts, and the user gets the reason."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lithos.kernel.configuration.catalogue import DECLARED, variable_of
 
-#: Retired settings by key, sorted, each with the reason. The key of a section stands for all its settings.
+#: Retired settings by key, sorted, each with the reason. The key of a section covers all its settings.
 RETIRED: Final[Mapping[str, str]] = MappingProxyType(
     dict(sorted((key, reason) for section in DECLARED for key, reason in section.retired.items()))
 )

@@ -49,7 +49,7 @@ NAMES = Rule("a list of texts, none of them blank", lambda names: all(name.strip
 
 
 def are_patterns(globs: Sequence[str]) -> bool:
-    """Whether `notes.model.scopes.check_typed` takes these, which nothing here may import."""
+    """Return whether `notes.model.scopes.check_typed` accepts these patterns; kernel may not import it."""
     shown = [normalize("NFC", glob.strip()) for glob in globs]
     excludes = bool(shown) and shown[0].startswith("!")
     return len(shown) <= 100 and not excludes and all(_is_pattern(glob.removeprefix("!")) for glob in shown)

@@ -51,7 +51,7 @@ _BOOLS: Final = dict.fromkeys(["1", "true", "yes", "on"], True) | dict.fromkeys(
     ["0", "false", "no", "off"], False
 )
 
-#: What a value may be before it is read as the kind; a bool is an int to Python, and to nobody else.
+#: Types of a value before it is converted to the kind; Python alone treats a bool as an int.
 _TAKEN: Final[Mapping[Any, tuple[type, ...]]] = {
     bool: (bool,),
     int: (int,),
@@ -62,14 +62,14 @@ _TAKEN: Final[Mapping[Any, tuple[type, ...]]] = {
 
 
 def _structure(value: Any, kind: Any) -> Any:
-    """A value of a YAML file as a setting has it; raises `ValueError` for one of another kind."""
+    """Return a value of a YAML file as the type of a setting; raises `ValueError` for other types."""
     if NoneType in get_args(kind):
         return None if value is None else _structure(value, without_none(kind))
     origin = get_origin(kind)
     if kind in _TAKEN:
         fits = isinstance(value, _TAKEN[kind]) and (kind is bool or not isinstance(value, bool))
         if isinstance(value, str):
-            os.fsencode(value)  # its `UnicodeEncodeError` is a `ValueError`: half of a character is no text
+            os.fsencode(value)  # its `UnicodeEncodeError` is a `ValueError`: half of a character is not text
         if fits and kind is Path:
             return Path(value).expanduser() if str(value).strip() else _refuse()
         return kind(value) if fits else _refuse()
@@ -126,12 +126,12 @@ LOG_VARIABLES: Final = ("LITHOS_LOG_LEVEL", "LITHOS_LOG_FORMAT")
 
 @frozen
 class RawSetting:
-    """One raw value and its `source`, in words."""
+    """One raw value and its `source`, as text."""
 
     key: str
     value: Any
     source: str
-    #: Text stands for any type, as in a shell; a YAML file has types of its own.
+    #: Text is accepted for any type, as in a shell; a YAML file has its own types.
     from_text: bool
 
 
@@ -169,7 +169,7 @@ def read_environment(environment: Mapping[str, str]) -> Layer:
     )  # fmt: skip
     warnings = [
         tell_retired_variable(name)
-        or f"environment variable {name} is no setting and is ignored{guess(name, names)}"
+        or f"environment variable {name} is not a setting and is ignored{guess(name, names)}"
         for name in unknown
     ]
     return Layer(tuple(given), tuple(warnings))
@@ -186,7 +186,7 @@ def read_options(options: Mapping[str, Any]) -> Layer:
 
 
 def read_file(path: Path, *, in_data_dir: bool) -> Layer:
-    """Values of a YAML file; raises `ConfigError` when it cannot be read or is no mapping."""
+    """Return the values of a YAML file; raises `ConfigError` if it is unreadable or not a mapping."""
     try:
         tree = read_yaml(path)
     except UnusableFile as unusable:
@@ -212,12 +212,12 @@ def read_file(path: Path, *, in_data_dir: bool) -> Layer:
         else:
             unknown.append(key)
     warnings += [
-        f"{shorten(key)} in file {path} is no setting and is ignored{guess(key, SETTINGS)}"
+        f"{shorten(key)} in file {path} is not a setting and is ignored{guess(key, SETTINGS)}"
         for key in unknown[:MOST_UNKNOWN]
     ]
     if len(unknown) > MOST_UNKNOWN:
         more = len(unknown) - MOST_UNKNOWN
-        warnings.append(f"{more:,} further keys in file {path} are no settings and are ignored")
+        warnings.append(f"{more:,} further keys in file {path} are not settings and are ignored")
     return Layer((*older, *given), tuple(warnings), vaults, default_vault)
 
 
@@ -237,6 +237,6 @@ def flatten(tree: Mapping[Any, Any], prefix: str, path: Path) -> Iterator[tuple[
 
 
 def guess(name: str, known: Iterable[str]) -> str:
-    """What may have been meant by a name that is not known, as the end of a sentence."""
+    """Return the likely meaning of an unknown name, as the end of a sentence."""
     nearest = difflib.get_close_matches(name[:LONGEST_SHOWN], known, n=1, cutoff=0.8)
     return f"; did you mean {nearest[0]}?" if nearest else ""

@@ -20,9 +20,9 @@ from lithos.kernel.configuration.retired import drop_retired
 from lithos.kernel.configuration.sources import MOST_UNKNOWN, ConfigError, RawSetting, flatten, guess
 from lithos.kernel.configuration.yaml_file import shorten
 
-#: Settings that say which folders are served, which of a named vault nothing but its own entry says.
+#: Settings that say which folders are served; for a named vault only its own entry may set them.
 PLACES: Final = ("storage.vault", "storage.data_dir")
-#: Sections that the process has once, and their classes.
+#: Sections that apply to the whole process, and their classes.
 SHARED: Final = {each.name: each.kind for each in DECLARED if each.is_shared}
 #: The name of a vault.
 NAME: Final = re.compile(r"[a-z0-9-]{1,32}")
@@ -44,7 +44,7 @@ class DeclaredVault:
 
 
 def split_typed(typed: Sequence[str]) -> tuple[list[DeclaredVault], list[str]]:
-    """Vaults that are declared as `work=~/work`, and all else. Raises `ConfigError`."""
+    """Return vaults that are declared as `work=~/work`, and all other values. Raises `ConfigError`."""
     found = [(text, _NAMED.fullmatch(text)) for text in typed]
     plain = [text for text, named in found if named is None]
     entries = [_declared(text, *named.groups()) for text, named in found if named is not None]
@@ -83,11 +83,11 @@ def _absolute(place: str, where: str) -> Path:
 
 
 def read_entries(vaults: Any, path: Path | None) -> Iterator[DeclaredVault]:
-    """The vaults of a file. Raises `ConfigError` with all that is wrong with how they are named."""
+    """Return the vaults of a file. Raises `ConfigError` with all errors in their declarations."""
     if vaults is None or path is None:
         return
     if not isinstance(vaults, Mapping):
-        raise ConfigError(f"vaults in file {path} is no map of names; {_ENTRY}")
+        raise ConfigError(f"vaults in file {path} is not a mapping of names; {_ENTRY}")
     problems: list[str] = []
     for name, entry in vaults.items():
         if not isinstance(name, str) or not NAME.fullmatch(name):
@@ -106,14 +106,14 @@ def read_entries(vaults: Any, path: Path | None) -> Iterator[DeclaredVault]:
 def _read_entry(name: str, entry: Any, path: Path) -> DeclaredVault:
     where = f"vaults.{name}"
     if not isinstance(entry, Mapping):
-        raise ConfigError(f"{where} in file {path} is no map; {_ENTRY}")
+        raise ConfigError(f"{where} in file {path} is not a mapping; {_ENTRY}")
     rest = dict(entry)
     places = {key: rest.pop(key, None) for key in ("path", "data_dir")}
     for key, value in places.items():
         if value is None and key == "path":
             raise ConfigError(f"{where} in file {path} has no path: give the folder of its notes; {_ENTRY}")
         if value is not None and not (isinstance(value, str) and value.strip()):
-            raise ConfigError(f"{where}.{key} in file {path} is no path; give the path of a folder")
+            raise ConfigError(f"{where}.{key} in file {path} is not a path; give the path of a folder")
     source = f"file {path} ({where})"
     given, warnings = _read_own(rest, where, path, source)
     data = places["data_dir"]
@@ -141,7 +141,7 @@ def _read_own(
         elif key not in SETTINGS:
             known = [*SETTINGS, *SECTIONS, "path", "data_dir"]
             problems.append(
-                f"{where}.{shorten(key)} in file {path} is no setting{guess(key, known)}; "
+                f"{where}.{shorten(key)} in file {path} is not a setting{guess(key, known)}; "
                 "correct the name, or take it out"
             )
             if len(problems) >= MOST_UNKNOWN:
@@ -155,7 +155,7 @@ def _read_own(
 
 
 def is_shared_warning(what: str) -> str:
-    """That a setting is ignored, and why."""
+    """Return a warning that a setting is ignored, and why."""
     return (
         f"{what} is ignored: all vaults share one server, whose settings are those of the file, the "
         "environment and the default vault"
@@ -163,7 +163,7 @@ def is_shared_warning(what: str) -> str:
 
 
 def with_own(entry: DeclaredVault, own: DeclaredVault | None) -> DeclaredVault:
-    """A vault of the command line, with the settings that a file has for its name."""
+    """Return a vault of the command line, with the settings that a file has for its name."""
     if own is None:
         return entry
     data = own.data_dir if own.path == entry.path else None

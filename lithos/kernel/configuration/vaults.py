@@ -1,9 +1,9 @@
-"""Several vaults of one process: how they are named, and the configuration of each.
+"""Several vaults in one process: their names, and the configuration of each.
 
-Specified in docs/spec/cli-config.md §3.1. Each vault is loaded as that of a server of its own would be:
+Specified in docs/spec/cli-config.md §3.1. Each vault is loaded as the vault of a separate server would be:
 defaults < file < environment < options < its own sections in `vaults`. The file is the one that names the
-vaults; where the command line does, `--config`, else the `config.yaml` of each data directory. What the
-process has once, the section `server`, all take from the default vault.
+vaults; if the command line names them, it is `--config`, otherwise the `config.yaml` of each data directory.
+The section `server` exists once per process; all vaults take it from the default vault.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from lithos.kernel.configuration.vault_entries import (
 )
 from lithos.kernel.settings import StorageConfig
 
-#: Stands for every vault, where a command takes several.
+#: Means every vault, in commands that accept several.
 EVERY: Final = "*"
 
 
@@ -55,38 +55,38 @@ class NamedVault:
 
     name: str
     loaded: LoadedConfig
-    #: What is wrong with its configuration, where that was asked for instead of refused.
+    #: Problems of its configuration, if the caller wanted them instead of a refusal.
     problems: tuple[str, ...] = ()
 
     @property
     def root(self) -> Path:
-        """The folder of its notes, absolute."""
+        """Return the folder of its notes, absolute."""
         return self.loaded.config.of(StorageConfig).notes_folder
 
     @property
     def data_dir(self) -> Path:
-        """Its data directory, absolute."""
+        """Return its data directory, absolute."""
         return self.loaded.config.of(StorageConfig).data_dir
 
 
 @frozen(kw_only=True)
 class ConfiguredVaults:
-    """All vaults that have names, in their order; none where one without a name is served, as ever."""
+    """All named vaults, in their order; empty if one vault without a name is served."""
 
     configured: tuple[NamedVault, ...] = ()
-    #: The name of the one that is meant where none is named.
+    #: The name of the vault that is used when a call names none.
     default: str | None = None
-    #: Which `--vault` names, each once; all of them for `*`.
+    #: The vaults that `--vault` names, each once; all of them for `*`.
     chosen: tuple[str, ...] = ()
     #: Whether `--vault` was `*`.
     is_every: bool = False
-    #: Whether the command line declares them (`work=~/work`), and no file.
+    #: Whether the command line declares the vaults (`work=~/work`), and not a file.
     is_typed: bool = False
-    #: The file that names them, or gives settings to all of them.
+    #: The file that names the vaults, or gives settings to all of them.
     source: Path | None = None
 
     def named(self, name: str) -> NamedVault:
-        """The vault of this name, which must be one."""
+        """Return the vault of this name, which must exist."""
         return next(vault for vault in self.configured if vault.name == name)
 
 
@@ -99,10 +99,10 @@ def load_vaults(
     overrides: Mapping[str, Any] | None = None,
     is_lenient: bool = False,
 ) -> ConfiguredVaults:
-    """The named vaults; an empty answer where one without a name is meant, which `load_config` loads.
+    """Return the named vaults; empty if a vault without a name is meant, which `load_config` loads.
 
-    `typed` is what `--vault` was given, each as it stands; `overrides` are other options as of `load_config`,
-    those of `PLACES` left out. `is_lenient` keeps what is wrong within the configuration of a vault in its
+    `typed` has the values of `--vault`, unchanged; `overrides` are other options as in `load_config`,
+    without `PLACES`. `is_lenient` keeps errors in the configuration of a vault in its
     `problems`. Raises `ConfigError`.
     """
     named, plain = split_typed(typed)
@@ -121,7 +121,7 @@ def load_vaults(
     if chosen is None:
         return ConfiguredVaults()
     _refuse_unnamed(base, path, is_typed=bool(named))
-    if named:  # those of the file are not served, and give settings to those of their name
+    if named:  # vaults of the file are not served; they only give settings to typed vaults of the same name
         own = {entry.name: entry for entry in read_entries(base.vaults, path)}
         entries = [with_own(entry, own.get(entry.name)) for entry in entries]
     default = _default_of(base, path, entries, is_typed=bool(named))
@@ -147,9 +147,9 @@ def _read_base(
     data_dir: Path | None,
     environment: Mapping[str, str],
 ) -> tuple[Layer, Path] | None:
-    """The file that may say which vaults there are; None where the one without a name is meant.
+    """Return the file that may list vaults; None if the vault without a name is meant.
 
-    That is `--config`, else the `config.yaml` of the data directory that counts without any vault.
+    That is `--config`, otherwise the `config.yaml` of the data directory that applies without any vault.
     """
     if config_path is not None:
         return read_file(config_path, in_data_dir=False), config_path
@@ -163,15 +163,15 @@ def _read_base(
         path = find_file((surroundings.without(("storage.vault",)), typed), environment)
         return None if path is None else (read_file(path, in_data_dir=False), path)
     except ConfigError:
-        if plain and Path(plain[0]).is_dir():  # a folder, whatever is wrong elsewhere
+        if plain and Path(plain[0]).is_dir():  # a folder, even if other things are wrong
             return None
         if not plain:
-            return None  # `load_config` reads the same file, and says what is wrong with it
+            return None  # `load_config` reads the same file, and reports its errors
         raise
 
 
 def _refuse_without_vaults(base: Layer, path: Path | None, plain: Sequence[str]) -> None:
-    """What can only be said where vaults have names."""
+    """Refuse options that only make sense with named vaults."""
     if base.default_vault is not None:
         raise ConfigError(
             f"default_vault in file {path} names a vault, but the file has no vaults; name them "
@@ -190,19 +190,19 @@ def _refuse_without_vaults(base: Layer, path: Path | None, plain: Sequence[str])
 
 
 def _refuse_unnamed(base: Layer, path: Path | None, *, is_typed: bool) -> None:
-    """A file that has both vaults with names and one without."""
+    """Refuse a file that has both named vaults and one without a name."""
     found = sorted({given.key for given in base.given if given.key in PLACES})
     if found and not is_typed:
         raise ConfigError(
-            f"{' and '.join(found)} in file {path} names a vault without a name, beside vaults, which have "
-            "names; move it to an entry of vaults (path, data_dir), or take it out"
+            f"{' and '.join(found)} in file {path} gives a vault without a name, in addition to the named "
+            "vaults; move it to an entry of vaults (path, data_dir), or take it out"
         )
 
 
 def _choose(
     plain: Sequence[str], entries: Sequence[DeclaredVault], *, is_file_named: bool
 ) -> tuple[str, ...] | None:
-    """The vaults that `--vault` names; None for a folder that is none of them, and needs none.
+    """Return the vaults that `--vault` names; None for a folder that is not a named vault.
 
     Raises `ConfigError`.
     """
@@ -223,8 +223,8 @@ def _choose(
             return None
         if found is None:
             raise ConfigError(
-                f"--vault {text} is none of the vaults that are configured ({', '.join(names)})"
-                f"{guess(text, names)}; give one of these names, or serve that folder by itself, without "
+                f"--vault {text} is not a configured vault ({', '.join(names)})"
+                f"{guess(text, names)}; give one of these names, or serve that folder alone, without "
                 "the file that names these"
             )
         chosen[found] = None
@@ -234,7 +234,7 @@ def _choose(
 def _is_at(entry: DeclaredVault, text: str) -> bool:
     try:
         return os.path.realpath(Path(text).expanduser()) == os.path.realpath(entry.path)
-    except (RuntimeError, ValueError):  # no home, or no path
+    except (RuntimeError, ValueError):  # no home, or not a path
         return False
 
 
@@ -245,7 +245,7 @@ def _default_of(base: Layer, path: Path | None, entries: Sequence[DeclaredVault]
         return names[0]
     if wanted not in names:
         raise ConfigError(
-            f"default_vault in file {path} is {str(wanted)[:60]!r}, which is none of the vaults "
+            f"default_vault in file {path} is {str(wanted)[:60]!r}, which is not a configured vault "
             f"({', '.join(names)}){guess(str(wanted), names)}; give one of these names"
         )
     return str(wanted)
@@ -257,7 +257,9 @@ def _load(
     base: Path | None,
     environment: Mapping[str, str],
 ) -> NamedVault:
-    """One vault, by the layers of all and its own; without a file for all also by that of its directory."""
+    """Load one vault, from the shared layers and its own; without a shared file also from its directory's
+    file.
+    """
     problems: list[str] = []
     data = entry.data_dir or state_of_vault(entry.path, environment)
     file, own_path = Layer(), None
@@ -281,7 +283,7 @@ def _load(
 
 
 def _share(vaults: Iterable[NamedVault], default: str) -> tuple[NamedVault, ...]:
-    """The vaults with what the process has once: the sections of the default vault."""
+    """Return the vaults with the process-wide sections of the default vault."""
     found = {vault.name: vault for vault in vaults}
     shared = found[default].loaded
     return tuple(

@@ -1,7 +1,7 @@
-"""Reading of a YAML file of settings, bounded in size, nesting, numbers and in what a message shows of it.
+"""Reading of a YAML file of settings, with limits for size, nesting, numbers and quotes in messages.
 
-A key that is given twice is refused: YAML would keep the last one only, and with a section that is there
-twice everything under the first would be lost, a token among it.
+A key that is given twice is refused: YAML would keep only the last one. With a duplicate section all
+values under the first would be lost, possibly a token.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MERGE: Final = "tag:yaml.org,2002:merge"
 
 
 class UnusableFile(Exception):
-    """The file cannot be read; the message says why, and quotes nothing that may be a secret."""
+    """The file cannot be read; the message gives the reason, and quotes nothing that may be a secret."""
 
 
 class _Loader(yaml.SafeLoader):

@@ -1,15 +1,15 @@
 """SQLite database files: one connection writes, another reads.
 
-`Database` opens a file with its pragmas and makes or migrates its tables. A file that is found damaged is
-refused, or quarantined and a new one made, as its layout says.
+`Database` opens a file with its pragmas and creates or migrates its tables. A damaged file is
+refused, or quarantined and replaced by a new one, as its layout defines.
 
-`LearningDatabase` (`edges.db`, `stats.db`) is created by a server or by the first write. Whether writes
-succeed is remembered, for `/health`. Damage that shows only in use changes nothing at once: a mark beside the
-file has the next opening check all of it, however large it is.
+`LearningDatabase` (`edges.db`, `stats.db`) is created by a server or by the first write. It remembers whether
+writes succeed, for `/health`. Damage that shows only in use changes nothing at once: a marker file makes
+the next opening check all of it, however large it is.
 
-Other programs may remove or replace a file that is open: what is written then has no name, and is gone with
-the process. A database compares its files with their paths before each transaction, and refuses to write when
-they differ (`DatabaseLost`).
+Other programs may remove or replace a file that is open: later writes then go to a file without a name, and
+are lost with the process. A database compares its files with their paths before each transaction, and refuses
+to write when they differ (`DatabaseLost`).
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from lithos.kernel.databases.sqlite import (
 from lithos.kernel.log import get_logger
 from lithos.kernel.values.times import EPOCH, parse_time
 
-#: The writing and the reading one, which may be the same.
+#: The writing and the reading connection, which may be the same.
 Connections = tuple[apsw.Connection, apsw.Connection]
-#: The database and its WAL: what a commit is in.
+#: The database and its WAL: the files that contain a commit.
 _Files = tuple[Identity | None, Identity | None]
 
 
@@ -53,9 +53,9 @@ class DatabaseLayout:
     durability: Durability = Durability.FULL
     #: Whether another thread reads while one writes.
     has_reader: bool = True
-    #: What is logged when a damaged file makes way for a new one; without it, it cannot be opened.
+    #: Log event when a damaged file is replaced by a new one; without it, such a file cannot be opened.
     set_aside: str | None = None
-    #: Whether references are enforced. Those of upstream's tables never were: its rows may break them.
+    #: Whether references are enforced. For upstream's tables they never were: its rows may break them.
     has_references: bool = False
 
 
@@ -75,7 +75,7 @@ class Database:
         self._files: _Files = (None, None)
         #: Bytes of the file, which never gets shorter.
         self._size = 0
-        #: What another program did to the files, and what to do about it.
+        #: Changes of another program to the files, and how to recover.
         self.loss: str | None = None
         self._is_closed = False
 
@@ -99,17 +99,17 @@ class Database:
         return transaction(self._writer)
 
     def part(self) -> AbstractContextManager[None]:
-        """A part of the open transaction, undone by itself on an exception."""
+        """Begin a part of the open transaction, which is rolled back on its own on an exception."""
         return savepoint(self._writer)
 
     def close(self) -> None:
-        """Close both connections; the last one writes the WAL back. Raises `DatabaseLost` at last."""
+        """Close both connections; the last one writes the WAL back. Finally may raise `DatabaseLost`."""
         if self._connections is None or self._is_closed:
             return
         self.look()
         self._is_closed = True
         for connection in dict.fromkeys(reversed(self._connections)):  # the writer may read, too
-            if self.loss is not None:  # SQLite takes the WAL at the path for its own, whoever made it
+            if self.loss is not None:  # SQLite uses the WAL at the path, even if another program made it
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             connection.close(True)
         if self.loss is not None:
@@ -143,7 +143,7 @@ class Database:
                 writer.execute("PRAGMA foreign_keys=OFF")
             with transaction(writer):
                 layout.upgrade(writer, now)
-            # What was read to find the file sound is not what will be asked for: up to 2 MB of each file.
+            # Pages that were read for the check will not be needed by queries: up to 2 MB of each file.
             writer.execute("PRAGMA shrink_memory")
             reader = open_reader(self._path) if layout.has_reader else writer
             self._files, self._size = self._find()
@@ -153,7 +153,7 @@ class Database:
         self._connections = (writer, reader)
 
     def _read_whole(self) -> int | None:
-        """Bytes up to which the file is read as a whole when it is opened; None is any size."""
+        """Return the size up to which the file is read as a whole when it is opened; None means any size."""
         return None
 
     # -- its place -----------------------------------------------------------------------------
@@ -196,14 +196,14 @@ def add_missing_columns(connection: apsw.Connection, tables: Mapping[str, Mappin
 
 
 def _for_old_rows(definition: str) -> str:
-    """SQLite adds no column that is NOT NULL without a default."""
+    """Return the definition for old rows: SQLite adds no column that is NOT NULL without a default."""
     if "NOT NULL" not in definition or "DEFAULT" in definition:
         return definition
     return f"{definition} DEFAULT {0 if definition.startswith('INTEGER') else chr(39) * 2}"
 
 
 def read_time(text: object) -> datetime | None:
-    """A time that an older version, or a person, may have written; None for what is none."""
+    """Return a time that an older version, or a person, may have written; None for an invalid one."""
     try:
         return parse_time(text) if isinstance(text, str) else None
     except ValueError:
@@ -211,24 +211,24 @@ def read_time(text: object) -> datetime | None:
 
 
 def stored_time(text: object) -> datetime:
-    """A time that there must be; what is none reads as the epoch (docs/spec/coordination.md §1)."""
+    """Return a required time; an invalid one reads as the epoch (docs/spec/coordination.md §1)."""
     return read_time(text) or EPOCH
 
 
-#: Bytes of a file that is read as a whole when it is opened: some 0.2 s, on a slow disk a second. What
-#: retrieval learns may be many times as much.
+#: Bytes up to which a file is read as a whole when it is opened: about 0.2 s, on a slow disk a second. The
+#: data of retrieval may be many times as large.
 READ_WHOLE: Final = 64 * 1024 * 1024
 SUSPECT: Final = ".suspect"
-#: What is logged when a damaged file makes way for a new one.
+#: Log event when a damaged file is replaced by a new one.
 SET_ASIDE: Final = "damaged database set aside"
 
 _DAMAGED: Final = (apsw.CorruptError, apsw.NotADBError)
 
 
 class LearningDatabase(Database):
-    """Until it is made there are no connections."""
+    """A database without connections until its file is created."""
 
-    #: Whether opening makes it, where there is none.
+    #: Whether opening creates the file if it is missing.
     is_made_at_once: ClassVar = False
 
     def __init__(self, path: Path, now: datetime) -> None:
@@ -236,7 +236,7 @@ class LearningDatabase(Database):
         self._opened_at = now
         #: Why the last write failed, until one succeeds.
         self.failure: str | None = None
-        #: What is wrong inside the file, until it is opened again.
+        #: Damage inside the file, until it is opened again.
         self.damage: str | None = None
 
     @classmethod
@@ -262,7 +262,7 @@ class LearningDatabase(Database):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """One durable write transaction, in a new database if there is none."""
+        """Begin one durable write transaction, in a new database if necessary."""
         with self.noticing_damage():
             try:
                 if self._connections is None:
@@ -273,22 +273,22 @@ class LearningDatabase(Database):
             except (DatabaseFailed, OSError) as failure:
                 self._note_failure(failure)
                 raise
-        if self._writer.total_changes() != before:  # else nothing was asked of the disk
+        if self._writer.total_changes() != before:  # else nothing was written to disk
             self._note_success()
 
     @contextmanager
     def part(self) -> Iterator[None]:
-        """A part of the open transaction, undone by itself on an exception."""
+        """Begin a part of the open transaction, which is rolled back on its own on an exception."""
         try:
             with self.noticing_damage(), super().part():
                 yield
         except DatabaseFailed as failure:
-            if not self._writer.in_transaction:  # whoever sees it may wrap it before the transaction does
+            if not self._writer.in_transaction:  # a caller may wrap the exception before the transaction does
                 self._note_failure(failure)
             raise
 
     def try_writing(self) -> None:
-        """Write something that means nothing. Raises `DatabaseFailed` and `OSError`."""
+        """Write a meaningless value. Raises `DatabaseFailed` and `OSError`."""
         with self.transaction():
             self._writer.execute("PRAGMA user_version=0")
         self._note_success()
@@ -307,7 +307,7 @@ class LearningDatabase(Database):
 
     @contextmanager
     def noticing_damage(self) -> Iterator[None]:
-        """Whatever the block finds damaged is told, and looked at when the file is next opened."""
+        """Record damage that the block finds, and check the file when it is next opened."""
         try:
             yield
         except _DAMAGED as damage:
@@ -329,7 +329,7 @@ class LearningDatabase(Database):
 
 
 def trouble_of(store: LearningDatabase) -> str | None:
-    """What is wrong with a database, and what to do."""
+    """Return the problem of a database, and how to fix it."""
     if store.loss:
         return store.loss
     if store.damage:
@@ -339,7 +339,7 @@ def trouble_of(store: LearningDatabase) -> str | None:
         )
     if store.failure:
         return (
-            f"{store.name} cannot be written ({store.failure}). Make room on its disk and see that it may be "
-            f"written; it is tried again every second"
+            f"{store.name} cannot be written ({store.failure}). Free space on its disk and check its "
+            f"permissions; the write is retried every second"
         )
     return None

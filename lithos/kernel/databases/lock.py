@@ -29,7 +29,7 @@ log = get_logger("lithos.lock")
 
 #: Seconds between two calls of `confirm`.
 CONFIRM_EVERY: Final = 20.0
-#: Errors of `flock` on a file system without locks; network file systems have none for folders.
+#: Errors of `flock` on a file system without locks; network file systems cannot lock folders.
 NO_LOCKS: Final = frozenset(
     {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL, errno.EBADF}
 )
@@ -53,7 +53,7 @@ class OwnerRecord:
     started_at: str
     #: Admits commands and hooks of the user who may read the lock file (mode 0600).
     token: str | None = field(default=None, repr=False)
-    #: The address is for those alone, as that of a server on stdio; clients are given another.
+    #: The address is only for those commands, as for a server on stdio; clients get another address.
     private: bool = False
     #: The address for remote clients.
     public_url: str | None = None
@@ -149,7 +149,7 @@ class OwnerLock:
         self._record: OwnerRecord | None = None
         #: Descriptors of the folders that are held: the data directory and the vault.
         self._folders: dict[Path, int] = {}
-        #: What other programs did to the lock file, and what to do about it; for `/health`.
+        #: Changes of other programs to the lock file, and how to recover; for `/health`.
         self.trouble: str | None = None
 
     def acquire(self, started_at: str) -> None:
@@ -352,7 +352,7 @@ def has_locks(folder: Path) -> bool:
 
 
 def identity_of(path: Path) -> Identity | None:
-    """Return device and inode of the file at `path`; None when there is none."""
+    """Return device and inode of the file at `path`; None if it does not exist."""
     with suppress(FileNotFoundError, NotADirectoryError):
         found = path.stat()
         return found.st_dev, found.st_ino

@@ -57,7 +57,7 @@ def _move_database(data: Path, private: Path) -> None:
     """Older layouts kept `coordination.db` at the root; with its `-wal` and `-shm` it moves once."""
     if not (data / _DATABASE).is_file() or (private / _DATABASE).exists():
         return
-    # The database goes last: until it is there, an interrupted move is simply done again.
+    # The database is moved last: until it is moved, an interrupted migration is simply repeated.
     for suffix in ("-wal", "-shm", ""):
         source = data / (_DATABASE + suffix)
         if source.exists():
@@ -66,7 +66,9 @@ def _move_database(data: Path, private: Path) -> None:
 
 
 def _read_registry(path: Path) -> dict[str, Any]:
-    """The registry; one that cannot be read is set aside and begun anew, since no step is destructive."""
+    """Return the registry; an unreadable one is set aside and started afresh, since no step is
+    destructive.
+    """
     try:
         registry: dict[str, Any] = json.loads(path.read_bytes())
         if isinstance(registry["current_version"], int) and isinstance(registry["applied"], list):

@@ -1,4 +1,4 @@
-"""What is open on disk while a server runs."""
+"""The stores that are open on disk while a server runs."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Occasion:
     data: Path
     private: Path
     now: datetime
-    #: Folders that this start makes.
+    #: Folders that this start creates.
     fresh: frozenset[Path]
 
 
 @frozen
 class Stores:
-    """What is open on disk; closed in reverse order."""
+    """The stores that are open on disk; closed in reverse order."""
 
     lock: OwnerLock
-    #: By the class that its opener promises; None where it is switched off.
+    #: By the class that its opener promises; None if it is switched off.
     opened: Mapping[Any, Any]
-    #: Closes everything, the last one first, whatever of it fails.
+    #: Closes everything, the last one first, even if a step fails.
     closing: ExitStack
 
     @property
@@ -47,9 +47,9 @@ class Stores:
 
 
 def sync_names(folders: Iterable[Path]) -> None:
-    """Make the names in folders durable: whatever is synced below a name that is lost is lost with it."""
+    """Make the names in folders durable: files synced below a lost name are lost with it."""
     for folder in sorted(folders):
         try:
             sync_folder(folder)
-        except OSError as failure:  # one that may not be read, or a file system that cannot
+        except OSError as failure:  # an unreadable folder, or a file system that cannot sync folders
             log.warning("folder not synced", folder=str(folder), reason=str(failure))

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
-#: The mode of new folders that hold what notes and agents say: nobody but the owner looks into them.
+#: The mode of new folders that hold texts of notes and agents: only the owner can read them.
 PRIVATE_FOLDER: Final = 0o700
-#: The file of who gets in, and its lock. A backup has both: without them its server would be open to all.
+#: The file of tokens, and its lock. A backup has both: without them its server would be open to all.
 TOKEN_FILES: Final = ("tokens.json", "tokens.lock")
 
 
 @contextmanager
 def opened(path: str | Path, flags: int, mode: int = 0o600) -> Iterator[int]:
-    """A descriptor for the block."""
+    """Open a descriptor for the block."""
     descriptor = os.open(path, flags | os.O_CLOEXEC, mode)
     try:
         yield descriptor
@@ -34,13 +34,13 @@ def sync_folder(folder: Path) -> None:
 
 
 def overwrite(descriptor: int, data: bytes) -> None:
-    """Give an open file other bytes, by one write, which a kill does not halve."""
+    """Replace the bytes of an open file, by one write, which a kill does not interrupt."""
     os.pwrite(descriptor, data, 0)
     os.ftruncate(descriptor, len(data))
 
 
 def replace_file(path: Path, data: bytes, temporary: Path | None = None, mode: int = 0o666) -> None:
-    """Write a file durably under another name (ending in `.tmp` unless it is given), then give it its own.
+    """Write a file durably under a temporary name (ending in `.tmp` by default), then rename it.
 
     The folder is not synced. Raises `OSError`.
     """
@@ -53,21 +53,21 @@ def replace_file(path: Path, data: bytes, temporary: Path | None = None, mode: i
 
 
 class NotRegular(OSError):
-    """What is there is no file, but a folder, a pipe or the like."""
+    """The path is not a regular file, but a folder, a pipe or similar."""
 
 
 def open_regular(path: str | Path, buffering: int = -1) -> BinaryIO:
     """Open a file for reading. Raises `NotRegular`, and `OSError`."""
-    # O_NONBLOCK: opening a named pipe would wait for a writer, for ever.
+    # O_NONBLOCK: opening a named pipe would wait for a writer indefinitely.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return open(descriptor, "rb", buffering=buffering)
     os.close(descriptor)
-    raise NotRegular("it is no file")
+    raise NotRegular("it is not a file")
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:
-    """What Lithos keeps of a person, below `$XDG_STATE_HOME`."""
+    """Return the folder of a person's Lithos state, below `$XDG_STATE_HOME`."""
     state = Path(environment.get("XDG_STATE_HOME", ""))
     if not state.is_absolute():  # the XDG specification ignores relative ones
         state = Path(os.path.expanduser("~/.local/state"))

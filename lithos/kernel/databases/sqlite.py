@@ -1,9 +1,8 @@
 """SQLite through apsw, which bundles a current release: connections, transactions, read-only snapshots, JSON.
 
-SQLite before 3.51.3 can corrupt a WAL database that two connections checkpoint at once, and
-Python's own may be that old; apsw >= 3.51.3 is not. `snapshot` reads a database without leaving a trace,
-also beside the process that writes it.
-`load_*` read JSON columns that older versions, or people, may have filled.
+SQLite before 3.51.3 can corrupt a WAL database that two connections checkpoint at once, and the SQLite of
+Python may be that old; apsw >= 3.51.3 is not. `snapshot` reads a database without leaving a trace, even while
+another process writes it. `load_*` read JSON columns that older versions, or people, may have filled.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ from lithos.kernel.databases.private_files import PRIVATE_FOLDER
 
 BUSY_TIMEOUT_MS = 5_000
 
-#: What any statement may raise: full, read-only or broken storage.
+#: Raised by any statement: full, read-only or broken storage.
 DatabaseFailed = apsw.Error
 
 
 class Durability(Enum):
-    """What a commit survives: `FULL` a power failure, `OFF` only the end of the process."""
+    """The durability of a commit: `FULL` survives a power failure, `OFF` only the end of the process."""
 
     FULL = "FULL"
     OFF = "OFF"
 
 
 class CorruptDatabase(Exception):
-    """The file is no intact SQLite database; its bytes are untouched."""
+    """The file is not an intact SQLite database; its bytes are untouched."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path} is damaged ({reason})")
@@ -46,11 +45,11 @@ class CorruptDatabase(Exception):
 
 
 def reserve_private(path: Path) -> None:
-    """Make an empty file that only its owner may read, where there is none: a new database for SQLite.
+    """Create an empty file that only its owner may read, if it is missing: a new database for SQLite.
 
-    The files that SQLite puts beside a database have its mode. One that is there keeps the mode it has.
+    The files that SQLite creates next to a database get its mode. An existing file keeps its mode.
     """
-    with suppress(OSError):  # SQLite tries the same, and says what is wrong in its own words
+    with suppress(OSError):  # SQLite tries the same, and reports the error itself
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
@@ -60,7 +59,7 @@ def open_database(
     """Open or create a WAL database and apply `schema` (idempotent statements).
 
     A file of more than `read_whole` bytes (None: of any size) is not read as a whole: then only its header,
-    its length and the beginning of each table are looked at. The connection may be used from any
+    its length and the beginning of each table are checked. The connection may be used from any
     thread, by one at a time. Raises `CorruptDatabase`.
     """
     path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
@@ -93,7 +92,7 @@ def open_database(
 
 
 def _require_beginning(path: Path) -> None:
-    """SQLite drops the WAL of an empty file: whoever took the file away would have taken that too."""
+    """SQLite drops the WAL of an empty file: a person who removed the file would have removed that too."""
     wal = path.with_name(path.name + "-wal")
     with suppress(FileNotFoundError):
         if path.stat().st_size == 0 < wal.stat().st_size:
@@ -101,16 +100,16 @@ def _require_beginning(path: Path) -> None:
 
 
 def _read_all(connection: apsw.Connection) -> str | None:
-    """What is wrong inside; it takes a second or so for each 400 MB."""
+    """Return the damage inside the file; it takes about a second for each 400 MB."""
     found = str(connection.execute("PRAGMA quick_check(1)").fetchall()[0][0])
     return None if found == "ok" else found
 
 
 def _look_over(connection: apsw.Connection, path: Path) -> str | None:
-    """What is wrong as far as a few pages tell; raises what SQLite raises for them."""
+    """Return the damage that a few pages show; raises the errors of SQLite for them."""
     wal = path.with_name(path.name + "-wal")
     ((pages,),), ((size,),) = (connection.execute(f"PRAGMA {name}") for name in ("page_count", "page_size"))
-    # Pages that were added last may still be in a WAL alone.
+    # The last added pages may still be only in a WAL.
     if not (wal.exists() and wal.stat().st_size) and path.stat().st_size < int(pages) * int(size):
         return f"the file ends before its last page ({pages} of {size} bytes)"
     for (table,) in connection.execute("SELECT name FROM sqlite_schema WHERE type='table'").fetchall():
@@ -140,7 +139,7 @@ def transaction(connection: apsw.Connection) -> Iterator[None]:
 
 @contextmanager
 def savepoint(connection: apsw.Connection) -> Iterator[None]:
-    """A part of a transaction, undone by itself on an exception.
+    """Begin a part of a transaction, which is rolled back on its own on an exception.
 
     A full disk makes SQLite roll the whole transaction back at once, and then there is no savepoint.
     """
@@ -157,7 +156,7 @@ def savepoint(connection: apsw.Connection) -> Iterator[None]:
 def quarantine(path: Path, now: datetime) -> Path:
     """Move a damaged file aside as `<name>.corrupt-<YYYYmmddTHHMMSSZ>[-n]` and return the new path.
 
-    A database's `-wal` goes with it, since it may hold the newest rows; `-shm` is only an index.
+    A database's `-wal` is moved with it, since it may hold the newest rows; `-shm` is only an index.
     """
     stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     target, number = path.with_name(f"{path.name}.corrupt-{stamp}"), 0
@@ -173,7 +172,7 @@ def quarantine(path: Path, now: datetime) -> Path:
 
 
 def copy_content(source: apsw.Connection, target: Path) -> None:
-    """Make a database file of what a connection sees, durable and without a WAL."""
+    """Create a durable database file without a WAL from the content that a connection sees."""
     target.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
     reserve_private(target)
     writing = apsw.Connection(str(target))
@@ -190,7 +189,7 @@ def copy_content(source: apsw.Connection, target: Path) -> None:
 
 
 def load_json(text: str | None) -> Any:
-    """The value, or None for NULL and for what is no JSON (NaN, which Python would write, included)."""
+    """Return the value; None for NULL and for invalid JSON (including NaN, which Python would write)."""
     try:
         return _DECODER.decode(text if isinstance(text, str) else bytes(text).decode()) if text else None
     except (ValueError, TypeError, RecursionError):
@@ -198,36 +197,36 @@ def load_json(text: str | None) -> Any:
 
 
 def load_object(text: str | None) -> dict[str, Any]:
-    """The object; anything else reads as an empty one (docs/spec/coordination.md §1)."""
+    """Return the object; any other value reads as an empty one (docs/spec/coordination.md §1)."""
     value = load_json(text)
     return value if isinstance(value, dict) else {}
 
 
 def load_texts(text: str | None) -> tuple[str, ...]:
-    """The texts of a list; anything else reads as none."""
+    """Return the texts of a list; any other value reads as an empty one."""
     return texts_of(load_json(text))
 
 
 def texts_of(value: object) -> tuple[str, ...]:
-    """The same of a value that was read."""
+    """Return the texts of a list that was parsed already."""
     return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
-#: Made once: `json.loads` would make one for each text.
+#: Created once: `json.loads` would create one for each text.
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
 
 
 @contextmanager
 def snapshot(path: Path, *, is_live: bool) -> Iterator[apsw.Connection | None]:
-    """A read-only connection for the block, None where there is no database. Raises `CorruptDatabase`.
+    """Open a read-only connection for the block, None if there is no database. Raises `CorruptDatabase`.
 
-    Reading a WAL database usually makes files beside it. With `is_live`, when its writer runs and they are
-    there anyway, it is read in place; else a sound one is opened as unchanging, and one whose writer was
-    killed is read from a copy, since looking at its last commits would write.
+    Reading a WAL database usually creates files next to it. With `is_live`, when its writer runs and these
+    files exist anyway, it is read in place. Otherwise a sound one is opened as immutable, and one whose
+    writer was killed is read from a copy, since reading its last commits would write.
     """
     if not path.exists():
         yield None

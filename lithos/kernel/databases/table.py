@@ -1,7 +1,7 @@
-"""Rows of a database: tables that know the class of their values, and what all classes of rows share.
+"""Rows of a database: tables that know the class of their values, and the base class of all row classes.
 
-A `Table` has an attrs class, its columns, their key, and how values are stored; from it follow the list of
-columns, the tuple of values, the upsert and the row reader. Queries are written by hand.
+A `Table` has an attrs class, its columns, their key, and the encoding of values. From these it derives the
+list of columns, the tuple of values, the upsert and the row reader. Queries are written by hand.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ class ColumnCodec(NamedTuple):
 
 
 def dump(value: object) -> str:
-    """JSON, in the characters that texts have."""
+    """Return JSON, with characters unescaped."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def listed(values: Iterable[object]) -> str:
-    """A list as `json_each` takes it."""
+    """Return a list in the form that `json_each` accepts."""
     return json.dumps(list(values))
 
 
 def or_else(default: object) -> ColumnCodec:
-    """A value that older files may lack: NULL, and what is empty, reads as the default."""
+    """Return a value that older files may lack: NULL and empty values read as the default."""
     return ColumnCodec(None, lambda value: value or default)
 
 
 def matching(wanted: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    """What SQL asks for and the values it is given: the conditions whose value is not None, or any row."""
+    """Return the SQL condition and its values: the conditions whose value is not None, or any row."""
     given = {condition: value for condition, value in wanted.items() if value is not None}
     return " AND ".join(given) or "1", list(given.values())
 
 
-#: A time that there must be, and one that may be missing.
+#: A required time, and an optional one.
 TIME: Final = ColumnCodec(format_time, stored_time)
 MOMENT: Final = ColumnCodec(format_optional, read_time)
 TEXTS: Final = ColumnCodec(lambda texts: dump(list(texts)), load_texts)
@@ -72,10 +72,10 @@ class Table(Generic[T]):
         order: Iterable[str] = (),
         **how: ColumnCodec,
     ) -> None:
-        """`key` names the columns of a conflict; `kept` are others that an upsert leaves as they are.
+        """`key` names the columns of a conflict; an upsert leaves the columns in `kept` unchanged.
 
-        `names` has the columns that are called otherwise than their attributes, in SQL; `order` is another
-        order of the attributes than that of the class, `how` what of them is not stored as it is.
+        `names` maps attributes to SQL columns of another name; `order` is another
+        order of the attributes than in the class; `how` has the encodings of attributes.
         """
         self._of = of
         self._attributes = tuple(order) or tuple(each.name for each in fields(of))  # type: ignore[arg-type]
@@ -93,14 +93,14 @@ class Table(Generic[T]):
         self._reading = tuple((each, how[each].read) for each in how)
 
     def row(self, value: T) -> Sequence[Any]:
-        """The values of the columns."""
+        """Return the values of the columns."""
         row = [*self._values(value)]
         for place, write in self._writing:
             row[place] = write(row[place])
         return row
 
     def read(self, row: Iterable[Any]) -> T:
-        """What the columns say."""
+        """Return the value that the columns contain."""
         values = dict(zip(self._attributes, row, strict=True))
         for attribute, read in self._reading:
             values[attribute] = read(values[attribute])
@@ -114,31 +114,31 @@ class Rows:
         self.connection = connection
 
     def _all(self, sql: str, *given: apsw.SQLiteValue) -> list[Any]:
-        """All rows of a query."""
+        """Return all rows of a query."""
         return self.connection.execute(sql, given).fetchall()
 
     def _first(self, sql: str, *given: apsw.SQLiteValue) -> Any:
-        """The first row; None where there is none."""
+        """Return the first row, or None."""
         return self.connection.execute(sql, given).fetchone()
 
     def _find(self, table: Table[T], where: str, *given: apsw.SQLiteValue) -> list[T]:
-        """What a table has; `where` is the rest of the query."""
+        """Return the values of a table; `where` is the rest of the query."""
         return list(map(table.read, self.connection.execute(f"{table.select} {where}", given)))
 
     def _texts(self, sql: str, *given: apsw.SQLiteValue) -> list[str]:
-        """The first column."""
+        """Return the first column."""
         return [str(row[0]) for row in self.connection.execute(sql, given)]
 
     def _run(self, sql: str, *given: apsw.SQLiteValue) -> int:
-        """Change something; how many rows."""
+        """Change rows; return their number."""
         self.connection.execute(sql, given)
         return self.connection.changes()
 
     def _drop_from(self, table: str, column: str, values: Iterable[object]) -> int:
-        """Delete the rows that have one of these values; how many there were."""
+        """Delete the rows that have one of these values; return their number."""
         sql = f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608 - our names
         return self._run(sql, listed(values))
 
     def _run_all(self, sql: str, rows: Iterable[Sequence[apsw.SQLiteValue]]) -> None:
-        """Change something for each of some rows of values."""
+        """Run a change for each row of values."""
         self.connection.executemany(sql, rows)

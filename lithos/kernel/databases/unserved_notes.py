@@ -1,4 +1,4 @@
-"""Folders in which somebody keeps notes that Lithos does not serve yet."""
+"""Folders with notes that Lithos does not serve yet."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ FOLDER: Final = ".obsidian"
 
 
 def find_own_notes(folder: Path) -> str | None:
-    """What shows that somebody keeps notes in a folder: settings of Obsidian, or Markdown files; else None.
+    """Return evidence that a folder has notes: settings of Obsidian, or Markdown files; else None.
 
-    Files are looked for right in it, and in the folders right in it.
+    Files are searched directly in the folder, and in its direct subfolders.
     """
     if (folder / FOLDER).is_dir():
         return FOLDER
@@ -29,5 +29,5 @@ def find_own_notes(folder: Path) -> str | None:
             elif entry.name.endswith(".md"):
                 return entry.name
     except OSError:
-        return None  # who opens it says why it cannot be read
+        return None  # opening it reports why it cannot be read
     return None

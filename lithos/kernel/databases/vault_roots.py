@@ -1,8 +1,8 @@
-"""Whether several vaults keep apart on the disk: no folder of one is, holds or is inside of another's.
+"""Checks that vaults are separate on the disk: no folder of one is, contains or is inside of another's.
 
-Specified in docs/spec/cli-config.md §3.1. A folder is known by its real path, and by device and inode, which
-tell of a mount or a file system that ignores case what paths do not. What links of notes reach outside is not
-read (`notes/files/tree.py`), so the roots alone count. A folder that is missing is compared by its path.
+Specified in docs/spec/cli-config.md §3.1. A folder is identified by its real path, and by device and inode:
+these detect mounts and file systems that ignore case, where paths differ. Link targets outside a vault are
+not read (`notes/files/tree.py`), so only the roots count. A missing folder is compared by its path.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from lithos.kernel.databases.lock import Identity, identity_of
 
 Kind = Literal["notes", "data"]
 _WORDS: Final = {"notes": "the folder {} of vault {}", "data": "the data directory {} of vault {}"}
-#: What can be done about two folders, by what they hold.
+#: Ways to separate two folders, by their content.
 _WAYS_OUT: Final = {
     frozenset({"notes"}): "Serve them as one vault, or give each a folder of its own.",
-    frozenset({"data"}): "Give each vault a data directory of its own, beside the other "
+    frozenset({"data"}): "Give each vault a separate data directory "
     "(vaults.NAME.data_dir), or leave that out.",
     frozenset(
         {"notes", "data"}
@@ -32,24 +32,24 @@ _WAYS_OUT: Final = {
 
 @frozen
 class VaultFolder:
-    """A folder of a vault, and where it really is."""
+    """A folder of a vault, and its real location."""
 
     vault: str
     kind: Kind
     path: Path
     #: Its real path, as far as it exists.
     real: str
-    #: Of the folder itself, None where there is none; and of what it is in, from there up.
+    #: Identities of the folder itself, None if missing, and of its parent folders, from there up.
     identity: Identity | None = None
     above: tuple[Identity, ...] = ()
 
 
 class VaultsOverlap(Exception):
-    """Two vaults share a folder; the message names both, and says what to do."""
+    """Two vaults share a folder; the message names both, and how to separate them."""
 
 
 def check_vault_roots(vaults: Sequence[tuple[str, Path, Path]]) -> None:
-    """Raises `VaultsOverlap` for what does not keep apart: of each the name, notes and data. Blocks."""
+    """Raise `VaultsOverlap` if vaults overlap; each has a name, notes and a data directory. Blocks."""
     trouble = next(find_overlaps([place for vault in vaults for place in _look_at(*vault)]), None)
     if trouble is not None:
         raise VaultsOverlap(trouble)
@@ -64,7 +64,7 @@ def _look_at(name: str, notes: Path, data: Path) -> Iterator[VaultFolder]:
 
 
 def _identity_of(path: Path) -> Identity | None:
-    """None also for what cannot be looked at: opening that vault will say why."""
+    """Return the identity; None also for an inaccessible folder: opening that vault reports why."""
     try:
         return identity_of(path)
     except OSError:
@@ -72,9 +72,9 @@ def _identity_of(path: Path) -> Identity | None:
 
 
 def find_overlaps(places: Sequence[VaultFolder]) -> Iterator[str]:
-    """What is wrong between these folders, each time naming both vaults and folders, and what to do.
+    """Return the overlaps of these folders, each with both vaults and folders, and what to do.
 
-    Of each vault the notes come before the data directory, which may hold its own notes, as `knowledge` is.
+    The notes of each vault come before the data directory, which may contain its own notes, as `knowledge`.
     """
     for one, other in combinations(places, 2):
         relation = _relation_of(one, other)
@@ -104,5 +104,5 @@ def _tell(one: VaultFolder, relation: str, other: VaultFolder) -> str:
 
 
 def _shown(place: VaultFolder) -> str:
-    """The path as it was given, and where it leads if that is elsewhere."""
+    """Return the given path, and its real location if that differs."""
     return str(place.path) if str(place.path) == place.real else f"{place.path} ({place.real})"

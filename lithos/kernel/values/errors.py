@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 
 class LithosError(Exception):
-    """A refusal with a wire code: of the classes below their name in snake case, or what they say.
+    """A refusal with a wire code: the name of the class in snake case, or its explicit code.
 
     `message` is one sentence that says what to do next; `extras` are the further keys of the
     envelope, in order; `tools` adds the empty `warnings` of a refused write.
@@ -31,7 +31,7 @@ class LithosError(Exception):
 
 
 def leaves_of(failure: BaseException) -> Iterator[BaseException]:
-    """The failures in a group, or the one that it is."""
+    """Return the failures in a group, or the failure itself."""
     if isinstance(failure, BaseExceptionGroup):
         for inner in failure.exceptions:
             yield from leaves_of(inner)
@@ -40,7 +40,7 @@ def leaves_of(failure: BaseException) -> Iterator[BaseException]:
 
 
 def first_of(failure: BaseException) -> BaseException:
-    """The first of them."""
+    """Return the first of the failures in a group."""
     return next(leaves_of(failure))
 
 
@@ -118,7 +118,7 @@ class StorageFailed(LithosError):
 
 
 class OutcomeUnknown(LithosError):
-    """Whether a call took effect that was not answered is unknown; the retry changed nothing."""
+    """It is unknown whether an unanswered call took effect; the retry changed nothing."""
 
 
 class VaultUnavailable(LithosError):
@@ -152,7 +152,7 @@ class ClaimFailed(LithosError):
 
 
 class StaleFence(LithosError):
-    """No active claim of the open task has this fence; extras: `held_by`, `expires_at` (null: nobody)."""
+    """No active claim of the open task has this fence; extras: `held_by`, `expires_at` (null: no holder)."""
 
 
 class ClaimNotFound(LithosError):
@@ -188,7 +188,7 @@ class SelfEdge(LithosError):
 
 
 class NotAGate(LithosError):
-    """`waits_on_gate` from a task that is no gate."""
+    """`waits_on_gate` from a task that is not a gate."""
 
 
 class Cycle(LithosError):

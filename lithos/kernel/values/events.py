@@ -76,6 +76,6 @@ def origin_digest(origin: str) -> str | None:
 
 
 def origin_version(origin: str) -> int | None:
-    """The effective version inside an origin; older events have none."""
+    """Return the effective version inside an origin; older events lack it."""
     version = origin.rpartition(":")[2] if origin.count(":") == 2 else ""
     return int(version) if version.isdecimal() else None

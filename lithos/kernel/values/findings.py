@@ -16,11 +16,11 @@ from attrs import frozen
 
 #: The views: `lithos doctor`, the console's page System, `lithos validate`, and `lithos reconcile`.
 DOCTOR, SYSTEM, VALIDATE, RECONCILE = "doctor", "system", "validate", "reconcile"
-#: Those of all notes: `lithos care` with the console's page Care, and the console's overview.
+#: The views of all notes: `lithos care` with the console's page Care, and the console's overview.
 CARE, OVERVIEW = "care", "overview"
-#: What the check of the configuration says besides.
+#: The name of the check of the configuration.
 CONFIGURATION: Final = "configuration"
-#: An error keeps a note from being served, a warning is worth a look, an info is normal in a folder that
+#: An error keeps a note from being served, a warning deserves attention, an info is normal in a folder that
 #: another program made.
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")
@@ -29,54 +29,54 @@ Look = TypeVar("Look", bound=Callable[[Any], Any])
 
 
 class Installation(Protocol):
-    """What the checks of the doctor look at, as far as every capability may know it."""
+    """The subject of the checks of the doctor, as far as every capability may know it."""
 
     @property
     def config(self) -> Any:
-        """Its configuration, as far as it can be used."""
+        """Return its configuration, as far as it is usable."""
 
     @property
     def clock(self) -> Callable[[], datetime]:
-        """The clock."""
+        """Return the clock."""
 
     @property
     def data(self) -> Path:
-        """The data directory."""
+        """Return the data directory."""
 
     @property
     def private(self) -> Path:
-        """Where the databases are."""
+        """Return the folder of the databases."""
 
     @property
     def is_live(self) -> bool:
-        """Whether a server has the files open."""
+        """Return whether a server has the files open."""
 
     @property
     def is_outside(self) -> bool:
-        """Whether it is looked at from outside of a server."""
+        """Return whether it is checked from outside of a server."""
 
     @property
     def survey(self) -> Any:
-        """The notes that were read."""
+        """Return the notes that were read."""
 
     @property
     def owner(self) -> Any:
-        """What its owner says of itself, as `record`."""
+        """Return the report of its owner about itself, as `record`."""
 
 
 def has_data(each: Installation) -> bool:
-    """Whether there is more than a configuration; a running server asks no disk, which may hang."""
+    """Return whether there is more than a configuration; a running server skips the disk, which may hang."""
     return not each.is_outside or each.data.is_dir()
 
 
 @frozen(kw_only=True)
 class Check:
-    """One thing that can be wrong, as it is registered.
+    """One kind of problem, as it is registered.
 
-    `look(subject)` yields what it finds and changes nothing. `mend` repairs it, None where only a person can.
-    `when` says whether there is anything to look at. `place` orders the checks of a view. `severity` is that
-    of everything it finds, None where each finding has its own. `title` is the heading of what it finds, and
-    `way_out` what a person can do about it; without a title the name is shown.
+    `look(subject)` yields its findings and changes nothing. `mend` repairs it, None if only a person can.
+    `when` says whether there is anything to check. `place` orders the checks of a view. `severity` applies
+    to all its findings, None if each finding has its own. `title` is the heading of the findings, and
+    `way_out` the advice for a person; without a title the name is shown.
     """
 
     name: str
@@ -92,12 +92,12 @@ class Check:
 
 #: All checks of the modules that were imported.
 CHECKS: Final[list[Check]] = []
-#: The modules with checks, as the capabilities name them. They are imported when somebody asks for checks.
+#: The modules with checks, as the capabilities name them. They are imported when checks are needed.
 CHECK_MODULES: Final[list[str]] = []
 
 
 def check(name: str, *views: str, place: int, **more: Any) -> Callable[[Look], Look]:
-    """Register the decorated function as the look of a check; `more` are fields of `Check`."""
+    """Register the decorated function as the `look` of a check; `more` are fields of `Check`."""
 
     def register(look: Look) -> Look:
         CHECKS.append(Check(name=name, views=views, place=place, look=look, **more))
@@ -120,7 +120,7 @@ def checks_of(view: str) -> list[Check]:
 
 @frozen
 class NamedNote:
-    """A note that an issue names; `id` is None for a file that is not served."""
+    """A note that an issue names; a file that is not served has no `id`."""
 
     id: str | None
     title: str
@@ -129,7 +129,7 @@ class NamedNote:
 
 @frozen
 class Issue:
-    """One thing that is wrong with one file, or with `notes`: the first of them has the path.
+    """One problem of one file, or of `notes`: the first of them has the path.
 
     `link` is a target that leads to no note, and `likely` the note that it probably means.
     """
@@ -154,7 +154,7 @@ class IssueGroup:
 class IssueReport:
     """The issues of all notes, by the name of the check and in the order of the checks.
 
-    `notes` is the number of notes, and `troubles` say what could not be checked.
+    `notes` is the number of notes, and `troubles` are the reasons why checks failed.
     """
 
     at: datetime
@@ -221,7 +221,7 @@ def ok(cause: str) -> CheckFinding:
 
 
 def warn(cause: str, way_out: str) -> CheckFinding:
-    """A warning: worth a look, but Lithos works."""
+    """Return a warning: worth attention, but Lithos works."""
     return CheckFinding("warn", cause, way_out)
 
 
@@ -231,12 +231,12 @@ def fail(cause: str, way_out: str) -> CheckFinding:
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """The worst of some statuses, `ok` when there is none."""
+    """Return the worst of some statuses, `ok` if the list is empty."""
     return max(statuses, key=_ORDER.index, default="ok")
 
 
 def name_some(names: Iterable[str], others: str = "and {} more") -> str:
-    """The first few names, and how many more there are."""
+    """Return the first few names, and how many more there are."""
     listed = list(names)
     more = " " + others.format(len(listed) - _NAMED) if len(listed) > _NAMED else ""
     return ", ".join(listed[:_NAMED]) + more

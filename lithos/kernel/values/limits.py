@@ -1,10 +1,10 @@
-"""Length and size limits: of tool arguments, of metadata, and of what is kept of a file's frontmatter.
+"""Length and size limits: of tool arguments, of metadata, and of the frontmatter that is kept of a file.
 
 The texts of a tool call are checked, and so is metadata after merging, as many small patches may make it
-large (docs/spec/tools.md §1.2). Of a file's frontmatter only so much is kept in memory, the catalogue and
-the databases: a file is never refused or changed for being larger. What is beyond these bounds stays in it,
-byte for byte, and is not known to tools. They are wider than those of tool calls, so that whatever a tool
-stored reads back, and so does most of what earlier versions let pass.
+large (docs/spec/tools.md §1.2). Only a limited part of a file's frontmatter is kept in memory, the catalogue
+and the databases: a file is never refused or changed for being larger. The rest stays in the file, byte for
+byte, and is unknown to tools. These limits are wider than those of tool calls, so that any value a tool
+stored reads back, and so do most values that earlier versions accepted.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ DESCRIPTION: Final = 20_000
 OUTCOME: Final = 20_000
 #: UTF-8 bytes of its JSON.
 METADATA_BYTES: Final = 64 * 1024
-#: Values of one JSON text that is read for a caller: all that the bounds of any tool's arguments let pass.
+#: Maximum number of values of one JSON text of a caller: all that the limits of any tool's arguments allow.
 JSON_VALUES: Final = 40_000
 _PART: Final = 64 * 1024
 
 
 class Newest(OrderedDict[K, V]):
-    """A dict of at most `most` entries: beyond them the one that was set or moved to the end first goes."""
+    """A dict of at most `most` entries: when it is full, the entry set or moved to the end first is
+    dropped.
+    """
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -49,7 +51,7 @@ class Newest(OrderedDict[K, V]):
 
 
 class Fitting(Generic[K, V]):
-    """What was kept last, as far as it has `room` together; what was used longest ago goes first."""
+    """A cache of entries that fit into `room` together; the least recently used entry is dropped first."""
 
     def __init__(self, room: int, size: Callable[[V], int]) -> None:
         self._left = room
@@ -64,7 +66,7 @@ class Fitting(Generic[K, V]):
             self.forget(next(iter(self._kept)))
 
     def forget(self, key: K) -> None:
-        """Drop what is kept under a key."""
+        """Drop the entry of a key."""
         old = self._kept.pop(key, None)
         self._left += self._size(old) if old is not None else 0
 
@@ -73,8 +75,8 @@ class Fitting(Generic[K, V]):
 class ValueCount:
     """Counts the values of a JSON text as its parts arrive, without parsing it, in a few passes of C.
 
-    What is counted, commas and opening brackets outside of strings, is as many as the values or more. In what
-    is no JSON they are counted as far as a parser would come.
+    It counts commas and opening brackets outside of strings, which are at least as many as the values. In
+    invalid JSON it counts as far as a parser would get.
     """
 
     limit: int
@@ -97,7 +99,7 @@ class ValueCount:
 
 
 def holds_more_values(text: bytes, limit: int) -> bool:
-    """Whether a JSON text holds more than `limit` values; nothing is looked at of one that is shorter."""
+    """Return whether a JSON text holds more than `limit` values; a shorter text is not scanned."""
     if len(text) <= limit:
         return False
     count = ValueCount(limit)
@@ -115,7 +117,7 @@ def check_text(name: str, value: str, limit: int) -> None:
 
 #: Characters of an author, a tag, a namespace and the like; the rest is truncated.
 NAME_KEPT: Final = 1_000
-#: Characters of an id and of a web address: half of one would be another, so a longer one counts as none.
+#: Characters of an id and of a web address: part of one would be another, so a longer one is dropped.
 ID: Final = 200
 URL: Final = 8_192
 #: Characters of a summary.
@@ -163,7 +165,7 @@ def cut_extra(extra: dict[str, Any], source: str) -> dict[str, Any]:
 
 
 def json_bytes(value: Mapping[str, Any] | list[Any]) -> int:
-    """The size of the value as JSON in UTF-8 bytes."""
+    """Return the size of the value as JSON in UTF-8 bytes."""
     plain = value if isinstance(value, list) else dict(value)
     return len(json.dumps(plain, ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
@@ -171,7 +173,7 @@ def json_bytes(value: Mapping[str, Any] | list[Any]) -> int:
 def check_merged(old: Mapping[str, Any], merged: Mapping[str, Any]) -> None:
     """Raise `InvalidInput` when a patch makes metadata grow beyond its limit.
 
-    What was larger already, from an earlier version or a person's editor, may stay and shrink.
+    Metadata that was larger already, from an earlier version or a person's editor, may stay and shrink.
     """
     size = json_bytes(merged)
     if size > METADATA_BYTES and size > json_bytes(old):

@@ -1,4 +1,4 @@
-"""Commands: what an actor can be asked; the class of each says the type of its reply."""
+"""Commands: the requests to actors; the class of each defines the type of its reply."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BoardCommand(Command[R_co]):
 
 @frozen
 class Done(Generic[R_co]):
-    """What carrying out a command replies and announces."""
+    """The reply of a command, and the events it announces."""
 
     reply: R_co
     events: tuple[EventDraft, ...] = ()

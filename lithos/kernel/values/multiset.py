@@ -19,19 +19,19 @@ MOST_IN_TUPLE: Final = 8
 
 
 def count(items: Multiset[T], item: T) -> int:
-    """How often it has an item."""
+    """Return how often the multiset has an item."""
     if isinstance(items, tuple):
         return 1 if item in items else 0
     return items.get(item, 0)
 
 
 def total(items: Multiset[T]) -> int:
-    """How many items it has, each as often as it occurs."""
+    """Return the number of items, each as often as it occurs."""
     return len(items) if isinstance(items, tuple) else sum(items.values())
 
 
 def with_count(items: Multiset[T], item: T, times: int) -> Multiset[T]:
-    """The multiset with an item so often, 0: not at all. Use it in place of `items`."""
+    """Return the multiset with `times` occurrences of an item. Use it in place of `items`."""
     if isinstance(items, tuple):
         if not times:
             return tuple(each for each in items if each != item)

@@ -9,7 +9,7 @@ from typing import Final
 
 #: A clock that is this much ahead is believed at once: all that is deleted by its age is older.
 SLACK: Final = timedelta(days=2)
-#: Beyond it, an hour that goes by makes up for so many.
+#: Factor by which the settled time catches up with a clock that is further ahead.
 CATCHING_UP: Final = 24
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -23,7 +23,7 @@ def format_time(moment: datetime) -> str:
 
 
 def format_optional(moment: datetime | None) -> str | None:
-    """As `format_time`, None staying None."""
+    """Format as `format_time`; None stays None."""
     return None if moment is None else format_time(moment)
 
 
@@ -39,7 +39,7 @@ def parse_time(text: str) -> datetime:
 
 
 def parse_end(text: str) -> datetime:
-    """Read when something ends, as `parse_time`; a day or month without a time lasts to its end in UTC.
+    """Parse an end time, as `parse_time`; a day or month without a time lasts to its end in UTC.
 
     Raises `ValueError`.
     """
@@ -57,17 +57,17 @@ def parse_end(text: str) -> datetime:
 
 
 def end_of_day(day: date) -> datetime:
-    """The last microsecond of a day in UTC."""
+    """Return the last microsecond of a day in UTC."""
     return datetime.combine(day, time.max, UTC)
 
 
 def to_microseconds(moment: datetime) -> int:
-    """Microseconds since 1970."""
+    """Return microseconds since 1970."""
     return (moment - EPOCH) // _MICROSECOND
 
 
 def from_microseconds(microseconds: int) -> datetime:
-    """The time of `to_microseconds`."""
+    """Return the time of `to_microseconds`."""
     return EPOCH + timedelta(microseconds=microseconds)
 
 
@@ -80,10 +80,10 @@ def from_nanoseconds(nanoseconds: int) -> datetime:
 
 
 def settled_time(last: datetime, elapsed: timedelta, now: datetime) -> datetime:
-    """The time by which it is decided what is old enough to be deleted; never later than the clock's `now`.
+    """Return the time that decides what is old enough to be deleted; never later than the clock's `now`.
 
-    `last` was such a time, `elapsed` ago by a clock that only counts. A clock that is far ahead of both may
-    be wrong, or the machine was off for long: the time then follows, at `CATCHING_UP` times its pace.
+    `last` was such a time, `elapsed` seconds ago on a monotonic clock. A clock that is far ahead of both may
+    be wrong, or the machine was off for long: the time then catches up at `CATCHING_UP` times its pace.
     """
     ahead = now - last
     return last + ahead if ahead <= elapsed + SLACK else last + min(ahead, CATCHING_UP * elapsed)

@@ -22,12 +22,12 @@ SPEAKER: Final = re.compile(
     r"(?: ?[\[(][^\])\n]{1,30}[\])])?[*_]{0,2}:(?=[*_]{0,2}\s)"
 )
 _BREAK: Final = re.compile(r"(?P<blank>\n[ \t\x00]*\n\s*)|\n(?=\S)")
-#: White space, and what stands for hidden characters.
+#: White space, and the placeholder of hidden characters.
 _BLANK: Final = f" \t\r\n{HIDDEN}"
 
 
 def cut_blocks(split: SplitNote) -> SplitNote:
-    """The note with its passages cut into blocks; linear in its length."""
+    """Return the note with its passages cut into blocks; linear in its length."""
     passages: list[Passage] = []
     for passage in split.passages:
         passages += _blocks(split.content, passage)
@@ -53,7 +53,9 @@ def _blocks(content: str, passage: Passage) -> list[Passage]:
 
 
 def _starts(text: str) -> Iterator[int]:
-    """Where further blocks of a text begin; what has no letter or digit belongs to the block before it."""
+    """Return the starts of further blocks of a text; a part without letters or digits joins the block
+    before it.
+    """
     found = [each for each in _BREAK.finditer(text) if each["blank"] or SPEAKER.match(text, each.end())]
     ends = [*(each.start() for each in found[1:]), len(text)]
     before, has_begun = 0, False

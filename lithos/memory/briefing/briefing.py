@@ -1,10 +1,10 @@
-"""A briefing: excerpts chosen within a budget of tokens, and what stands around them.
+"""A briefing: excerpts chosen within a budget of tokens, and the text around them.
 
 Specified in docs/spec/context.md §1.
 
-Pure: the same material, budget and count give the same text. Parts take at most their share of the budget,
-what they leave goes to the excerpts; the count of the whole text is checked last, and what is worth least
-goes first if ever it is too much.
+Pure: the same material, budget and count give the same text. Parts take at most their share of the budget;
+the excerpts get the rest. The whole text is counted last, and the least valuable part is dropped if it is
+ever too long.
 """
 
 from __future__ import annotations
@@ -38,55 +38,55 @@ from lithos.text.snippet import Terms
 from lithos.text.words.analysis import fold, words
 from lithos.text.words.tokens import Count, fitting_length
 
-#: Budgets that can be asked for, in tokens.
+#: Minimum and maximum budget, in tokens.
 LEAST_BUDGET: Final = 200
 MOST_BUDGET: Final = 20_000
-#: Share of the budget that one note may have beside others, or all but so many tokens where that is more.
+#: Share of the budget for one note when there are others, or all but a number of tokens where that is more.
 NOTE_SHARE: Final = 0.5
 FOR_OTHERS: Final = 1_500
-#: Shares of the parts around the excerpts, where there are excerpts.
+#: Shares of the parts around the excerpts, if there are excerpts.
 TASK_SHARE: Final = 0.35
 WARNINGS_SHARE: Final = 0.15
 ACTIVITY_SHARE: Final = 0.1
 DECISIONS_SHARE: Final = 0.15
 LEFT_OUT_SHARE: Final = 0.03
-#: Tokens of the list of what was left out, at least.
+#: Minimum number of tokens for the list of omitted notes.
 LEFT_OUT_LEAST: Final = 14
-#: Passages that take part in the choice, the likeliest ones for every thousand tokens of the budget.
+#: Number of the likeliest passages considered for every thousand tokens of the budget.
 OPTIONS: Final = 40
 LEAST_OPTIONS: Final = 60
-#: How often what the whole text leaves of the budget is given to further passages, when it is worth it.
+#: Number of times that the unused budget of the whole text is given to further passages, if it is worth it.
 FILLINGS: Final = 2
 LEAST_LEFT: Final = 12
-#: Share that one note may have where a question wants all that there is.
+#: Share that one note may have if a question wants a complete list.
 SHARE_OF_ALL: Final = 0.15
-#: Blocks that a passage goes on for while what it ends with wants a reply.
+#: Further blocks that a passage includes while its end wants a reply.
 REPLIES: Final = 2
 #: Passages of at least this share of the best one's probability are widened to their section.
 WIDENED: Final = 0.3
-#: Notes that are named as left out.
+#: Maximum number of notes that are named as left out.
 MOST_LEFT_OUT: Final = 20
 NOTES_HEAD: Final = "## Notes"
 
 
 @frozen(kw_only=True, eq=False)
 class Material:
-    """What a briefing is made of; `sources` best first, without what must not be shown."""
+    """The material of a briefing; `sources` best first, without notes that must not be shown."""
 
     task: TaskPart | None = None
     sources: Sequence[SourceNote] = ()
     terms: Terms = Terms()
     warnings: Sequence[AboutNote] = ()
     activity: Sequence[str] = ()
-    #: What persons decided of the agent's proposals.
+    #: Decisions of persons on the agent's proposals.
     decisions: Sequence[str] = ()
-    #: Notes that are not shown whatever their text says.
+    #: Notes that are never shown, whatever their text says.
     withheld: Sequence[LeftOut] = ()
 
 
 @frozen(kw_only=True)
 class Item:
-    """One excerpt: `score` is the probability of its best passage relative to that of the best of all."""
+    """One excerpt: `score` is the probability of its best passage relative to the best passage of all."""
 
     id: str
     version: int
@@ -106,22 +106,22 @@ class Briefing:
     tokens: int
     items: Sequence[Item]
     dropped: Sequence[LeftOut]
-    #: Warnings that concern what was found.
+    #: Warnings about the found notes.
     warnings: Sequence[AboutNote]
 
 
 @frozen(kw_only=True)
 class Style:
-    """How a briefing is written.
+    """The style of a briefing.
 
     A compact one has short headings with the number of the source and the note's own date, and no list of
-    what was left out. Its passages go on to the reply of their last question. `per_source` is the number of
+    omitted notes. Its passages include the reply to their last question. `per_source` is the number of
     tokens that a source costs outside the text.
     """
 
     is_compact: bool = False
     per_source: int = 0
-    #: A question for all that there is: many short passages of many notes.
+    #: The question wants a complete list: many short passages of many notes.
     wants_all: bool = False
 
 
@@ -143,21 +143,21 @@ class _Excerpt:
     is_widened: bool = False
 
     def block(self, number: int | None = None) -> str:
-        """The excerpt under its heading, with the number of its source in a compact briefing."""
+        """Return the excerpt under its heading, with the number of its source in a compact briefing."""
         return f"{self.head if number is None else f'### [{number}] {self.head}'}\n{self.text}"
 
 
 @frozen(kw_only=True)
 class _Plan:
-    """The excerpts in the order they were taken, and the tokens that they left."""
+    """The excerpts in the order they were taken, and the unused tokens."""
 
     excerpts: Sequence[_Excerpt] = ()
-    #: Sources with a passage that has to do with the query.
+    #: Sources with a passage that is related to the query.
     relevant: frozenset[int] = field(factory=frozenset)
     left: int = 0
-    #: With more room there might be more to show.
+    #: With a larger budget more could be shown.
     is_short: bool = False
-    #: By source the tokens of its smallest passage that took part in the choice.
+    #: By source: the tokens of its smallest passage that was considered.
     smallest: Mapping[int, int] = field(factory=dict)
 
 
@@ -168,7 +168,9 @@ def compose(
     weights: Weights = Weights(),  # noqa: B008 - frozen
     style: Style = WHOLE,
 ) -> Briefing:
-    """The best briefing of at most `budget` tokens by `count`; those of its sources in `style` count, too."""
+    """Return the best briefing of at most `budget` tokens by `count`; costs of sources in `style` count
+    too.
+    """
     has_notes = bool(material.sources)
     task = ""
     if material.task is not None:
@@ -199,7 +201,7 @@ def compose(
     excerpts = list(plan.excerpts)
     text, tokens, dropped = write(plan, excerpts)
     for _ in range(FILLINGS):
-        # The parts were counted one by one, the whole has fewer tokens.
+        # The parts were counted one by one; the whole has fewer tokens.
         unused = budget - tokens - plan.left
         if not plan.is_short or unused < LEAST_LEFT:
             break
@@ -210,7 +212,7 @@ def compose(
             break
         plan, excerpts, (text, tokens, dropped) = fuller, list(fuller.excerpts), written
     while tokens > budget:
-        # No tokenizer known does this: its pieces of a text were more than those of the parts.
+        # With no known tokenizer: a text had more pieces than its parts.
         reserve, activity = 0, ""
         if excerpts:
             excerpts.pop()
@@ -233,13 +235,13 @@ def _assemble(task: str, warnings: str, blocks: Sequence[str], activity: str, le
 
 
 def _numbered(ordered: Sequence[_Excerpt]) -> list[str]:
-    """The excerpts under headings that number their sources from 1, in the order of the text."""
+    """Return the excerpts under headings that number their sources from 1, in the order of the text."""
     numbers: dict[int, int] = {}
     return [each.block(numbers.setdefault(each.source, len(numbers) + 1)) for each in ordered]
 
 
 def _in_order(excerpts: Sequence[_Excerpt]) -> list[_Excerpt]:
-    """The notes by their best excerpt, the excerpts of one in the order of its text."""
+    """Return the notes by their best excerpt, the excerpts of one note in the order of its text."""
     best: dict[int, float] = defaultdict(float)
     for each in excerpts:
         best[each.source] = max(best[each.source], each.worth)
@@ -275,12 +277,12 @@ def _reason(source: SourceNote, excerpt: _Excerpt) -> str:
 
 
 class _Choice:
-    """Plans within more or less room; what the passages cost is counted once."""
+    """Plans for several budgets; the costs of the passages are counted once."""
 
     def __init__(
         self, material: Material, budget: int, room: int, count: Count, weights: Weights, style: Style
     ) -> None:
-        """`room` is the least that there will be."""
+        """`room` is the minimum number of tokens that will be available."""
         weighed = (
             weigh_passages(material.sources, material.terms, weights, budget) if material.sources else []
         )
@@ -322,7 +324,7 @@ class _Choice:
         return room if self._share is None else min(room, self._share)
 
     def within(self, room: int) -> _Plan:
-        """The best that fits."""
+        """Return the best plan that fits."""
         if not self._options:
             return _Plan(relevant=self._relevant)
         drawing, cap = self._drawing, self._cap(room)
@@ -352,7 +354,7 @@ class _Drawing:
         self.headers: dict[tuple[int, int], int] = {}
 
     def fit(self, weighed: WeightedPassage, cap: int) -> WeightedPassage | None:
-        """The passage, cut where it is too long for one note's part; None where there is no room at all."""
+        """Return the passage, cut if it is too long for one note's part; None if no space is left at all."""
         head = self._header(weighed.source, weighed.passage.section)
         if head + self._cost(weighed.source, weighed.passage) <= cap:
             return weighed
@@ -364,7 +366,7 @@ class _Drawing:
         return evolve(weighed, passage=passage)
 
     def answered(self, weighed: WeightedPassage) -> WeightedPassage:
-        """The passage of a compact briefing: one that ends on a question goes on to what replies."""
+        """Return the passage of a compact briefing: one that ends on a question includes the reply."""
         if not self._style.is_compact:
             return weighed
         split, passage = self._sources[weighed.source].split, weighed.passage
@@ -377,7 +379,7 @@ class _Drawing:
         return weighed if end == passage.end else evolve(weighed, passage=evolve(passage, end=end))
 
     def option(self, weighed: WeightedPassage) -> Option:
-        """What the choice has to know of a passage."""
+        """Return the data of a passage that the choice needs."""
         text = self._sources[weighed.source].split.text_of(weighed.passage)
         return Option(
             note=weighed.source,
@@ -389,7 +391,9 @@ class _Drawing:
         )
 
     def draw(self, chosen: Sequence[WeightedPassage], room: int, cap: int) -> tuple[list[_Excerpt], int]:
-        """The excerpts and what they cost; the likeliest are widened in their sections while that fits."""
+        """Return the excerpts and their costs; the likeliest are widened in their sections while that
+        fits.
+        """
         places: dict[tuple[int, int], dict[int, Passage]] = defaultdict(dict)
         worth: dict[tuple[int, int], list[WeightedPassage]] = defaultdict(list)
         spent, by_note = 0, defaultdict[int, int](int)
@@ -416,7 +420,7 @@ class _Drawing:
         return [self._excerpt(key, places[key], worth[key], key in widened) for key in worth], spent
 
     def _beside(self, key: tuple[int, int], have: dict[int, Passage]) -> list[int]:
-        """The other passages of a section, the nearest to those that are shown first."""
+        """Return the other passages of a section, the nearest to the shown ones first."""
         passages = self._sources[key[0]].split.passages
         first, last = min(have), max(have)
         while first > 0 and passages[first - 1].section == key[1]:
@@ -473,7 +477,7 @@ class _Drawing:
         return self.headers[key]
 
     def _cost(self, source: int, passage: Passage) -> int:
-        """Tokens of a passage shown by itself."""
+        """Return the tokens of a passage shown alone."""
         key = (source, passage.start, passage.end)
         if key not in self._costs:
             content = self._sources[source].split.content
@@ -490,7 +494,7 @@ class _Drawing:
 
 
 def _concepts(text: str) -> tuple[str, ...]:
-    """Pairs of neighbouring words, each once; the words where there is only one."""
+    """Return pairs of neighbouring words, each once; the word itself if there is only one."""
     found = [word for _, word in words(fold(text))]
     return tuple(dict.fromkeys(map(" ".join, pairwise(found)))) or tuple(found)
 
@@ -499,7 +503,7 @@ def _concepts(text: str) -> tuple[str, ...]:
 
 
 def _dropped(material: Material, plan: _Plan, excerpts: Sequence[_Excerpt]) -> list[LeftOut]:
-    """Candidates without an excerpt: those that had no room first."""
+    """Return candidates without an excerpt: first those that did not fit."""
     shown = {each.source for each in excerpts}
     dropped: list[LeftOut] = []
     for number, source in enumerate(material.sources):
@@ -513,7 +517,7 @@ def _dropped(material: Material, plan: _Plan, excerpts: Sequence[_Excerpt]) -> l
                 id=source.id,
                 title=source.title,
                 tokens=-(-len(source.split.content) // 4),
-                reason="no room in the budget"
+                reason="no space left in the budget"
                 if has_no_room
                 else "adds too little to what is shown"
                 if adds_little

@@ -1,7 +1,7 @@
 """The whole answer of `lithos_context` within its budget (docs/spec/context.md §1).
 
 A client receives the compact JSON of the answer. Its tokens are counted, and the text is composed again with
-less room until all of it fits.
+a smaller budget until all of it fits.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from lithos.memory.briefing.parts import PATH_SHOWN, TITLE_SHOWN, AboutNote, one
 from lithos.memory.briefing.passages import SourceNote, Weights
 from lithos.text.words.tokens import Count, cut_tidily
 
-#: Shares of the budget that explanations and warnings may take beside the text.
+#: Shares of the budget that explanations and warnings may take in addition to the text.
 EXPLAINED: Final = 0.3
 WARNED: Final = 0.15
-#: How often a text is composed again with less room.
+#: Maximum number of times a text is composed again with a smaller budget.
 TRIES: Final = 4
-#: Characters of a reason that is sent.
+#: Maximum number of characters of a reason.
 REASON: Final = 120
 _WEIGHTS: Final = Weights(skips_greetings=True)
 
@@ -60,17 +60,17 @@ def compose_whole(
 
 
 class _Sent:
-    """Counts tokens of what is sent as JSON."""
+    """Counts tokens of values that are sent as JSON."""
 
     def __init__(self, count: Count) -> None:
         self.count = count
 
     def text(self, text: str) -> int:
-        """Of a text inside quotes."""
+        """Return the tokens of a text inside quotes."""
         return self.count(json.dumps(text, ensure_ascii=False)[1:-1])
 
     def size(self, answer: object) -> int:
-        """Of a whole value."""
+        """Return the tokens of a whole value."""
         return self.count(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
 
 
@@ -93,7 +93,7 @@ def _sources(briefing: Briefing) -> list[str]:
 
 
 def _per_source(sources: Sequence[SourceNote], count: Count) -> int:
-    """Tokens of a source beside the text, of a usual one of these."""
+    """Return the tokens of a source in addition to the text, for an average one of these."""
     lines = [f'"{source_line(10, each.id, each.path, is_note=each.version > 0)}",' for each in sources[:20]]
     return -(-sum(map(count, lines)) // len(lines)) if lines else 0
 
@@ -113,7 +113,7 @@ def _warnings(about: Sequence[AboutNote], most: int, sent: _Sent) -> dict[str, A
 
 
 def _explained(briefing: Briefing, most: int, sent: _Sent) -> dict[str, Any]:
-    """Why each excerpt is there, then what was left out, as many rows as fit."""
+    """Return the reasons of excerpts, then the omitted notes, as many rows as fit."""
     numbers: dict[str, int] = {}
     rows: dict[str, list[dict[str, Any]]] = {"items": [], "dropped": []}
     most -= sent.size(rows)

@@ -1,7 +1,7 @@
-"""What stands around the excerpts: the task, the warnings, what happened lately, what was left out.
+"""The text around the excerpts: the task, warnings, recent activity, omitted notes.
 
-Each is cut to its part of the budget, and says so. The Markdown can be pasted as it is: nothing that a note
-says can look like the frame around it. Headings inside an excerpt become bold lines, fenced code that an
+Each part is cut to its share of the budget, and says so. The Markdown can be pasted unchanged: no text of a
+note can look like the frame around it. Headings inside an excerpt become bold lines, fenced code that an
 excerpt cuts is opened or closed again, and texts of others are shown on one line of bounded length.
 """
 
@@ -28,7 +28,7 @@ from lithos.text.words.tokens import Count, cut_tidily
 TITLE_SHOWN: Final = 120
 PATH_SHOWN: Final = 240
 SECTION_SHOWN: Final = 120
-#: Stands where passages of a section are left out.
+#: Replaces passages of a section that are left out.
 GAP: Final = "\n\n[…]\n\n"
 
 _HEADING: Final = re.compile(r"^([ \t>]{0,16})(#{1,6})(?:[ \t]+([^\n]*?))?[ \t]*$", re.MULTILINE)
@@ -36,12 +36,12 @@ _UNDERLINE: Final = re.compile(r"(?<=[^\n])\n {0,3}(?:=+|-+)[ \t]*(?=\n|\Z)")
 _CLOSING: Final = re.compile(r"[ \t]+#+$")
 _TICKS: Final = re.compile(r"`{3,}|~{3,}")
 _INFO: Final = re.compile(r"[\w+-]{0,20}")
-#: What would end a line, or a `code` mark, of the frame.
+#: Characters that would end a line, or a `code` mark, of the frame.
 _BREAKS: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 def one_line(text: str, most: int) -> str:
-    """A text on one line, without what cannot be seen, and its middle left out where it is long."""
+    """Return a text on one line, without invisible characters, with the middle left out if it is long."""
     text = _BREAKS.sub(" ", text[: 4 * most] if len(text) > 4 * most else text).strip()
     if len(text) <= most:
         return text
@@ -50,8 +50,8 @@ def one_line(text: str, most: int) -> str:
 
 
 def header(title: str, path: str, version: int, section: str) -> str:
-    """The line that an excerpt stands under; of a long section path only the innermost names are shown."""
-    if not version:  # of an attachment
+    """Return the heading line of an excerpt; of a long section path only the innermost names are shown."""
+    if not version:  # an attachment
         return f"### {one_line(title, TITLE_SHOWN)} ({one_line(path, PATH_SHOWN)})"
     names = section.split(" > ")
     while len(names) > 1 and len(" > ".join(names)) > SECTION_SHOWN:
@@ -63,7 +63,7 @@ def header(title: str, path: str, version: int, section: str) -> str:
 
 
 def short_header(title: str, section: str, date: str) -> str:
-    """What stands behind the number of the source in a compact briefing: title, section, its own date."""
+    """Return the text after the number of the source in a compact briefing: title, section, its own date."""
     names = section.split(" > ") if section else []
     while len(names) > 1 and len(" > ".join(names)) > SECTION_SHOWN:
         names = names[1:]
@@ -75,12 +75,14 @@ def short_header(title: str, section: str, date: str) -> str:
 
 
 def render_spans(content: str, spans: Sequence[tuple[int, int]], fences: Sequence[tuple[int, int]]) -> str:
-    """Parts of a note in their order; `fences` are where its fenced code is (`code_fences`)."""
+    """Return parts of a note in their order; `fences` are the positions of its fenced code
+    (`code_fences`).
+    """
     return GAP.join(demote(without_hidden(_mended(content, start, end, fences))) for start, end in spans)
 
 
 def _mended(content: str, start: int, end: int, fences: Sequence[tuple[int, int]]) -> str:
-    """`content[start:end]` with the fences that it cuts opened and closed again."""
+    """Return `content[start:end]` with the fences that it cuts opened and closed again."""
     text = content[start:end]
     for number in range(bisect_right(fences, start, key=itemgetter(1)), len(fences)):
         begin, stop = fences[number]
@@ -99,7 +101,7 @@ def _mended(content: str, start: int, end: int, fences: Sequence[tuple[int, int]
 
 
 def demote(text: str) -> str:
-    """The text with its headings, outside fenced code, as bold lines."""
+    """Return the text with its headings, outside fenced code, as bold lines."""
     if "#" not in text and "\n-" not in text and "\n=" not in text and "\n " not in text:
         return text
     return "".join(_demoted(text))
@@ -123,17 +125,17 @@ def _bold(found: re.Match[str]) -> str:
     return f"{found[1]}**{words}**" if words else found[1].rstrip()
 
 
-#: Share of a task's part that its description may take, when there is more to say of it.
+#: Share of a task's part that its description may take, if there are claims or findings, too.
 _DESCRIPTION: Final = 0.5
-#: Characters of a finding, of a reason, of an activity that are looked at.
+#: Characters of a finding, a reason or an activity that are read.
 _LINE: Final = 2_000
-#: Claims and blockers that are shown.
+#: Maximum number of claims and of blockers that are shown.
 _CLAIMS: Final = 8
 
 
 @frozen(kw_only=True)
 class TaskPart:
-    """A task and what belongs to it; `findings` oldest first, `is_news`: only what is new is shown."""
+    """A task with its claims and findings; `findings` oldest first, `is_news`: only news is shown."""
 
     task: Task
     claims: Sequence[Claim] = ()
@@ -144,7 +146,7 @@ class TaskPart:
 
 @frozen
 class AboutNote:
-    """A warning, and the note that it is about; `is_left_out`: the note is named instead of shown."""
+    """A warning, and its note; `is_left_out`: the note is named instead of shown."""
 
     note_id: str
     note_title: str
@@ -154,18 +156,18 @@ class AboutNote:
 
 @frozen(kw_only=True)
 class LeftOut:
-    """A candidate that is not in the text: tokens of its whole content, and why."""
+    """A candidate that is not in the text: tokens of its whole content, and the reason."""
 
     id: str
     title: str
     tokens: int
     reason: str
-    #: There was no room for it; else it was not worth showing, or must not be trusted.
+    #: It did not fit; else it was not worth showing, or must not be trusted.
     has_no_room: bool = False
 
 
 def take_lines(lines: Iterable[str], most: int, count: Count) -> list[str]:
-    """As many of the first lines as fit in `most` tokens together."""
+    """Return as many of the first lines as fit in `most` tokens together."""
     taken: list[str] = []
     for line in lines:
         cost = count(line) + 1
@@ -177,7 +179,7 @@ def take_lines(lines: Iterable[str], most: int, count: Count) -> list[str]:
 
 
 def task_text(part: TaskPart, most: int, count: Count) -> str:
-    """The task within `most` tokens: state, claims and blockers, description, the newest findings."""
+    """Return the task within `most` tokens: state, claims and blockers, description, newest findings."""
     task = part.task
     kind = "Task" if task.task_type == "task" else task.task_type.capitalize()
     head = f"## {kind}: {one_line(task.title, 2 * TITLE_SHOWN)}"
@@ -211,7 +213,7 @@ def _facts(part: TaskPart) -> list[str]:
 
 
 def _finding_lines(part: TaskPart, room: int, count: Count) -> list[str]:
-    """The newest findings first; the last line says how many older ones there are."""
+    """Return the newest findings first; the last line gives the number of older ones."""
     if not part.findings:
         return []
     head = "New findings:" if part.is_news else "Findings, newest first:"
@@ -234,7 +236,7 @@ def _finding_lines(part: TaskPart, room: int, count: Count) -> list[str]:
 
 
 def warnings_text(warnings: Sequence[AboutNote], most: int, count: Count) -> str:
-    """A line for each warning, those about shown notes first."""
+    """Return a line for each warning, first those about shown notes."""
     if not warnings:
         return ""
     ordered = [*(w for w in warnings if not w.is_left_out), *(w for w in warnings if w.is_left_out)]
@@ -251,17 +253,17 @@ def _warning_line(about: AboutNote) -> str:
 
 
 def activity_text(lines: Sequence[str], most: int, count: Count) -> str:
-    """What happened lately, newest first."""
+    """Return recent activity, newest first."""
     return _list_of("## Recent changes", [f"- {one_line(line, 400)}" for line in lines], most, count, "more")
 
 
 def decisions_text(lines: Sequence[str], most: int, count: Count) -> str:
-    """What persons decided of the agent's proposals, newest first."""
+    """Return the decisions of persons on the agent's proposals, newest first."""
     return _list_of("## Your proposals", [f"- {one_line(line, 500)}" for line in lines], most, count, "more")
 
 
 def left_out_text(left: Sequence[LeftOut], most: int, count: Count) -> str:
-    """What had no room, and how to read it."""
+    """Return the notes that did not fit, and how to read them."""
     lines = [f"- {one_line(each.title, TITLE_SHOWN)} (`id={each.id}`, {each.tokens} tokens)" for each in left]
     text = _list_of(
         "## Left out: read with lithos_read", lines, most, count, "more: lithos_search finds them"
@@ -273,7 +275,9 @@ def left_out_text(left: Sequence[LeftOut], most: int, count: Count) -> str:
 
 
 def _list_of(head: str, lines: Sequence[str], most: int, count: Count, more: str) -> str:
-    """A heading and as many lines as fit; the last says how many do not. Empty when none does."""
+    """Return a heading and as many lines as fit; the last line gives the number of others. Empty if none
+    fit.
+    """
     if not lines:
         return ""
     room = most - count(head) - 1

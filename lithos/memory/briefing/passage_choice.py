@@ -1,21 +1,21 @@
-"""Which passages to show within a budget of tokens: greedy maximisation of a submodular function.
+"""Choice of passages within a budget of tokens: greedy maximisation of a submodular function.
 
-    F(S) = sum of W_c over the concepts c in S  +  query x sum of w_t (1 - product of (1 - a_pt) over p in S)
-           +  kept x sum of the worths of S
+F(S) = sum of W_c over the concepts c in S  +  query x sum of w_t (1 - product of (1 - a_pt) over p in S)
++  kept x sum of the worths of S
 
-Concepts are pairs of neighbouring words; W_c is the greatest worth of a passage that has c, divided by how
-many concepts that passage has. So a passage counts by its worth, less what of it was shown already
-(near-duplicates count nothing), and by the terms of the query that nothing shown covers yet (a_pt: the share
-of term t in passage p, times its worth relative to the best). The last sum counts no passage without any new
-concept; without it a likely note that words things as another one does gives way to an unlikely one. F is
-monotone, and, that exception aside, submodular: a sum of weighted coverage functions and a modular one (Lin
-and Bilmes 2011; concepts: Gillick and Favre 2009).
+Concepts are pairs of neighbouring words; W_c is the greatest worth of a passage that has c, divided by the
+number of concepts in that passage. So a passage counts by its worth, less the part that was shown already
+(near-duplicates count nothing), and by the terms of the query that no shown passage covers yet (a_pt: the
+share of term t in passage p, times its worth relative to the best). The last sum skips passages without any
+new concept. Without it a likely note that repeats the words of another one would lose to an unlikely note. F
+is monotone, and, apart from that exception, submodular: a sum of weighted coverage functions and a modular
+one (Lin and Bilmes 2011; concepts: Gillick and Favre 2009).
 
-A passage costs its tokens, and those of the line it stands under unless that is there already. The greedy
-algorithm takes what has the highest gain / cost^scale while it fits (Lin and Bilmes 2010), evaluating lazily
-(Minoux 1978: gains only shrink); the best single passage is taken instead where it is worth more, which gives
-the constant-factor guarantee of Khuller, Moss and Naor (1999). Nothing is taken whose gain is below `least`
-times that of the first, and of no note more than its cap.
+A passage costs its tokens, and the tokens of its heading line unless that is shown already. The greedy
+algorithm takes the passage with the highest gain / cost^scale while it fits (Lin and Bilmes 2010), evaluating
+lazily (Minoux 1978: gains only shrink). If the best single passage is worth more, it is taken instead, which
+gives the constant-factor guarantee of Khuller, Moss and Naor (1999). Passages whose gain is below `least`
+times the first gain are not taken, and no note gets more than its cap.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from attrs import define, field, frozen
 
 @frozen(kw_only=True, eq=False)
 class Option:
-    """A passage that may be shown: of a note, in a section of it (both by number), of so many tokens.
+    """A passage that may be shown: its note and section (both by number), and its cost in tokens.
 
     `worth` is its probability to answer, `shares` its share of each term of the query.
     """
@@ -44,16 +44,16 @@ class Option:
 
 @frozen(kw_only=True)
 class Limits:
-    """Tokens for all excerpts and for one note, those of the line above a section (note, section)."""
+    """Maximum tokens for all excerpts and for one note, and costs of heading lines by (note, section)."""
 
     budget: int
     note: int
     headers: Mapping[tuple[int, int], int]
-    #: Of a mark between passages of one section.
+    #: Tokens of a mark between passages of one section.
     gap: int
-    #: Of a note, outside the text.
+    #: Tokens of a note outside the text.
     source: int = 0
-    #: Exponent of the cost; weight of the query's terms beside the worth; least share of the first gain.
+    #: Exponent of the cost; weight of the query's terms relative to the worth; least share of the first gain.
     scale: float
     query: float
     least: float
@@ -63,7 +63,7 @@ class Limits:
 
 @define
 class _Shown:
-    """What is shown already, and what of the query is not covered yet."""
+    """The passages shown already, and the parts of the query that are not covered yet."""
 
     concepts: set[str] = field(factory=set)
     sections: set[tuple[int, int]] = field(factory=set)
@@ -74,7 +74,7 @@ class _Shown:
 
 
 class Chooser:
-    """Chooses among options; deterministic: of equal ones the first of the order they are given in."""
+    """Chooses among options; deterministic: among equal ones it takes the first."""
 
     def __init__(self, options: Sequence[Option], weights: Sequence[float], limits: Limits) -> None:
         """`weights` are those of the query's terms, by number."""
@@ -91,11 +91,13 @@ class Chooser:
                 if part > self._concepts.get(concept, 0.0):
                     self._concepts[concept] = part
         nothing = _Shown()
-        #: What each adds to nothing.
+        #: The gain of each option with an empty selection.
         self._alone = [self._gain(number, nothing) for number in range(len(options))]
 
     def choose(self, limits: Limits | None = None) -> list[int]:
-        """The numbers of the chosen options, in the order they were taken; `limits` hold from now on."""
+        """Return the numbers of the chosen options, in the order they were taken; `limits` replace
+        earlier ones.
+        """
         self._limits = self._limits if limits is None else limits
         taken = self._take(range(len(self._options)))
         value = sum(self.gains(taken))
@@ -110,7 +112,7 @@ class Chooser:
         return [single, *self._take([n for n in range(len(self._options)) if n != single], single)]
 
     def gains(self, chosen: Sequence[int]) -> list[float]:
-        """What each of some options adds to those before it; their sum is F."""
+        """Return the gain of each option over those before it; their sum is F."""
         shown, gains = _Shown(), list[float]()
         for number in chosen:
             gains.append(self._gain(number, shown))
@@ -139,7 +141,7 @@ class Chooser:
             gain = self._gain(number, shown)
             density = -self._density(number, gain, shown)
             if density > former + 1e-15 and heap and density > heap[0][0]:
-                heappush(heap, (density, number))  # it has become worth less: perhaps another is next
+                heappush(heap, (density, number))  # its gain has shrunk: another option may be next
                 continue
             least = gain * self._limits.least if least is None else least
             if gain <= least * (1 if taken else 0):
@@ -150,7 +152,7 @@ class Chooser:
             self._show(number, shown)
             done.add(number)
             taken.append(number)
-            if is_new:  # its neighbours no longer pay for the line above them, nor for the note
+            if is_new:  # the cost of heading and note is paid for its neighbours
                 for other in by_note[key[0]] if is_new_note and self._limits.source else by_section[key]:
                     if other not in done:
                         gain = self._gain(other, shown)

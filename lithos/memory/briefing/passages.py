@@ -1,24 +1,24 @@
-"""The passages of a note: what a briefing is put together from.
+"""The passages of a note: the pieces of a briefing.
 
-A passage is a chunk of the note as the vector index has it (`text.chunk`: paragraphs that fit into some
+A passage is a chunk of the note as the vector index has it (`text.chunk`: paragraphs that fit into about
 500 characters), cut where a section begins. So each has the similarity of its chunk and belongs to exactly
-one section. Headings by themselves are no passages: the section's path says what they say.
+one section. Headings alone are not passages: the section's path has the same words.
 
-How likely a passage answers a query is how likely its note does, times that it is the passage of the note:
+The probability that a passage answers a query is that of its note, times that of the passage in the note:
 
-    P(p) = (1 - WITHIN) x P(n) x softmax(WORDS x coverage + MEANING x cosine + LEAD x lead)
-           + WITHIN x Q(n) x the share of the note that p is         both over the passages of n
-    P(n)   proportional to exp(STEEPNESS x (s_n / s_max - 1))        s_n: the score that ranked the note
-    Q(n)   the same, steeper with the budget: where nothing but the note is known, all of the best comes first
+P(p) = (1 - WITHIN) x P(n) x softmax(WORDS x coverage + MEANING x cosine + LEAD x lead)
++ WITHIN x Q(n) x the share of the note that p is         both over the passages of n
+P(n)   proportional to exp(STEEPNESS x (s_n / s_max - 1))        s_n: the score that ranked the note
+Q(n)   the same, steeper with the budget: if only the note is known, all of the best note comes first
 
-`coverage` is the share of the query's idf-weighted terms that stand in the passage (less for those only in
-its section's path), `cosine` the similarity of its chunk, `lead` the share again, each term by how early it
-stands. A log-linear model, as in learning to rank, mixed with one that knows nothing but the note: what
-answers often shares no word with the question (a turn of a conversation, a row of a table) and stands in the
-right note all the same. WITHIN grows with the budget, up to a bound: the first tokens are for what matches,
-the last ones for what matches hardly anywhere. So a large budget shows more of the best notes, and not a
-little of further ones. Passages that have nothing to do with the query have the second part alone, those of a
-note with no other have none. The numbers were fitted on collections (`bench/context.py` of ee169747).
+`coverage` is the share of the query's idf-weighted terms in the passage (less for terms only in its section's
+path), `cosine` the similarity of its chunk, `lead` the share again, each term weighted by its position, early
+ones more. It is a log-linear model, as in learning to rank, mixed with one that knows only the note: an
+answer often shares no word with the question (a turn of a conversation, a row of a table) and is still in the
+right note. WITHIN grows with the budget, up to a bound: the first tokens are for passages that match, the
+last ones for passages that hardly match. So a large budget shows more of the best notes instead of a little
+of further ones. Passages unrelated to the query have only the second part; passages of a note with no related
+one have neither. The numbers were fitted on collections (`bench/context.py` of ee169747).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from lithos.text.pieces import PIECE, matches_in_lines
 from lithos.text.snippet import Terms, first_places, places_among
 from lithos.text.words.analysis import fold
 
-#: What a term counts that stands only in the path of the section, or only in the title.
+#: Weight of a term that occurs only in the path of the section, or only in the title.
 IN_SECTION: Final = 0.7
 IN_TITLE: Final = 0.3
 #: Characters after which a term counts half in the lead of a passage.
@@ -62,21 +62,22 @@ class Weights:
     query: float = 0.2
     least: float = 0.001
     kept: float = 0.1
-    #: WITHIN for every thousand tokens of the budget, and at most.
+    #: WITHIN for every thousand tokens of the budget, and its maximum.
     within: float = 0.075
     within_most: float = 0.3
-    #: So many times as steep as P(n) is Q(n) for every thousand tokens of the budget, at least once, at most.
+    #: Q(n) is steeper than P(n) by this factor per thousand tokens of the budget, at least 1, at most
+    #: the bound.
     steeper: float = 1.0
     steeper_most: float = 2.0
-    #: Passages that only greet or say farewell take no part, unless a note has no other.
+    #: Passages that only greet or say farewell are skipped, unless a note has no other.
     skips_greetings: bool = False
 
 
 @frozen(kw_only=True, eq=False)
 class SourceNote:
-    """A note that may be shown, as it was read; sources come best first, ties by id.
+    """A note that may be shown, as it was read; sources are ordered best first, ties by id.
 
-    `score` is that of its ranking, `nearness` the similarity of each chunk to the query where it is known,
+    `score` is that of its ranking, `nearness` the similarity of each chunk to the query if it is known,
     `reasons` say how it was found.
     """
 
@@ -108,7 +109,9 @@ class WeightedPassage:
 def weigh_passages(
     sources: Sequence[SourceNote], terms: Terms, weights: Weights, budget: int = 2_000
 ) -> list[WeightedPassage]:
-    """The passages of notes that have to do with the query, by source and place; other notes are left out."""
+    """Return passages related to the query, by source and place; notes without such a passage are left
+    out.
+    """
     scores = [source.score for source in sources]
     within = min(weights.within_most, weights.within * budget / 1_000)
     matched = _shares(scores, weights.steepness, 1 - within)
@@ -121,7 +124,7 @@ def weigh_passages(
 
 
 def _shares(scores: Sequence[float], steepness: float, of: float) -> list[float]:
-    """How likely each source answers, by its score; all together `of`."""
+    """Return the probability that each source answers, by its score; their sum is `of`."""
     highest = max(scores, default=0.0)
     odds = [math.exp(steepness * (score / highest - 1)) if highest > 0 else 1.0 for score in scores]
     total = math.fsum(odds) or 1.0
@@ -131,11 +134,13 @@ def _shares(scores: Sequence[float], steepness: float, of: float) -> list[float]
 def _weigh(
     number: int, source: SourceNote, terms: Terms, weights: Weights, prior: tuple[float, float]
 ) -> list[WeightedPassage]:
-    """The passages of one source; `prior` is to be shared by what matches, and by all of them."""
+    """Return the weighted passages of one source; `prior` is shared by matching passages, and by all of
+    them.
+    """
     title = f"{source.title} {source.dated}" if source.dated else source.title
     titled = dict.fromkeys(first_places(fold(title), terms), IN_TITLE)
     split = source.split
-    # Folded as a whole where places stay; then a term that the note does not have is not looked for again.
+    # Folded as a whole if positions stay; then a term that the note does not have is not searched again.
     whole = fold(split.content) if split.content.isascii() else None
     sought = [(term, each) for term, each in enumerate(terms.terms) if whole is None or each.stem in whole]
     by_section: dict[int, tuple[dict[int, float], float]] = {}
@@ -178,7 +183,7 @@ def _weigh(
 def _probabilities(
     found: Sequence[tuple[float | None, Passage]], matched: float, whole: float
 ) -> list[float]:
-    """P(p) of each passage of a note by its energy; none where no passage has to do with the query."""
+    """Return P(p) of each passage of a note by its energy; empty if no passage is related to the query."""
     energies = [energy for energy, _ in found if energy is not None]
     if not energies:
         return []
@@ -198,23 +203,23 @@ def _sum(shares: Mapping[int, float], terms: Terms) -> float:
     return math.fsum(terms.terms[term].weight * share for term, share in shares.items()) / terms.total
 
 
-#: Characters and lines of a note of which underlined headings are looked for; in longer ones only `#` makes
+#: Characters and lines of a note that are searched for underlined headings; in longer notes only `#` makes
 #: headings.
 MOST_PARSED: Final = 24_000
 MOST_PARSED_LINES: Final = 500
-#: Passages of one note; what comes behind them is read with `lithos_read`.
+#: Maximum number of passages of one note; later ones are read with `lithos_read`.
 MOST_PASSAGES: Final = 4_000
 
-#: What takes as long to look through as so many characters of prose: a heading or a fence, and a line where
-#: underlined headings are looked for.
+#: Characters of prose that take as long to scan as a heading or a fence, and as a line that may underline a
+#: heading.
 MARK: Final = 100
 PARSED_LINE: Final = 200
-#: Characters of a note that are always looked through.
+#: Characters of a note that are always read.
 LEAST_TEXT: Final = 20_000
 
 _MARK: Final = re.compile(r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?:#{1,6}(?!\S)|`{3}|~{3})", re.MULTILINE)
 _LINE: Final = re.compile(r"^", re.MULTILINE)
-#: What may underline a heading, and comments, in which a `#` is none.
+#: Lines that may underline a heading, and comments, in which a `#` does not start a heading.
 _NEEDS_PARSER: Final = re.compile(r"^[^\s#>|`~][^\n]*\n {0,3}(?:=+|-{2,})[ \t]*$|^ {0,3}<", re.MULTILINE)
 _HEADING_LINE: Final = re.compile(r" {0,3}#{1,6}(?:[ \t][^\n]*)?(?:\n|\Z)")
 _UNDERLINED: Final = re.compile(r"[^\n]+\n {0,3}(?:=+|-+)[ \t]*(?:\n|\Z)")
@@ -236,7 +241,7 @@ class Passage:
 class SplitNote:
     """A content with its passages in order; `sections` are the paths that `lithos_read` knows.
 
-    In the content `HIDDEN` stands for each character that is never shown.
+    In the content `HIDDEN` replaces each character that is never shown.
     """
 
     content: str
@@ -244,12 +249,13 @@ class SplitNote:
     passages: Sequence[Passage]
 
     def text_of(self, passage: Passage) -> str:
-        """The text of a passage, without what is hidden."""
+        """Return the text of a passage, without hidden characters."""
         return without_hidden(self.content[passage.start : passage.end])
 
 
 def affordable(content: str, most: int) -> tuple[str, int]:
-    """As much of a content as takes no longer to split than `most` characters of prose, and what it costs.
+    """Return the part of a content that takes no longer to split than `most` characters of prose, and its
+    cost.
 
     `most` is at least `LEAST_TEXT`.
     """
@@ -269,13 +275,13 @@ def affordable(content: str, most: int) -> tuple[str, int]:
 
 
 def split_note(title: str, content: str, size: int, maximum: int, frame: Frame = NO_FRAME) -> SplitNote:
-    """The passages of a note, without comments and the blocks that others share; linear in its length."""
+    """Return the passages of a note, without comments and blocks shared with others; linear in its length."""
     names, starts = _own_sections(content)
     shown = hide(content, frame)
     passages: list[Passage] = []
     edge = former = 0
     for number, (begin, end) in enumerate(chunk_spans(title, content, size, maximum)):
-        start = max(0, begin) if edge == former else edge  # what the one before left is of this one
+        start = max(0, begin) if edge == former else edge  # this one includes what the previous one left
         former, edge = end, tidy_edge(shown, end, start)
         while start < edge:
             place = bisect_right(starts, start) - 1
@@ -290,14 +296,14 @@ def split_note(title: str, content: str, size: int, maximum: int, frame: Frame =
 
 
 def _own_sections(content: str) -> tuple[list[str], list[int]]:
-    """The path of each section and where its own text begins, without the sections within it."""
+    """Return the path of each section and the start of its own text, without nested sections."""
     outline = _outline(content)
     found = sorted((each for each in outline.sections if each.level), key=lambda each: each.start)
     return [TOP, *(each.path for each in found)], [-1, *(each.start for each in found)]
 
 
 def _outline(content: str) -> Outline:
-    """Its headings: the parser's where another look might differ, as far as that takes milliseconds."""
+    """Return the headings: from the parser if a simple scan might differ and it takes only milliseconds."""
     return read_outline(content) if _is_parsed(content) else scan_outline(content)
 
 
@@ -310,7 +316,7 @@ def _is_parsed(content: str) -> bool:
 
 
 def _trimmed(content: str, start: int, end: int, *, has_heading: bool) -> tuple[int, int] | None:
-    """The passage without its heading and without white space around it; None when nothing is left."""
+    """Return the passage without its heading and surrounding white space; None if it is empty."""
     if has_heading:
         line = _HEADING_LINE.match(content, start, end) or _UNDERLINED.match(content, start, end)
         start = line.end() if line is not None else start

@@ -1,4 +1,4 @@
-"""Settling a contradiction: two notes, why they are said to contradict each other, and what becomes of it.
+"""Settling a contradiction: two notes, the reasons why they contradict each other, and the outcome.
 
 All open `contradicts` edges between the two notes are settled at once, through `lithos_conflict_resolve`.
 """
@@ -26,7 +26,7 @@ LONGEST: Final = 4_000
 MOST_EDGES: Final = 50
 #: Reasons of an edge that are shown, and characters of one.
 MOST_REASONS, LONGEST_REASON = 5, 400
-#: What can become of a contradiction when neither note replaces the other: its name and what follows.
+#: Ways to end a contradiction when neither note replaces the other: name and consequence.
 OTHER_ENDINGS: Final[Mapping[str, tuple[str, str]]] = {
     "accepted_dual": (
         "Both are right",
@@ -51,7 +51,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen
 class ContradictionEdge:
-    """One edge that says so: its id, who made it, and why as pairs of name and text."""
+    """One contradicting edge: its id, its author, and its reasons as pairs of name and text."""
 
     edge_id: str
     by: str | None
@@ -61,19 +61,19 @@ class ContradictionEdge:
 
 @frozen
 class Contradictions:
-    """The page on which a person settles what two notes contradict each other in."""
+    """The page on which a person settles a contradiction between two notes."""
 
     _console: Console
 
     async def ask(self) -> Response:
-        """Both notes, who says that they contradict each other, and the endings to choose from."""
+        """Show both notes, the authors of the contradiction, and the endings to choose from."""
         ids = given("one", 200), given("other", 200)
         notes = [await self._read(note_id) for note_id in ids]
         claims = await self._claims(*ids)
         if not claims:
             raise PageRefused(
-                "No open contradiction is known between these notes: somebody has settled it, or took it "
-                "back. Look at the notes.",
+                "No open contradiction is known between these notes: it was settled or withdrawn. "
+                "Check the notes.",
                 404,
             )
         return await self._console.show(
@@ -87,7 +87,7 @@ class Contradictions:
         )
 
     async def settle(self, form: Form) -> str:
-        """Settle it in the name of the person; the page of the note that holds, or of the first one."""
+        """Settle it in the name of the person; show the note that remains valid, or the first one."""
         one, other, ending = form.get("one", ""), form.get("other", ""), form.get("ending", "")
         winner = {"one": one, "other": other}.get(ending)
         if winner is None and ending not in OTHER_ENDINGS:
@@ -122,7 +122,7 @@ class Contradictions:
         )
 
     async def _claims(self, one: str, other: str) -> list[ContradictionEdge]:
-        """The open contradictions between two notes, in either direction, oldest first."""
+        """Return the open contradictions between two notes, in either direction, oldest first."""
         found: list[Mapping[str, Any]] = []
         for start, end in ((one, other), (other, one)):
             answer = await self._console.call("lithos_edge_list", from_id=start, to_id=end, type=CONTRADICTS)
@@ -144,7 +144,7 @@ def _claim_of(edge: Mapping[str, Any]) -> ContradictionEdge:
 
 
 def _reasons_of(evidence: object) -> list[tuple[str, str]]:
-    """What backs an edge, as names and texts; of what is no object one text without a name."""
+    """Return the evidence of an edge, as names and texts; one text without a name if it is not an object."""
     try:
         told = json.loads(evidence) if isinstance(evidence, str) else evidence
     except ValueError:
@@ -159,5 +159,5 @@ def _reasons_of(evidence: object) -> list[tuple[str, str]]:
 
 
 def _seen(claims: Sequence[ContradictionEdge]) -> str:
-    """What stands for these claims as they are."""
+    """Return a value that identifies the current state of these claims."""
     return " ".join(f"{claim.edge_id}@{claim.at}" for claim in claims)

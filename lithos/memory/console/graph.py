@@ -1,4 +1,4 @@
-"""`/console/graph`: notes around a note or around what a search finds, drawn and as tables."""
+"""`/console/graph`: notes around a note or around the results of a search, drawn and as tables."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from lithos.server.console.formats import readable, whole
 
 #: Rows of each table.
 PAGE: Final = 100
-#: Notes of a search that a graph starts from.
+#: Maximum number of search results that a graph starts from.
 FOUND: Final = 10
 LONGEST_QUERY: Final = 2_000
 KINDS: Final = {
     "link": "links", "derived": "derived from", "typed": "typed edges", "contradicts": "contradicts",
 }  # fmt: skip
-#: What notes may be coloured by.
+#: Ways to colour notes.
 COLOURINGS: Final[Mapping[str, ColourBy]] = {"folder": "folder", "type": "type", "namespace": "namespace"}
 
 
@@ -43,13 +43,13 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen
 class GraphPage:
-    """The page."""
+    """The page with the graph of notes."""
 
     _console: Console
     _drawings: Drawings
 
     async def show(self) -> Response:
-        """The graph around `note`, around what `q` finds, or of the most central notes."""
+        """Show the graph around `note`, around the results of `q`, or of the most central notes."""
         args = request.args
         note_id, query = args.get("note", "").strip(), args.get("q", "")[:LONGEST_QUERY]
         asked = whole(args.get("depth"), 1) or 1

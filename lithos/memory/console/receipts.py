@@ -1,4 +1,4 @@
-"""`/console/receipts`: what agents retrieved, newest first; one retrieval with what became of it."""
+"""`/console/receipts`: retrievals by agents, newest first; one retrieval with its outcome."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lithos.tasks.service.board import BoardReading
 PAGE: Final = 100
 #: Characters of a filter.
 LONGEST_FILTER: Final = 200
-#: As receipts name them.
+#: The names of scouts in receipts.
 ALL_SCOUTS: Final = name_scouts((*SCOUTS, CONTRADICTIONS))
 COMPLETED: Final = "task.completed"
 
@@ -38,7 +38,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen(kw_only=True)
 class ReceiptFeedback:
-    """What the completion of the task said of a retrieval; `other` is the receipt it named instead."""
+    """Feedback on a retrieval at the completion of the task; `other` is the receipt it named instead."""
 
     agent: str
     cited: frozenset[str] = frozenset()
@@ -50,12 +50,12 @@ class ReceiptFeedback:
 
 @frozen
 class ReceiptPages:
-    """The pages about retrievals."""
+    """The console pages of retrievals."""
 
     _console: Console
 
     async def index(self) -> Response:
-        """Receipts, newest first."""
+        """Show receipts, newest first."""
         agent, task, note = (given(name, LONGEST_FILTER) or None for name in ("agent", "task", "note"))
         wanted = ReceiptFilter(agent_id=agent, task_id=task, note_id=note)
         start = whole(request.args.get("before"), 18)
@@ -80,7 +80,7 @@ class ReceiptPages:
         )
 
     async def show(self, receipt_id: str) -> Response:
-        """One retrieval."""
+        """Show one retrieval."""
         learning, catalogue = self._console.parts.get(Learning), self._console.parts.get(Catalogue)
         receipt = await learning.receipt(receipt_id)
         if receipt is None:
@@ -111,7 +111,7 @@ class ReceiptPages:
         )
 
     async def _task(self, task_id: str) -> Mapping[str, Any]:
-        """The task of a retrieval; of one that is not there only the id."""
+        """Return the task of a retrieval; only the id if the task is missing."""
         try:
             answer = await self._console.call("lithos_task_get", task_id=task_id)
         except PageRefused:
@@ -119,7 +119,7 @@ class ReceiptPages:
         return dict(answer["task"])
 
     async def _feedback(self, receipt: Receipt, task: Mapping[str, Any]) -> ReceiptFeedback | None:
-        """What the completion of the task said, while the journal holds it."""
+        """Return the feedback at the completion, while the journal holds it."""
         ended = task.get("resolved_at")
         if task.get("status") != "completed" or not ended:
             return None

@@ -1,4 +1,4 @@
-"""The candidates of a briefing: as `lithos_retrieve` has them, with a receipt, or by hybrid search alone."""
+"""The candidates of a briefing: from `lithos_retrieve`, with a receipt, or only from hybrid search."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from lithos.search.service.hybrid import LEG_NOTES, LEG_SHARE, HybridRanking
 from lithos.search.service.search import Search
 from lithos.text.snippet import Terms
 
-#: How much more is searched for while too few notes pass the gate.
+#: Factor by which a search is widened while too few notes pass the gate.
 _WIDER: Final = 4
-#: The part of the best score that a note named by the task's findings has at least.
+#: Minimum score, relative to the best, of a note named by the task's findings.
 _OF_TASK: Final = 0.5
 _TASK_SCOUT: Final = "task_context"
 
@@ -36,7 +36,7 @@ class ContextCandidate:
 class RankedCandidates:
     """The candidates, best first, and the weighted words of the query.
 
-    `keep` stores the receipt of the notes that were shown in so many tokens, and tells whether it could;
+    `keep` stores the receipt of the shown notes with their number of tokens, and returns whether it could;
     without a receipt it does nothing.
     """
 
@@ -49,7 +49,7 @@ class RankedCandidates:
 
 @define(eq=False)
 class Candidates:
-    """Finds them."""
+    """Finds the candidates of a briefing."""
 
     _retrieve: Retrieve
     _search: Search
@@ -60,9 +60,9 @@ class Candidates:
     async def find(
         self, request: RetrieveRequest, *, is_followup: bool = False, ranking: HybridRanking | None = None
     ) -> AsyncIterator[RankedCandidates]:
-        """The candidates of a request; leaving the block by an exception leaves a receipt that says so.
+        """Yield the candidates of a request; an exception in the block leaves a receipt of the failure.
 
-        Raises `InvalidInput`, and `SearchBackendFailed` where LCMA is off and no index answers.
+        Raises `InvalidInput`, and `SearchBackendFailed` if LCMA is off and no index answers.
         """
         if not self._retrieve.is_enabled:
             yield await self._search_for(request)
@@ -92,7 +92,7 @@ class Candidates:
             )
 
     async def _search_for(self, request: RetrieveRequest) -> RankedCandidates:
-        """The best notes of a hybrid search that pass the gate."""
+        """Return the best notes of a hybrid search that pass the gate."""
         await self._visibility.reach()
         gate = request.gate
         wanted = max(LEG_NOTES, LEG_SHARE * request.limit)

@@ -1,4 +1,4 @@
-"""What changed after a position of the journal, and what happened lately, also as lines of a briefing."""
+"""Changes after a position of the journal, and recent activity, also as lines of a briefing."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from lithos.notes.catalogue.catalogue import Entry
 from lithos.text.snippet import Terms, first_places
 from lithos.text.words.analysis import fold
 
-#: Lines that are made.
+#: Maximum number of lines.
 MOST: Final = 12
-#: Share of the query's weight from which a task or finding concerns it.
+#: Share of the query's weight from which a task or finding is related to it.
 _CONCERNS: Final = 0.3
 _TITLE: Final = 100
-#: What becomes of proposals, in the words of a briefing.
+#: Outcomes of proposals, in the words of a briefing.
 _DECIDED: Final[Mapping[str, str]] = {
     "proposal.approved": "was approved", "proposal.rejected": "was rejected",
-    "proposal.expired": "expired, nobody looked at it",
+    "proposal.expired": "expired without review",
 }  # fmt: skip
-#: What the server itself found when it started is nobody's activity.
+#: Changes that the server itself found at its start are not an agent's activity.
 _NOTES: Final[Mapping[str, str]] = {
     NOTE_CREATED: "created", NOTE_UPDATED: "updated", NOTE_RENAMED: "moved",
 }  # fmt: skip
@@ -44,9 +44,10 @@ _NOTES: Final[Mapping[str, str]] = {
 def tell_activity(
     events: Iterable[Event], terms: Terms, note: Callable[[str], Entry | None], task_id: str | None
 ) -> list[str]:
-    """A line per event, newest first, one per note; `note` gives the found notes that may be shown.
+    """Return one line per event, newest first, one per note; `note` returns the found notes that may be
+    shown.
 
-    What a task's own part shows, its findings and claims, is left out.
+    Findings and claims of the task are left out, since its own part shows them.
     """
     lines: list[str] = []
     told: set[str] = set()
@@ -61,7 +62,7 @@ def tell_activity(
 
 
 def tell_decisions(events: Sequence[Event], agent_id: str | None) -> list[str]:
-    """What became of an agent's proposals, newest first, with who decided and why."""
+    """Return the outcomes of an agent's proposals, newest first, with the decision maker and reason."""
     lines: list[str] = []
     for event in reversed(events):
         payload, what = event.draft.payload, event.draft.type
@@ -111,27 +112,27 @@ def _concerns(text: Any, terms: Terms) -> bool:
     return sum(terms.terms[number].weight for number in found) >= _CONCERNS * terms.total
 
 
-#: Events that are looked through; of more everything counts as changed.
+#: Maximum number of events that are read; beyond it everything counts as changed.
 MOST_EVENTS: Final = 20_000
-#: Events of the journal that are looked through for recent activity.
+#: Events of the journal that are read for recent activity.
 RECENT: Final = 300
 NOTE_EVENTS: Final = frozenset((NOTE_CREATED, NOTE_UPDATED, NOTE_DELETED, NOTE_RENAMED))
 
 
 @frozen(kw_only=True)
 class Changed:
-    """The events after a position, oldest first; `trouble` says why that cannot be told."""
+    """The events after a position, oldest first; `trouble` is the reason if they are unavailable."""
 
     events: Sequence[Event]
     trouble: str | None = None
 
     @property
     def notes(self) -> frozenset[str]:
-        """The notes that were written; not those whose frontmatter enrichment completed."""
+        """Return the changed notes, except notes whose frontmatter was only completed by enrichment."""
         return frozenset(str(event.draft.payload.get("id")) for event in self.events if is_of_note(event))
 
     def notes_by_enrichment(self) -> frozenset[str]:
-        """The notes that enrichment wrote, which matters when it quarantined them."""
+        """Return the notes that enrichment wrote, needed when it quarantined them."""
         return frozenset(
             str(event.draft.payload.get("id"))
             for event in self.events
@@ -140,7 +141,7 @@ class Changed:
 
 
 def is_of_note(event: Event) -> bool:
-    """Whether somebody wrote, moved or deleted a note."""
+    """Return whether the event writes, moves or deletes a note."""
     return event.draft.type in NOTE_EVENTS and not _is_enrichment(event)
 
 
@@ -149,17 +150,17 @@ def _is_enrichment(event: Event) -> bool:
 
 
 class JournalChanges:
-    """Reads the journal."""
+    """Reads changes from the journal."""
 
     def __init__(self, journal: CoordinationStore, reading: Blocking) -> None:
         self._journal = journal
         self._reading = reading
 
     async def after(self, cursor: str) -> Changed:
-        """What happened after a cursor, or why all has to count as new."""
+        """Return the events after a cursor, or the reason why everything has to count as new."""
         seq, journal = parse_position(cursor), self._journal
         if seq is None:
-            return Changed(events=(), trouble="since is no cursor of an earlier answer")
+            return Changed(events=(), trouble="since is not a cursor of an earlier answer")
 
         def look() -> list[Event] | None:
             return journal.events_after(seq, MOST_EVENTS + 1) if journal.knows_position(seq) else None

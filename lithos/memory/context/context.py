@@ -48,35 +48,35 @@ from lithos.text.words.tokens import Count, count_safely, count_with
 log = get_logger("lithos.context")
 
 SECTIONS: Final = ("task", "warnings", "notes", "activity")
-#: Characters of a query that is made of a task.
+#: Maximum characters of a query that is built from a task.
 QUERY_OF_TASK: Final = 4_000
-#: Candidates: one for so many tokens of the budget, within these limits.
+#: Tokens of the budget per candidate, within these limits.
 TOKENS_A_NOTE: Final = 30
 FEWEST_NOTES: Final = 16
 MOST_NOTES: Final = 100
-#: Characters of all candidates together that are looked through, where what takes longer than prose counts as
-#: more; `LEAST_TEXT` of each of those behind them.
+#: Characters of all candidates together that are read, where text slower than prose counts more; each
+#: candidate beyond that gets `LEAST_TEXT`.
 MOST_TEXT: Final = 2_000_000
-#: Warnings of an answer.
+#: Maximum number of warnings of an answer.
 MOST_WARNINGS: Final = 30
-#: Notes of less than this share of the best score are not named when they must not be shown.
+#: Share of the best score below which hidden notes are not named.
 WORTH_NAMING: Final = 0.3
-#: The part of the best score that a place of an attachment has, by how well it matches.
+#: Score of an attachment's hit relative to the best score, by match strength.
 ANSWERING: Final[Mapping[str, float]] = {"strong": 1.0, "fair": 0.6, "weak": 0.0}
-#: What leaves a note out of the excerpts.
+#: Warnings that leave a note out of the excerpts.
 WITHHOLDING: Final = frozenset(("quarantined", "superseded", "expired"))
 
 
 class WaitingKeys(Protocol):
-    """Further keys of a briefing: what waits for a person, where a capability keeps such a thing."""
+    """Further keys of a briefing: items that wait for a person, if a capability has any."""
 
     def told(self) -> dict[str, int]:
-        """How many wait, by key; nothing where none do."""
+        """Return the numbers of waiting items, by key; empty if nothing waits."""
 
 
 @frozen(kw_only=True)
 class ContextRequest:
-    """What is to be briefed about: a query, a task, or both; `namespaces` None means any."""
+    """The subject of a briefing: a query, a task, or both; `namespaces` None means any."""
 
     query: str = ""
     task_id: str | None = None
@@ -87,13 +87,13 @@ class ContextRequest:
     since: str | None = None
     sections: tuple[str, ...] = SECTIONS
     kinds: frozenset[str] = frozenset(KINDS)
-    #: With short headings, the notes' own dates, and replies behind questions.
+    #: With short headings, the notes' own dates, and replies after questions.
     is_compact: bool = False
 
 
 @frozen(kw_only=True)
 class ContextAnswer:
-    """A briefing; `cursor` is None where none was asked for, `receipt_id` where LCMA is off.
+    """A briefing; `cursor` only if requested, `receipt_id` only if LCMA is on.
 
     `troubles` (kind, reason) say why it is `degraded`, as far as it is known.
     """
@@ -104,16 +104,16 @@ class ContextAnswer:
     receipt_id: str | None
     degraded: bool
     troubles: Sequence[tuple[str, str]] = ()
-    #: Which places of attachments are among the excerpts, by the ids of these.
+    #: Hits of attachments among the excerpts, by their ids.
     places: Mapping[str, OtherHit] = field(factory=dict)
 
 
 @frozen(kw_only=True)
 class BriefingMaterial:
-    """What a briefing is made of, before it is composed; `is_silent`: there is nothing new to tell."""
+    """The material of a briefing, before it is composed; `is_silent`: there are no news to report."""
 
     material: Material
-    #: Counts tokens.
+    #: Function that counts tokens.
     count: Count
     found: RankedCandidates
     is_silent: bool
@@ -123,7 +123,7 @@ class BriefingMaterial:
     places: Mapping[str, OtherHit]
 
     async def answer(self, briefing: Briefing, budget: int) -> ContextAnswer:
-        """The answer with a briefing, of which the receipt keeps what this vault gave."""
+        """Return the answer with a briefing; the receipt keeps the part of this vault."""
         kept = await self.found.keep(frozenset(item.id for item in briefing.items), briefing.tokens)
         return ContextAnswer(
             briefing=briefing,
@@ -148,7 +148,7 @@ class _Read:
 
 NOTHING_TOLD: Final = Briefing(text="", tokens=0, items=(), dropped=(), warnings=())
 NOTHING: Final = Material()
-#: How much a note counts more whose own date is in the time that a question names.
+#: Factor for a note whose own date is in the time that a question names.
 OF_THAT_TIME: Final = 1.15
 
 
@@ -190,7 +190,7 @@ class Context:
         catalogue.when_removed.append(self._splits.forget)
 
     async def brief(self, request: ContextRequest) -> ContextAnswer:
-        """A briefing that fits. Raises `InvalidInput`, `TaskNotFound`."""
+        """Return a briefing that fits. Raises `InvalidInput`, `TaskNotFound`."""
         async with self.gather(request) as gathered:
             briefing = NOTHING_TOLD
             if not gathered.is_silent:
@@ -205,7 +205,7 @@ class Context:
         explains: bool = False,
         has_cursor: bool = False,
     ) -> dict[str, Any]:
-        """A compact answer of which all that is sent fits, with the keys of `rest`. Raises as `brief`."""
+        """Return a compact answer that fits as a whole, with the keys of `rest`. Raises as `brief`."""
         async with self.gather(request) as gathered:
             rest = {
                 "receipt_id": gathered.found.receipt_id,
@@ -226,21 +226,21 @@ class Context:
             return answer | ({"degraded": True} if kept else {})
 
     async def compose(self, material: Material, budget: int, count: Count) -> Briefing:
-        """The briefing of what was gathered, in a thread."""
+        """Return the briefing of the gathered material, in a thread."""
         return await self._working.run(lambda: compose(material, budget, count))
 
     async def query_of(self, task_id: str) -> str:
-        """What is asked about a task, where nothing else is. Raises `TaskNotFound`."""
+        """Return the query for a task that comes without one. Raises `TaskNotFound`."""
         return _query_of(await self._coordination.sheet(task_id))
 
     @asynccontextmanager
     async def gather(
         self, request: ContextRequest, ranking: HybridRanking | None = None
     ) -> AsyncIterator[BriefingMaterial]:
-        """What a briefing is made of; `ranking`: on one scale with other vaults. Raises as `brief`."""
+        """Gather the material of a briefing; `ranking`: on one scale with other vaults. Raises as `brief`."""
         _check(request)
         troubles = list[tuple[str, str]]()
-        cursor = str(self._coordinator.head)  # before anything is read
+        cursor = str(self._coordinator.head)  # taken before the first read
         sheet = None if request.task_id is None else await self._coordination.sheet(request.task_id)
         if not request.query.strip():
             assert sheet is not None
@@ -267,7 +267,7 @@ class Context:
             )
 
     async def _beside(self, request: ContextRequest) -> list[OtherHit]:
-        """The best place of each attachment that answers, strong ones first: none of what only changed."""
+        """Return the best hit of each attachment that answers, strong ones first; empty for news only."""
         if (
             self._others is None
             or not self._others.has_any(request.filters)
@@ -287,7 +287,7 @@ class Context:
         return list(best.values())
 
     async def _counter(self) -> tuple[Count, str | None]:
-        """How tokens are counted, and why less well than they should be."""
+        """Return the token counter, and the reason if it is only an estimate."""
         async with self._loading:
             if self._count is None:
                 try:
@@ -334,7 +334,7 @@ class Context:
         changed: Changed | None,
         hits: Sequence[OtherHit] = (),
     ) -> tuple[Material, bool]:
-        """What the briefing is made of; whether something of it could not be had."""
+        """Return the material of the briefing; and whether a part of it was unavailable."""
         wanted = frozenset(request.sections)
         read = await self._read(request, found)
         task = None
@@ -359,7 +359,7 @@ class Context:
         return material, read.is_degraded
 
     async def _read(self, request: ContextRequest, found: RankedCandidates) -> _Read:
-        """The texts of the candidates that may be shown, cut into passages in a worker thread."""
+        """Return the texts of the candidates that may be shown, cut into passages in a worker thread."""
         now = self._clock()
         trusted: list[ContextCandidate] = []
         withheld: list[LeftOut] = []
@@ -390,7 +390,7 @@ class Context:
         sources = await self._working.run(lambda: self._split(read, nearness, asked, request.is_compact))
         serials = [entry.serial for entry in entries]
         if len(still := self._catalogue.at_serials(serials)) < len(serials):
-            # Nobody else forgets what was removed meanwhile: it would stay until others drive it out.
+            # No other code forgets removed notes: they would stay until newer ones replace them.
             for serial in set(serials).difference(entry.serial for entry in still):
                 self._splits.forget(serial)
         ids = {source.id for source in sources} | {each.id for each in withheld}
@@ -400,7 +400,7 @@ class Context:
     def _with_attachments(
         self, sources: Sequence[SourceNote], hits: Sequence[OtherHit]
     ) -> Sequence[SourceNote]:
-        """Sources with places of attachments among them: one that answers counts as the best note does."""
+        """Return sources with hits of attachments among them: a strong hit counts as the best note does."""
         if not hits:
             return sources
         best = max((source.score for source in sources), default=1.0)
@@ -423,7 +423,7 @@ class Context:
             serials = [entry.serial for entry in entries]
             return (await self._semantic.similarities(query, serials) if serials else {}), False
         except (SemanticUnavailable, IndexFailed) as failure:
-            log.warning("passages are chosen by words alone", reason=str(failure))
+            log.warning("passages chosen by full-text search only", reason=str(failure))
             return {}, True
 
     def _split(
@@ -433,10 +433,12 @@ class Context:
         asked: AskedTime | None,
         is_compact: bool,
     ) -> list[SourceNote]:
-        """The sources; of very much text the first notes are looked through as a whole. Runs in a thread."""
+        """Return the sources; of very long texts only the first notes are read as a whole. Runs in a
+        thread.
+        """
         left, sources = MOST_TEXT, list[SourceNote]()
         for candidate, shown in read:
-            if shown is None:  # gone while it was read
+            if shown is None:  # deleted while it was read
                 continue
             entry, (content, version) = candidate.entry, shown
             own = own_date(entry.note.extra, entry.note.title, entry.path, content) if is_compact else None
@@ -458,13 +460,13 @@ class Context:
                     reasons=candidate.reasons,
                 )
             )
-        # Those of the time that was asked for may come before others now.
+        # Notes of the requested time may now rank before others.
         return sorted(sources, key=lambda each: (-each.score, each.id)) if asked is not None else sources
 
 
 def _check(request: ContextRequest) -> None:
     if not request.query.strip() and request.task_id is None:
-        raise InvalidInput("Give query, task_id or both: what the briefing is to be about.")
+        raise InvalidInput("Give query, task_id or both, so that the briefing has a subject.")
     if not LEAST_BUDGET <= request.budget <= MOST_BUDGET:
         raise InvalidInput(f"budget must be {LEAST_BUDGET} to {MOST_BUDGET} tokens, not {request.budget}.")
     for section in request.sections:
@@ -477,7 +479,7 @@ def _query_of(sheet: TaskSheet) -> str:
 
 
 def _task_part(sheet: TaskSheet, changed: Changed | None) -> TaskPart | None:
-    """The task; after a cursor only with news of it, and then only its new findings."""
+    """Return the task; after a cursor only if it has news, and then only its new findings."""
     findings = sheet.findings
     if changed is not None:
         new = {str(event.draft.payload.get("finding_id")) for event in changed.events}
@@ -505,7 +507,7 @@ def _withheld(entry: Entry, warning: NoteWarning) -> LeftOut:
 
 
 def _gate_of(request: ContextRequest) -> RetrievalFilter:
-    """What the asker may see."""
+    """Return the filter for notes that the caller may see."""
     spaces = None if request.namespaces is None else frozenset(request.namespaces)
     return RetrievalFilter(namespaces=spaces, task_id=request.task_id, agent_id=request.agent_id)
 

@@ -1,7 +1,7 @@
 """Notes split into passages, kept from one briefing to the next.
 
-A briefing of 2,000 tokens looks through 66 notes, and agents of one task ask for much the same notes. What is
-kept is valid for these very texts: a note that was changed has another content, and is split again.
+A briefing of 2,000 tokens scans 66 notes, and agents of one task ask for mostly the same notes. An entry
+is valid for one text only: a changed note has another content, and is split again.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from lithos.kernel.values.limits import Fitting
 from lithos.memory.briefing.passages import SplitNote, split_note
 from lithos.text.hidden_text import NO_FRAME, Frame
 
-#: Bytes of what is kept of notes, beside their contents: some 10,000 ordinary notes.
+#: Bytes of the cache without the contents of the notes: about 10,000 ordinary notes.
 SPLIT_BYTES: Final = 16 * 1024 * 1024
-#: Characters of a note that is kept; a longer one is split each time.
+#: Characters of a note that is cached; a longer one is split each time.
 LONGEST_SPLIT: Final = 64 * 1024
-#: Bytes of a split note, of a passage, of a section beside its path, and of a character.
+#: Bytes of a split note, of a passage, of a section in addition to its path, and of a character.
 _NOTE, _PASSAGE, _SECTION, _CHARACTER = 400, 120, 60, 4
 
 
@@ -35,9 +35,9 @@ class _Split:
 
 
 class Splits(Fitting[int, _Split]):
-    """LRU cache of split notes by serial number, bounded in bytes; for any thread.
+    """LRU cache of split notes by serial number, bounded in bytes; thread-safe.
 
-    The contents themselves count with it: `NoteTexts` has most of them too, but need not.
+    The contents themselves count too: `NoteTexts` usually shares them, but need not.
     """
 
     def __init__(self, size: int, maximum: int) -> None:

@@ -28,9 +28,9 @@ log = get_logger("lithos.enrichment")
 
 #: Rows of the queue that are claimed at once.
 WINDOW: Final = 50
-#: Jobs done together: their writes then share the syncs of the disk, and agents' writes still come between.
+#: Jobs done together: their writes share disk syncs, and agents' writes still run in between.
 AT_ONCE: Final = 8
-#: Tries before a failing job is given up.
+#: Attempts before a failing job is given up.
 MOST_ATTEMPTS: Final = 3
 
 
@@ -108,7 +108,7 @@ class Drain:
     # -- jobs ----------------------------------------------------------------------------------
 
     async def _settle(self, jobs: Sequence[EnrichJob]) -> None:
-        """The steps that are batched over all notes of a window."""
+        """Run the steps that are batched over all notes of a window."""
         moved = [job.node_id for job in jobs if job.triggers & OF_EXISTENCE]
         await self.projection.project([job.node_id for job in jobs], appeared_or_gone=moved)
         changed = [job.node_id for job in jobs if job.triggers & (OF_CONTENT | OF_EXISTENCE)]

@@ -1,4 +1,4 @@
-"""Entity extraction: names are kept beside the notes, or written into them (docs/spec/memory.md §4)."""
+"""Entity extraction: names are kept in the database, or written into notes (docs/spec/memory.md §4)."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from lithos.search.indexing.indexer import Indexer
 
 log = get_logger("lithos.entities")
 
-#: Changes a note's frontmatter; raises what the writer refuses.
+#: Changes a note's frontmatter; raises the refusals of the writer.
 Patch: TypeAlias = Callable[[PatchNote], Awaitable[WriteOutcome]]
 
 
 @frozen
 class NoteEntities:
-    """The entities of one version of a note; `before` are those that counted, `source` is its bytes' hash."""
+    """The entities of one version of a note; `before`: the former ones, `source`: the hash of its bytes."""
 
     id: str
     path: str
@@ -56,8 +56,8 @@ class NoteEntities:
 class EntityExtraction:
     """Determines which notes need extraction, and extracts.
 
-    With `patch` it changes frontmatter, never a body. Without it no file changes: what was found is kept by
-    id, and counts where the file has no entities, or those that a machine wrote.
+    With `patch` it changes frontmatter, never a body. Without it no file changes: entities are kept by
+    id, and apply if the file has no entities, or only machine-written ones.
     """
 
     _catalogue: Catalogue
@@ -65,16 +65,16 @@ class EntityExtraction:
     #: Only a dry run has no `ledger` and no `index`.
     _ledger: Learning | None = None
     _patch: Patch | None = field(default=None, kw_only=True)
-    #: Is told of notes whose entities are others now.
+    #: Notified of notes with changed entities.
     _index: Indexer | None = field(default=None, kw_only=True)
     _blocking: Threads = field(factory=Threads, init=False)
 
     async def refresh(self, note_id: str, *, force: bool = False) -> bool:
-        """Store the entities of a note where the specification's table asks for it; True when they changed.
+        """Store the entities of a note if the specification's table requires it; True when they changed.
 
-        Those of the current marker are extracted again too while nobody else has changed them: the text may
-        be another. Of a note that changes meanwhile nothing is stored: its own event brings it back. What is
-        kept of a note that is gone is forgotten. `force` is for curated entities too, if those are written.
+        Entities with the current marker are extracted again too unless they were edited: the text may have
+        changed. Nothing is stored for a note that changes during extraction: its own event brings it back.
+        Entities of a deleted note are forgotten. `force` includes curated entities too, if they are written.
         Raises `StorageFailed`.
         """
         if note_id not in self._catalogue:
@@ -85,7 +85,7 @@ class EntityExtraction:
         return found is not None and await self.store(found) and found.entities != found.before
 
     async def refresh_stale(self) -> int:
-        """Extract again what older rules or another text gave; returns of how many notes it changed.
+        """Extract again entities by older rules or of another text; return the number of changed notes.
 
         A note that cannot be written is logged and left to the next sweep.
         """
@@ -98,7 +98,7 @@ class EntityExtraction:
         return written
 
     def stale(self) -> Iterator[str]:
-        """Ids of the notes whose entities an older version of the rules found, or in other bytes."""
+        """Return ids of notes with entities by older rules, or of other bytes."""
         return (entry.note.id for entry in self._catalogue if self._is_stale(entry))
 
     def _is_stale(self, entry: Entry) -> bool:
@@ -124,7 +124,7 @@ class EntityExtraction:
         if loaded is None or loaded.document.note.id != entry.note.id:
             return None
         note, source = loaded.document.note, digest_of(loaded.source.data)
-        force = force or is_machine_made(note, made)  # a person may have edited the file since
+        force = force or is_machine_made(note, made)  # a person may have edited the file in the meantime
         entities = await self._extract(note, loaded.document.content, source, force)
         if entities is None:
             return None
@@ -164,7 +164,7 @@ class EntityExtraction:
             await patch(request)
         except (NoteNotFound, VersionConflict):
             return False
-        except Forbidden:  # in a protected note nothing is written: they are kept beside it
+        except Forbidden:  # a protected note is not written: entities stay in the database
             return await self._keep(found)
         if self._ledger is not None:
             await self._ledger.submit(RecordEntities(found.id, written=digest_entities(found.entities)))
@@ -178,7 +178,7 @@ class EntityExtraction:
             await self._ledger.submit(RecordEntities(found.id, kept))
         entry = self._catalogue.get(found.id)
         if entry is None or not self._is_current(found):
-            return False  # its own event brings it back, and a deletion forgets what is kept
+            return False  # its own event queues it again, and a deletion drops its entities
         if self._index is not None and found.entities != found.before:
             self._index.promise(await self._index.accept(Upsert(entry, found.document, repair=True)))
         return True

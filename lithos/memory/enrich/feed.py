@@ -38,9 +38,9 @@ log = get_logger("lithos.enrichment")
 
 
 FINDING_POSTED: Final = "finding.posted"
-#: What the text of a note says may have changed.
+#: Events after which the text of a note may have changed.
 OF_CONTENT: Final = frozenset({NOTE_CREATED, NOTE_UPDATED})
-#: Notes derived from it resolve anew.
+#: Events after which notes derived from this note are resolved again.
 OF_EXISTENCE: Final = frozenset({NOTE_CREATED, NOTE_DELETED})
 _OF_NOTES: Final = frozenset({NOTE_CREATED, NOTE_UPDATED, NOTE_RENAMED, NOTE_DELETED})
 
@@ -76,9 +76,9 @@ def _id_at(path: object, catalogue: Catalogue) -> str | None:
 CURSOR: Final = "lithos-enrich"
 #: Events per journal page: some 200 kB, a few milliseconds in a thread.
 PAGE: Final = 500
-#: Seconds to wait for more: each turn costs two syncs of the disk, whatever it brings.
+#: Seconds to wait for more events: each turn costs two syncs of the disk, for any number of events.
 LINGER: Final = 1.0
-#: Seconds until what could not be stored is tried again.
+#: Seconds until a failed write is retried.
 RETRY: Final = 10.0
 
 
@@ -107,7 +107,7 @@ async def _follow(bell: _Bell, catch_up: Callable[[], Awaitable[object]]) -> Non
 
 
 class JournalFeed:
-    """Consumes the event journal from a durable cursor on."""
+    """Consumes the event journal from a durable cursor."""
 
     def __init__(
         self,
@@ -134,11 +134,13 @@ class JournalFeed:
         await _follow(self._bell, self.catch_up)
 
     def see(self, event: Event) -> None:
-        """Callback of the broadcaster: wakes the feed, which reads the event from the journal."""
+        """Wake the feed (callback of the broadcaster), which reads the event from the journal."""
         self._bell.ring()
 
     def end(self) -> None:
-        """Callback of the broadcaster at shutdown; the task that runs the feed is cancelled elsewhere."""
+        """Do nothing (callback of the broadcaster at shutdown): the task of the feed is cancelled
+        separately.
+        """
 
     async def catch_up(self) -> None:
         """Return once all events before this call are in the queue."""
@@ -164,7 +166,7 @@ class JournalFeed:
         return True
 
     async def _find_position(self) -> int:
-        """The durable cursor, initially the beginning of the journal."""
+        """Return the durable cursor, initially the beginning of the journal."""
         if self._position is None:
             found = await self._cursors.find(CURSOR)
             self._position = await self._reading.run(self._store.pruned_through) if found is None else found

@@ -25,7 +25,7 @@ Desired: TypeAlias = Mapping[str, tuple[str, tuple[str, ...]]]
 
 
 class IncompleteScan(Exception):
-    """Some files could not be read, so that stale edges cannot be determined; nothing was changed."""
+    """Some files were unreadable, so that stale edges cannot be determined; nothing was changed."""
 
 
 class Projection:
@@ -34,7 +34,7 @@ class Projection:
     def __init__(self, catalogue: Catalogue, learning: Learning) -> None:
         self._catalogue = catalogue
         self._learning = learning
-        #: What was worked out first must not overwrite what was worked out later.
+        #: An earlier result must not overwrite a later one.
         self._turn = trio.Lock()
 
     async def project(
@@ -42,7 +42,7 @@ class Projection:
     ) -> ProjectionOutcome:
         """Project the provenance of these notes; deleted notes lose their edges.
 
-        Those derived from notes that `appeared_or_gone` are looked at too: their sources resolve anew.
+        Notes derived from `appeared_or_gone` are checked too: their sources are resolved again.
         """
         async with self._turn:
             wanted = dict.fromkeys([*note_ids, *self._derived_from(appeared_or_gone)])
@@ -94,7 +94,7 @@ def check_complete(catalogue: Catalogue) -> None:
 
 
 def desired_edges(catalogue: Catalogue, entries: Iterable[Entry]) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """The namespace and the resolved sources of each note, by note id."""
+    """Return the namespace and the resolved sources of each note, by note id."""
     return {entry.note.id: (entry.namespace, _resolve_sources(catalogue, entry)) for entry in entries}
 
 

@@ -1,6 +1,6 @@
 """Upkeep of the memory of questions: it follows the notes, the embedding model, and orders to forget.
 
-Entries go with their note, and count half once its text has become another one; those of another embedder
+Entries are deleted with their note, and count half once its text was replaced; entries of another embedder
 are embedded again (docs/spec/memory.md §8).
 """
 
@@ -35,14 +35,14 @@ from lithos.search.indexing.semantic import SemanticBackend, SemanticUnavailable
 
 log = get_logger("lithos.questions")
 
-#: Seconds between two looks for orders: a command waits for its own.
+#: Seconds between two checks for orders: a command waits for its own.
 LOOK: Final = 1.0
 #: Notes per command.
 SOME: Final = 200
 
 
 class QuestionUpkeep:
-    """Background work; what fails is tried again at the next occasion."""
+    """Background upkeep of questions; failures are retried at the next occasion."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class QuestionUpkeep:
         self._blocking = Threads()
 
     async def keep(self) -> None:
-        """Load the entries as soon as there is a model, and again when another one has replaced it."""
+        """Load the entries once there is a model, and again when another model has replaced it."""
         await self._semantic.decided.wait()
         await survive("questions are loaded when they are needed", self.embed)
         await self._semantic.settled.wait()
@@ -78,7 +78,7 @@ class QuestionUpkeep:
                 last = waiting[-1].id
                 made = await self._semantic.static_codes([each.question for each in waiting])
                 if name_embedder(made.embedder) != embedder:
-                    return  # `keep` comes again for the new model
+                    return  # `keep` runs again for the new model
                 codes = [row.tobytes() for row in made.codes]
                 ids = (each.id for each in waiting)
                 await self._learning.submit(EmbedQuestions(embedder, tuple(zip(ids, codes, strict=True))))
@@ -111,7 +111,7 @@ class QuestionUpkeep:
         log.info("questions halved", note=entry.note.id, kept=round(looked[0], 2), questions=halved)
 
     async def tidy(self) -> None:
-        """Forget what deletions that nobody told of have left, and what is beyond the limit."""
+        """Forget the rest of deletions without an event, and entries beyond the limit."""
         noted = await self._learning.read(lambda tables: tables.questions.notes())
         gone = [note_id for note_id in noted if note_id not in self._catalogue]
         for begin in range(0, len(gone), SOME):
@@ -123,7 +123,7 @@ class QuestionUpkeep:
     # -- orders --------------------------------------------------------------------------------
 
     async def take_orders(self) -> None:
-        """Carry out what `lithos reconcile --forget-questions` asks for, until cancelled."""
+        """Carry out orders of `lithos reconcile --forget-questions`, until cancelled."""
         while True:
             await survive("orders to forget wait", self._take_waiting)
             await trio.sleep(LOOK)

@@ -1,11 +1,11 @@
-"""The enrich worker: learns from what happened, away from every read and write (docs/spec/memory.md §4).
+"""The enrich worker: learns from events, separately from every read and write (docs/spec/memory.md §4).
 
-One task feeds events into a durable queue; another drains the queue at intervals and now and then sweeps over
+One task feeds events into a durable queue; another drains the queue at intervals and periodically sweeps over
 everything (`Enrichment`). Both may be cancelled at any moment: the queue is durable.
 
-`StatsRetention` bounds what retrieval stores: old receipts are deleted in batches. A retrieval costs
-some 2 kB for its receipt. Deleted rows free room inside `stats.db` for
-later rows; the file itself does not shrink. `TaskStates` answers which tasks may yet be completed.
+`StatsRetention` limits the data that retrieval stores: old receipts are deleted in batches. A retrieval costs
+about 2 kB for its receipt. Deleted rows free space inside `stats.db` for
+later rows; the file itself does not shrink. `TaskStates` answers which tasks may still be completed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TaskStates:
         self._reading = reading
 
     async def unsettled(self, task_ids: Sequence[str], since: datetime) -> list[str]:
-        """The open ones of these tasks, and those closed later than `since`, which may well be reopened."""
+        """Return open tasks among these, and those closed later than `since`, which may be reopened."""
         found = await self._find(task_ids)
         return [task.id for task in found if task.is_open or (task.resolved_at or since) > since]
 
@@ -58,29 +58,29 @@ class TaskStates:
 
 retention_log = get_logger("lithos.retention")
 
-#: How long receipts of a closed task are kept.
+#: Time for which receipts of a closed task are kept.
 REOPENED_WITHIN: Final = timedelta(days=30)
-#: Receipts per command: some 10 ms of the memory actor, for which retrievals wait.
+#: Receipts per command: about 10 ms of the memory actor, for which retrievals wait.
 RECEIPTS: Final = 200
-#: How long the queue keeps what was enriched, and what was given up.
+#: Time for which the queue keeps finished and abandoned jobs.
 DONE: Final = timedelta(days=7)
 GIVEN_UP: Final = timedelta(days=365)
-#: Given up triggers and notes per command.
+#: Abandoned triggers and notes per command.
 SOME: Final = 200
-#: Notes that are gone, and of which statistics are kept: they may come back from a backup or another folder.
+#: Deleted notes whose statistics are kept: they may return from a backup or another folder.
 GONE_NOTES: Final = 10_000
-#: Notes that are looked at in one read.
+#: Notes that are checked in one read.
 PAGE: Final = 1_000
 
 
 @define(eq=False)
 class StatsRetention:
-    """Retention of `stats.db`: deletes what is too old or too much, one command after the other."""
+    """Retention of `stats.db`: deletes old and surplus rows, one command after the other."""
 
     _memory: Learning
-    #: Which of some tasks are open, or were closed later than a moment.
+    #: Returns the given tasks that are open, or were closed later than a moment.
     _unsettled: Callable[[Sequence[str], datetime], Awaitable[Sequence[str]]]
-    #: The settled one.
+    #: The settled clock.
     _clock: Callable[[], datetime]
     #: 0 keeps all receipts.
     _receipts_kept: int = field(kw_only=True)

@@ -47,7 +47,7 @@ from lithos.notes.model.entities import ExtractedEntities
 
 log = get_logger("lithos.memory")
 
-#: What a statement raises for a value that no column can hold.
+#: Raised by a statement for a value that no column can hold.
 _UNFIT = (UnicodeError, OverflowError)
 
 
@@ -82,7 +82,7 @@ class Batches:
         self._steps = steps
 
     def commit(self, commands: Sequence[MemoryCommand], now: datetime) -> list[Done[object]]:
-        """What became of each command; a `LithosError` as reply is a refusal."""
+        """Return the result of each command; a `LithosError` as reply is a refusal."""
         jobs = [self._plan(command) for command in commands]
         while waiting := [job for job in jobs if not job.settled]:
             try:
@@ -126,7 +126,7 @@ class Batches:
             raise _StoreFailed(store, failure) from failure
 
     def _carry_out(self, job: _Job, now: datetime) -> None:
-        """One command in a part of its own: what cannot be stored harms no other."""
+        """Carry out one command in its own part: a failure to store it harms no other."""
         try:
             with ExitStack() as parts:
                 for store in job.needs:
@@ -146,10 +146,10 @@ class Batches:
 
 
 def _refusal(command: MemoryCommand, reason: Exception) -> LithosError:
-    """What to tell the caller of a command that could not be stored."""
+    """Return the message for the caller of a command that could not be stored."""
     if not isinstance(command, EdgeCommand):
         return StorageFailed(
-            f"What was learned could not be stored: {reason}. Retry when the disk has space and is writable."
+            f"The feedback could not be stored: {reason}. Retry when the disk has space and is writable."
         )
     text = (
         f"The edge could not be stored: {reason}. Nothing was changed; "
@@ -202,12 +202,12 @@ class Memory:
     #: Questions that notes were cited for and that are kept.
     _questions_kept: int = attrs.field(default=100_000, kw_only=True)
     _new_edge_id: Callable[[], str] = attrs.field(default=make_edge_id, kw_only=True)
-    #: The typed edges that trust follows, from before the reply to whoever changed one.
+    #: Typed edges for trust, updated before the caller that changed one gets its reply.
     _relations: Relations = attrs.field(factory=Relations, kw_only=True)
     #: In the same way what was found in notes.
     _entities: KeptEntities = attrs.field(factory=KeptEntities, kw_only=True)
     mailbox: MemoryMailbox = attrs.field(factory=lambda: Mailbox("memory", CAPACITY), init=False)
-    #: What the relations have may not be what is stored: they are to be read again.
+    #: The relations may differ from the stored edges: they must be read again.
     _is_mirror_doubtful: bool = attrs.field(default=True, init=False)
     #: Events with a row in the outbox, in order.
     _undelivered: list[EventDraft] = attrs.field(factory=list, init=False)
@@ -220,7 +220,7 @@ class Memory:
 
     @property
     def databases(self) -> tuple[LearningDatabase, ...]:
-        """What it owns; anybody may look at `failure` and `damage`."""
+        """Return its databases; any caller may read `failure` and `damage`."""
         return (self._store, self._stats)
 
     async def start(self, inbox: Inbox[MemoryMessage], *, task_status: trio.TaskStatus[None]) -> None:
@@ -254,7 +254,7 @@ class Memory:
         events = [event for each in done for event in each.events]
         self._undelivered += events
         if events or any(isinstance(message, Deliver) for message in messages):
-            await self._deliver()  # what was only learned does not wait for the journal
+            await self._deliver()  # learned data does not wait for the journal
         return [each.reply for each in done]
 
     # -- the mirror of edges -------------------------------------------------------------------
@@ -289,7 +289,7 @@ class Memory:
                 self._relations.put_edge(edge)
 
     def _read_entities(self) -> Mapping[str, ExtractedEntities]:
-        """What was found in notes. Blocks."""
+        """Read the entities of notes. Blocks."""
         try:
             with self._stats.noticing_damage():
                 return self._stats.reading.ledgers.entities()
@@ -320,7 +320,7 @@ class Memory:
     # -- the outbox ----------------------------------------------------------------------------
 
     async def _deliver(self) -> None:
-        """Journal what waits, in order; what cannot be stays in the outbox, to be tried again."""
+        """Journal waiting events, in order; events that fail stay in the outbox and are retried."""
         if not self._undelivered:
             return
         try:

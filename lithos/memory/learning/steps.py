@@ -1,4 +1,4 @@
-"""The handler of each command of the memory actor: what it changes in `edges.db` and `stats.db`."""
+"""The handler of each command of the memory actor: its changes to `edges.db` and `stats.db`."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Steps:
         return carry_out(self._handlers, command, now)
 
     def needs(self, command: MemoryCommand) -> frozenset[MemoryDatabase]:
-        """The databases that the command may write; a missing one is made only for something to keep."""
+        """Return the databases that the command may write; a missing one is created only if it gets rows."""
         has_edges, has_stats = self._edges.is_there, self._stats.is_there
         if isinstance(command, EdgeCommand):
             return _EDGES
@@ -144,7 +144,7 @@ class Steps:
 
     def _carry(self, command: CarryLearned, now: datetime) -> Done[Carried]:
         if command.dry_run and not self.needs(command):
-            return Done(Carried(created=len(command.rows)))  # there is no database yet
+            return Done(Carried(created=len(command.rows)))  # the database does not exist yet
         if LEARNED[command.table].database == "stats.db":
             return Done(self._stats.carry(command))
         carried, edges = self._edges.carry(command)
@@ -189,7 +189,7 @@ class Steps:
 
     @staticmethod
     def _struck(command: ApplyFeedback, stats: Mapping[str, NodeStats]) -> Done[tuple[str, ...]]:
-        """The notes that misled once too often."""
+        """Return the notes that misled once too often."""
         return Done(tuple(one for one in command.misleading if stats[one].misleading_count >= STRIKES))
 
     def _forget_lessons(self, command: ForgetLessons, now: datetime) -> Done[None]:
@@ -252,7 +252,7 @@ class Steps:
         if not command.after:
             matrix.begin(command.embedder, command.dims)
         if matrix.embedder != command.embedder:
-            return Done(None)  # somebody has begun to load those of another one
+            return Done(None)  # vectors of another embedder are being loaded
         last = self._stats.writing.questions.load(matrix, command.after, command.most)
         if last is None:
             matrix.finish()

@@ -1,4 +1,4 @@
-"""Tables of `edges.db` and `stats.db` that an import carries over."""
+"""Tables of `edges.db` and `stats.db` that can be imported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RECEIPTS: Final = carried_table(
     "final_nodes conflicts_surfaced surface_conflicts:whole=0 temperature:number=0.0 "
     "terrace_reached:whole=0 agent_id task_id",
 )
-#: In the order in which they are carried.
+#: In the order of the import.
 LEARNED: Final[Mapping[str, CarriedTable]] = {table.name: table for table in (_EDGES, _NODE_STATS, _RECEIPTS)}
 
 

@@ -16,30 +16,30 @@ from lithos.notes.model.entities import ExtractedEntities
 
 
 class LearningCommand(Command[R_co]):
-    """What can be asked of what is learned."""
+    """A command to the memory actor."""
 
     __slots__ = ()
 
 
 @frozen
 class ForgetReceipts(LearningCommand[int]):
-    """Drop these receipts; the reply is how many there were."""
+    """Drop these receipts; the reply is their number."""
 
     ids: tuple[str, ...]
 
 
 @frozen
 class ForgetLessons(LearningCommand[None]):
-    """Forget that these lessons were applied, which nobody will repeat. No reply."""
+    """Forget that these lessons were applied; they will not be repeated. No reply."""
 
     ids: tuple[str, ...]
 
 
 @frozen
 class ForgetJobs(LearningCommand[int]):
-    """Drop what was enriched before `done_before`, and at most `most` rows queued before `queued_before`.
+    """Drop jobs finished before `done_before`, and at most `most` rows queued before `queued_before`.
 
-    The reply is how many of the latter there were: their attempts are exhausted.
+    The reply is the number of the latter: their attempts are exhausted.
     """
 
     done_before: datetime
@@ -49,14 +49,14 @@ class ForgetJobs(LearningCommand[int]):
 
 @frozen
 class ForgetNotes(LearningCommand[int]):
-    """Drop the statistics and marks of these notes, which are gone; the reply is how many rows."""
+    """Drop the statistics and marks of these deleted notes; the reply is the number of rows."""
 
     ids: tuple[str, ...]
 
 
 @frozen(kw_only=True)
 class NodeStats:
-    """How a note has fared in retrieval; the defaults are those of a note nothing is known of."""
+    """The statistics of a note in retrieval; the defaults are those of an unused note."""
 
     node_id: str
     retrieval_count: int = 0
@@ -69,7 +69,7 @@ class NodeStats:
 
 @frozen
 class FinalNode:
-    """One result as its receipt keeps it."""
+    """One result as stored in its receipt."""
 
     id: str
     reasons: tuple[str, ...] = ()
@@ -93,9 +93,9 @@ CONFLICTS_KEPT: Final = 200
 
 @frozen(kw_only=True)
 class Receipt:
-    """What one retrieval asked, did and answered; `namespace_filter` None means any.
+    """Query, steps and answer of one retrieval; `namespace_filter` None means any.
 
-    `tokens` are those of a briefing (None: none was made of it), `is_followup` of one about what changed
+    `tokens` are those of a briefing (None: not a briefing), `is_followup` marks one about changes
     since an earlier one.
     """
 
@@ -119,9 +119,9 @@ class Receipt:
 
 @frozen
 class RecordRetrieval(LearningCommand[dict[str, NodeStats]]):
-    """Keep a receipt, and count that these notes were returned.
+    """Store a receipt, and count that these notes were returned.
 
-    The reply is the statistics before, of notes that had some.
+    The reply has the former statistics, of notes that had some.
     """
 
     receipt: Receipt
@@ -132,9 +132,9 @@ class RecordRetrieval(LearningCommand[dict[str, NodeStats]]):
 class AskedQuestion:
     """The question that feedback is about.
 
-    `codes` is its vector of the static tier, int8, as `embedder` made it; empty when there was no model. Then
-    the entries count once they are embedded, and nothing is learned of others. `is_private`: its words are
-    shown to nobody.
+    `codes` is its vector of the static tier, int8, as `embedder` made it; empty without a model. In that case
+    the entries count once they are embedded, and no more is learned from them. `is_private`: its words are
+    never shown.
     """
 
     text: str
@@ -148,23 +148,23 @@ class AskedQuestion:
 
 @frozen(kw_only=True)
 class ApplyFeedback(LearningCommand[tuple[str, ...]]):
-    """Learn from a completed task; the reply is the notes that misled for the third time or more.
+    """Learn from a completed task; the reply has the notes that misled for the third time or more.
 
-    The lists hold notes that exist and are in the receipt, but for `elsewhere`: what was cited though it was
-    found another way. That answers the question and is remembered as such, and has no other effect.
+    The lists hold notes that exist and are in the receipt, except `elsewhere`: notes that were cited but
+    found another way. They answer the question and are remembered for it, without any other effect.
     `namespaces` maps cited notes of both kinds to theirs.
     """
 
     task_id: str
-    #: Effects of one id happen once, however often it is applied; None is never repeated.
+    #: Effects of one id apply once, however often it is repeated; with None it is never repeated.
     id: str | None = None
     cited: tuple[str, ...] = ()
     misleading: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     namespaces: Mapping[str, str] = field(factory=dict)
-    #: Whose query the notes answer; its question, and sketches of the texts of cited notes, are made of it
-    #: when the lesson is applied.
+    #: The receipt of the query that the notes answer; its question, and sketches of the texts of cited
+    #: notes, are derived from it when the lesson is applied.
     receipt_id: str | None = None
     question: AskedQuestion | None = None
     sketches: Mapping[str, bytes] = field(factory=dict)
@@ -187,24 +187,24 @@ class Enqueue(LearningCommand[None]):
 
 @frozen(kw_only=True)
 class EnrichJob:
-    """All waiting triggers of one note; `rows` are their places in the queue."""
+    """All waiting triggers of one note; `rows` are their row ids in the queue."""
 
     rows: tuple[int, ...]
     triggers: frozenset[str]
     node_id: str
-    #: Of the row tried most often, this time included.
+    #: Attempts of the row that was tried most often, including this one.
     attempts: int = 1
-    #: When the oldest of its triggers came.
+    #: Time of its oldest trigger.
     waiting_since: datetime | None = None
 
 
 @frozen
 class ClaimJobs(LearningCommand[list[EnrichJob]]):
-    """Take what waits and was tried fewer than `max_attempts` times; the reply is `list[EnrichJob]`.
+    """Take waiting jobs with fewer than `max_attempts` attempts; the reply is `list[EnrichJob]`.
 
-    Claiming counts as an attempt, so that a job which ends the process is not tried forever. It looks
-    at `most` rows behind row `after`, and takes all rows of the notes that begin there: a run that
-    goes on behind the last beginning sees each note once.
+    Claiming counts as an attempt, so that a job which ends the process is not tried forever. It reads
+    at most `most` rows after row `after`, and takes all rows of the notes that begin there: a run that
+    continues after the last beginning sees each note once.
     """
 
     max_attempts: int
@@ -214,7 +214,7 @@ class ClaimJobs(LearningCommand[list[EnrichJob]]):
 
 @frozen
 class FinishJobs(LearningCommand[None]):
-    """These rows of the queue are done (`done`), or to be tried again; no reply."""
+    """Mark these rows of the queue as done (`done`), or for a retry; no reply."""
 
     rows: tuple[int, ...]
     done: bool = True
@@ -222,14 +222,14 @@ class FinishJobs(LearningCommand[None]):
 
 @frozen
 class ProjectionOutcome:
-    """Rows with provenance_type `frontmatter` that were made, removed and repaired."""
+    """Numbers of rows with provenance_type `frontmatter` that were made, removed and repaired."""
 
     created: int = 0
     removed: int = 0
     resynced: int = 0
 
     def __add__(self, other: ProjectionOutcome) -> ProjectionOutcome:
-        """Both together."""
+        """Return the sum of both."""
         return ProjectionOutcome(
             self.created + other.created, self.removed + other.removed, self.resynced + other.resynced
         )
@@ -237,12 +237,11 @@ class ProjectionOutcome:
 
 @frozen(kw_only=True)
 class ProjectProvenance(LearningCommand[ProjectionOutcome]):
-    """Make the `derived_from` edges of these notes say what their frontmatter says.
+    """Make the `derived_from` edges of these notes match their frontmatter.
 
-    `desired` maps a note to its namespace and its resolved sources; notes in `gone` lose theirs.
-    `complete` tells that `desired` is the whole corpus: rows of all other notes are removed too, but for
-    those of notes in `kept`, which somebody has looked at already.
-    The reply is a `ProjectionOutcome`; `dry_run` only counts.
+    `desired` maps a note to its namespace and its resolved sources; notes in `gone` lose theirs. `complete`
+    means that `desired` is the whole corpus: rows of all other notes are removed too, except those of notes
+    in `kept`, which were checked already. The reply is a `ProjectionOutcome`; `dry_run` only counts.
     """
 
     desired: Mapping[str, tuple[str, tuple[str, ...]]]
@@ -254,10 +253,10 @@ class ProjectProvenance(LearningCommand[ProjectionOutcome]):
 
 @frozen
 class RecordEntities(LearningCommand[None]):
-    """Keep what was found in a note; None forgets it. No reply.
+    """Keep the entities of a note; None forgets them. No reply.
 
-    Of what was written into the note's file only the digest `written` (`digest_entities`) is kept: as long as
-    the note has just that, nobody chose it by hand.
+    Of entities written into the note's file only the digest `written` (`digest_entities`) is kept: as long as
+    the note has exactly those, no person has chosen them.
     """
 
     node_id: str
@@ -267,9 +266,9 @@ class RecordEntities(LearningCommand[None]):
 
 @frozen
 class RetrievalRecord:
-    """A retrieval or a briefing: who asked what (`question` is a digest) when, and the notes of the answer.
+    """A retrieval or a briefing: agent, question (as a digest), time, and the notes of the answer.
 
-    `tokens` is None where it was no briefing; `is_followup` where it was one about news alone.
+    `tokens` only for a briefing; `is_followup` marks a briefing about news only.
     """
 
     at: datetime

@@ -21,18 +21,18 @@ from attrs import frozen
 from lithos.memory.model.memory import LearningCommand
 from lithos.text.words.analysis import FUNCTION_WORDS
 
-#: The least cosine from which on two questions are alike.
+#: The least cosine at which two questions are alike.
 LEAST_COSINE: Final = 0.6
 #: Prior of an entry's weight: one citation alone makes it 0.4.
 PRIOR: Final = 1.5
-#: What full evidence adds to a search's score of 0..1.
+#: Amount that full evidence adds to a search's score of 0..1.
 EVIDENCE_WEIGHT: Final = 0.8
 #: Evidence above which a note is a candidate although no search found it.
 CANDIDATE: Final = 0.05
-#: Cosine of two questions, and weight of an entry, from which what was cited for one answers the other.
+#: Cosine of two questions, and weight of an entry, from which notes cited for one answer the other.
 SAME_NEED: Final = 0.9
 SURE: Final = 0.3
-#: What a citation adds to near entries of the note, and what it takes from near entries of the other notes
+#: Amount that a citation adds to near entries of the note, and subtracts from near entries of the other notes
 #: that were shown, both times the kernel.
 CITED_NEARBY: Final = 0.5
 PASSED_OVER: Final = 0.3
@@ -41,28 +41,30 @@ QUESTION_KEPT: Final = 2_000
 
 
 def threshold(highest: float) -> float:
-    """theta: the cosine a remembered question must exceed; `highest` is that of the nearest passage."""
+    """Return theta: the cosine a remembered question must exceed; `highest` is that of the nearest
+    passage.
+    """
     return max(LEAST_COSINE, highest)
 
 
 def kernel(cosine: float, theta: float) -> float:
-    """k: 0 at `theta` and below, 1 for the same question; 0 too where a passage is the question itself."""
+    """Return k: 0 up to `theta`, 1 for the same question; 0 too if a passage is the question itself."""
     if theta >= 1 or not cosine > theta:
         return 0.0
     return min(1.0, (cosine - theta) / (1 - theta))
 
 
 def entry_weight(a: float, b: float) -> float:
-    """w: the smoothed share of what counts for an entry."""
+    """Return w: the smoothed share of feedback in favour of an entry."""
     return a / (a + b + PRIOR)
 
 
 def evidence(entries: Iterable[tuple[float, float]]) -> float:
-    """E of one note: `1 - product of (1 - w k)` over its entries, given as (w, k); 0..1."""
+    """Return E of one note: `1 - product of (1 - w k)` over its entries, given as (w, k); 0..1."""
     return 1 - math.prod(1 - w * k for w, k in entries)
 
 
-#: What of its score a suspect note keeps (docs/spec/context.md §2).
+#: Share of its score that a suspect note keeps (docs/spec/context.md §2).
 SUSPECT_SHARE: Final = 0.7
 
 
@@ -77,7 +79,7 @@ def final_score(hybrid: float, evidenced: float, trust: float = 1.0) -> float:
 
 @frozen
 class MatrixEntry:
-    """An entry as feedback finds it; `is_asked` where it is of exactly the question the feedback is about."""
+    """An entry for feedback; `is_asked` if it has exactly the question of the feedback."""
 
     note_id: str
     is_asked: bool
@@ -92,7 +94,7 @@ def learn(
     cited: Collection[str],
     misleading: Collection[str],
 ) -> Iterator[MatrixEntry]:
-    """Each entry as the feedback leaves it, in order.
+    """Return each entry after the feedback, in order.
 
     `entries` has one of the question itself for every cited note (with a = b = 0 if it is new).
     """
@@ -109,11 +111,11 @@ def learn(
 
 # -- the sketch of a text ------------------------------------------------------------------------
 
-#: Words of a text that its sketch holds: the share of those that are gone is right within 0.05 or so.
+#: Words of a text in its sketch: the share of lost words is then correct within about 0.05.
 SKETCHED: Final = 128
-#: Characters of a text that are sketched, a millisecond or two; what comes later changes nothing.
+#: Characters of a text that are sketched, in a millisecond or two; later ones change nothing.
 SKETCHED_CHARACTERS: Final = 50_000
-#: A text of which less is left is another one.
+#: A text with a lower remaining share counts as replaced.
 SHARE_KEPT: Final = 0.5
 _HASH_BYTES: Final = 4
 _WORD: Final = re.compile(r"\w+")
@@ -142,7 +144,7 @@ def _hashes(text: str) -> set[bytes]:
 
 
 def digest_question(query: str) -> str:
-    """What tells whether two questions are the same: a hash of the whole text."""
+    """Return a digest that identifies a question: a hash of the whole text."""
     return hashlib.blake2b(query.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
@@ -165,13 +167,13 @@ class RememberedQuestion:
 
     @property
     def weight(self) -> float:
-        """w."""
+        """Return w."""
         return entry_weight(self.a, self.b)
 
 
 @frozen(kw_only=True)
 class QuestionFilter:
-    """Which entries: all conditions that are given hold. `since` and `until`: when it was asked last."""
+    """A filter of entries: all given conditions hold. `since` and `until`: time of the last question."""
 
     note_ids: tuple[str, ...] | None = None
     agent_id: str | None = None
@@ -181,21 +183,21 @@ class QuestionFilter:
 
 @frozen
 class ForgetQuestions(LearningCommand[int]):
-    """Drop entries; the reply is how many."""
+    """Drop entries; the reply is their number."""
 
     wanted: QuestionFilter
 
 
 @frozen
 class TrimQuestions(LearningCommand[int]):
-    """Drop the oldest entries beyond `lcma.questions_kept`; the reply is how many."""
+    """Drop the oldest entries beyond `lcma.questions_kept`; the reply is their number."""
 
 
 @frozen
 class HalveQuestions(LearningCommand[int]):
-    """Halve what is known of a note whose text has become another one; the reply is how many entries.
+    """Halve the entries of a note whose text was replaced; the reply is the number of entries.
 
-    Nothing happens unless its sketch still is `old`: so a repetition halves nothing twice.
+    Nothing happens unless its sketch is still `old`: so a repetition halves nothing twice.
     """
 
     note_id: str
@@ -205,7 +207,7 @@ class HalveQuestions(LearningCommand[int]):
 
 @frozen
 class EmbedQuestions(LearningCommand[None]):
-    """Give entries the vectors that an embedder made of their texts; no reply."""
+    """Store the vectors that an embedder made for the texts of entries; no reply."""
 
     embedder: str
     codes: tuple[tuple[int, bytes], ...]
@@ -213,9 +215,9 @@ class EmbedQuestions(LearningCommand[None]):
 
 @frozen
 class LoadQuestions(LearningCommand[int | None]):
-    """Load at most `most` entries of an embedder behind entry `after` into the matrix that rankings read.
+    """Load at most `most` entries of an embedder after entry `after` into the matrix that rankings read.
 
-    The reply is the last entry that was looked at; None when there are no more, and the matrix is complete.
+    The reply is the last entry that was read; None if there are no more, and the matrix is complete.
     """
 
     embedder: str

@@ -1,4 +1,4 @@
-"""Counters of notes, and the salience and usage that follow from them (docs/spec/memory.md §2)."""
+"""Counters of notes, and the salience and usage derived from them (docs/spec/memory.md §2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lithos.memory.model.memory import NodeStats
 STRIKES: Final = 3
 #: Notes ignored more often than this, and more often than cited, lose salience.
 PATIENCE: Final = 5
-#: Salience of a note without feedback, and what each citation, misleading report and neglect changes.
+#: Salience of a note without feedback, and the change for each citation, misleading report and neglect.
 INITIAL_SALIENCE: Final = 0.5
 _CITED: Final = 0.02
 _MISLEADING: Final = 0.05
@@ -38,7 +38,7 @@ def usage_of(stats: NodeStats) -> float:
 
 
 def pairs_within(node_ids: Iterable[str], namespaces: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """The pairs of these notes that share a namespace, as (from, to, namespace) with from < to."""
+    """Return the pairs of these notes that share a namespace, as (from, to, namespace) with from < to."""
     known = sorted(node_id for node_id in set(node_ids) if node_id in namespaces)
     return [
         (first, second, namespaces[first])
@@ -48,15 +48,15 @@ def pairs_within(node_ids: Iterable[str], namespaces: Mapping[str, str]) -> list
 
 
 def cite(stats: NodeStats, now: datetime) -> NodeStats:
-    """The note helped with a task."""
+    """Count that the note helped with a task."""
     return attrs.evolve(stats, cited_count=stats.cited_count + 1, last_used_at=now)
 
 
 def blame(stats: NodeStats) -> NodeStats:
-    """The note misled."""
+    """Count that the note misled."""
     return attrs.evolve(stats, misleading_count=stats.misleading_count + 1)
 
 
 def ignore(stats: NodeStats) -> NodeStats:
-    """The note was of no use."""
+    """Count that the note was ignored."""
     return attrs.evolve(stats, ignored_count=stats.ignored_count + 1)

@@ -1,4 +1,4 @@
-"""Candidates of a retrieval: access control (the gate; docs/spec/memory.md §1), and what is selected."""
+"""Candidates of a retrieval: access control (the gate; docs/spec/memory.md §1), and the selection."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Chosen:
 
 @frozen(kw_only=True)
 class Selection:
-    """The notes of an answer, best first, of so many that were `considered`.
+    """The notes of an answer, best first, and the number of notes that were `considered`.
 
-    `seeds` are those the answer was widened from, `chunks` the chunk to show by serial, where one is known;
+    `seeds` are the notes from which the answer was widened, `chunks` the chunk to show by serial, if known;
     not `complete` when statistics could not be read.
     """
 
@@ -34,7 +34,7 @@ class Selection:
     seeds: tuple[Entry, ...]
     chunks: Mapping[int, int]
     complete: bool
-    #: What snippets are built around; none: the words of the query, all alike.
+    #: Terms for snippets; if empty: the words of the query, with equal weights.
     terms: Terms = Terms()
-    #: How well they match by serial, all others are weak; None where the rows say nothing of it.
+    #: Match strengths by serial, all others are weak; None if the rows say nothing about it.
     matches: Mapping[int, MatchVerdict] | None = None

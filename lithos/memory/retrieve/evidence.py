@@ -1,7 +1,7 @@
-"""The pipeline of retrieval: hybrid search, and what notes were cited for.
+"""The pipeline of retrieval: hybrid search, and the questions that notes were cited for.
 
-Other scouts add candidates and reasons, never score: what the search did not find stands behind what it
-found, unless evidence lifts it. An empty memory is therefore exactly hybrid search. The search stands for the
+Other scouts add candidates and reasons, never score: notes that the search did not find rank below those it
+found, unless evidence lifts them. An empty memory is therefore exactly hybrid search. The search acts as the
 scouts `vector` and `lexical`.
 """
 
@@ -35,21 +35,21 @@ from lithos.search.service.search import Search
 log = get_logger("lithos.retrieve")
 
 
-#: The scouts that the search stands for, by its legs.
+#: The scouts that the legs of the search replace.
 _LEGS: Final = {"semantic": "vector", "fulltext": "lexical"}
-#: What a suspect note says of its place.
+#: Reason shown for the rank of a suspect note.
 _SUSPECT: Final = f"suspect, so its score counts {SUSPECT_SHARE}: see warnings"
-#: Candidates that are merged on the event loop, at most; that takes a millisecond or two.
+#: Maximum number of candidates merged on the event loop, which takes a millisecond or two.
 INLINE: Final = 3_000
-#: Seconds of looking at lineages after which others may run.
+#: Seconds of lineage checks after which other tasks may run.
 _TURN: Final = 0.002
-#: How much more is asked for while too few notes pass the gate.
+#: Factor by which the search is widened while too few notes pass the gate.
 _WIDER: Final = 4
 
 
 @define
 class _Looked:
-    """What the first phase found: the search's notes that pass, by id in its order, and all evidence."""
+    """Results of the first phase: the search's notes that pass, by id in its order, and all evidence."""
 
     hybrid: HybridRanking = NOTHING_RANKED
     scores: dict[str, float] = field(factory=dict)
@@ -141,9 +141,9 @@ class EvidencePipeline:
             wanted *= _WIDER
 
     async def _best(self, note_ids: Sequence[str], limit: int) -> tuple[Sequence[str], frozenset[str]]:
-        """The first notes, as far as `limit` ones that are not suspect lead, and the suspect ones among them.
+        """Return the first notes until `limit` ones are not suspect, with the suspect ones among them.
 
-        What comes later is in no answer: it has a lower score than all of these, whatever becomes of its own.
+        Later notes are in no answer: they score lower than all of these, even after adjustments.
         """
         await self._lineage.settle()
         suspects: set[str] = set()
@@ -223,7 +223,7 @@ class EvidencePipeline:
         return [entry for note_id in note_ids if (entry := self._catalogue.get(note_id)) is not None]
 
     async def _others(self, looked: _Looked, order: _Order, report: ScoutReport) -> list[str]:
-        """What only scouts found, the best of their scaled scores first, then by id."""
+        """Return notes that only scouts found, the best of their scaled scores first, then by id."""
         found = report.found
         is_little = sum(map(len, found.values())) <= INLINE
         pool = merge(found) if is_little else await self._working.run(lambda: merge(found))
@@ -252,7 +252,7 @@ class EvidencePipeline:
                     scouts[candidate.id].add(name)
         weighty = [each for note_id in note_ids if (each := order.values.get(note_id)) is not None]
         cited = await self._tell_citations(ask, weighty)
-        # What only scouts found has no score to lose, but says it too.
+        # Notes that only scouts found have no score to lose, but still show the reason.
         rest = [entry.note.id for entry in entries if entry.note.id not in order.scores]
         _, suspects = await self._best(rest, len(rest) + 1)
         suspects |= order.suspects

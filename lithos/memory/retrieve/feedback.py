@@ -103,7 +103,7 @@ class Learning:
         return await self.read(lambda tables: tables.receipts.page(wanted, before, most))
 
     async def taught(self, receipt: Receipt) -> list[RememberedQuestion]:
-        """What the question of a receipt has taught about the notes it returned."""
+        """Return the lessons of a receipt's question about the notes it returned."""
         notes = [node.id for node in receipt.final_nodes]
         digest = digest_question(receipt.query)
         return await self.read(lambda tables: tables.questions.of_question(digest, notes))
@@ -138,7 +138,7 @@ class Learning:
             return await self._mailbox.ask(command, within=LEARNING_DEADLINE)
 
     async def read(self, query: Callable[[StatsTables], T]) -> T:
-        """What a query of the tables finds."""
+        """Return the result of a query of the tables."""
 
         def look() -> T:
             with self._store.noticing_damage():
@@ -183,7 +183,7 @@ class Lessons:
 #: Seconds for which a completion waits for its effects, even when its caller has gone.
 EFFECTS_DEADLINE = 30.0
 QUARANTINED = "quarantined"
-#: What the note says of it.
+#: The reason stored in the note.
 MISLEADING_FEEDBACK = "misleading feedback"
 #: Notes cited without having been retrieved, of one completion, that are learned from.
 MOST_ELSEWHERE = 20
@@ -225,7 +225,7 @@ class Feedback:
         self._prepare = prepare
 
     async def begin(self, command: CompleteTask) -> FeedbackEffects | None:
-        """What a completion teaches; raises as `check` does."""
+        """Return the lesson of a completion; raises as `check` does."""
         lesson = await self.check(command)
         return None if lesson is None else FeedbackEffects(self, lesson)
 
@@ -244,7 +244,7 @@ class Feedback:
     async def apply(self, feedback: ApplyFeedback) -> None:
         """Apply a lesson, and quarantine notes that misled too often. A failure is logged: the task is done.
 
-        A caller that goes away ends neither half way. What failed is repeated by `catch_up`.
+        A caller that disconnects does not interrupt this. Failures are repeated by `catch_up`.
         """
         with trio.move_on_after(EFFECTS_DEADLINE, shield=True) as scope:
             try:
@@ -275,7 +275,7 @@ class Feedback:
         Raises `LithosError` and `DatabaseFailed`.
         """
         applied = await self._learning.read(lambda tables: tables.ledgers.lessons())
-        due = await self.lessons.due()  # after: what was applied and is not due will not be repeated
+        due = await self.lessons.due()  # after: an applied lesson that is not due is not repeated
         settled = set(applied) - {feedback.id for feedback in due}
         if settled:
             await self._learning.submit(ForgetLessons(tuple(sorted(settled))))
@@ -314,7 +314,7 @@ class Feedback:
         return receipt
 
     def _judge(self, command: CompleteTask, receipt: Receipt) -> ApplyFeedback:
-        """The lists, without notes that are gone; those that were not in the receipt by themselves."""
+        """Return the lists without deleted notes, and separately the notes that were not in the receipt."""
         retrieved = [node.id for node in receipt.final_nodes if node.id in self._catalogue]
         cited = _among(command.cited_nodes or (), retrieved)
         misleading = _among(command.misleading_nodes or (), retrieved)

@@ -1,6 +1,6 @@
 """The memory of questions in use: evidence for a new question, and the question that feedback is about.
 
-Vectors are those of the static tier; what needs a model waits, or does without, while there is none.
+Vectors are those of the static tier; functions that need a model wait for it, or work without it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class QuestionMemory:
         return await self._compare(query, lambda asked: self.matrix.cited_near(asked.codes, SAME_NEED, SURE))
 
     async def _compare(self, query: str, look: Callable[[StaticQuestion], Sequence[T]]) -> Sequence[T]:
-        """What a look at the matrix finds, in a worker thread; nothing when there is nothing to compare."""
+        """Return the result of a search of the matrix, in a worker thread; None if it is empty."""
 
         def compare(asked: StaticQuestion) -> Sequence[T]:
             # Of another model since a moment ago?
@@ -123,9 +123,10 @@ class QuestionMemory:
         return await self._learning.read(lambda tables: tables.questions.get(wanted)) if wanted else {}
 
     async def prepare(self, feedback: ApplyFeedback) -> ApplyFeedback:
-        """The feedback with the question it is about and the sketches of the cited texts.
+        """Return the feedback with its question and the sketches of the cited texts.
 
-        Without a receipt, or with one of a query without words, it has none and teaches nothing of questions.
+        Without a receipt, or with a receipt of an empty query, it has no question, and nothing is learned
+        about questions.
         """
         if feedback.receipt_id is None or not (feedback.cited or feedback.misleading or feedback.elsewhere):
             return feedback

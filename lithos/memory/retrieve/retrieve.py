@@ -48,7 +48,7 @@ from lithos.text.snippet import Terms
 
 log = get_logger("lithos.retrieve")
 
-#: Seconds to wait for the receipt to be on disk; the answer then goes without.
+#: Seconds to wait for the receipt to be on disk; then the answer is sent without it.
 RECEIPT_DEADLINE: Final = 5.0
 #: Seconds to wait for the statistics of notes.
 STATS_DEADLINE: Final = 5.0
@@ -58,9 +58,9 @@ STATS_DEADLINE: Final = 5.0
 class RetrieveRequest:
     """One retrieval request; `namespaces` None means any, `max_context_nodes` None means `limit`.
 
-    `among`: only these notes. `with_quarantined`: these are selected too, for who names them instead of
-    showing them. `most`: results at most, for who does not answer them as rows; None: the configured number.
-    `room`: characters of JSON of all rows, 0: no limit.
+    `among`: only these notes. `with_quarantined`: include quarantined notes, for callers that only name them.
+    `most`: maximum number of results, for callers that do not return them as rows; None: the configured
+    number. `room`: characters of JSON of all rows, 0: no limit.
     """
 
     query: str
@@ -78,7 +78,7 @@ class RetrieveRequest:
 
     @property
     def gate(self) -> RetrievalFilter:
-        """What the asker may see, and wants to."""
+        """Return the filter for notes that the caller may and wants to see."""
         return RetrievalFilter(
             namespaces=None if self.namespaces is None else frozenset(self.namespaces),
             task_id=self.task_id,
@@ -101,7 +101,7 @@ class PendingRetrieval:
 
 @frozen
 class SelectedNotes:
-    """What a pipeline selected: the notes that exist and pass the gate, best first, with their entries."""
+    """The selection of a pipeline: existing notes that pass the filter, best first, with their entries."""
 
     ask: ScoutRequest
     selection: Selection
@@ -120,9 +120,9 @@ class RetrievedNote:
 
 @frozen(kw_only=True)
 class RetrieveAnswer:
-    """Results, best first. `conflicts` is None when they were not asked for.
+    """Results, best first. `conflicts` only if requested.
 
-    `degraded` tells that something was left out: a scout, the statistics, or the keeping of the receipt.
+    `degraded` means that a part is missing: a scout, the statistics, or the stored receipt.
     """
 
     results: tuple[RetrievedNote, ...]
@@ -223,9 +223,9 @@ class Retrieve:
         *,
         is_followup: bool,
     ) -> bool:
-        """Keep the receipt of what a briefing shows of a selection, in so many tokens.
+        """Store the receipt of the notes of a selection that a briefing shows, with its number of tokens.
 
-        Whether that succeeded. Once per request.
+        Return whether that succeeded. Once per request.
         """
         final = [(note, entry) for note, entry in drawn.notes if note.id in shown]
         receipt = attrs.evolve(
@@ -323,9 +323,10 @@ class Retrieve:
         )
 
     async def _record(self, receipt: Receipt, entries: Sequence[Entry]) -> Mapping[str, NodeStats] | None:
-        """Keep the receipt and what the results teach, durably; the statistics before, None if it is refused.
+        """Store the receipt and the lessons of the results, durably; return the former statistics,
+        None if refused.
 
-        Also when the caller has gone: the receipt tells what was done.
+        This also runs when the caller has gone: the receipt documents the retrieval.
         """
         command = RecordRetrieval(receipt, tuple(entry.note.id for entry in entries))
         try:

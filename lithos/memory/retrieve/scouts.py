@@ -60,7 +60,7 @@ class RelationScouts:
         return [*named, *made]
 
     async def find_sources(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """What seeds were derived from, and what was derived from them: 1.0 each."""
+        """Return the sources of seeds, and the notes derived from seeds: 1.0 each."""
         graph = self.catalogue.graph.provenance
         found: list[ScoutHit] = []
         async for some in slices(ask.seeds):
@@ -70,7 +70,9 @@ class RelationScouts:
         return _without_seeds(found, ask)
 
     async def find_neighbours(self, ask: ScoutRequest) -> Sequence[ScoutHit]:
-        """What is linked with seeds, either way: 0.5 a link, a typed edge its weight, the best per note."""
+        """Return the notes linked with seeds, either way: 0.5 a link, a typed edge its weight, the
+        best per note.
+        """
         graph = self.catalogue.graph.links
         found: list[ScoutHit] = []
         async for some in slices(ask.seeds):
@@ -245,7 +247,7 @@ class Dispatcher:
         """
         began = perf_counter()
         try:
-            await trio.lowlevel.checkpoint()  # the scouts of a phase take turns with everybody else
+            await trio.lowlevel.checkpoint()  # the scouts of a phase take turns with all other tasks
             with trio.fail_after(DEADLINE):
                 found = await look()
         except Exception as failure:  # noqa: BLE001 - any answer is better than none (docs/spec/memory.md §1)

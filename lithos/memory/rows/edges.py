@@ -38,15 +38,15 @@ from lithos.notes.model.edges import (
     UpsertEdge,
 )
 
-#: What a shared use adds to the weight of an edge that is there.
+#: Weight that a shared use adds to an existing edge.
 REINFORCEMENT: Final = 0.03
 #: The weight of an edge made for notes cited together.
 CITED_WEIGHT: Final = 0.5
 #: How such an edge came about.
 REINFORCED: Final = "reinforcement"
-#: What a note that misled costs each edge that touches it.
+#: Weight that each edge of a misleading note loses.
 BLAME: Final = 0.05
-#: What a projected edge looks like: weight, actor, evidence, conflict state.
+#: Values of a projected edge: weight, actor, evidence, conflict state.
 _PROJECTED: Final = (1.0, None, None, None)
 
 #: A note, its source and the namespace.
@@ -152,7 +152,7 @@ CREATE INDEX IF NOT EXISTS edges_to ON edges(to_id);
 CREATE INDEX IF NOT EXISTS edges_type ON edges(type);
 CREATE INDEX IF NOT EXISTS edges_namespace ON edges(namespace);
 """
-#: What upserts go by: a constraint of the table but where an older file had no namespaces.
+#: The key of upserts: a constraint of the table, except in older files without namespaces.
 _KEY: Final = ("from_id", "namespace", "to_id", "type")
 _KEY_INDEX: Final = "CREATE UNIQUE INDEX IF NOT EXISTS edges_key ON edges(from_id,to_id,type,namespace)"
 #: Columns that older files may lack, with their definitions.
@@ -181,7 +181,7 @@ _TOUCHING: Final = (
     " ORDER BY created_at, rowid"
 )
 _TRUSTED: Final = sorted((*LINEAGE, CONTRADICTS))
-#: Neither evidence nor times: nobody asks for these, and there may be tens of thousands of edges.
+#: Without evidence and times: they are not needed, and there may be tens of thousands of edges.
 _TRUST_NAMES: Final = (
     "id", "from_id", "to_id", "type", "weight", "namespace", "provenance_type", "conflict_state",
 )  # fmt: skip
@@ -225,7 +225,7 @@ class EdgeStore(LearningDatabase):
         return None if found is None else _edge(found)
 
     def carry(self, command: CarryLearned) -> tuple[Carried, list[Edge]]:
-        """Merge carried rows; what became of them, and the edges that were written."""
+        """Merge imported rows; return the outcomes, and the edges that were written."""
         merger = RowMerger(self._writer, LEARNED[command.table], dry_run=command.dry_run)
         carried = merger.merge(command.rows)
         written = [] if command.dry_run else [*merger.created, *merger.updated]

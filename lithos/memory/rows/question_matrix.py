@@ -70,7 +70,7 @@ class QuestionMatrix:
         return len(self._row_of)
 
     def begin(self, embedder: str | None, dims: int) -> None:
-        """Start anew, empty, with vectors of an embedder; not complete until `finish`."""
+        """Clear the matrix for vectors of an embedder; it is not complete until `finish`."""
         with self._lock:
             self.embedder, self.is_complete = embedder, False
             self._clear(dims)

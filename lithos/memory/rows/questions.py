@@ -1,8 +1,8 @@
-"""The memory of questions in `stats.db`: what notes were cited for (docs/spec/memory.md §8).
+"""The memory of questions in `stats.db`: the questions that notes were cited for (docs/spec/memory.md §8).
 
-`question_memory` has an entry per question and note. Beyond the specification it has the hash that tells
-whether two questions are the same, the agent who asked first, and whether the words may be shown;
-`question_texts` has a sketch of each note's text, from which a rewrite is told.
+`question_memory` has an entry per question and note. Beyond the specification it has the hash that identifies
+a question, the agent who asked first, and whether the words may be shown;
+`question_texts` has a sketch of each note's text, to detect rewrites.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class QuestionRows(Rows):
         return self._drop("id IN (SELECT id FROM question_memory ORDER BY last_at,id LIMIT ?)", [surplus])
 
     def _drop(self, where: str, given: Sequence[Any]) -> int:
-        """Drop entries, and the sketches of notes that have none any more."""
+        """Drop entries, and the sketches of notes without any remaining entry."""
         rows = self._all(f"DELETE FROM question_memory WHERE {where} RETURNING id,note_id", *given)  # noqa: S608
         self.touched.update(row[0] for row in rows)
         if rows:

@@ -39,7 +39,7 @@ class QueueRows(Rows):
     def claim(self, max_attempts: int, after: int = 0, most: int | None = None) -> list[EnrichJob]:
         """Claim jobs that may be tried and count an attempt; grouped by note, oldest first.
 
-        Only notes whose first waiting row is behind `after`, of at most so many rows there.
+        Only notes whose first waiting row is among the `most` rows after `after`.
         """
         behind, groups = after, list[list[Any]]()
         while not groups:
@@ -116,10 +116,10 @@ class LessonLedger(Rows):
 
 
 class LedgerRows(LessonLedger):
-    """What was found in notes, and applied lessons; writing needs an open transaction."""
+    """Entities of notes, and applied lessons; writing needs an open transaction."""
 
     def noted(self, after: str, most: int) -> list[str]:
-        """At most so many notes of which anything is known, by id, behind `after`."""
+        """Return at most `most` notes with stored data, by id, after `after`."""
         union = " UNION ".join(
             f"SELECT node_id FROM {table} WHERE node_id>?1"  # noqa: S608 - constants
             for table in _OF_NOTES
@@ -142,9 +142,9 @@ class LedgerRows(LessonLedger):
             self._run(_KEEP, node_id, found.instead_of, found.extractor, found.source, texts)
 
     def entities(self) -> dict[str, ExtractedEntities]:
-        """What was found in each note, without what was written into files."""
+        """Return the entities of each note, without those written into files."""
         if all(row[1] != "entities" for row in self._all("PRAGMA table_info(extracted_entities)")):
-            return {}  # a file of an earlier version that nobody has opened for writing yet
+            return {}  # a file of an earlier version that was not opened for writing yet
         rows = self._all(
             "SELECT node_id,entities,extractor,source,digest FROM extracted_entities"
             " WHERE entities IS NOT NULL"

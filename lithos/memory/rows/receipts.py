@@ -46,7 +46,7 @@ class OldReceipt:
     task_id: str | None
 
 
-#: Receipts of one page that are looked at for a note: it stands in the texts of the rows.
+#: Receipts of one page that are scanned for a note: its id is in the texts of the rows.
 SCANNED: Final = 5_000
 
 
@@ -153,12 +153,12 @@ class ReceiptRows(Rows):
         return int(self._first("SELECT COUNT(*) FROM receipts")[0])
 
     def oldest(self, after: int, most: int) -> list[OldReceipt]:
-        """At most so many receipts behind a place, in the order in which they were added."""
+        """Return at most `most` receipts after a position, in insertion order."""
         sql = "SELECT rowid,id,task_id FROM receipts WHERE rowid>? ORDER BY rowid LIMIT ?"
         return [OldReceipt(*row) for row in self._all(sql, after, most)]
 
     def page(self, wanted: ReceiptFilter, before: int | None, most: int) -> ReceiptPage:
-        """At most so many receipts added before a place, newest first."""
+        """Return at most `most` receipts inserted before a position, newest first."""
         given = {"agent_id": wanted.agent_id, "task_id": wanted.task_id}
         values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         where = " AND ".join(["rowid<:before", *(f"{name}=:{name}" for name in values)])
@@ -180,9 +180,9 @@ class ReceiptRows(Rows):
         return ReceiptPage([_RECEIPTS.read(row[1:]) for row in found[:most]], after)
 
     def asked(self, after: int, most: int) -> tuple[list[RetrievalRecord], int]:
-        """What was asked by at most so many receipts behind a place, and the place of the last of them.
+        """Return the questions of at most `most` receipts after a position, and the position of the last one.
 
-        Retrievals that failed answered nothing, and are left out.
+        Failed retrievals answered nothing, and are left out.
         """
         rows = self._all(_ASKED, after, most)
         found = [

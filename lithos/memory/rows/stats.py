@@ -1,12 +1,12 @@
-"""`.lithos/stats.db`: node statistics and what else retrieval learns (docs/spec/memory.md §5).
+"""`.lithos/stats.db`: node statistics and other data of retrieval (docs/spec/memory.md §5).
 
 Only a server, or the first write, creates the file; until then it reads as empty. `_TABLES` is the schema, to
-which older files are migrated; their further tables and columns stay as they are. `NodeRows` has the counters
+which older files are migrated; their further tables and columns are kept. `NodeRows` has the counters
 of notes.
 
-`extracted_entities` has what was found in notes, and the digest of what a machine wrote into their files,
-without which that could not be told from a person's choice. `applied_lessons` is beyond the specification: it
-lets feedback be repeated when the process ended before all its effects were stored.
+`extracted_entities` has the entities of notes, and the digest of entities that a machine wrote into their
+files, to distinguish them from a person's choice. `applied_lessons` is beyond the specification: with it
+feedback is repeated when the process ended before all its effects were stored.
 """
 
 from __future__ import annotations

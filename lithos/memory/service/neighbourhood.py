@@ -28,7 +28,7 @@ from lithos.search.service.graph_search import Centrality
 
 WIDTH: Final = 1000.0
 HEIGHT: Final = 660.0
-#: Room for labels beside the outermost notes.
+#: Space for labels around the outermost notes.
 MARGIN: Final = 46.0
 #: Radii of the least and of the most central note.
 SMALLEST: Final = 4.0
@@ -46,13 +46,13 @@ _WIDE: Final = (6.8, 15.0, 45)
 _NARROW: Final = (17.5, 38.0, 9)
 
 ColourBy = Literal["folder", "type", "namespace"]
-#: In which drawings the label of a note has room: in all, only in wide ones, in none.
+#: Drawings in which the label of a note fits: all, only wide ones, never.
 LineVisibility = Literal["always", "wide", "never"]
 
 
 @frozen
 class Spot:
-    """A note in a drawing; `colour` is 1..8, the label stands left of it where `is_left`."""
+    """A note in a drawing; `colour` is 1..8, the label is on the left if `is_left`."""
 
     node: Node
     x: int
@@ -108,7 +108,7 @@ class Drawings:
 
 
 def _key(picture: Neighbourhood) -> bytes:
-    """What tells whether two neighbourhoods have one layout."""
+    """Return a key that is equal for neighbourhoods with one layout."""
     hasher = blake2b(digest_size=16)
     for node in picture.nodes:
         hasher.update(f"{node.entry.note.id}\n".encode())
@@ -154,7 +154,7 @@ def _label(title: str, folded: int) -> str:
 
 
 def value_of(node: Node, by: ColourBy) -> str:
-    """What a note is coloured by; of folders the topmost."""
+    """Return the value that colours a note; for folders the topmost."""
     if by == "folder":
         folder, slash, _ = node.entry.path.partition("/")
         return folder if slash else "no folder"
@@ -189,9 +189,9 @@ def _place_labels(
     size: tuple[float, float, int],
     sides: Mapping[int, bool],
 ) -> dict[int, bool]:
-    """The notes whose labels have room, the first in `order` before others, with whether it stands left.
+    """Return the notes whose labels fit, earlier ones in `order` first, with whether a label is on the left.
 
-    `sides` says where a label must stand, where that is decided.
+    `sides` has the sides of labels that are already decided.
     """
     width, height, most = size
     taken: list[tuple[float, float, float, float]] = []
@@ -234,7 +234,7 @@ MOST_LINES: Final = 1_200
 #: Notes of the picture of a whole vault.
 CENTRAL: Final = 120
 DEEPEST: Final = 3
-#: A note with more neighbours than these is a hub: a picture goes on from it only where it starts there.
+#: A note with more neighbours than these is a hub: a picture is only extended from it if it starts there.
 HUB: Final = 60
 #: Nodes whose neighbours are collected in one turn of the event loop.
 _AT_ONCE: Final = 25

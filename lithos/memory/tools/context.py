@@ -37,18 +37,18 @@ class ContextTool:
     namespace_filter: tuple[str, ...] | None = argument(
         "Only notes of these namespaces.", None, bound=NAMESPACES, is_rare=True
     )
-    since: str | None = argument(
-        "Only what is new since this cursor of an earlier answer.", None, bound=LOOKUP
-    )
+    since: str | None = argument("Only changes since this cursor of an earlier answer.", None, bound=LOOKUP)
     sections: tuple[str, ...] | None = argument(
         f"Any of {', '.join(SECTIONS)}; default: all.", None, bound=FILTERS, is_rare=True
     )
     explain: bool = argument(
-        "Compact answers: also why each excerpt is there, and what was left out.", False, is_listed=False
+        "Compact answers: also why each excerpt was chosen, and the excerpts left out.",
+        False,
+        is_listed=False,
     )
-    cursor: bool = argument("Compact answers: also where to go on with since.", False, is_listed=False)
+    cursor: bool = argument("Compact answers: also return a cursor for since.", False, is_listed=False)
     kinds: tuple[str, ...] | None = argument(
-        "note leaves attachments out.", None, bound=FILTERS, is_listed=False
+        "Kinds to include; note leaves out attachments.", None, bound=FILTERS, is_listed=False
     )
 
     @property
@@ -57,7 +57,7 @@ class ContextTool:
         return self.cursor or self.explain or self.since is not None
 
     def request(self, *, is_compact: bool = False) -> ContextRequest:
-        """What the context service is asked."""
+        """Return the request for the context service."""
         return as_command(
             ContextRequest,
             self,
@@ -115,7 +115,7 @@ def item_row(item: Item) -> dict[str, Any]:
 
 
 def place_row(hit: OtherHit | None) -> dict[str, Any]:
-    """What an excerpt of an attachment says besides; nothing of a note."""
+    """Return the additional keys of an attachment's excerpt; empty for a note."""
     if hit is None:
         return {}
     row: dict[str, Any] = {"kind": ATTACHMENT, "place": hit.place}

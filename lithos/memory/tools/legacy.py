@@ -35,7 +35,7 @@ class LinksTool:
     depth: int = argument("Number of steps, 1 to 3.", 1)
 
     async def answer(self, using: Parts) -> Answer:
-        """An unknown note has none."""
+        """Return the links; an unknown note has no links."""
         try:
             links = (await using.get(Graph).relate(self.id, ("links",), self.depth, None)).links
         except DocNotFound:
@@ -57,7 +57,7 @@ class LinksTool:
     is_legacy=True,
 )
 class SemanticTool:
-    """Search notes by meaning. Newer: lithos_search."""
+    """Run a semantic search over notes. Newer: lithos_search."""
 
     query: str = argument("Words or question to search for.", may_be_blank=True, bound=QUERY)
     limit: int = argument("Maximum number of results.", 10)

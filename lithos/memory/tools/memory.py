@@ -51,9 +51,9 @@ _UNLEARNED: Mapping[str, Any] = {
     "salience": 0.0,
     "usage_score": 0.0,
 }
-#: Who is recorded for an edge that nobody signed.
+#: The agent that is recorded for an edge without an author.
 UNSIGNED = "lithos_edge_upsert"
-#: The statistics of a note that nobody used.
+#: The statistics of an unused note.
 _UNUSED: Final = dict.fromkeys(
     ("cited_count", "ignored_count", "misleading_count", "decay_rate", "spaced_rep_strength"), 0
 )
@@ -75,7 +75,7 @@ class EdgeUpsertTool:
     provenance_actor: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
     provenance_type: str | None = argument("How it is known, e.g. asserted.", None, bound=NAME, is_rare=True)
     evidence: dict[str, Any] | list[Any] | None = argument(
-        "What supports the edge.", None, bound=METADATA, is_rare=True
+        "Evidence for the edge.", None, bound=METADATA, is_rare=True
     )
     conflict_state: str | None = argument("State of a contradicts edge.", None, bound=NAME, is_rare=True)
 
@@ -174,7 +174,7 @@ def node_stats_row(stats: NodeStats) -> dict[str, Any]:
 
 
 def question_row(question: RememberedQuestion, *, is_private: bool) -> dict[str, Any]:
-    """One question that a note was cited for; without its words where these are nobody else's."""
+    """Return one question that a note was cited for; private questions come without their words."""
     return {
         "question": None if is_private or question.is_private else question.question,
         "weight": question.weight,
@@ -215,7 +215,7 @@ class RetrieveTool:
         "Only notes of these namespaces.", None, bound=NAMESPACES, is_rare=True
     )
     agent_id: str | None = argument("Your agent id.", None, bound=NAME, is_caller=True)
-    task_id: str | None = argument("Id of your task; its own notes are found too.", None, bound=NAME)
+    task_id: str | None = argument("Id of your task; notes about it are found too.", None, bound=NAME)
     surface_conflicts: bool = argument(
         "Also return unresolved contradictions between the results.", False, is_rare=True
     )
@@ -224,9 +224,9 @@ class RetrieveTool:
     )
     tags: tuple[str, ...] = argument("Only notes with all of these tags.", (), bound=FILTERS)
     path_prefix: str | None = argument("Only notes whose path starts with this.", None, bound=LOOKUP)
-    offset: int = argument("Results to skip.", 0, is_listed=False)
+    offset: int = argument("Number of results to skip.", 0, is_listed=False)
     kinds: tuple[str, ...] | None = argument(
-        "note leaves attachments out.", None, bound=FILTERS, is_listed=False
+        "Kinds to include; note leaves out attachments.", None, bound=FILTERS, is_listed=False
     )
     explain: bool = argument("Compact answers: also reasons and scores.", False, is_listed=False)
 
@@ -258,7 +258,7 @@ class RetrieveTool:
         return result
 
     def request(self, room: int = 0) -> RetrieveRequest:
-        """What the retrieval is asked: the rows up to the end of the page; `room` as there."""
+        """Return the request for the retrieval: the rows up to the end of the page; `room` as there."""
         return as_command(
             RetrieveRequest,
             self,
@@ -270,7 +270,9 @@ class RetrieveTool:
         )
 
     async def _beside(self, using: Parts, others: OtherHits | None) -> Sequence[OtherHit]:
-        """Places of attachments that may stand among the notes: none where a namespace is asked for."""
+        """Return places of attachments that may be mixed with the notes; empty if a namespace is
+        requested.
+        """
         kinds, filters = read_kinds(self.kinds), as_command(Filters, self)
         if NOTE not in kinds:
             raise InvalidInput("lithos_retrieve is about notes. For attachments alone use lithos_search.")
@@ -282,7 +284,7 @@ class RetrieveTool:
         return await others.beside(query)
 
     def _veil(self, catalogue: Catalogue) -> Veil:
-        """What this asker is told of the notes that warnings name."""
+        """Return the filter of warnings about notes that this caller may not see."""
         spaces = self.namespace_filter
         gate = as_command(RetrievalFilter, self, namespaces=frozenset(spaces) if spaces else None)
         return lambda warning: gate.veil(warning, catalogue.get(warning.id))

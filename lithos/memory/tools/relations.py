@@ -1,4 +1,4 @@
-"""What is around a note: links, provenance, typed edges, and what rests on it, to be quarantined."""
+"""The relations of a note: links, provenance, typed edges, and the notes that depend on it (quarantine)."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class ImpactTool:
 
     id: str = argument("Note id.", bound=LOOKUP, note="there")
     action: str = argument(
-        "What to do; default: preview, changes nothing.", PREVIEW, one_of=ACTIONS, bound=LOOKUP
+        "Action to take; default: preview, changes nothing.", PREVIEW, one_of=ACTIONS, bound=LOOKUP
     )
-    agent: str | None = argument("Your agent id; needed unless preview.", None, bound=NAME)
-    reason: str | None = argument("What is wrong; needed for quarantine.", None, bound=TITLE)
+    agent: str | None = argument("Your agent id; required unless action=preview.", None, bound=NAME)
+    reason: str | None = argument("Reason why the note is wrong; required for quarantine.", None, bound=TITLE)
     open_tasks: bool = argument("Also open tasks to verify the dependents.", False, is_rare=True)
 
     async def answer(self, using: Parts) -> Answer:
         check_choice("action", self.action, ACTIONS)
         if self.open_tasks and self.action != QUARANTINE:
             raise InvalidInput(
-                f"open_tasks goes with action=quarantine only: {self.action} opens no tasks. Leave it out."
+                f"open_tasks needs action=quarantine: {self.action} opens no tasks. Leave it out."
             )
         if self.action == PREVIEW:
             return _answer(await using.get(Impact).preview(self.id))

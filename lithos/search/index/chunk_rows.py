@@ -45,7 +45,7 @@ class VectorEntry:
 
 
 class IndexedNote(NamedTuple):
-    """What is known of a note in the index: `start` is its first row, of `chunks`."""
+    """A note of the index: `start` is the first of its `chunks` rows."""
 
     stamp: int
     chunks: int
@@ -61,7 +61,7 @@ class VectorHit(NamedTuple):
 
 
 class VectorQuery(NamedTuple):
-    """What `VectorIndex.search` is asked for."""
+    """The arguments of `VectorIndex.search`."""
 
     vector: Matrix
     notes: int
@@ -159,9 +159,9 @@ Codes: TypeAlias = NDArray[np.int8]
 #: Batch size: queries that the kernels compare with a row in the time of one.
 ABREAST: Final = 4
 _PEAK: Final = 127
-#: Rows that are asked for together are copied out of the matrix if it has so many times more.
+#: Requested rows are copied out of the matrix if it has this many times more rows.
 _WORTH_COPYING: Final = 4
-#: Of them so many at once: 2 MB, which a core's cache holds.
+#: Rows that are copied at once: 2 MB, which a core's cache holds.
 _COPIED_AT_ONCE: Final = 8_192
 
 
@@ -242,7 +242,7 @@ class ChunkRows:
         self._copied: Codes = np.zeros((_COPIED_AT_ONCE, dims), np.int8)
 
     def reserve(self, rows: int) -> None:
-        """Make room for so many more rows."""
+        """Reserve space for `rows` more rows."""
         self._grow(self.used + rows)
 
     def put(self, serial: int, codes: Codes) -> int:

@@ -36,7 +36,9 @@ _ADVICE: Final = (
 
 
 class EmbedderUnavailable(Exception):
-    """The embedding model cannot be loaded; the text says why and what to do next, `reason` only why."""
+    """The embedding model cannot be loaded; the text has the reason and the next step, `reason` only the
+    reason.
+    """
 
     def __init__(self, name: str, cause: str) -> None:
         first_line = next(iter(cause.strip().splitlines()), "") or "no further detail"
@@ -46,7 +48,7 @@ class EmbedderUnavailable(Exception):
 
 @frozen
 class ModelFiles:
-    """A model2vec model on disk: its folder and the files that make it what it is."""
+    """A model2vec model on disk: its folder and its files."""
 
     folder: Path
     paths: tuple[Path, ...]
@@ -139,7 +141,7 @@ _CORES: Final = os.cpu_count() or 1
 _KEPT_RUNS: Final = 32_768
 #: Texts that take some five milliseconds.
 _WORTH_A_THREAD: Final = 128
-#: Bounds what is gathered at once: 8 MiB of float32 at 256 dimensions.
+#: Maximum number of tokens gathered at once: 8 MiB of float32 at 256 dimensions.
 _TOKENS_AT_ONCE: Final = 8192
 
 
@@ -185,7 +187,7 @@ def load_embedder(name: str) -> Embedder:
 
 
 def explaining(load: Callable[[], T], explain: Callable[[Exception], EmbedderUnavailable]) -> T:
-    """What is loaded; whatever loading raises becomes the reason of an `EmbedderUnavailable`."""
+    """Return the result of `load`; an error becomes the reason of an `EmbedderUnavailable`."""
     loaded = outcome.capture(load)
     error = loaded.error if isinstance(loaded, outcome.Error) else None
     if isinstance(error, Exception) and not isinstance(error, EmbedderUnavailable):
@@ -265,7 +267,7 @@ class _StaticEmbedder:
         return result
 
     def _encode_one(self, text: str) -> Matrix:
-        """The same for one text, as a query is: the calls of numpy take more time than what they do."""
+        """Encode one text, such as a query: the call overhead of numpy exceeds the computation."""
         ids = self._tokenizer.encode_batch_fast([text[: self._characters]], add_special_tokens=False)[0].ids
         known = [token for token in ids if token != self._unknown]
         result = np.zeros((1, self.identity.dims), np.float32)

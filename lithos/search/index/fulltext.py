@@ -1,4 +1,4 @@
-"""The full-text index: tantivy, BM25, one commit per batch; and lead coverage, from the stems beside it."""
+"""The full-text index: tantivy, BM25, one commit per batch; and lead coverage, from the stored stems."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ log = get_logger("lithos.fulltext")
 
 #: The least tantivy takes, in bytes; more buys nothing at batches of a few notes.
 _WRITER_HEAP: Final = 15_000_000
-#: Commits after which tantivy's index is opened anew: it remembers the path of every file that it ever opened
-#: (`MmapCache`, whose weak entries nothing removes), some 20 and 4 KB for each commit.
+#: Commits after which tantivy's index is reopened: it remembers the path of every file that it ever opened
+#: (`MmapCache`, whose weak entries are never removed), 20 and 4 KB for each commit.
 RENEWED_AFTER: Final = 500
 #: Asked beyond the limit, to find out at once in most cases who shares the last place.
 _LIKELY_TIES: Final = 32
@@ -195,8 +195,9 @@ class FulltextIndex:
         if writer is None:
             writer = self._writer = self._index.writer(heap_size=_WRITER_HEAP, num_threads=1)
         for serial in {*removals, *documents}:
-            # A deletion has the commit open every segment, a fifth of what it costs; a new note needs none.
-            # The first batch after a failure: what failed may have been committed, unknown to the searcher.
+            # A deletion makes the commit open every segment, a fifth of its cost; a new note
+            # needs no deletion.
+            # The first batch after a failure: the failed one may have been committed without the searcher.
             if is_first or self._searcher.doc_freq("serial", serial):
                 writer.delete_documents_by_term("serial", serial)
         for document in documents.values():
@@ -207,7 +208,7 @@ class FulltextIndex:
         self._commits += 1
 
     def _renew(self) -> None:
-        """Open the index anew, after the merges that run; searches under way keep what they have."""
+        """Reopen the index after the running merges; searches under way keep the old one."""
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.wait_merging_threads()

@@ -1,7 +1,7 @@
-"""The full-text index: its fields, tokens and documents, and how outdated or damaged files are found.
+"""The full-text index: its fields, tokens and documents, and the detection of outdated or damaged files.
 
-A format marker and the checksums of the files tell whether the index has to be rebuilt from scratch. The
-query tree becomes tantivy queries with the very tokens the index has.
+A format marker and the checksums of the files show whether the index has to be rebuilt from scratch. The
+query tree becomes tantivy queries with exactly the tokens of the index.
 """
 
 from __future__ import annotations
@@ -61,9 +61,10 @@ _Part: TypeAlias = tuple[TantivyOccur, Query]
 
 @frozen
 class Filters:
-    """What a note must have besides matching: all `tags` and `entities`, the author, the start of the path.
+    """Conditions for a note in addition to matching: all `tags` and `entities`, the author, the start of
+    the path.
 
-    Values are compared as they are, character by character; a tag is meant in every spelling and with all
+    Values are compared exactly, character by character; a tag matches in every spelling and with all tags
     below it (`text.words.matching.has_tag`). Filters never change a score.
     """
 
@@ -153,10 +154,11 @@ class QueryTranslator:
         return [] if query is None else [(_OCCUR[occur], query)]
 
     def _alternatives(self, word: Word, factor: float = 1.0) -> list[_Part]:
-        """A ranked word: any of its parts; of unsegmented script pairs, since single characters are noise.
+        """Return a ranked word: any of its parts; of unsegmented script pairs, since single
+        characters are noise.
 
-        One term beside the other: a disjunction of nothing but terms is what tantivy can search without
-        looking at every note that has one of them.
+        All terms are on one level: tantivy can search a disjunction of only terms without
+        reading every note that has one of them.
         """
         parts: list[_Part] = []
         for is_unsegmented, part in words(fold(word.text)):
@@ -264,8 +266,8 @@ def make_schema() -> Schema:
     builder.add_integer_field("serial", indexed=True, fast=True)
     builder.add_integer_field("stamp", fast=True)
     builder.add_date_field("updated_at", indexed=True, fast=True)
-    # `text` is title, body and entities together: what a word is worth is asked there, where its frequency
-    # and the length of a note mean something. In titles alone every word is rare and every text short.
+    # `text` is title, body and entities together: the worth of a word is read from it, where word frequency
+    # and note length are meaningful. In titles alone every word is rare and every text short.
     for name in TEXT_FIELDS:
         builder.add_text_field(name, tokenizer_name=ANALYZER_NAME)
     for name in EXACT_FIELDS:
@@ -279,10 +281,10 @@ def make_analyzer() -> TextAnalyzer:
 
 
 class _WordsAlone(dict[int, int]):
-    """For `str.translate`: letters, numbers and marks stay, anything else becomes a space.
+    """For `str.translate`: letters, numbers and marks stay, every other character becomes a space.
 
-    What this Python's Unicode does not know yet may be a letter and stays too. Tantivy could split words
-    by a regular expression, but that takes longer than all other indexing.
+    A character that this Python's Unicode does not know may be a letter and stays too. Tantivy could split
+    words by a regular expression, but that takes longer than the rest of indexing.
     """
 
     def __missing__(self, code: int) -> int:
@@ -365,7 +367,7 @@ def read_marker(directory: Path) -> str | None:
 
 
 def write_marker(directory: Path, name: str) -> None:
-    """Write the format marker; the last step of making an index, so that half an index has none."""
+    """Write the format marker; the last step of making an index, so that half an index is never used."""
     (directory / MARKER).write_text(name + "\n", encoding="utf-8")
 
 

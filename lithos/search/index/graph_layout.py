@@ -14,7 +14,7 @@ import rustworkx
 Point: TypeAlias = tuple[float, float]
 Edges: TypeAlias = Sequence[tuple[int, int]]
 
-#: Calls for a part of more than so many nodes and for a smaller one, and steps of the simulation in each.
+#: Number of nodes above which a part is large; calls for a large and a small part, and steps in each.
 _LARGE: Final = 12
 _ROUNDS: Final = 28
 _FEW_ROUNDS: Final = 10
@@ -25,7 +25,7 @@ _GROWTH: Final = (0.5, 30.0)
 #: Radians from one node of the first spiral to the next: those of a sunflower.
 _GOLDEN: Final = math.pi * (3 - math.sqrt(5))
 _SEED: Final = 1
-#: Nodes as which the room around a part counts.
+#: Number of nodes that the space around a part counts as.
 _AROUND: Final = 2.0
 #: Share of the side of a part's box that stays free.
 _FREE: Final = 0.06

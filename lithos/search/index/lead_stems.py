@@ -1,8 +1,8 @@
-"""The stems of the notes beside the full-text index (`leads.db`), for lead coverage, and their long words.
+"""The stems of the notes, stored next to the full-text index (`leads.db`), for lead coverage; and long words.
 
-Tantivy keeps positions, but its Python binding does not give them. Rows are read for the best notes of a
-search only, and kept up to a bound. Rebuildable: commits are not synced, and each row
-has the stamp of its note, which the indexer compares with what the note has now.
+Tantivy keeps positions, but its Python binding does not return them. Rows are read only for the best notes of
+a search, and cached up to a bound. They can be rebuilt: commits are not synced, and each row
+has the stamp of its note, which the indexer compares with the current one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lithos.kernel.log import get_logger
 from lithos.search.ranking.lead_coverage import LeadText
 
 LEADS: Final = "leads.db"
-#: Raise it when tokens or packing change: rows of another format are dropped, and made anew from the notes.
+#: Raise it when tokens or packing change: rows of another format are dropped, and rebuilt from the notes.
 FORMAT: Final = 2
 #: Bytes of stems that stay in memory: some 8,000 notes of 2 KB. `_OVERHEAD` is what each takes besides.
 KEPT_BYTES: Final = 16 * 1024 * 1024
@@ -50,7 +50,7 @@ class Leads(Database):
 
     def __init__(self, path: Path, connections: Connections | None = None) -> None:
         super().__init__(path, connections)
-        #: Stems that were read before, by serial, at most `KEPT_BYTES` of them.
+        #: Stems that were read before, by serial, at most `KEPT_BYTES` in total.
         self._kept: dict[int, LeadText] = {}
         self._kept_bytes = 0
         self._changes = 0
@@ -89,7 +89,9 @@ class Leads(Database):
             yield from str(words).split("\n")
 
     def texts(self, serials: Collection[int]) -> Mapping[int, LeadText]:
-        """The stems of these notes, without those that have none. Raises `DatabaseFailed`, `ValueError`."""
+        """Return the stems of these notes; notes without stems are missing. Raises `DatabaseFailed`,
+        `ValueError`.
+        """
         changes = self._changes
         found = {serial: text for serial in serials if (text := self._kept.get(serial)) is not None}
         missing = [serial for serial in serials if serial not in found]
@@ -104,7 +106,7 @@ class Leads(Database):
         return found
 
     def _keep(self, read: Mapping[int, LeadText], changes: int) -> None:
-        """Cache what was read, unless it may be old by now; when it is too much, begin anew."""
+        """Cache the rows that were read, unless they may be outdated; clear the cache when it is full."""
         with self._keeping:
             if changes != self._changes:
                 return

@@ -1,6 +1,6 @@
-"""The mean vector of each note's chunks: one row a note, made when somebody asks for it first.
+"""The mean vector of each note's chunks: one row per note, computed at the first use.
 
-`VectorIndex` comes in, nobody else, and holds its lock for all but `fill`.
+Only `VectorIndex` uses it, and holds its lock for all calls except `fill`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LEAST, _SPARE = 0.3, 24
 
 @define(eq=False)
 class NoteMeans:
-    """The means; until `fill` was called once, there are none and nothing costs anything."""
+    """The means; before the first call of `fill` it is empty and costs nothing."""
 
     _dims: int
     _rows: ChunkRows | None = field(default=None, init=False)

@@ -1,9 +1,9 @@
 """Tokenising run by run: the pieces by which briefings are measured, and the tokens that are embedded.
 
 The built-in tokenizer is a WordPiece tokenizer with the normaliser and the pre-tokenizer of BERT: white space
-always ends a word and is in no piece, a punctuation mark of ASCII is a word, so the pieces of a text are
-those of the runs between, in a row. Texts repeat their words; what one has is therefore looked up, which
-takes a tenth of the time.
+always ends a word and is in no piece, a punctuation mark of ASCII is a word, so the pieces of a text are the
+pieces of its runs, in order. Texts repeat their words; the result for a known word is therefore looked up,
+which takes a tenth of the time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
-#: Runs of each of the two generations that are kept, and characters of one of them: 4 MB in all.
+#: Runs of each of the two generations, and maximum characters of a cached run: 4 MB in all.
 KEPT_RUNS: Final = 16_384
 LONGEST_KEPT: Final = 32
 #: Runs for one call of the tokenizer: some milliseconds.
@@ -30,27 +30,27 @@ _AT_ONCE: Final = 4_096
 #: How `RunTokens` gives the numbers of tokens.
 TOKEN: Final = np.dtype(np.int32)
 
-#: What is between spaces, and marks of punctuation. Other white space the normaliser may drop, and join what
-#: stands around it.
+#: Text between spaces, and marks of punctuation. The normaliser may drop other white space, and join the text
+#: around it.
 _RUN: Final = re.compile(r"[^ \n\t!-/:-@\[-`{-~]+|[!-/:-@\[-`{-~]")
 
 
 class _Runs(Generic[V]):
-    """What the runs of texts have, each looked up or found out; any thread may ask.
+    """Cache of the results for runs of texts; thread-safe.
 
-    What a run has is that of a pure function, so it never expires. When one generation is full the one before
-    is dropped; what is still asked for comes into the new one.
+    The result for a run is that of a pure function, so it never expires. When one generation is full, the one
+    before is dropped; entries that are still used move into the new one.
     """
 
     def __init__(self, find_all: Callable[[Sequence[str]], Iterable[V]], kept: int = KEPT_RUNS) -> None:
-        """`find_all` finds out what each of some runs has."""
+        """`find_all` computes the results for some runs."""
         self._find_all = find_all
         self._limit = kept
         self._young: dict[str, V] = {}
         self._old: dict[str, V] = {}
 
     def of(self, text: str) -> list[V]:
-        """What the runs of a text of some kilobytes have, in order."""
+        """Return the results for the runs of a text of a few kilobytes, in order."""
         runs = _RUN.findall(text)
         young = self._young
         try:
@@ -65,7 +65,7 @@ class _Runs(Generic[V]):
         return len(self._young) + len(self._old)
 
     def _learn(self, unknown: Sequence[str], found: dict[str, V]) -> None:
-        """Fill `found` with what `unknown` have, and keep that of the short ones."""
+        """Fill `found` with the results for `unknown`, and cache those of short runs."""
         old = self._old
         new = [run for run in unknown if run not in old]
         found.update((run, old[run]) for run in unknown if run in old)
@@ -123,10 +123,10 @@ def splits_at_runs(tokenizer: Tokenizer) -> bool:
 
 
 def load_pieces() -> Callable[[str], int]:
-    """A function that tells how many pieces a text of some kilobytes has; any thread may call it.
+    """Return a function that counts the pieces of a text of a few kilobytes; thread-safe.
 
     Reads half a megabyte, which takes 50 ms. Raises `ImportError`, `OSError`, and the bare `Exception` that
-    the library has for a file that it cannot read.
+    the library raises for a file that it cannot read.
     """
     return RunPieces(_counting(load_tokenizer()))
 
@@ -144,7 +144,7 @@ def load_tokenizer() -> Tokenizer:
 
 def _counting(tokenizer: Tokenizer) -> Callable[[Sequence[str]], Iterable[int]]:
     def count_all(runs: Sequence[str]) -> Iterable[int]:
-        # Lone surrogates are no text to it.
+        # The tokenizer does not accept lone surrogates.
         clean = [run.encode("utf-8", "replace").decode() for run in runs]
         # One sequence: it would spread a batch over all cores.
         (found,) = tokenizer.encode_batch([clean], is_pretokenized=True, add_special_tokens=False)

@@ -31,7 +31,7 @@ from lithos.search.index.embedder import (
 
 NAME: Final = "accurate"
 DIMS: Final = 384
-#: SHA-256 of each file of the model (its NOTICE.md); nothing else is ever loaded.
+#: SHA-256 of each file of the model (its NOTICE.md); other files are never loaded.
 HASHES: Final = {
     "model.onnx": "1d5b9d7f8c8aa2ee6722d6efd2a2001b1bc365b1bd34f27a4fa251d36feeae24",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
@@ -40,7 +40,7 @@ HASHES: Final = {
 VERSIONS: Final = ((1, 20), (2, 0))
 INSTALL: Final = "pip install 'lithos-server[accurate]'"
 
-#: Tokens of a text that count; what comes after them is cut off.
+#: Tokens of a text that count; later ones are cut off.
 LONGEST: Final = 256
 #: Padded tokens of a batch: one text of `LONGEST`, or several short ones.
 TOKENS_AT_ONCE: Final = 256
@@ -67,7 +67,7 @@ def load_transformer(threads: int = 1, folder: Path | None = None) -> Transforme
 
 
 def find_trouble() -> str | None:
-    """Why the model cannot be loaded, None when nothing is against it; a look that takes little memory."""
+    """Return why the model cannot be loaded, None if it can; the check takes little memory."""
     if not is_installed():
         return f"onnxruntime is not installed. To install it: {INSTALL}"
     looked = outcome.capture(lambda: (_import_runtime(), [_verified(name, None) for name in HASHES]))
@@ -122,7 +122,7 @@ def _import_runtime() -> Any:
 
 
 def _verified(name: str, folder: Path | None) -> Path:
-    """A file of the model, whose bytes are what they must be."""
+    """Return a file of the model after checking its hash."""
     if folder is None:
         with as_file(files("lithos.models") / NAME) as found:
             folder = found
@@ -155,13 +155,13 @@ class Transformer:
         self._session = session
         self._lock = threading.Lock()
         self._queries: OrderedDict[str, Matrix] = OrderedDict()
-        #: What this is a view of: in use as long as the view is.
+        #: The model of which this is a view: in use as long as the view is.
         self._whole: Transformer | None = None
 
     def forgetful(self) -> Transformer:
-        """The same model with a memory of queries of its own.
+        """Return the same model with its own memory of queries.
 
-        One that several vaults shared would tell by the time of an answer what another one was asked.
+        If several vaults shared one, the time of an answer would reveal the queries of another vault.
         """
         view = Transformer(self._tokenizer, self._session)
         view._whole = self
@@ -209,7 +209,7 @@ class Transformer:
                 mask[row, : len(ids[i])] = 1
             result[batch] = self._session.run(["v"], {"input_ids": tokens, "attention_mask": mask})[0]
         if not np.isfinite(result).all():
-            raise ValueError("it computed something that is no number")
+            raise ValueError("the result contains a value that is not a number")
         return result
 
 

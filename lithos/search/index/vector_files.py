@@ -69,7 +69,7 @@ def notes_name(generation: int) -> str:
 
 
 def read_manifest(directory: Path) -> VectorManifest | None:
-    """Return the manifest, `None` when there is none or it has another format.
+    """Return the manifest, `None` if it is missing or has another format.
 
     Raises `StoreDamaged` when it cannot be read.
     """
@@ -156,7 +156,7 @@ _STAMPS: Final = "stamps.*.npy"
 
 
 def write_stamps(directory: Path, generation: int, stamps: Mapping[int, int]) -> None:
-    """Keep a stamp per note beside a generation, for a store whose own stamps mean something else.
+    """Write a stamp per note next to a generation, for a store whose own stamps have another meaning.
 
     Raises `OSError`.
     """
@@ -168,7 +168,7 @@ def write_stamps(directory: Path, generation: int, stamps: Mapping[int, int]) ->
 
 
 def read_stamps(directory: Path, generation: int) -> dict[int, int]:
-    """The stamps that were kept beside a generation; nothing where they are missing or unreadable."""
+    """Return the stamps that were written next to a generation; empty if missing or unreadable."""
     try:
         rows = np.load(directory / _STAMPS.replace("*", str(generation)), allow_pickle=False)
         return dict(rows.tolist())

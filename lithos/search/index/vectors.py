@@ -67,9 +67,8 @@ class VectorIndex:
     """Chunk vectors of one embedder.
 
     One thread at a time calls `apply`, `save` and `close`; any thread may search meanwhile and then waits
-    about a millisecond at most, also during `save`.
-    A note is found with its old chunks or its new ones, never in between. Nothing reaches
-    the disk before `save`.
+    about a millisecond at most, also during `save`. A note is found with its old chunks or its new ones,
+    never in between. Nothing reaches the disk before `save`.
     """
 
     def __init__(self, directory: Path, identity: EmbedderIdentity) -> None:
@@ -137,7 +136,9 @@ class VectorIndex:
             self.adopt(part, codes.reshape(-1, self.identity.dims))
 
     def adopt(self, notes: Sequence[tuple[int, int, int]], codes: Codes) -> None:
-        """Take new notes (serial, stamp, chunks) with all their quantised rows, while nobody else asks."""
+        """Add new notes (serial, stamp, chunks) with all their quantised rows, before any other
+        caller uses it.
+        """
         start = self._rows.append([(serial, chunks) for serial, _, chunks in notes], codes)
         for serial, stamp, chunks in notes:
             self._notes[serial] = IndexedNote(stamp, chunks, start)
@@ -249,9 +250,10 @@ class VectorIndex:
         return {serial: value for (serial, _), value in zip(known, nearness, strict=True)}
 
     def passages_of(self, serial: int, most: int) -> Codes:
-        """The quantised vectors of a note: its mean, then those of so many passages, spread over it.
+        """Return the quantised vectors of a note: its mean, then those of at most `most` passages,
+        spread over it.
 
-        None of an unknown note.
+        Return None for an unknown note.
         """
         self._means.fill(self._lock, self._notes, self._rows)
         with self._lock:
@@ -363,8 +365,8 @@ def stored_identity(directory: Path) -> EmbedderIdentity | None:
 def load_cpp_runtime() -> None:
     """Load the system's C++ runtime; call it before the first import of usearch.
 
-    usearch brings a C++ runtime of its own, and what is loaded first serves all: with that one a later import
-    of onnxruntime ends the process (segmentation fault).
+    usearch includes a C++ runtime, and the first one that is loaded serves all libraries: with that one a
+    later import of onnxruntime ends the process (SIGSEGV).
     """
     with suppress(OSError):
         ctypes.CDLL("libstdc++.so.6", mode=ctypes.RTLD_GLOBAL)

@@ -1,10 +1,10 @@
 """The accurate tier: a second vector index, filled in the background with a transformer's vectors.
 
 Every note is searchable by its static vectors when it is acknowledged; the transformer follows, newest notes
-first, in one task that has one thread. Queries change to the accurate vectors once `AccurateCoverage` has
-enough, and then a note without current ones is compared by its static vectors. What is kept on disk is
-checked against the notes' stamps at the start, so that an interrupted run goes on where it was saved last.
-Nothing here is on the way of a write, and no failure here is one of the static tier, which goes on answering.
+first, in one task that has one thread. Queries change to the accurate vectors once `AccurateCoverage` is
+high enough, and then a note without current ones is compared by its static vectors. The vectors on disk are
+checked against the notes' stamps at the start, so that an interrupted run continues from its last snapshot.
+This tier never delays a write, and its failures do not affect the static tier, which continues to answer.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CHUNKS_A_CALL: Final = 8
 #: A snapshot takes a second for 50,000 chunks: saving takes at most a twentieth of the time.
 SAVE_SHARE: Final = 20.0
 SAVE_LEAST: Final = 1.0
-#: Seconds after which what came in singly is saved.
+#: Seconds after which single changes are saved.
 SAVE_IDLE: Final = 60.0
 #: Seconds until something that failed is tried again: a full disk, a note that cannot be read, the model.
 RETRY: Final = 30.0
@@ -93,7 +93,7 @@ class AccurateTier:
 
     @property
     def answering(self) -> TieredNotes | None:
-        """What queries go to; None: to the static vectors."""
+        """Return the vectors that answer queries; None: the static vectors."""
         opened = self._opened
         if opened is None or not opened.coverage.is_enough or self.reason is not None:
             return None
@@ -113,13 +113,13 @@ class AccurateTier:
         """
         await static.wait()
         target = self._port.target
-        # Without a static model there is nothing to fall back on, nor a count of what is to be done.
+        # Without a static model there is neither a fallback nor a count of the remaining notes.
         if target is None or (self._wanted == "auto" and not is_installed()):
             self.settled.set()
             return
         self._token = trio.lowlevel.current_trio_token()
         self._port.on_applied = self._take_change
-        if self._wanted == "auto":  # who asks for the tier is told at once what it lacks
+        if self._wanted == "auto":  # a caller that requires the tier gets its problem at once
             while not target.vectors.chunk_total:
                 self.settled.set()
                 await self._wait(math.inf)
@@ -148,7 +148,7 @@ class AccurateTier:
         return _Opened(TieredNotes(embedder, vectors, target, coverage.stale, self._note_failure), coverage)
 
     def _take_change(self, notes: Sequence[NoteText], removals: Sequence[int]) -> None:
-        """What the static index took; called in its thread."""
+        """Record the changes of the static index; called in its thread."""
         if self._opened is not None:
             self._opened.coverage.change(notes, removals)
         assert self._token is not None
@@ -172,7 +172,7 @@ class AccurateTier:
         self._woken = trio.Event()
 
     async def _plan(self, target: EmbeddedNotes, opened: _Opened) -> None:
-        """Compare what was kept on disk with the notes."""
+        """Compare the vectors on disk with the notes."""
         times = []
         for number, entry in enumerate(self._catalogue):
             if number % LOOK_SLICE == LOOK_SLICE - 1:
@@ -193,7 +193,7 @@ class AccurateTier:
         log.info("accurate embeddings", **attrs.asdict(self.progress()))
 
     async def _fill(self, opened: _Opened) -> None:
-        """Embed what is lacking, for ever."""
+        """Embed missing notes, forever."""
         coverage, vectors = opened.coverage, opened.notes.vectors
         retry = trio.current_time() + RETRY
         while True:
@@ -212,7 +212,7 @@ class AccurateTier:
             if vectors.dirty and trio.current_time() >= self._save_due():
                 await self.save()
             if coverage.is_drained:
-                # What is to be done though nothing changes.
+                # Tasks that are due even if nothing changes.
                 again = math.inf if coverage.is_complete else retry
                 await self._wait(min(again, self._save_due() if vectors.dirty else math.inf))
             if trio.current_time() >= retry:
@@ -276,7 +276,7 @@ class AccurateTier:
         return max(self._saved_at + pause, self._save_again)
 
     async def save(self) -> None:
-        """Write a snapshot, from which an interrupted run goes on; a failure means a later try."""
+        """Write a snapshot, from which an interrupted run continues; a failed one is retried later."""
         opened = self._opened
         if opened is None:
             return
@@ -310,7 +310,7 @@ def _save(vectors: VectorIndex, directory: Path, stamps: Mapping[int, int]) -> N
 
 
 def _texts_of(sizes: ChunkSizes, upsert: Upsert) -> tuple[list[str], int]:
-    """What is embedded of a note, and its digest."""
+    """Return the texts of a note that are embedded, and their digest."""
     chunks = sizes.chunks(upsert.document.note.title, upsert.document.content)
     texts = [chunk.embedded for chunk in chunks]
     return texts, digest_texts(texts)

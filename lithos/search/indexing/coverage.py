@@ -1,4 +1,4 @@
-"""Which notes have an accurate vector of their present text, and whether enough of them do for queries.
+"""The notes with an accurate vector of their current text, and whether they are enough for queries.
 
 The vectors are enough when 99 % of the chunks have one, and until fewer than 97 % do (hysteresis): a mixture
 ranks worse than either model alone.
@@ -27,7 +27,7 @@ class NoteText(NamedTuple):
 
 
 class _Lacking(NamedTuple):
-    #: None for a note that is gone, whose vectors are still to be removed.
+    #: None for a deleted note, whose vectors must still be removed.
     stamp: int | None
     chunks: int
 
@@ -51,7 +51,7 @@ class AccurateCoverage:
         self._total = total
         self._held = held
         self._lock = threading.Lock()
-        #: By serial. What is not here is current.
+        #: By serial. Notes that are not here are current.
         self._lacking: dict[int, _Lacking] = {}
         #: A stack: the newest note is the last.
         self._todo: dict[int, None] = {}
@@ -65,7 +65,7 @@ class AccurateCoverage:
     def plan(self, notes: Sequence[NoteText], stamps: Mapping[int, int], surplus: Iterable[int]) -> None:
         """Begin: `notes` are all, the newest last, `stamps` those whose vectors were kept on disk.
 
-        `surplus` are vectors of notes that are gone. Changes told meanwhile count as newer.
+        `surplus` are vectors of deleted notes. Changes that arrive in the meantime count as newer.
         """
         with self._lock:
             changed, self._todo = self._todo, {}
@@ -86,7 +86,9 @@ class AccurateCoverage:
             self._judge()
 
     def change(self, notes: Sequence[NoteText], removals: Sequence[int]) -> None:
-        """Notes have static vectors of another text, or are gone; to be called before anybody is told."""
+        """Record notes with static vectors of another text, or deleted ones; call it before any query
+        sees them.
+        """
         with self._lock:
             for serial in removals:
                 self._mark(serial, None, 0)
@@ -113,7 +115,7 @@ class AccurateCoverage:
             self._stamps[serial] = stamp
 
     def take(self, chunks: int) -> list[int]:
-        """The notes to do next, newest first: of about so many chunks, at least one note if there is any."""
+        """Take the next notes, newest first: about `chunks` chunks, at least one note if there is any."""
         taken: list[int] = []
         with self._lock:
             while self._todo and chunks > 0:
@@ -123,9 +125,9 @@ class AccurateCoverage:
         return taken
 
     def filled(self, serial: int, stamp: int | None) -> None:
-        """A note has accurate vectors of the text of this stamp; None: it has none any more, as it is gone.
+        """Record that a note has accurate vectors of the text of this stamp; None: it is deleted.
 
-        A note that was changed meanwhile stays lacking.
+        A note that was changed in the meantime stays lacking.
         """
         with self._lock:
             lacking = self._lacking.get(serial)
@@ -148,7 +150,7 @@ class AccurateCoverage:
         self.is_enough = total > 0 and done >= (TOO_FEW if self.is_enough else ENOUGH) * total
 
     def stale(self) -> frozenset[int]:
-        """Notes whose accurate vectors must not be used: they have none, or of another text."""
+        """Return notes whose accurate vectors must not be used: they are missing, or of another text."""
         with self._lock:
             return frozenset(self._lacking)
 

@@ -44,7 +44,7 @@ log = get_logger("lithos.indexer")
 CAPACITY = 256
 BATCH = 64
 REPAIR_DELAY = 5.0
-#: While a program writes many notes in a row a batch lingers so many times as long, for as many seconds more.
+#: Factor by which a batch waits longer while a program writes many notes in a row, and seconds that it lasts.
 GATHERING = 10.0
 GATHERING_LASTS = 3.0
 #: Seconds after a search in which the next one is expected.
@@ -141,14 +141,16 @@ class Indexer:
         return self._late is None and trio.current_time() - self._searched_at < DEMAND
 
     def gather(self) -> None:
-        """Expect many more changes soon, as of an import: fewer and larger batches, unless one is hurried."""
+        """Expect many more changes soon, such as an import: fewer and larger batches, unless one is
+        hurried.
+        """
         self._gathers_until = trio.current_time() + GATHERING_LASTS
 
     def _linger_now(self) -> float:
         return self._linger * (GATHERING if trio.current_time() < self._gathers_until else 1.0)
 
     def hurry(self) -> None:
-        """Flush: have what was accepted applied without lingering, as a caller waits for it."""
+        """Apply accepted changes without lingering, as a caller waits for them (flush)."""
         newest = self._newest
         if not self._linger or newest is None or newest.done.is_set() or newest is self._hurried:
             return
@@ -282,7 +284,7 @@ class VectorIndexer(Indexer):
 
 @frozen
 class Visibility:
-    """Read-your-writes barrier: what searches await before they query an index."""
+    """Read-your-writes barrier: searches await it before they query an index."""
 
     _words: FulltextIndexer
     _meaning: VectorIndexer

@@ -1,7 +1,7 @@
-"""The embedding models of a process: each is loaded once, however many vaults use it, and only ever read.
+"""The embedding models of a process: each is loaded once for all vaults, and is read-only.
 
-A model stays as long as a vault holds it: the former one of a vault goes once its notes are embedded anew.
-A load that failed is not remembered, so that who tries again later loads again.
+A model stays while a vault holds it: a vault drops its former model once its notes are embedded again.
+A failed load is not remembered, so that a later attempt loads again.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ M = TypeVar("M")
 
 @define(eq=False)
 class Loaded(Generic[M]):
-    """What is in use, by what it was loaded for; any thread may ask, and waits while another one loads."""
+    """Objects in use, by their load key; thread-safe: a caller waits while another one loads."""
 
     _held: WeakValueDictionary[Hashable, M] = field(factory=WeakValueDictionary, init=False)
     _loading: threading.Lock = field(factory=threading.Lock, init=False)
 
     def get(self, key: Hashable, load: Callable[[], M]) -> M:
-        """What is in use for `key`, else what `load` returns; raises what that raises. Blocks."""
+        """Return the object in use for `key`, else the result of `load`; raises its errors. Blocks."""
         with self._loading:
             model = self._held.get(key)
             if model is None:
@@ -46,12 +46,12 @@ class Models:
     _transformers: Loaded[Transformer] = field(factory=Loaded, init=False)
 
     def static(self, load: Callable[[str], Embedder], name: str) -> Embedder:
-        """The static model of this name; raises what `load` does."""
+        """Return the static model of this name; raises the errors of `load`."""
         return self._static.get(name, lambda: load(name))
 
     def transformer(self, load: Callable[[int], Transformer], threads: int) -> Transformer:
-        """The transformer, computing with so many threads; the queries that it remembers are the caller's.
+        """Return the transformer, computing with `threads` threads; its memory of queries is the caller's.
 
-        Raises what `load` does.
+        Raises the errors of `load`.
         """
         return self._transformers.get(threads, lambda: load(threads)).forgetful()

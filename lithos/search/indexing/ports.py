@@ -92,7 +92,7 @@ def _index_entry(upsert: Upsert, sizes: ChunkSizes, kept: KeptEntities) -> Fullt
 
 
 def digest_texts(texts: Sequence[str]) -> int:
-    """A number that tells whether the same texts are embedded again, 63 bits."""
+    """Return a number of 63 bits that identifies texts, to detect that the same ones are embedded again."""
     digest = hashlib.blake2b(digest_size=8)
     for text in texts:
         encoded = text.encode("utf-8", "surrogatepass")
@@ -169,8 +169,8 @@ def search_all(
 class VectorPort:
     """`Index` adapter of the vectors: `target` is brought up to date; `former` answers until then.
 
-    `former` gets the changes made meanwhile too (double write). Both are None before the model is loaded.
-    Only the event loop changes them; `apply` runs in a thread.
+    `former` also gets the changes made during that time (double write). Both are unset before the model is
+    loaded. Only the event loop changes them; `apply` runs in a thread.
     """
 
     def __init__(self, sizes: ChunkSizes) -> None:
@@ -181,7 +181,7 @@ class VectorPort:
         self.leaves_a_core: Callable[[], bool] = lambda: False
         #: Why the vectors lack changes that were accepted, if they do.
         self.behind: str | None = None
-        #: Is told, in the thread of `apply`, what `target` took, before anybody else is.
+        #: Called in the thread of `apply` with the changes of `target`, before all other listeners.
         self.on_applied: Callable[[Sequence[NoteText], Sequence[int]], None] | None = None
 
     @property
@@ -251,14 +251,14 @@ class PendingQuery:
     """A query in flight, a future: the caller does other work first and then awaits the hits."""
 
     _outcome: Outcome[list[VectorHit]] | None = None
-    #: Whether the accurate tier answers it, which is decided when it is asked.
+    #: Whether the accurate tier answers it, which is decided at the time of the query.
     is_accurate: bool = field(default=False, kw_only=True)
     #: Has it answered on the event loop; None: a thread answers it.
     _find_here: Callable[[PendingQuery], Awaitable[None]] | None = field(default=None, kw_only=True)
     _answered: trio.Event = field(factory=trio.Event, init=False)
 
     async def hits(self) -> list[VectorHit]:
-        """The nearest notes, best first; can be taken once. Raises `IndexFailed` and what the search did."""
+        """Return the nearest notes, best first; only once. Raises `IndexFailed` and search errors."""
         if self._find_here is not None:
             await self._find_here(self)
         if self._outcome is None:
@@ -311,7 +311,7 @@ class VectorQueries:
         return asked
 
     async def _find_here(self, notes: SearchableVectors, wanted: NearestQuery, asked: PendingQuery) -> None:
-        """Answer a query and some that wait beside it for the same vectors, unless one of them has."""
+        """Answer a query and some that wait with it for the same vectors, unless one of them was answered."""
         self._quick[asked] = own = _Waiting(notes, wanted, asked)
         try:
             await trio.lowlevel.checkpoint()
@@ -361,7 +361,7 @@ def _hand_out(together: Sequence[_Waiting], outcome: Outcome[list[list[VectorHit
 
 
 def _answers(outcome: Outcome[list[list[VectorHit]]], count: int) -> list[Outcome[list[VectorHit]]]:
-    """The outcome of a pass of so many queries, for each of them."""
+    """Return the outcome of a pass of `count` queries, for each of them."""
     if isinstance(outcome, Error):
         return [Error(outcome.error) for _ in range(count)]
     return [Value(hits) for hits in outcome.unwrap()]

@@ -1,4 +1,4 @@
-"""Repair (reconciliation) of a search index: the difference between what it holds and what it should hold."""
+"""Repair (reconciliation) of a search index: the difference between its actual and its expected content."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def load_note(files: NoteFiles, entry: Entry, style: VaultStyle = PLAIN) -> Upse
     try:
         source = files.read(entry.path)
         if digest_of(source.data) == entry.digest:
-            # The frontmatter says what the catalogue knows already, and takes ten times as long to read.
+            # The frontmatter repeats the data of the catalogue, and takes ten times as long to read.
             document = Document(note=entry.note, content=_content(source.data, style))
             return Upsert(entry, document, repair=True)
         modified = from_nanoseconds(source.state.mtime_ns)

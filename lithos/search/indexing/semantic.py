@@ -1,13 +1,13 @@
 """The semantic backend: the embedding model and the vectors made with it.
 
 The model loads in the background; until then changes are deferred, and once it is there the
-indexer's comparison brings in whatever is missing. A model that cannot be loaded is a state, not
+indexer's comparison adds whatever is missing. A model that cannot be loaded is a state, not
 an error: everything else keeps working.
 
-When the vectors on disk are another model's, all notes are embedded anew beside them, in `next/`, and the
-other model answers meanwhile, if it can still be loaded. The complete new vectors replace the old ones in
-one step, the renaming of the manifest; whatever ends the process before leaves the old ones, and `next/`
-to go on with.
+When the vectors on disk are from another model, all notes are embedded again into `next/`, and the
+other model answers until then, if it can still be loaded. The complete new vectors replace the old ones in
+one step, the renaming of the manifest. If the process ends before that, the old ones remain, and `next/`
+is continued later.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class SemanticBackend:
         former = None
         if stored is not None:
             self._is_switching = True
-            log.info("embedding all notes anew", model=self.model_name, former=stored.name)
+            log.info("embedding all notes again", model=self.model_name, former=stored.name)
             former = await self._blocking.run(partial(self._open_former, stored))
         self.port.target, self.port.former = target, former
         if self._is_switching:
@@ -176,7 +176,7 @@ class SemanticBackend:
         return EmbeddedNotes(embedder, VectorIndex.open(following, embedder.identity)), stored
 
     def _open_former(self, stored: EmbedderIdentity) -> EmbeddedNotes | None:
-        """What answers meanwhile."""
+        """Open the former model and vectors, which answer until the new ones are complete."""
         try:
             embedder = self._load(stored.name)
         except EmbedderUnavailable as problem:
@@ -238,7 +238,7 @@ class SemanticBackend:
             raise SemanticUnavailable(f"The vectors lack notes that they could not take: {self.port.behind}")
         if self._is_switching and self.port.former is None:
             raise SemanticUnavailable(
-                f"All notes are being embedded anew with {self.model_name!r}; retry in a few minutes or use "
+                f"All notes are being re-embedded with {self.model_name!r}; retry in a few minutes or use "
                 "mode fulltext."
             )
 
@@ -250,7 +250,7 @@ class SemanticBackend:
         return answering
 
     async def with_static_question(self, query: str, use: Callable[[StaticQuestion], T]) -> T:
-        """What `use` makes of a query's vector in the static tier, in a worker thread.
+        """Return the result of `use` with a query's vector in the static tier, in a worker thread.
 
         Reads every vector of that tier: a millisecond for 50,000 chunks. Raises `SemanticUnavailable`.
         """

@@ -54,7 +54,7 @@ class TieredNotes:
     def _find(self, wanted: Sequence[NearestQuery]) -> list[list[VectorHit]]:
         # One by one: the vector of a query must not depend on who else asks, which int8 activations make it.
         vectors = [self.embedder.encode_query(each.text) for each in wanted]
-        # Taken before the scan: what becomes current meanwhile still counts by its static vectors.
+        # Taken before the scan: notes that become current during it still count by their static vectors.
         stale = self.stale()
         found = search_all(self.vectors, vectors, wanted, len(stale))
         if not stale:

@@ -37,10 +37,10 @@ def _is_long(token: str) -> bool:
 
 @define(eq=False)
 class Compounds:
-    """The long words of a vault. One thread adds; others may look meanwhile."""
+    """The long words of a vault. One thread adds words; other threads may read concurrently."""
 
     _known: set[str] = field(factory=set, init=False)
-    #: All of them in a row, each between line breaks.
+    #: All words in a row, each between line breaks.
     _text: str = field(default="\n", init=False)
 
     def add(self, words: Iterable[str]) -> None:
@@ -52,7 +52,9 @@ class Compounds:
             self._text += "\n".join(fresh) + "\n"
 
     def holding(self, word: str) -> list[str]:
-        """The long words that hold a word, at most 24: as it is, or without its ending when none does."""
+        """Return the long words that contain a word, at most 24: the whole word, or its stem if there
+        are none.
+        """
         if len(word) < LEAST_PART or not word.isalpha():
             return []
         found = self._holding(word)

@@ -1,11 +1,11 @@
 """Lead coverage: how early a note, and its best passage, have the words of a query (docs/spec/search.md §5).
 
-    lead(x)  = sum of idf(t) / (1 + first_x(t) / 25)  /  sum of idf(t)
-    LC(note) = 0.5 lead(first 128 stems of title and body) + 0.5 max of lead(passage) over its passages
+lead(x)  = sum of idf(t) / (1 + first_x(t) / 25)  /  sum of idf(t)
+LC(note) = 0.5 lead(first 128 stems of title and body) + 0.5 max of lead(passage) over its passages
 
-where t are the distinct content stems of the query and first_x(t) is the place of the first t among the stems
-of x, from 0. Where a word stands first tells what a text is about. The formula was found by measuring
-(`bench/quality.md`); positional weights of this kind are known from focused web retrieval.
+where t are the distinct content stems of the query and first_x(t) is the position of the first t among the
+stems of x, from 0. The position of a word's first use shows the topic of a text. The formula was found by
+measuring (`bench/quality.md`); positional weights of this kind are known from focused web retrieval.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class LeadText:
         count = int(numbers[0]) if len(numbers) else 0
         lengths, stems = numbers[1 : 1 + count], numbers[1 + count :]
         if len(lengths) != count or int(lengths.sum()) != len(stems):
-            raise ValueError(f"{len(packed)} bytes that are no packed stems")
+            raise ValueError(f"{len(packed)} bytes that are not packed stems")
         return cls(stems, lengths)
 
     @property
@@ -147,9 +147,9 @@ def _joined(parts: Sequence[Any]) -> Stems:
 
 
 def _find(wanted: Stems, stems: Stems) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The places where the wanted stems (sorted) stand, those of the first stem first, and which it is.
+    """Return the positions of the wanted stems (sorted), those of the first stem first, and which stem it is.
 
-    A table of the lower bits leaves few places to look at: a fifth of the time of comparing all, where many
+    A table of the lower bits leaves few positions to compare: a fifth of the time of comparing all, if many
     are compared.
     """
     if len(wanted) * len(stems) <= _FEW_PAIRS:
@@ -167,12 +167,12 @@ def _find(wanted: Stems, stems: Stems) -> tuple[NDArray[np.intp], NDArray[np.int
 
 
 def _lead(share: NDArray[np.float64], place: NDArray[np.intp]) -> NDArray[np.float64]:
-    """What a term that stands first at a place gives to lead(x)."""
+    """Return the contribution to lead(x) of a term by its first position."""
     return share / (1 + place / _HALVING)
 
 
 def _firsts(text: NDArray[np.intp], term: NDArray[np.intp], terms: int) -> NDArray[np.intp]:
-    """Where each of so many terms stands first in each text; the places of each term are in order."""
+    """Return the first position of each term in each text; the positions of each term are in order."""
     keys = text * terms + term
     is_first = np.ones(len(keys), bool)
     np.not_equal(keys[1:], keys[:-1], out=is_first[1:])

@@ -1,8 +1,8 @@
 """Match strength: the calibrated probability that a note answers a question (docs/spec/search.md §6).
 
 A logistic regression on margins rather than on one similarity: some vector is always near, but a note that
-answers stands out from the others and has the question's words early. `python -m bench.lookup --fit` fits
-the coefficients on several kinds of notes and prints the table below.
+answers differs clearly from the others and has the question's words early. `python -m bench.lookup --fit`
+fits the coefficients on several kinds of notes and prints the table below.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ TENTH: Final = 10
 THIRTIETH: Final = 30
 #: From this probability on a row is `fair`: three of four right first rows of nearly every kind of notes are.
 FAIR: Final = 0.13
-#: What is added to the deviation of similarities, and to what a note has of a question, so that neither a
-#: crowd of equals nor a note without any of the words goes out of bounds.
+#: Added to the deviation of similarities, and to a note's share of a question, so that neither many
+#: equal notes nor a note without any of the words exceeds the bounds.
 _LEAST_SPREAD: Final = 0.03
 _LEAST_HELD: Final = 0.1
 #: The most that a margin counts: where no row follows, a score says little.
@@ -39,13 +39,13 @@ Strength = Literal["strong", "fair", "weak"]
 
 @frozen(kw_only=True)
 class Features:
-    """What is known of one candidate, among the best notes of a hybrid search.
+    """The features of one candidate, among the best notes of a hybrid search.
 
-    `cosine` is its best passage's, `above` how far that is above the mean of the thirty nearest notes, in
-    standard deviations of theirs: so a vault, or a folder, where everything is alike is judged by its own
-    spread. `margin` is its final score minus that of the next row which says something else, at most 0.5.
-    `held` is the logarithm of what its best passage has of the question by lead, `missing` what the note
-    lacks of it; both count in words as rare as one that no note has.
+    `cosine` is that of its best passage, `above` its distance from the mean of the thirty nearest notes, in
+    their standard deviations: so a vault, or a folder, of similar notes is judged by its own spread. `margin`
+    is its final score minus that of the next row with another text, at most 0.5. `held` is the logarithm of
+    its best passage's share of the question by lead, `missing` the part of the question that the note lacks;
+    both count in words as rare as one that no note has.
     """
 
     cosine: float
@@ -101,7 +101,7 @@ CALIBRATIONS: Final[Mapping[str, Calibration]] = {
 
 @frozen(kw_only=True)
 class WordFeatures:
-    """What is known of one candidate among the best notes of a full-text search, without vectors.
+    """The features of one candidate among the best notes of a full-text search, without vectors.
 
     Names as in `Features`, but `margin` and `depth` are differences of BM25 scores by the highest possible.
     """
@@ -134,9 +134,9 @@ WORDS_CALIBRATION: Final = Calibration(
 def word_features(
     found: Sequence[tuple[int, float]], idf: Mapping[str, float], covered: Mapping[int, Covered]
 ) -> dict[int, WordFeatures]:
-    """The features of the first three rows of a full-text search; `found` has ten, or all there are.
+    """Return the features of the first three rows of a full-text search; `found` has ten, or all there are.
 
-    A row that `covered` says nothing of has none, nor has a note without text of its own.
+    A row missing in `covered` has no features, nor has a note without its own text.
     """
     highest = _BM25_BOUND * sum(idf.values())
     if not found or not highest:
@@ -164,10 +164,10 @@ def word_features(
 
 @frozen(kw_only=True)
 class MeaningFeatures:
-    """What is known of one candidate among the best notes of a semantic search, without BM25.
+    """The features of one candidate among the best notes of a semantic search, without BM25.
 
-    Names as in `Features`, but `margin` and `depth` are differences of similarities; `passage_ahead` is how
-    much `passage` is above that of the better of the other two candidates.
+    Names as in `Features`, but `margin` and `depth` are differences of similarities; `passage_ahead` is
+    `passage` minus the better one of the other two candidates.
     """
 
     cosine: float
@@ -211,10 +211,11 @@ MEANING_CALIBRATIONS: Final[Mapping[str, Calibration]] = {
 def meaning_features(
     found: Sequence[tuple[int, float]], stems: int, covered: Mapping[int, Covered], threshold: float
 ) -> dict[int, MeaningFeatures]:
-    """The features of the first three rows of a semantic search (serial, similarity) from a threshold on.
+    """Return the features of the first three rows of a semantic search (serial, similarity) above a
+    threshold.
 
-    `found` has thirty, or all there are; `stems` is the number of content stems of the question. A row that
-    `covered` says nothing of has none.
+    `found` has thirty, or all there are; `stems` is the number of content stems of the question. A row
+    missing in `covered` has no features.
     """
     similarities = dict(found[:THIRTIETH])
     nearest, ahead = semantic_margins(similarities, threshold)
@@ -264,12 +265,12 @@ class MatchVerdict:
     chance: float
 
 
-#: What rows are of which nothing better is known.
+#: The verdict on rows without features.
 WEAK: Final = MatchVerdict("weak", 0.0)
 
 
 def judge(chances: Mapping[int, float], threshold: float) -> dict[int, MatchVerdict]:
-    """What is known of rows by their probabilities; `threshold` is that of a cache hit."""
+    """Judge rows by their probabilities; `threshold` is that of a cache hit."""
     return {serial: MatchVerdict(strength(chance, threshold), chance) for serial, chance in chances.items()}
 
 
@@ -299,7 +300,7 @@ class LexicalLeg:
         return math.log(_LEAST_HELD + passage * max(1.0, self._total() / self.unknown))
 
     def missing(self, share: float) -> float:
-        """What a note lacks of the question, of which it has a share by idf."""
+        """Return the part of the question that a note lacks, from its share by idf."""
         return (1 - share) * self._total() / self.unknown
 
     def _total(self) -> float:

@@ -1,4 +1,4 @@
-"""Mixing: where hits among other files of the vault stand between the notes of one answer.
+"""Mixing: the rank of hits among other files of the vault between the notes of one answer.
 
 Scores of two indexes cannot be compared: each has its own frequencies of words. The probability that a hit
 answers (`lithos.search.ranking.match_strength`) can. The numbers below were chosen on the development
@@ -16,12 +16,12 @@ from attrs import frozen
 
 from lithos.search.ranking.match_strength import CANDIDATES
 
-#: Of ten rows so many at most are no notes.
+#: Of ten rows at most this many are not notes.
 MOST_MIXED: Final = 3
-#: A hit stands before notes whose chance is below its own by this factor, if its own is at least this.
+#: A hit ranks before notes whose chance is below its own by this factor, if its own is at least this.
 LEAD: Final = 1.5
 LEAST: Final = 0.06
-#: Behind all, in the last rows of a full page: so many, from this chance on and not below the best note's.
+#: In the last rows of a full page: number of rows, and least chance, if it is not below the best note's.
 FULL: Final = 10
 MOST_LAST: Final = 2
 SLIGHT: Final = 0.02
@@ -31,7 +31,7 @@ SLIGHT: Final = 0.02
 class MixCandidate:
     """A hit to be mixed: the probability that it answers (None: not known) and its score, both 0..1.
 
-    One that does not `lead` never stands before a note.
+    A hit that does not `lead` never ranks before a note.
     """
 
     chance: float | None
@@ -49,15 +49,15 @@ class MixedHit:
 
 
 def mix(notes: Sequence[MixCandidate], others: Sequence[MixCandidate], limit: int) -> list[MixedHit]:
-    """The rows of an answer of at most `limit`, notes in their own order, best first.
+    """Return the rows of an answer of at most `limit`, notes in their own order, best first.
 
-    Three of ten rows are no notes at most, unless there are fewer notes. Scores never rise from row to row:
-    that of a hit among notes is its own as far as its neighbours leave it.
+    At most three of ten rows are not notes, unless there are fewer notes. Scores never rise from row to row:
+    the score of a hit among notes is its own, limited by its neighbours.
     """
     most = max(1, limit * MOST_MIXED // 10)
     first = list(enumerate(others[:CANDIDATES]))
     waiting = [each for each in first if each[1].leads and _chance(each[1]) >= LEAST][:most]
-    # Where it is not known how well notes answer, nothing stands before them.
+    # If the match strength of notes is unknown, no hit ranks before them.
     best = [1.0 if note.chance is None else note.chance for note in notes]
     for number in range(len(best) - 2, -1, -1):
         best[number] = max(best[number], best[number + 1])

@@ -17,7 +17,7 @@ from attrs import frozen
 #: The key of a hit; ties are in its order.
 K = TypeVar("K", int, str)
 
-#: Hits that are sorted at once: usual searches take no more of them.
+#: Hits that are sorted at once: ordinary searches take no more.
 _SOON: Final = 60
 
 
@@ -43,7 +43,7 @@ def blend(
 def blend_parts(
     lexical: Sequence[tuple[K, float]], semantic: Sequence[tuple[K, float]], weight: float
 ) -> tuple[dict[K, float], dict[K, float]]:
-    """What each of the two legs gives its keys in `blend`, which is the sum of both."""
+    """Return the contribution of each leg to the keys in `blend`, which is the sum of both."""
     words, meaning = _best_scores(lexical), _best_scores(semantic)
     return (
         _scale(words, 1 - weight, lowest=0.0),
@@ -64,13 +64,13 @@ def reciprocal_rank(legs: Sequence[Sequence[K]], k: int = FUSION_K) -> list[tupl
 
 
 def reciprocal_parts(leg: Sequence[K], k: int = FUSION_K) -> dict[K, float]:
-    """What one leg gives its keys in `reciprocal_rank`, which is the sum of all legs."""
+    """Return the contribution of one leg to the keys in `reciprocal_rank`, which is the sum of all legs."""
     return {key: 1 / (k + rank) for rank, key in enumerate(dict.fromkeys(leg), start=1)}
 
 
 #: The reciprocal rank fusion of a note that both of two rankings have first.
 HIGHEST_RECIPROCAL: Final = 2 / (FUSION_K + 1)
-#: The best hits, which lead coverage orders anew.
+#: Number of best hits that lead coverage reorders.
 LED: Final = 60
 
 
@@ -79,8 +79,8 @@ def add_lead(
 ) -> tuple[list[tuple[K, float]], Iterator[tuple[K, float]]]:
     """Order the 60 best by `score + weight * coverage`, both 0..1; scores are scaled to 0..1 again.
 
-    Returns these, and the rest as it was: no score there is higher. `coverage` gives the lead coverage of
-    keys, 0 where it has none. Ties by key.
+    Returns these, and the rest unchanged: no score there is higher. `coverage` returns the lead coverage of
+    keys, 0 if unknown. Ties by key.
     """
     best = list(islice(fused, LED))
     if not weight:
@@ -90,7 +90,7 @@ def add_lead(
     return order_by_score(led), ((key, score / (1 + weight)) for key, score in fused)
 
 
-#: What a turn of a conversation has of the better one of its neighbours.
+#: Share of the better neighbour's score that a turn of a conversation gets.
 NEIGHBOUR: Final = 0.3
 
 

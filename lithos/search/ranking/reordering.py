@@ -1,7 +1,7 @@
-"""What a fused ranking owes to single notes: places in both legs, names in the question, notes without text.
+"""Corrections of a fused ranking for single notes: ranks in both legs, names in the question, empty notes.
 
-docs/spec/search.md §5. Each rule moves few notes, and keeps scores in order: what moves up gets a score just
-above the note behind it, what moves down one just below the note before it.
+docs/spec/search.md §5. Each rule moves few notes, and keeps scores in order: a note that moves up gets a
+score just above the note below it, a note that moves down one just below the note above it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 from lithos.search.ranking.ranking import K, order_by_score
 
-#: Places of each leg that are looked at, and the place above which none is owed.
+#: Ranks of each leg that are checked, and the rank above which no place is reserved.
 NEAR_TOP: Final = 10
 OWED: Final = 8
 
@@ -21,10 +21,10 @@ OWED: Final = 8
 def keep_places(
     ranked: Sequence[tuple[K, float]], legs: tuple[Collection[K], Collection[K]]
 ) -> Sequence[tuple[K, float]]:
-    """`ranked` with each note among the first ten of both legs no lower than its lower place there.
+    """Return `ranked` with each note among the first ten of both legs no lower than its lower place there.
 
-    Or than eighth, where both its places are better. Always possible: of k such notes the k-th place of a leg
-    has room for all. Of several notes that may come next the one with the best score does.
+    Or than eighth, if both its places are better. Always possible: for k such notes the first k places
+    suffice. Of several notes that may come next the one with the best score does.
     """
     first, second = ({key: at for at, key in enumerate(islice(leg, NEAR_TOP), start=1)} for leg in legs)
     places = {key: at for at, (key, _) in enumerate(ranked, start=1)}
@@ -49,7 +49,7 @@ def keep_places(
 
 
 def _latest(due: Collection[int], filled: int) -> int | None:
-    """The first place up to which every free one is owed to somebody; None while there is room."""
+    """Return the first place up to which every free one is reserved; None while some are free."""
     for place in sorted(due):
         if sum(each <= place for each in due) >= place - filled:
             return place
@@ -77,7 +77,7 @@ def lift_named(ranked: Sequence[tuple[K, float]], named: Mapping[K, float]) -> S
 
 
 def highest_named(named: Mapping[K, float]) -> float:
-    """The highest score that a note may have with what its name adds; 1 if the question names none."""
+    """Return the highest score of a note including its name bonus; 1 if the question names no note."""
     return 1 + max(named.values(), default=0.0) ** 2
 
 

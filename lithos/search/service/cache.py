@@ -1,4 +1,4 @@
-"""The cache lookup: whether a fresh, trusted note answers a question already (docs/spec/search.md §6)."""
+"""Cache lookups: notes that probably answer a question, and the best notes if none does (search §6)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class CacheLookup:
         self._cited_before = cited_before
 
     async def look_up(self, request: CacheRequest) -> CacheAnswer:
-        """Cache lookup: of the candidates the most confident fresh one, else the id of a stale one."""
+        """Look up the cache: return the most confident fresh candidate, else the id of a stale one."""
         stale: Entry | None = None
         best: _Candidate | None = None
         candidates, answers = await self._cache_candidates(request)
@@ -93,7 +93,7 @@ class CacheLookup:
         return CacheAnswer(stale_id=stale.note.id if stale else None, candidates=named)
 
     async def _cache_candidates(self, request: CacheRequest) -> tuple[list[_Candidate], LikelyAnswers]:
-        """What may be a hit, and what the search found."""
+        """Return possible hits, and the results of the search."""
         if request.source_url:
             owner = self._catalogue.urls.owner(normalise_url(request.source_url))
             entry = self._catalogue.get(owner) if owner else None

@@ -1,6 +1,6 @@
-"""Notes that say what another one says: nearest by vectors, confirmed by shared pairs of words.
+"""Notes that repeat another one: nearest by vectors, confirmed by shared pairs of words.
 
-`similar` is for a note that is being made (docs/spec/copies.md §4). It only tells: nothing is refused.
+`similar` is for a note that is being created (docs/spec/copies.md §4). It only warns: no write is refused.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ log = get_logger("lithos.duplicates")
 PASSAGES: Final = 4
 OPENING: Final = 8_000
 NEAREST: Final = 8
-#: Notes whose texts are compared, beside the new one's, and characters of each.
+#: Notes whose texts are compared with the new one's, and characters of each.
 COMPARED: Final = 4
 CHARACTERS: Final = 8_000
-#: Looks a second over time, and how many at once: whoever creates more, as a program that fills a vault, is
-#: told of the first, and its writes keep their rate.
+#: Checks per second on average, and at once: a caller that creates more, such as a program that fills a
+#: vault, gets warnings only for the first, and its writes keep their rate.
 RATE, BURST = 20.0, 32
-#: Seconds that a write which is done waits for the look: it takes some milliseconds.
+#: Seconds that a finished write waits for the check, which takes a few milliseconds.
 PATIENCE: Final = 0.5
-#: Notes that are told.
+#: Notes that a warning names.
 TOLD: Final = 3
 
 
@@ -53,7 +53,7 @@ class Duplicates:
     _catalogue: Catalogue
     _files: NoteFiles
     _sizes: ChunkSizes
-    #: Looks that may begin now, as of a time (token bucket).
+    #: Checks that may begin now (token bucket).
     _left: float = field(default=BURST, init=False)
     _at: float = field(default=0.0, init=False)
 
@@ -97,9 +97,9 @@ class Duplicates:
         return True
 
     def similar(self, new: NewNote) -> list[Similar]:
-        """Notes that may say what a new one says, the likeliest first. It may be among them. Blocks.
+        """Return notes that may repeat a new one, the likeliest first. The new one may be among them. Blocks.
 
-        Without vectors none is found: nobody waits for them.
+        Without vectors the result is empty: no caller waits for them.
         """
         texts = self._passages(new)
         try:

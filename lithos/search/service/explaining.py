@@ -1,6 +1,6 @@
-"""Why a search ranks a note where it does: what each leg found, and what it gives to the score.
+"""Why a search ranks a note at its place: the results of each leg, and their parts of the score.
 
-For people who look at a search, not for searches: an explanation ranks a second time, by the same functions.
+For people who examine a search, not for searches: an explanation ranks a second time, by the same functions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_TITLED: Final = 1_000
 
 @frozen(kw_only=True)
 class WordsPart:
-    """What words found: rank from 1, BM25, shares of title and headings in it, part of the score."""
+    """Full-text result: rank from 1, BM25, shares of title and headings in it, part of the score."""
 
     rank: int
     bm25: float
@@ -36,7 +36,7 @@ class WordsPart:
 
 @frozen(kw_only=True)
 class MeaningPart:
-    """What meaning found: rank from 1, similarity of the best passage, part of the score."""
+    """Semantic result: rank from 1, similarity of the best passage, part of the score."""
 
     rank: int
     similarity: float
@@ -86,7 +86,7 @@ class Explained:
 
 
 class Explainer:
-    """Tells the legs of a ranking."""
+    """Explains the legs of a ranking."""
 
     def __init__(self, fulltext: FulltextIndex, hybrid: Hybrid) -> None:
         self._fulltext = fulltext
@@ -151,7 +151,7 @@ class Explainer:
     def _field_scores(
         self, node: Node | None, name: str, boost: float, filters: Filters
     ) -> Mapping[int, float]:
-        """What one field of the notes adds to BM25."""
+        """Return the contribution of one field of the notes to BM25."""
         narrowed = _narrow(node, name)
         if narrowed is None:
             return {}
@@ -205,7 +205,7 @@ def meaning_alone(told: Mapping[int, Explanation], chances: Mapping[int, float])
 
 
 def _without_parts(told: Explanation) -> Explanation:
-    """What the legs know, without a part in the score."""
+    """Return the explanation of the legs, without a part in the score."""
     return attrs.evolve(
         told,
         words=told.words and attrs.evolve(told.words, part=0.0),

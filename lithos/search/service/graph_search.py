@@ -72,15 +72,15 @@ def passes(entry: Entry, filters: Filters, kept: KeptEntities) -> bool:
 
 #: The most notes of the semantic ranking, as in a hybrid search.
 NEAREST = 200
-#: Up to so many notes are compared with the query one by one.
+#: Up to this many notes are compared with the query one by one.
 COMPARED = 500
 
 
 @frozen
 class Walk:
-    """How a graph search ranks a note: its distance in links from a seed, and its rank in each ranking.
+    """The ranks of a note in a graph search: its distance in links from a seed, and its rank in each ranking.
 
-    `meaning` is None where the semantic ranking has not found it.
+    `meaning`: None if the semantic ranking has not found it.
     """
 
     distance: int
@@ -90,13 +90,13 @@ class Walk:
 
     @property
     def parts(self) -> tuple[float, float, float]:
-        """What PageRank, distance and meaning give; their sum is the score."""
+        """Return the parts of PageRank, distance and semantic similarity; their sum is the score."""
         of_meaning = 0.0 if self.meaning is None else 1 / (FUSION_K + self.meaning)
         return 1 / (FUSION_K + self.central), 1 / (FUSION_K + self.near), of_meaning
 
 
 class Centrality:
-    """PageRank of all notes, computed when it is asked for, once per version of the link graph."""
+    """PageRank of all notes, computed on demand, once per version of the link graph."""
 
     def __init__(self, catalogue: Catalogue, reading: Blocking) -> None:
         self._catalogue = catalogue
@@ -160,7 +160,7 @@ class GraphSearch:
         return passing
 
     async def _order_by_meaning(self, query: str, serials: Sequence[int], threshold: float) -> list[int]:
-        """The semantic ranking: notes similar to the query, nearest first; none while there is no model."""
+        """Return the semantic ranking: notes similar to the query, nearest first; empty without a model."""
         if not query.strip() or not serials:
             return []
         try:

@@ -85,11 +85,12 @@ class HybridRanking:
     #: Lead coverage of the best notes, and the share of the semantic leg in `blend`.
     covered: Mapping[int, Covered] = field(factory=dict)
     weight: float = 0.0
-    #: What names, places in the legs and the lack of text added to scores, or took; all of a score is
-    #: divided by `highest`, the highest there may be.
+    #: Changes of scores by names, places in the legs and missing text; every score is
+    #: divided by `highest`, the highest possible one.
     moved: Mapping[int, float] = field(factory=dict)
     highest: float = 1.0
-    #: What turns of conversations have of their neighbours, and what fused scores were divided by for it.
+    #: Score that turns of conversations get from neighbours, and the divisor of fused scores that
+    #: follows from it.
     beside: Mapping[int, float] = field(factory=dict)
     spread: float = 1.0
     failed: tuple[str, ...] = ()
@@ -98,7 +99,7 @@ class HybridRanking:
 
 @frozen
 class _Ordered:
-    """The best notes in their order, and those behind them; what `HybridRanking` has of both."""
+    """The best notes in their order, and the rest; `HybridRanking` takes its fields from both."""
 
     first: Sequence[tuple[int, float]]
     rest: Iterator[tuple[int, float]]
@@ -116,7 +117,7 @@ NOTHING_RANKED: Final = HybridRanking(
 
 @define(eq=False)
 class Hybrid:
-    """Ranks notes by words and meaning."""
+    """Ranks notes by full-text and semantic search."""
 
     _nearest: NearestPort
     _semantic: MeaningPort
@@ -143,10 +144,11 @@ class Hybrid:
     def judge_words(
         self, words: str, found: Sequence[tuple[int, float]]
     ) -> tuple[Terms, Mapping[int, MatchVerdict] | None]:
-        """The terms of a full-text query, and the strength of its first three rows; all others are weak.
+        """Return the terms of a full-text query, and the strength of its first three rows; all others
+        are weak.
 
-        From words alone: a look at the vectors costs more than the whole search. Without strengths when
-        nothing is known of the notes' words.
+        It uses words only: reading the vectors costs more than the whole search. Without strengths if
+        the notes' words are unknown.
         """
         terms, features = self.word_features(words, found)
         return terms, self._judge(features, WORDS_CALIBRATION)
@@ -177,9 +179,10 @@ class Hybrid:
     def word_features(
         self, words: str, found: Sequence[tuple[int, float]]
     ) -> tuple[Terms, Mapping[int, WordFeatures] | None]:
-        """What is known of the first three rows of a full-text search; `found` has ten, or all there are.
+        """Return the features of the first three rows of a full-text search; `found` has ten, or all
+        there are.
 
-        None when nothing is known of the notes' words.
+        None if the notes' words are unknown.
         """
         terms, idf, covered = self._look_at(words, [serial for serial, _ in found[:CANDIDATES]])
         return terms, None if covered is None else word_features(found, idf, covered)
@@ -216,9 +219,9 @@ class Hybrid:
     async def rank(
         self, query: str, filters: Filters, limit: int, threshold: float, *, is_typed: bool = False
     ) -> HybridRanking:
-        """The ranking of at least `limit` notes if there are so many.
+        """Return the ranking of at least `limit` notes if there are enough.
 
-        `is_typed`: the last word may be the beginning of one, since somebody is typing it.
+        `is_typed`: the last word may be the beginning of one, since the user is typing it.
         Answers from one leg when the other fails. Raises `SearchBackendFailed` when both do.
         """
         wanted = max(LEG_NOTES, LEG_SHARE * limit)
@@ -323,7 +326,9 @@ class Hybrid:
         return (1 + self._settings.lead_weight) * ranking.highest * ranking.spread
 
     def parts(self, ranking: HybridRanking) -> tuple[dict[int, float], dict[int, float], dict[int, float]]:
-        """What words, meaning and lead coverage give each note; they add up to the scores of a ranking."""
+        """Return the parts of full text, semantics and lead coverage for each note; they add up to
+        the scores.
+        """
         lexical = list(ranking.lexical.items())
         similarities = dict(map(_serial_and_similarity, ranking.chunks))
         if self._settings.fusion == "rrf":

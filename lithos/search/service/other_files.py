@@ -1,4 +1,4 @@
-"""What is found among other files of the vault, and where it stands between the notes of an answer."""
+"""Hits among other files of the vault, and their rank between the notes of an answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BESIDE: Final = CANDIDATES
 
 @frozen(kw_only=True)
 class OtherQuery:
-    """What is looked for among other files; of `filters` only the path counts."""
+    """A query among other files; only the path of `filters` counts."""
 
     query: str
     mode: str = "hybrid"
@@ -33,10 +33,10 @@ class OtherQuery:
 
 @frozen(kw_only=True)
 class OtherHit:
-    """A place of a file that was found; `judged` is None where it is not known how well it answers.
+    """A hit in a file; `judged`: its match strength, None if unknown.
 
-    `number` is that of the file, `changed_ns` when it was changed, in nanoseconds. One that does not `lead`
-    never stands before a note.
+    `number` identifies the file, `changed_ns` is its time of change, in nanoseconds. A hit that does not
+    `lead` never ranks before a note.
     """
 
     id: str
@@ -68,7 +68,9 @@ class OtherHits(Protocol):
         """The best places, best first. Raises `SearchBackendFailed` when no index answers."""
 
     async def beside(self, query: OtherQuery) -> Sequence[OtherHit]:
-        """What may stand among notes: the first few places; none where they cannot be searched now."""
+        """Return hits that may be mixed with notes: the first few places; empty if they cannot be
+        searched now.
+        """
 
     def row(self, hit: OtherHit, score: float) -> dict[str, Any]:
         """The row of a hit in an answer."""
@@ -100,14 +102,14 @@ def mix_hits(
 
 
 def skipped(shown: Sequence[Hit], hits: Sequence[OtherHit], limit: int, offset: int) -> int:
-    """How many notes stand before an offset; `shown` are the notes of the first page without hits."""
+    """Return the number of notes before an offset; `shown` are the notes of the first page without hits."""
     others = _not_shown(hits, {hit.entry.path for hit in shown})
     first = mix_rows(shown, standings_of(shown), others, limit)
     return max(0, offset - sum(isinstance(row, OtherHit) for row, _ in first))
 
 
 def standings_of(hits: Sequence[Hit]) -> list[MixCandidate]:
-    """What is known of notes for a mixing."""
+    """Return the match strengths of notes for mixing."""
     return [MixCandidate(None if hit.judged is None else hit.judged.chance, hit.score) for hit in hits]
 
 

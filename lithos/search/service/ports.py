@@ -1,6 +1,6 @@
-"""What a hybrid search asks of indexes and the catalogue: those of notes, or those of attachments.
+"""Ports of a hybrid search to indexes and the catalogue: those of notes, or those of attachments.
 
-Notes are known by whole numbers, their serials.
+Notes are identified by whole numbers, their serials.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class TurnsPort(Container[int], Protocol):
 
 
 class NotesPort(Protocol):
-    """What a ranking has of the catalogue."""
+    """The part of the catalogue that a ranking needs."""
 
     @property
     def turns(self) -> TurnsPort: ...
 
     def named_in(self, text: str) -> dict[int, str]:
-        """The notes whose title or alias stands in a text, with that name."""
+        """Return the notes whose title or alias occurs in a text, with that name."""

@@ -1,4 +1,4 @@
-"""What agents searched for lately, for the pages about them: the access log has only what was found."""
+"""Recent queries of agents, for the pages about them: the access log has only the results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST_ASKED: Final = 200
 
 
 class RecentQueries:
-    """The last queries in memory, by who asked when; a new process begins with none."""
+    """The last queries in memory, with agent and time; a new process begins empty."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str, datetime], str] = OrderedDict()

@@ -1,4 +1,4 @@
-"""Access control and filters of what is looked for in the name of an asker (docs/spec/memory.md §1)."""
+"""Access control and filters of searches on behalf of a caller (docs/spec/memory.md §1)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RetrievalFilter:
     filters: Filters = field(factory=Filters)
     #: Only these notes; None: any.
     among: frozenset[str] | None = None
-    #: For who names quarantined notes and does not show them.
+    #: For callers that name quarantined notes without showing them.
     shows_quarantined: bool = False
     #: There are no filters of tags and paths, which spares most checks of most notes.
     _is_open: bool = field(init=False)
@@ -65,9 +65,9 @@ class RetrievalFilter:
         return True
 
     def veil(self, warning: NoteWarning, cause: Entry | None) -> NoteWarning | None:
-        """The warning as this asker may be told it; a `cause` that it may not see is not named.
+        """Return the warning as this caller may see it; a `cause` that it may not see is not named.
 
-        A contradiction with such a note is not told at all, as `contradictions` does not.
+        A contradiction with such a note is left out entirely, as in `contradictions`.
         """
         if cause is None or self._may_know(cause):
             return warning

@@ -106,9 +106,9 @@ class RankedRows:
     terms: Terms = Terms()
     failed: tuple[str, ...] = ()
     message: str = ""
-    #: By serial, all others are weak; None: the rows say nothing of it.
+    #: By serial, all others are weak; None: the rows say nothing about match strength.
     matches: Mapping[int, MatchVerdict] | None = None
-    #: What a hybrid search ranked; its `scores` are the same iterator.
+    #: The ranking of a hybrid search; its `scores` are the same iterator.
     ranking: HybridRanking | None = None
 
 
@@ -157,14 +157,14 @@ class Search:
         return answer
 
     async def look(self, request: SearchRequest) -> SearchAnswer:
-        """The same without a record of who asked, and what was shown."""
+        """Search without recording the caller and the results."""
         _, limit = self.bounds(request)
         ranked = await self.rank(request)
         hits = await self.present(request, ranked, limit)
         return SearchAnswer(hits, ranked.failed, ranked.message)
 
     async def rank(self, request: SearchRequest) -> RankedRows:
-        """Rank notes without reading their texts: at least so many as the page of the request ends with."""
+        """Rank notes without reading their texts: at least up to the end of the requested page."""
         threshold, limit = self.bounds(request)
         await self._visibility.reach(words=request.mode != "semantic", meaning=request.mode != "fulltext")
         if request.mode == "graph":
@@ -218,7 +218,9 @@ class Search:
         return Explained(by_id={wanted[serial]: each for serial, each in told.items()}, terms=terms)
 
     async def _rank_pages(self, request: SearchRequest, limit: int, threshold: float) -> HybridRanking:
-        """The hybrid ranking of which pages are shown, as far as it goes: other legs score otherwise."""
+        """Return the hybrid ranking that pages are cut from, as far as it reaches: other legs have
+        other scores.
+        """
         if not request.query.strip():
             return NOTHING_RANKED
         last = request.offset + limit
@@ -241,11 +243,13 @@ class Search:
 
     @property
     def threshold(self) -> float:
-        """The least similarity of the semantic leg where none is given."""
+        """Return the default minimum similarity of the semantic leg."""
         return least_similarity(self._settings.semantic_threshold)
 
     def threshold_of(self, request: SearchRequest) -> float:
-        """The least similarity of a search: as asked, as configured, or that of its mode and the model."""
+        """Return the minimum similarity of a search: requested, configured, or that of its mode and
+        the model.
+        """
         if request.threshold is not None:
             return request.threshold
         if request.mode != "semantic" or self._settings.semantic_threshold is not None:
@@ -278,7 +282,7 @@ class Search:
         return [entry for entry in entries if entry is not None], ""
 
     async def reach_all(self) -> None:
-        """Wait until both indexes have what was written before."""
+        """Wait until both indexes contain all earlier writes."""
         await self._visibility.reach()
 
     def bounds(self, request: SearchRequest) -> tuple[float, int]:
@@ -324,7 +328,7 @@ class Search:
         return RankedRows(scores, found, terms, matches=matches)
 
     async def _judge(self, query: str, filters: Filters, threshold: float) -> HybridRanking:
-        """The hybrid ranking, which tells how well a note answers, whatever mode found it."""
+        """Return the hybrid ranking, from which match strength is computed, whatever mode found the note."""
         if not query.strip():
             return NOTHING_RANKED
         try:
@@ -397,12 +401,12 @@ class Search:
                 None if matches is None else matches.get(entry.serial, WEAK),
             )
             for (entry, score), snippet in zip(chosen, snippets, strict=True)
-            # Before the scan a note that cannot be read may be one that is gone.
+            # Before the scan an unreadable note may be a deleted one.
             if snippet is not None or self._known.is_set()
         )
 
     def record(self, request: SearchRequest, hits: Sequence[Hit]) -> None:
-        """Record who asked, and what was shown."""
+        """Record the caller and the results."""
         now = self._clock()
         agent = request.agent_id or UNKNOWN_AGENT
         self.asked.record(agent, now, request.query)
@@ -412,7 +416,7 @@ class Search:
 
 
 def parse(query: str) -> tuple[Node | None, str]:
-    """The tree of a full-text query; of one that does not parse None, and what is wrong with it."""
+    """Return the parsed full-text query; None and the syntax error if it does not parse."""
     if len(query) > LONGEST_QUERY:
         return None, (
             f"Nothing was searched: the query has {len(query):,} characters, and full-text queries at most "

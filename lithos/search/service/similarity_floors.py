@@ -1,8 +1,8 @@
-"""Which similarity is the least that counts, by mode and model.
+"""The least similarity that counts, by mode and model.
 
-The two defaults differ because they do different things. In a fusion, 0.3 keeps out the many notes that are
-only a little like the question, which would stretch the scale of the semantic leg; words find the others. A
-semantic search has nothing else: what falls below its threshold is lost. Of the right answers to 1,000
+The two defaults differ because they do different things. In a fusion, 0.3 excludes the many notes that are
+only slightly similar to the question, which would stretch the scale of the semantic leg; full text finds the
+others. A semantic search has nothing else: notes below its threshold are lost. Of the right answers to 1,000
 questions (docs_dev, built-in model) 0.5 % are below 0.23, 1 % below 0.26 and 2 % below 0.30. Short notes,
 and questions in another language, are lower still: hence 0.15. Of the accurate model 0.5 % are below 0.10
 (docs_dev) and 0.12 (Cranfield): hence 0.1.

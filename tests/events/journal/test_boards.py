@@ -1,4 +1,4 @@
-"""Boards: what a capability has carried out in the coordinator's transaction."""
+"""Boards: handlers of capabilities in the coordinator's transaction."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def test_the_ring_holds_the_last_n():
     assert [event.seq for event in broadcaster.recent] == [3, 4, 5]
 
 
-def test_an_event_costs_the_same_with_a_full_ring_and_one_that_is_not(monkeypatch):
+def test_event_size_is_the_same_with_full_and_empty_ring(monkeypatch):
     """Else what a call costs depends on how much was written before it: each event is sized once."""
     sized = []
     monkeypatch.setattr(module, "event_size", lambda event: sized.append(event.seq) or event_size(event))
@@ -50,7 +50,7 @@ def test_an_event_costs_the_same_with_a_full_ring_and_one_that_is_not(monkeypatc
     assert sized == [*range(1, 9)]
 
 
-def test_the_ring_holds_so_many_bytes_of_events_of_any_size(monkeypatch):
+def test_ring_is_limited_by_bytes_for_events_of_any_size(monkeypatch):
     """behaviour 129"""
     monkeypatch.setattr(module, "RING_BYTES", 1_000)
     broadcaster = Broadcaster(ring=4, queue=1)
@@ -65,7 +65,7 @@ def test_the_ring_holds_so_many_bytes_of_events_of_any_size(monkeypatch):
 
 
 async def test_a_slow_listener_is_cut_off_and_counted_and_others_are_not():
-    """behaviours 128, 129: what was queued before can still be read."""
+    """behaviours 128, 129: events that were queued before can still be read."""
     broadcaster = Broadcaster(ring=10, queue=2)
     with subscribed(broadcaster) as slow, subscribed(broadcaster) as quick:
         broadcaster.publish(make_events(1, 2))
@@ -96,7 +96,7 @@ async def test_leaving_frees_the_place_also_after_an_error():
     assert broadcaster.drops == 0
 
 
-async def test_who_closed_the_queue_has_left_and_is_not_slow():
+async def test_closed_subscriber_is_gone_and_not_slow():
     broadcaster = Broadcaster(ring=1, queue=1)
     with subscribed(broadcaster) as subscription:
         subscription.events.close()

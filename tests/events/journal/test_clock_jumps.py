@@ -30,7 +30,7 @@ from tests.fakes import START
 from tests.servers import Clock, Lithos, refusal, serving
 
 FAR = {"days": 60 * 365}
-#: What is deleted by its age.
+#: Tables whose rows are deleted by age.
 TABLES = {
     "history.db": ("versions",),
     "coordination.db": ("access_log", "claims", "cursors", "agents"),
@@ -67,9 +67,7 @@ def test_no_claim_that_runs_ends_later_than_the_longest_one() -> None:
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-async def test_after_a_jump_back_a_claim_ends_no_later_than_the_longest_one_would(
-    tmp_path: Path, restarts: bool
-) -> None:
+async def test_claim_ends_in_time_after_a_clock_jump_back(tmp_path: Path, restarts: bool) -> None:
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
         right = clock.now
@@ -95,7 +93,7 @@ async def check_claim(lithos: Lithos, clock: Clock, held: str) -> None:
     assert await types_after(lithos, seq) == ["task.claim_expired", "task.claimed"]
 
 
-async def test_times_of_notes_and_tasks_never_go_back_and_events_have_those_of_the_clock(
+async def test_times_of_notes_and_tasks_never_decrease(
     tmp_path: Path,
 ) -> None:
     clock = Clock()
@@ -139,7 +137,7 @@ async def prune_all(lithos: Lithos) -> None:
 
 
 async def kept(lithos: Lithos) -> dict[str, int]:
-    """How much there is of what goes by its age."""
+    """Return the number of rows that are deleted by age, by table."""
     await lithos.server.get(Coordinator).mailbox.ask(Flush())
     counts = {"displaced": len(displaced_in(lithos.data).list())}
     for file, tables in TABLES.items():
@@ -152,7 +150,7 @@ async def kept(lithos: Lithos) -> dict[str, int]:
 
 
 async def fill(lithos: Lithos, clock: Clock) -> None:
-    """Something of everything that goes by its age."""
+    """Create a row of every kind that is deleted by age."""
     note = await lithos.create("Note", "one words")
     other = await lithos.create("Other", "two words")
     for text in ("two", "three", "four"):
@@ -196,7 +194,7 @@ def least(now: dict[str, int], before: dict[str, int]) -> bool:
 
 
 @pytest.mark.autojump
-async def test_what_a_long_absence_made_old_goes_once_the_server_has_run_for_some_time() -> None:
+async def test_old_rows_are_deleted_some_time_after_a_long_absence() -> None:
     clock = Clock()
     last = clock.now
     clock.advance(days=365)
@@ -217,7 +215,7 @@ async def test_what_a_long_absence_made_old_goes_once_the_server_has_run_for_som
 
 
 @pytest.mark.autojump
-async def test_a_clock_that_was_behind_for_long_is_believed_when_it_is_right_again() -> None:
+async def test_corrected_clock_is_believed_after_being_behind() -> None:
     """A machine without a battery begins in 1970, until a time server answers."""
     clock = Clock()
     right = clock.now
@@ -233,9 +231,7 @@ PAST = ("1970-01-01T00:00:00+00:00", "2016-01-01T00:00:00+00:00")
 
 
 @pytest.mark.parametrize("past", PAST)
-async def test_nothing_kept_under_a_clock_in_the_past_is_old_when_it_is_right(
-    tmp_path: Path, past: str
-) -> None:
+async def test_rows_of_a_past_clock_stay_when_it_is_corrected(tmp_path: Path, past: str) -> None:
     """Behaviour 414: versions, displaced bytes and proposals, of notes from before and new ones."""
     clock = Clock()
     right = clock.now
@@ -259,7 +255,7 @@ async def test_nothing_kept_under_a_clock_in_the_past_is_old_when_it_is_right(
         await check_kept(lithos, before, proposal)
     async with serving(tmp_path, clock=clock) as lithos:
         await check_kept(lithos, before, proposal)
-        clock.advance(days=400)  # now it is old, and believed where somebody else decides
+        clock.advance(days=400)  # now it is old by the system clock
         assert lithos.server.find(HistoryUpkeep) is not None
         lithos.server.find(HistoryUpkeep)._clock = clock
         await prune_all(lithos)
@@ -282,7 +278,7 @@ async def check_kept(lithos: Lithos, before: dict[str, int], proposal: str) -> N
     assert [each["id"] for each in waiting["proposals"]] == [proposal]
 
 
-def test_bytes_displaced_by_a_crash_are_no_older_than_the_last_write(tmp_path: Path) -> None:
+def test_bytes_displaced_by_a_crash_are_recent(tmp_path: Path) -> None:
     """Behaviour 414: a start after a power failure, on a machine whose clock begins in 1970."""
     assert _last_written(tmp_path).timestamp() == 0
     for name, time in (("history.db", 2_000), ("stats.db-wal", 3_000), ("lock", 4_000)):

@@ -73,7 +73,7 @@ async def test_seq_strictly_increases_over_all_kinds_of_events(desk):
     assert desk.coordinator.head == seqs[-1]
 
 
-async def test_what_waits_is_committed_as_one_transaction(desk):
+async def test_waiting_commands_are_committed_in_one_transaction(desk):
     messages = [make_append(n) if n % 2 else make_registration(f"agent{n}") for n in range(100)]
     async with desk.served():
         assert None not in await desk.together(*messages)
@@ -181,7 +181,7 @@ async def test_an_idle_coordinator_commits_nothing(desk):
     assert desk.switch.commits == 0
 
 
-async def test_what_rides_along_is_flushed_at_the_end_of_mail(desk):
+async def test_extra_rows_are_flushed_when_the_mailbox_ends(desk):
     async with desk.served():
         desk.coordinator.record_access([row(1)])
         desk.coordinator.touch("late")

@@ -42,7 +42,7 @@ def minutes_granted(wanted: float | None) -> float:
 
 
 class ClaimMachine(RuleBasedStateMachine):
-    """The model: who holds each aspect until when, and the highest fence given."""
+    """The model: holder and end of each aspect's claim, and the highest fence given."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -165,7 +165,9 @@ class GraphMachine(RuleBasedStateMachine):
         return {source for source, waiter, kind in self.edges if waiter == slot and kind != PARENT_CHILD}
 
     def inherits(self, slot: int, parent: int) -> set[int]:
-        """What a task waits for since a parent does: nothing below it, nothing that waits for the task."""
+        """Return what a task inherits from its parent's waits: neither its children nor tasks that
+        wait for it.
+        """
         return {
             source
             for source in self.before(parent)

@@ -61,7 +61,7 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 
 async def take_all(stream: EventStream) -> list[int | Resync]:
-    """What there is now: seqs and notices."""
+    """Take all that is available now: seqs and notices."""
     taken: list[int | Resync] = []
     with trio.move_on_after(1):
         while True:

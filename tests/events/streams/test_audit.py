@@ -1,4 +1,4 @@
-"""`GET /audit`: who read what."""
+"""`GET /audit`: the access log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.server.streaming import Station, station_at
 
 @asynccontextmanager
 async def auditing(path: Path, rows: int = 0) -> AsyncIterator[tuple[Station, Front]]:
-    """A front over an access log with so many rows: two agents, three notes, a second apart."""
+    """Run a front over an access log with `rows` rows: two agents, three notes, a second apart."""
     with station_at(path) as station:
         log = AccessLog(station.coordinator.mailbox, station.store, Inline())
         station.coordinator.record_access(
@@ -116,7 +116,7 @@ async def test_a_time_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
             assert "ISO 8601" in body["message"]
 
 
-async def test_a_database_that_fails_is_told_with_503(tmp_path: Path) -> None:
+async def test_failing_database_is_reported_with_503(tmp_path: Path) -> None:
     """behaviour 138"""
     async with auditing(tmp_path, 1) as (station, front):
 
@@ -127,7 +127,7 @@ async def test_a_database_that_fails_is_told_with_503(tmp_path: Path) -> None:
         assert await ask(front) == (503, {"error": "audit_log_unavailable", "entries": []})
 
 
-def test_a_space_where_a_zone_sign_belongs_is_a_plus() -> None:
+def test_space_in_place_of_a_zone_plus_is_accepted() -> None:
     for text, meant in (
         ("2026-01-02T03:04:05 02:00", "2026-01-02T03:04:05+02:00"),
         ("2026-01-02T03:04:05.25 0530", "2026-01-02T03:04:05.25+05:30"),
@@ -143,13 +143,13 @@ def test_a_space_where_a_zone_sign_belongs_is_a_plus() -> None:
 
 
 @given(st.text())
-def test_any_text_gives_a_limit_in_bounds_and_a_time_or_a_refusal(text: str) -> None:
+def test_any_text_gives_a_bounded_limit_and_a_time_or_refusal(text: str) -> None:
     assert 1 <= read_limit(text) <= 1000
     with suppress(ValueError):
         read_after(text)
 
 
-async def test_titles_are_told_only_to_who_asks_for_them(tmp_path: Path) -> None:
+async def test_titles_are_returned_only_on_request(tmp_path: Path) -> None:
     """The entries of the specification have no title; `lithos audit` asks for it. None: the note is gone."""
     async with auditing(tmp_path, rows=3) as (_, front):
         assert all("title" not in entry for entry in await entries(front, "titles=no"))

@@ -55,7 +55,7 @@ def make_event(seq: int) -> Event:
 @pytest.mark.parametrize(
     ("pause", "sends"), [(1.0, [(0, 1), (1, 4), (2, 1)]), (0.0, [(0, 1), (0, 4), (1, 1)])]
 )
-async def test_what_happens_during_the_pause_goes_along_with_the_next_send(
+async def test_events_during_the_pause_are_part_of_the_next_send(
     pause: float, sends: list[tuple[int, int]]
 ) -> None:
     stream, sent = FakeStream(), list[tuple[int, int]]()

@@ -92,7 +92,7 @@ async def test_since_replays_what_is_later_and_last_event_id_beats_it(tmp_path: 
         assert await newest.seqs(1) == [later]
 
 
-async def test_an_unknown_id_gets_a_resync_without_id_line_and_then_live_events(tmp_path: Path) -> None:
+async def test_unknown_id_gets_a_resync_and_then_live_events(tmp_path: Path) -> None:
     """behaviour 133"""
     async with broadcasting(tmp_path) as (station, front):
         await station.publish_many(2)
@@ -125,7 +125,7 @@ async def test_too_many_clients_get_429_until_one_leaves(tmp_path: Path) -> None
         assert station.broadcaster.drops == 0
 
 
-async def test_without_the_token_nobody_listens(tmp_path: Path) -> None:
+async def test_listener_without_token_is_refused(tmp_path: Path) -> None:
     """behaviours 134, 201"""
     async with broadcasting(tmp_path, auth_token="secret") as (_, front):
         assert b" 401 " in await front.exchange(GET)
@@ -142,7 +142,7 @@ async def test_other_methods_are_refused(tmp_path: Path) -> None:
         assert station.sse_clients.active == 0
 
 
-async def test_a_slow_client_gets_the_queue_and_an_overflow_comment_and_loses_nothing(tmp_path: Path) -> None:
+async def test_slow_client_gets_queue_and_overflow_comment_without_loss(tmp_path: Path) -> None:
     """behaviours 129, 189"""
     async with broadcasting(tmp_path, queue=5) as (station, front):
         client = await open_sse(front)

@@ -150,7 +150,7 @@ async def test_connections_of_one_name_share_the_cursor(tmp_path: Path) -> None:
             assert hello["cursor"] == seq
 
 
-async def test_an_ack_above_the_last_event_sent_is_an_error_and_moves_nothing(tmp_path: Path) -> None:
+async def test_ack_above_the_last_sent_event_is_an_error(tmp_path: Path) -> None:
     """behaviour 188"""
     async with broadcasting(tmp_path) as (station, front):
         async with open_ws(front, "subscriber=ada&types=task.created") as (client, hello):
@@ -211,7 +211,7 @@ async def test_a_bad_frame_gets_an_error_and_the_connection_stays(tmp_path: Path
         assert await client.seqs(1) == [seq]
 
 
-async def test_numbers_that_are_no_position_do_not_hurt(tmp_path: Path) -> None:
+async def test_invalid_positions_do_no_harm(tmp_path: Path) -> None:
     async with broadcasting(tmp_path) as (_, front), open_ws(front, "subscriber=ada") as (client, _):
         for since in ("-5", "9" * 5000):
             await client.send(f'{{"op":"subscribe","since":{since}}}')
@@ -223,7 +223,7 @@ async def test_numbers_that_are_no_position_do_not_hurt(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_ten_thousand_bad_frames_do_not_hurt(tmp_path: Path) -> None:
-    """Neither those that are answered nor those whose answers nobody reads."""
+    """Neither calls that are answered nor calls whose answers are never read."""
     async with broadcasting(tmp_path) as (station, front), open_ws(front) as (good, _):
         async with open_ws(front) as (client, _):
             async with trio.open_nursery() as nursery:
@@ -247,7 +247,7 @@ async def test_ten_thousand_bad_frames_do_not_hurt(tmp_path: Path) -> None:
         assert await good.seqs(1) == [seq]
 
 
-async def test_a_message_that_is_too_large_closes_with_1009_and_is_not_kept(tmp_path: Path) -> None:
+async def test_too_large_message_closes_with_1009_and_is_dropped(tmp_path: Path) -> None:
     async with broadcasting(tmp_path) as (station, front):
         async with open_ws(front) as (client, _):
             await client.send("x" * (MESSAGE_BYTES - 1))
@@ -312,7 +312,7 @@ async def test_a_full_queue_closes_with_1013_and_resuming_loses_nothing(tmp_path
             assert [*range(first, hello["cursor"] + 1), *rest] == list(range(first, first + 12))
 
 
-async def test_a_client_that_does_not_read_is_cut_off_and_others_are_served(tmp_path: Path) -> None:
+async def test_client_that_does_not_read_is_cut_off(tmp_path: Path) -> None:
     """behaviour 189"""
     async with broadcasting(tmp_path, queue=5) as (station, front), open_ws(front) as (good, _):
         deaf = socket.socket()

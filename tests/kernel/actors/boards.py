@@ -42,7 +42,7 @@ class Board:
         return done.reply
 
     def sweep(self) -> None:
-        """What has come by the clock, as much of it as one transaction tells."""
+        """Carry out whatever the clock makes due, as much as one transaction reports."""
         readiness = self.board.readiness
         due = readiness.next_due(self.now)
         with self.connection:

@@ -86,7 +86,7 @@ class House:
         self.store.close()
 
     def restart(self) -> ScanResult:
-        """Close, open and scan; what the scan found is journalled as at a start."""
+        """Close, open and scan; the results of the scan are journalled as at a start."""
         self.close()
         self.open()
         return self.scan()

@@ -1,4 +1,4 @@
-"""Memory that was freed goes back to the system, where the C library is glibc; large blocks leave no gaps."""
+"""Freed memory is returned to the system, if the C library is glibc; large blocks leave no gaps."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ return_memory()
 print(full, resident())
 """
 
-#: Blocks of 2 MiB that nobody writes to: how many of 32 are mapped by themselves, and of one afterwards.
+#: Unused blocks of 2 MiB: how many of 32 are mapped on their own, and of one afterwards.
 MAPPED = """
 import ctypes
 from lithos.kernel.actors.allocator import large_blocks_apart
@@ -62,7 +62,7 @@ with large_blocks_apart():
 print(apart, mapped(1))
 """
 
-#: Notes come and go one by one, beside small blocks of the event loop that live for a while.
+#: Notes are created and deleted one by one, with small, longer-lived blocks of the event loop in between.
 COMMITTED = """
 import random, sys
 from pathlib import Path
@@ -97,7 +97,7 @@ print(allocated().fordblks)
 index.close()
 """
 
-#: After the first 100 commits caches are full; what 500 more add is told.
+#: After the first 100 commits caches are full; the script prints the memory that 500 more add.
 REMEMBERED = """
 import sys
 from pathlib import Path
@@ -131,7 +131,7 @@ class Mallinfo(ctypes.Structure):
 
 
 def allocated() -> Any:
-    """What malloc says of itself."""
+    """Return the bytes that malloc reports as allocated."""
     library = ctypes.CDLL(None)
     library.mallinfo2.restype = Mallinfo
     return library.mallinfo2()
@@ -146,7 +146,7 @@ def run(script: str, *arguments: str) -> list[int]:
 
 @pytest.mark.slow
 @ON_GLIBC
-def test_freed_memory_of_many_threads_goes_back_to_the_system() -> None:
+def test_freed_memory_of_many_threads_is_returned_to_the_system() -> None:
     full, after = run(RETURNED)
     assert full > 300_000
     assert after < full - 250_000, "KiB"
@@ -163,14 +163,14 @@ def test_commits_of_the_fulltext_index_leave_no_gaps_in_the_arenas(tmp_path: Any
 @pytest.mark.slow
 @ON_GLIBC
 def test_commits_of_the_fulltext_index_leave_nothing_in_memory(tmp_path: Any) -> None:
-    """One that is never opened anew keeps 2 KB for each of these commits, 1,000,000 bytes."""
+    """An index that is never reopened keeps 2 KB for each of these commits, 1,000,000 bytes."""
     (kept,) = run(REMEMBERED, str(tmp_path / "index"))
     assert kept < 300_000
 
 
 @pytest.mark.slow
 @ON_GLIBC
-def test_large_blocks_are_mapped_one_by_one_until_nobody_wants_it_any_more() -> None:
+def test_large_blocks_are_mapped_one_by_one_while_wanted() -> None:
     """In a program of its own: elsewhere an arena may have gaps for all of them."""
     apart, together = run(MAPPED)
     assert apart > 16
@@ -179,14 +179,14 @@ def test_large_blocks_are_mapped_one_by_one_until_nobody_wants_it_any_more() -> 
 
 @pytest.fixture
 def thresholds(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """What malloc was told in turn."""
+    """Return the settings that malloc got, in order."""
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(allocator, "_set_thresholds", lambda *given: told.append(given))
     return told
 
 
 @ON_GLIBC
-def test_of_several_who_want_blocks_apart_the_last_ends_it(thresholds: list[tuple[int, int]]) -> None:
+def test_large_blocks_stay_apart_until_the_last_user_ends(thresholds: list[tuple[int, int]]) -> None:
     with allocator.large_blocks_apart():
         with allocator.large_blocks_apart():
             pass
@@ -195,7 +195,7 @@ def test_of_several_who_want_blocks_apart_the_last_ends_it(thresholds: list[tupl
 
 
 @ON_GLIBC
-def test_the_fulltext_index_takes_its_blocks_apart_also_when_it_fails(
+def test_fulltext_commit_maps_blocks_apart_even_when_failing(
     thresholds: list[tuple[int, int]],
 ) -> None:
     def apply(*_: object) -> None:

@@ -20,7 +20,7 @@ async def test_the_result_comes_back(blocking):
     assert await blocking.run(lambda: 42) == 42
 
 
-async def test_an_exception_comes_back_as_it_is(blocking):
+async def test_exception_is_raised_unchanged(blocking):
     def fail() -> None:
         raise OSError(28, "No space left on device")
 
@@ -53,8 +53,8 @@ async def test_calls_of_one_store_never_overlap(blocking):
     assert most == 1
 
 
-async def test_a_call_begins_without_a_turn_of_the_event_loop_while_a_thread_is_free():
-    """Beside searches a turn takes milliseconds, and a write has several thread jobs one after another."""
+async def test_call_begins_without_loop_turn_when_a_thread_is_free():
+    """While searches run, a turn takes milliseconds, and a write has several thread jobs in sequence."""
     threads = Threads()
 
     async def ask(asked: trio.Event, begun: threading.Event) -> None:
@@ -69,7 +69,7 @@ async def test_a_call_begins_without_a_turn_of_the_event_loop_while_a_thread_is_
             assert begun.wait(5.0)  # the event loop stands still meanwhile
 
 
-async def test_a_begun_call_is_finished_although_it_is_cancelled():
+async def test_started_call_finishes_when_cancelled():
     begun, release, done = threading.Event(), threading.Event(), []
 
     def call() -> None:

@@ -96,7 +96,7 @@ class Recorder:
 # -- batches ----------------------------------------------------------------------------------------
 
 
-async def test_a_batch_is_flushed_by_count_or_by_the_age_of_its_oldest():
+async def test_batch_is_flushed_by_count_or_by_age():
     seen, began, box = [], trio.current_time(), make_box()
 
     async def flush(messages):
@@ -127,7 +127,7 @@ async def test_a_late_message_does_not_push_the_deadline_of_the_batch_back():
     assert seen == [(pytest.approx(1.0), [1, 2])]
 
 
-async def test_without_linger_a_batch_takes_what_waits_and_no_more():
+async def test_batch_takes_only_waiting_messages_without_linger():
     box, flush = make_box(), Kept()
     flush.shut()
 
@@ -217,7 +217,7 @@ async def test_a_poster_collects_the_reply_later():
         assert [await envelope.reply() for envelope in envelopes] == [0, 1, 2]
 
 
-async def test_a_posted_message_is_done_even_if_nobody_waits_for_it():
+async def test_posted_message_is_handled_without_a_waiting_caller():
     box, flush = make_box(), Kept()
 
     await box.post("alone")
@@ -226,7 +226,7 @@ async def test_a_posted_message_is_done_even_if_nobody_waits_for_it():
     assert flush.applied == ["alone"]
 
 
-async def test_mail_for_which_there_is_room_takes_no_turn_of_the_loop():
+async def test_post_takes_no_loop_turn_when_mailbox_has_space():
     box = Mailbox("x", 2)
     with assert_no_checkpoints():
         for number in range(2):
@@ -250,7 +250,7 @@ async def test_a_nudge_never_waits_and_never_fails():
     assert flush.applied == ["kept"]
 
 
-async def test_what_timed_out_in_the_queue_is_never_applied():
+async def test_message_is_never_applied_after_timeout_in_queue():
     box, flush = make_box(), Kept()
     flush.shut()
     async with acting(box, simple(flush, size=1, limit=100)) as nursery:
@@ -264,8 +264,8 @@ async def test_what_timed_out_in_the_queue_is_never_applied():
 
 
 @pytest.mark.parametrize("capacity", [0, 8])
-async def test_a_process_that_was_stopped_does_not_give_up_what_it_asked_before(capacity):
-    """Its clock goes on; the actor, which was stopped with it, is not too slow."""
+async def test_suspended_process_keeps_waiting_for_earlier_requests(capacity):
+    """Its clock continues; the actor, which was suspended too, is not too slow."""
     box = make_box(capacity)
 
     async def flush(messages: Sequence[Any]) -> Sequence[Any]:
@@ -287,7 +287,7 @@ async def test_a_process_that_was_stopped_does_not_give_up_what_it_asked_before(
     assert answers == ["stopped", "queued"]
 
 
-async def test_what_takes_too_long_is_given_up_at_its_time():
+async def test_slow_request_times_out_at_its_deadline():
     box, flush = make_box(), Kept()
     flush.shut()
     async with acting(box, simple(flush, size=1, limit=5_000)) as nursery:
@@ -315,7 +315,7 @@ async def test_a_cancelled_asker_leaves_nothing_to_apply():
     assert flush.applied == ["held"]
 
 
-async def test_an_asker_cancelled_during_the_work_does_not_stop_it():
+async def test_cancelled_caller_does_not_stop_a_running_request():
     box, flush = make_box(), Kept()
     flush.shut()
     async with acting(box, simple(flush, size=1, linger=0.0)):
@@ -325,7 +325,7 @@ async def test_an_asker_cancelled_during_the_work_does_not_stop_it():
     assert flush.applied == ["underway"]
 
 
-async def test_a_full_mailbox_holds_the_sender_back_and_forgets_it_when_it_gives_up():
+async def test_full_mailbox_blocks_sender_and_forgets_cancelled_one():
     box, flush = make_box(0), Kept()
     flush.shut()
 
@@ -381,7 +381,7 @@ async def test_crashes_far_apart_do_not_add_up():
     assert recorder.answers == [ActorDown] * 10
 
 
-async def test_what_is_queued_when_the_actor_gives_up_was_not_applied():
+async def test_queued_messages_are_unapplied_when_the_actor_gives_up():
     box = make_box()
 
     queued = [await box.post(i) for i in range(6)]
@@ -446,7 +446,7 @@ async def test_cancelling_lets_the_batch_land():
     assert flush.applied == [1]
 
 
-async def test_what_a_cancelled_actor_had_only_collected_was_not_applied():
+async def test_collected_messages_are_unapplied_when_the_actor_is_cancelled():
     box, flush = make_box(), Kept()
 
     with trio.CancelScope() as scope:
@@ -472,7 +472,7 @@ async def test_a_closed_mailbox_refuses_and_nothing_was_applied():
     box.close()
 
 
-async def test_a_sender_who_waits_for_room_learns_of_the_closing():
+async def test_blocked_sender_gets_shutdown_when_mailbox_closes():
     box, recorder = make_box(0), None
     recorder = Recorder(box)
     async with trio.open_nursery() as nursery:

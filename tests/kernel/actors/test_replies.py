@@ -28,7 +28,7 @@ from lithos.notes.writing.messages import Publication
 from tests.house import modules, role_of
 
 PACKAGE = Path(lithos.__file__).parent
-#: Where an `Any` is brought together with the type that a command promises, and who counts or closes
+#: Modules that match an `Any` with the type that a command promises, or count or close
 #: mailboxes.
 EXCEPT = {"kernel/actors/mailboxes.py", "kernel/values/messages.py", "server/service_state.py"}
 GENERIC = {"Mailbox", "Envelope", "Inbox", "Flush", "Done", "Command"}
@@ -47,7 +47,7 @@ def untyped(source: str) -> Iterator[int]:
 
 
 def _type_of_message(node: ast.AST) -> ast.expr | None:
-    """What is written for the type of a message or a reply, if that is what stands here."""
+    """Return the declared type of a message or a reply, if the node declares one."""
     if isinstance(node, ast.Subscript):
         return node.slice if ast.unparse(node.value) in GENERIC else None
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -79,7 +79,9 @@ def commands() -> list[type]:
 
 
 def _is_current(cls: type) -> bool:
-    """attrs makes a class with slots anew; the first one lingers."""
+    """Return whether a class is current: attrs creates a class with slots again, and the first one
+    lingers.
+    """
     is_ours = cls.__module__.startswith("lithos.")
     return is_ours and getattr(import_module(cls.__module__), cls.__name__, None) is cls
 
@@ -125,7 +127,7 @@ def test_a_command_promises_a_reply_and_is_nothing_but_its_fields(cls: type) -> 
 @pytest.mark.parametrize(
     "union", [CoordinatorMessage, MemoryMessage, IndexMessage, WriterMessage, Publication], ids=str
 )
-def test_what_an_actor_understands_are_commands(union: Any) -> None:
+def test_actor_messages_are_commands(union: Any) -> None:
     parts = get_args(union) if get_origin(union) in (Union, UnionType) else (union,)
     assert all(issubclass(get_origin(part) or part, Command) for part in parts)
 
@@ -141,7 +143,7 @@ BOARDS: list[Handlers] = [
 
 
 @pytest.mark.parametrize("handlers", BOARDS, ids=["coordinator", "memory"])
-def test_a_method_takes_its_command_and_replies_what_that_promises(handlers: Handlers) -> None:
+def test_handler_takes_its_command_and_returns_the_promised_reply(handlers: Handlers) -> None:
     for command, method in handlers.items():
         hints = get_type_hints(method)
         assert hints["command"] is command

@@ -1,4 +1,4 @@
-"""A house whose files other programs change: what the watcher would notice is settled on demand."""
+"""A house whose files other programs change: changes for the watcher are handled on demand."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class WatchedHouse(House):
 
     @asynccontextmanager
     async def with_note(self, content: str = "text", **fields: Any) -> AsyncIterator[WriteOutcome]:
-        """Run with a note called `Note`; gives what its creation told."""
+        """Run with a note called `Note`; yield the answer of its creation."""
         async with self.watching():
             yield await self.create("Note", content, **fields)
 
@@ -69,7 +69,9 @@ class WatchedHouse(House):
         await self.taking.settle(TouchedBatch(dict.fromkeys(paths, now), False))
 
     async def compare(self) -> None:
-        """One batch after nobody knows what, with what an earlier one wants looked at again."""
+        """Compare the folder once without known paths, including paths that an earlier run wants
+        checked again.
+        """
         await self.taking.settle(TouchedBatch(self.pending.take().touched, True))
 
     def path_of(self, n: int) -> str | None:

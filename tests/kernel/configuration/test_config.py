@@ -64,7 +64,7 @@ def test_each_source_beats_the_one_before(tmp_path: Path) -> None:
     assert load(tmp_path, text, env=long, typed={"server.port": 1004}).config.of(ServerConfig).port == 1004
 
 
-def test_a_port_that_is_no_port_is_refused_by_name(tmp_path: Path) -> None:
+def test_invalid_port_is_refused_by_name(tmp_path: Path) -> None:
     """behaviour 163: non-integer LITHOS_PORT stops the start (the caller exits 2 on `ConfigError`)."""
     for text in ("abc", "80.5", "1_000", "0x10", "70000", "-1", "true"):
         assert refusal(tmp_path, env={"LITHOS_PORT": text}) == (
@@ -172,12 +172,12 @@ def test_unknown_keys_are_ignored_with_a_warning(tmp_path: Path) -> None:
     assert loaded.config == Config()
     file = tmp_path / "lithos.yaml"
     assert loaded.warnings == (
-        f"server.prot in file {file} is no setting and is ignored; did you mean server.port?",
-        f"extra in file {file} is no setting and is ignored",
-        f"lcma.enabld in file {file} is no setting and is ignored; did you mean lcma.enabled?",
-        f"7 in file {file} is no setting and is ignored",
-        "environment variable LITHOS_PROT is no setting and is ignored; did you mean LITHOS_PORT?",
-        "environment variable LITHOS_SERVER__PRT is no setting and is ignored; "
+        f"server.prot in file {file} is not a setting and is ignored; did you mean server.port?",
+        f"extra in file {file} is not a setting and is ignored",
+        f"lcma.enabld in file {file} is not a setting and is ignored; did you mean lcma.enabled?",
+        f"7 in file {file} is not a setting and is ignored",
+        "environment variable LITHOS_PROT is not a setting and is ignored; did you mean LITHOS_PORT?",
+        "environment variable LITHOS_SERVER__PRT is not a setting and is ignored; "
         "did you mean LITHOS_SERVER__PORT?",
     )
 
@@ -246,7 +246,7 @@ def test_the_file_in_the_data_directory_is_found(tmp_path: Path) -> None:
         assert "storage.data_dir" in found.warnings[0]
 
 
-def test_a_named_file_may_set_the_data_directory_and_replaces_the_found_one(tmp_path: Path) -> None:
+def test_named_file_replaces_found_file_and_sets_data_directory(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("server: {port: 9003}")
     loaded = load(tmp_path, f"storage: {{data_dir: {tmp_path / 'other'}}}", env={"LITHOS_DATA_DIR": ""})
     assert loaded.config.of(StorageConfig).data_dir == tmp_path / "other"
@@ -260,7 +260,7 @@ def test_a_named_file_must_exist_and_be_readable(tmp_path: Path) -> None:
             load_config(config_path=path, environment={})
 
 
-def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path) -> None:
+def test_invalid_configuration_file_is_refused(tmp_path: Path) -> None:
     for text, part in (
         ("server: [", "not valid YAML at line 1"),
         ("server:\n\tport: 1", "not valid YAML at line 2"),
@@ -386,9 +386,7 @@ def test_agents_and_protected_notes_are_patterns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "globs", [["notes"], ["/a/"], ["!a/", "b/"], ["a//b.md"], ["../x.md"], [""], ["x" * 501], ["a/"] * 101]
 )
-def test_a_pattern_that_cannot_work_is_refused_as_the_rule_of_scopes_refuses_it(
-    tmp_path: Path, globs: list[str]
-) -> None:
+def test_impossible_pattern_gets_the_refusal_of_scopes(tmp_path: Path, globs: list[str]) -> None:
     with pytest.raises(ValueError, match="pattern"):
         check_typed(globs)
     assert "storage.protected" in refusal(tmp_path, yaml.safe_dump({"storage": {"protected": globs}}))
@@ -397,7 +395,7 @@ def test_a_pattern_that_cannot_work_is_refused_as_the_rule_of_scopes_refuses_it(
 
 
 @given(st.lists(st.text("ab*?/.!d\u0301", max_size=6), max_size=3))
-def test_what_the_configuration_takes_the_rule_of_scopes_takes(globs: list[str]) -> None:
+def test_accepted_patterns_are_valid_for_scopes(globs: list[str]) -> None:
     try:
         check_typed(globs)
         is_taken = True

@@ -25,7 +25,7 @@ def nested_aliases(levels: int = 12) -> str:
 
 
 def refusal(tmp_path: Path, text: str | bytes) -> str:
-    """What both readers of the file say; neither takes long."""
+    """Return the refusal of both readers of the file; neither takes long."""
     path = tmp_path / "lithos.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
@@ -42,7 +42,7 @@ def refusal(tmp_path: Path, text: str | bytes) -> str:
 HOSTILE = (
     ("aliases in a value", nested_aliases() + "server: {port: *l11}\n", "server.port: [[[["),
     ("aliases in a map", nested_aliases() + "server: {port: {a: *l11}}\n", "server.port: {'a': [[[["),
-    ("aliases as vaults", nested_aliases() + "vaults: *l11\n", "no map of names"),
+    ("aliases as vaults", nested_aliases() + "vaults: *l11\n", "not a mapping of names"),
     ("an alias of itself", "server: &a\n  server: *a\n  port: *a\n", "server.port: {'server': {'server'"),
     ("many sixties", f"server:\n  port: {':'.join(['59'] * 30_000)}\n", "not valid YAML at line 2"),
     ("a long number", f"server:\n  port: {'9' * 90_000}\n", "not valid YAML at line 2"),
@@ -82,7 +82,7 @@ def test_key_given_twice_is_refused_with_both_lines(tmp_path: Path, text: str, t
     assert told in refusal(tmp_path, text)
 
 
-def test_keys_merged_from_other_mappings_are_no_doubles(tmp_path: Path) -> None:
+def test_merged_keys_are_not_duplicates(tmp_path: Path) -> None:
     path = tmp_path / "lithos.yaml"
     path.write_text("x: &x {port: 1}\ny: &y {host: h}\nserver:\n  <<: *x\n  <<: *y\n  port: 2\n")
     server = load_config(config_path=path, environment={}).config.of(ServerConfig)
@@ -100,7 +100,7 @@ def test_unknown_keys_are_named_up_to_a_bound(tmp_path: Path) -> None:
     told = refusal(tmp_path, "vaults:\n" + "".join(f"  {number}: {{}}\n" for number in range(1_000)))
     assert told.endswith("There are 950 further mistakes; correct these first.")
     keys = ", ".join(f"k{number}: 1" for number in range(1_000))
-    assert refusal(tmp_path, f"vaults: {{a: {{path: x, {keys}}}}}").count("is no setting") == MOST_UNKNOWN
+    assert refusal(tmp_path, f"vaults: {{a: {{path: x, {keys}}}}}").count("is not a setting") == MOST_UNKNOWN
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Sections of the configuration: each capability declares its own, and one that is left out has none."""
+"""Sections of the configuration: each capability declares its own; a missing capability declares nothing."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_capability_left_out_takes_its_section_along(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WITHOUT_ATTACHMENTS, str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
-        f"attachments in file {file} is no setting and is ignored",
-        "environment variable LITHOS_ATTACHMENTS__ENABLED is no setting and is ignored",
+        f"attachments in file {file} is not a setting and is ignored",
+        "environment variable LITHOS_ATTACHMENTS__ENABLED is not a setting and is ignored",
     ]
 
 

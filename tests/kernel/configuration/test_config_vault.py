@@ -27,7 +27,7 @@ def vault(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_state_of_a_vault_goes_to_the_data_home(tmp_path: Path, vault: Path) -> None:
+def test_state_of_a_vault_is_stored_in_data_home(tmp_path: Path, vault: Path) -> None:
     environment = {"XDG_DATA_HOME": str(tmp_path / "share"), "LITHOS_VAULT": str(vault)}
     storage = load_config(environment=environment).config.of(StorageConfig)
     assert (storage.vault, storage.notes_folder) == (vault, vault)
@@ -37,7 +37,7 @@ def test_the_state_of_a_vault_goes_to_the_data_home(tmp_path: Path, vault: Path)
     assert (usable.config.of(StorageConfig), problems) == (storage, [])
 
 
-def test_a_data_directory_that_is_given_holds_the_state(tmp_path: Path, vault: Path) -> None:
+def test_given_data_directory_contains_the_state(tmp_path: Path, vault: Path) -> None:
     environment = {"LITHOS_VAULT": str(vault)}
     assert (
         load_config(data_dir=tmp_path, environment=environment).config.of(StorageConfig).data_dir == tmp_path
@@ -65,7 +65,7 @@ def test_a_config_file_may_name_the_vault(tmp_path: Path, vault: Path) -> None:
     assert storage.data_dir == state_of(vault, tmp_path / "share")
 
 
-def test_a_relative_data_home_is_ignored_and_a_relative_vault_is_made_absolute(
+def test_relative_data_home_is_ignored_and_vault_made_absolute(
     vault: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(vault.parent)
@@ -77,7 +77,7 @@ def test_a_relative_data_home_is_ignored_and_a_relative_vault_is_made_absolute(
 
 
 @pytest.mark.parametrize("order", [["--vault", "v", "stats"], ["stats", "--vault", "v"]])
-def test_the_option_stands_before_or_after_the_command(order: list[str]) -> None:
+def test_option_is_accepted_before_and_after_the_command(order: list[str]) -> None:
     assert parse_arguments(order).typed["vault"] == Path("v")
 
 

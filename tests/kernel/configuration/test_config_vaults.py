@@ -56,7 +56,7 @@ def test_without_names_nothing_is_different(place: Path) -> None:
     )
     assert load(config=written("vaults: {}\n")) == ConfiguredVaults()
     assert load(data_dir=place) == ConfiguredVaults()
-    # A broken file of another data directory is none of its business.
+    # A broken file of another data directory must not matter.
     written("a: [", "data/config.yaml")
     Path("work").mkdir()
     assert load("work") == load() == ConfiguredVaults()
@@ -171,10 +171,10 @@ def test_server_and_retired_settings_of_a_vault_are_ignored_with_a_warning() -> 
         (["a="], None, "names no folder"),
         (["x", "y"], None, "2 times without names"),
         (["*"], None, "none has a name here"),
-        ([], "vaults: [a]\n", "no map of names"),
-        ([], "vaults: {a: ~/a}\n", "is no map"),
+        ([], "vaults: [a]\n", "not a mapping of names"),
+        ([], "vaults: {a: ~/a}\n", "is not a mapping"),
         ([], "vaults: {a: {data_dir: x}}\n", "has no path"),
-        ([], "vaults: {a: {path: 3}}\n", "is no path"),
+        ([], "vaults: {a: {path: 3}}\n", "is not a path"),
         ([], "vaults: {A: {path: x}}\n", "cannot name a vault"),
         ([], f"vaults: {{{'a' * 33}: {{path: x}}}}\n", "cannot name a vault"),
         ([], "vaults: {1: {path: x}}\n", "put in quotes"),
@@ -188,18 +188,20 @@ def test_server_and_retired_settings_of_a_vault_are_ignored_with_a_warning() -> 
         ([], "storage: {vault: z}\nvaults: {a: {path: x}}\n", "storage.vault"),
         ([], "storage: {data_dir: z}\nvaults: {a: {path: x}}\n", "storage.data_dir"),
         ([], "default_vault: a\n", "the file has no vaults"),
-        ([], "default_vault: b\nvaults: {a: {path: x}}\n", "none of the vaults (a)"),
+        ([], "default_vault: b\nvaults: {a: {path: x}}\n", "not a configured vault (a)"),
         (["works"], TWO, "did you mean work?"),
-        (["../roots"], TWO, "none of the vaults that are configured (work, home)"),
+        (["../roots"], TWO, "not a configured vault (work, home)"),
     ],
 )
-def test_what_cannot_be_is_told(typed: Sequence[str], text: str | None, told: str) -> None:
+def test_contradictory_vaults_are_refused_with_a_reason(
+    typed: Sequence[str], text: str | None, told: str
+) -> None:
     config = None if text is None else written(text)
     with pytest.raises(ConfigError) as caught:
         load(*typed, config=config)
     message = str(caught.value)
     assert told in message
-    assert ";" in message or ":" in message  # what to do
+    assert ";" in message or ":" in message  # the remedy
 
 
 def test_a_data_directory_is_not_given_to_named_vaults(place: Path) -> None:
@@ -208,7 +210,7 @@ def test_a_data_directory_is_not_given_to_named_vaults(place: Path) -> None:
             load(*typed, config=config, data_dir=place)
 
 
-def test_what_may_be_a_name_or_a_folder_is_not_guessed(place: Path) -> None:
+def test_ambiguous_vault_text_is_not_guessed(place: Path) -> None:
     Path("work=x").mkdir()
     with pytest.raises(ConfigError, match=r"write \./work=x for the folder"):
         load("work=x")
@@ -220,7 +222,7 @@ def test_what_may_be_a_name_or_a_folder_is_not_guessed(place: Path) -> None:
     assert load("home", config=written(TWO)).chosen == ("home",)
 
 
-def test_a_lenient_look_keeps_what_is_wrong_by_vault() -> None:
+def test_lenient_loading_collects_problems_by_vault() -> None:
     config = written("vaults:\n  a: {path: x, search: {max_results: -1}}\n  b: {path: y}\n")
     a, b = load(config=config, is_lenient=True).configured
     assert "search.max_results" in a.problems[0]

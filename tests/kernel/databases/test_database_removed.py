@@ -107,7 +107,7 @@ def keep(store: Database, *numbers: int) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", KINDS)
-def test_a_lost_database_refuses_writes_and_says_what_to_do(tmp_path: Path, name: str, way: Damage) -> None:
+def test_lost_database_refuses_writes_with_advice(tmp_path: Path, name: str, way: Damage) -> None:
     """docs/spec/lifecycle.md §2"""
     store, path = open_store(tmp_path, name)
     keep(store, 1)
@@ -157,7 +157,7 @@ def test_the_wal_of_another_program_is_left_alone_at_a_close(tmp_path: Path) -> 
     assert path.read_bytes() == with_suffix(path, "-wal").read_bytes() == FOREIGN
 
 
-def test_a_file_that_was_emptied_under_a_killed_process_is_no_new_database(tmp_path: Path) -> None:
+def test_emptied_file_of_killed_process_is_refused(tmp_path: Path) -> None:
     """SQLite would drop the WAL, with all that there is."""
     path = tmp_path / "coordination.db"
     store = CoordinationStore.open(path, START)
@@ -173,7 +173,7 @@ def test_a_file_that_was_emptied_under_a_killed_process_is_no_new_database(tmp_p
 
 
 def test_a_store_over_a_snapshot_is_never_lost(tmp_path: Path) -> None:
-    """Commands read beside a running server, as `lithos events --no-follow`."""
+    """Commands read while a server runs, such as `lithos events --no-follow`."""
     path = tmp_path / "coordination.db"
     CoordinationStore.open(path, START).close()
     with snapshot(path, is_live=False) as connection:

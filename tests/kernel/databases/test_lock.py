@@ -88,7 +88,7 @@ def test_a_second_owner_is_refused_naming_the_first_until_that_one_dies(path, ho
 
 
 @pytest.mark.parametrize("holds", [fcntl.LOCK_EX, fcntl.LOCK_SH], ids=["owns", "asks"])
-def test_an_owner_is_told_at_once_and_one_that_only_asks_is_waited_for(path, monkeypatch, holds):
+def test_owner_is_reported_at_once_and_a_probe_awaited(path, monkeypatch, holds):
     path.parent.mkdir(parents=True)
     waits = []
     with open(path, "wb") as other:
@@ -113,7 +113,7 @@ def test_an_owner_is_told_at_once_and_one_that_only_asks_is_waited_for(path, mon
 @pytest.mark.parametrize(
     "leftover", [b"", b"{", b'{"pid": 1, "host": "gone", "started_at": "x"}', b"\xff\xfe", b"[]"]
 )
-def test_a_leftover_file_is_no_obstacle(path, leftover):
+def test_leftover_file_is_ignored(path, leftover):
     path.parent.mkdir()
     path.write_bytes(leftover)
     path.chmod(0o644)
@@ -176,7 +176,7 @@ def test_a_record_that_cannot_be_written_gives_the_lock_up_again(path, monkeypat
     lock.release()
 
 
-def test_a_released_lock_is_free_and_names_nobody(path):
+def test_released_lock_is_free_and_has_no_owner_record(path):
     lock = held(path)
     lock.release()
     lock.release()
@@ -195,13 +195,13 @@ def test_where_no_one_ever_served_there_is_no_owner(path):
 @pytest.mark.parametrize(
     "content", [b"[1]", b'"x"', b"null", b'{"pid":"x","host":"h","started_at":"s"}', b'{"pid":[1]}']
 )
-def test_a_record_that_cannot_be_read_names_nobody(path, content):
+def test_unreadable_record_names_no_owner(path, content):
     path.parent.mkdir()
     path.write_bytes(content)
     assert read_owner(path) is None
 
 
-def test_a_held_folder_is_locked_until_it_is_released(tmp_path, path):
+def test_held_folder_stays_locked_until_release(tmp_path, path):
     lock = held(path)
     assert is_locked(tmp_path)
     lock.release()

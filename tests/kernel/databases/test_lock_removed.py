@@ -70,7 +70,7 @@ def overwrite(path: Path) -> None:
 
 def replace_folder(path: Path) -> None:
     move_folder(path)
-    # The owner may have made the folder anew by then.
+    # The owner may have created the folder again by then.
     shutil.copytree(path.parent.with_name("away"), path.parent, dirs_exist_ok=True)
 
 
@@ -85,7 +85,7 @@ def assert_refused(path: Path) -> str:
 
 
 @pytest.mark.parametrize("damage", [*FILE, replace_folder])
-def test_a_lost_lock_file_lets_nobody_in_and_is_written_again(
+def test_lost_lock_file_still_excludes_others_and_is_rewritten(
     path: Path, holder: Holder, damage: Damage
 ) -> None:
     """docs/spec/lifecycle.md §2"""
@@ -104,7 +104,9 @@ def test_a_lost_lock_file_lets_nobody_in_and_is_written_again(
 
 
 @pytest.mark.parametrize("damage", [move_folder, remove_folder])
-def test_a_lost_folder_lets_nobody_in_and_is_reported(path: Path, holder: Holder, damage: Damage) -> None:
+def test_lost_folder_still_excludes_others_and_is_reported(
+    path: Path, holder: Holder, damage: Damage
+) -> None:
     """docs/spec/lifecycle.md §2"""
     damage(path)
     for _ in range(2):
@@ -129,14 +131,14 @@ def replace_data(path: Path) -> None:
     shutil.copytree(data.with_name("before"), data)
 
 
-def test_a_replaced_data_directory_is_held_once_it_is_seen(path: Path, holder: Holder) -> None:
+def test_replaced_data_directory_is_locked_once_noticed(path: Path, holder: Holder) -> None:
     replace_data(path)
     assert holder.confirm() is None
     assert "http://127.0.0.1:9" in assert_refused(path)
 
 
 @pytest.mark.slow
-def test_an_owner_whose_data_directory_went_to_another_one_is_told_to_end(path: Path, holder: Holder) -> None:
+def test_owner_ends_when_another_process_got_its_data_directory(path: Path, holder: Holder) -> None:
     replace_data(path)
     with another_owner(path):
         with pytest.raises(AlreadyOwned, match="The data directory is in use by process 4711"):
@@ -144,9 +146,7 @@ def test_an_owner_whose_data_directory_went_to_another_one_is_told_to_end(path: 
         assert read_owner(path).pid == 4711  # type: ignore[union-attr]
 
 
-def test_a_lock_file_that_cannot_be_written_again_is_reported_and_tried_again(
-    path: Path, holder: Holder
-) -> None:
+def test_unwritable_lock_file_is_reported_and_retried(path: Path, holder: Holder) -> None:
     path.unlink()
     path.mkdir()
     for _ in range(2):
@@ -184,7 +184,9 @@ def test_no_descriptor_is_left_however_often_the_lock_is_lost(tmp_path: Path) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", FILE + FOLDER)
-def test_nobody_gets_in_while_the_lock_is_written_again(path: Path, holder: Holder, damage: Damage) -> None:
+def test_second_owner_is_refused_while_the_lock_is_rewritten(
+    path: Path, holder: Holder, damage: Damage
+) -> None:
     """docs/spec/lifecycle.md §2: ten times each, with others that try without a pause."""
     entered: list[str] = []
     is_over = threading.Event()

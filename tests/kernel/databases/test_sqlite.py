@@ -81,7 +81,7 @@ def fill(connection: apsw.Connection) -> None:
 
 
 @pytest.mark.parametrize("is_database", [True, False])
-def test_a_damaged_database_and_what_is_none_are_refused_and_untouched(path, is_database):
+def test_damaged_and_foreign_files_are_refused_and_untouched(path, is_database):
     connection = open_at(path)
     fill(connection)
     connection.close()
@@ -95,7 +95,7 @@ def test_a_damaged_database_and_what_is_none_are_refused_and_untouched(path, is_
     assert is_database or list(path.parent.iterdir()) == [path]
 
 
-def test_the_look_at_a_damaged_database_does_not_write_its_wal_back(path, tmp_path):
+def test_check_of_damaged_database_keeps_its_wal(path, tmp_path):
     """The WAL of a killed process may hold the newest rows: nothing may be mixed into the damage."""
     connection = open_at(path)
     fill(connection)
@@ -145,7 +145,7 @@ def test_several_quarantines_in_one_second_keep_every_file(path):
     assert names == [f"x.db.corrupt-20260102T030405Z{tail}" for tail in ("", "-1", "-2")]
 
 
-def test_a_folder_that_cannot_be_written_is_no_damage(path):
+def test_unwritable_folder_is_not_damage(path):
     path.mkdir(parents=True)
     with pytest.raises(apsw.CantOpenError):
         open_at(path)

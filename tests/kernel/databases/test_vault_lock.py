@@ -70,7 +70,7 @@ def test_the_same_data_directory_is_refused_as_ever(tmp_path: Path, vault: Path)
     first.release()
 
 
-def test_a_leftover_record_is_no_obstacle_and_tells_nothing_wrong(tmp_path: Path, vault: Path) -> None:
+def test_leftover_record_is_ignored_and_reports_no_owner(tmp_path: Path, vault: Path) -> None:
     first = lock(tmp_path, "one", vault)
     first.acquire(NOW)
     (record,) = (tmp_path / "state" / "lithos" / "vaults").iterdir()
@@ -85,9 +85,7 @@ def test_a_leftover_record_is_no_obstacle_and_tells_nothing_wrong(tmp_path: Path
     second.release()
 
 
-def test_a_state_home_that_cannot_be_written_is_no_obstacle_where_folders_lock(
-    tmp_path: Path, vault: Path
-) -> None:
+def test_unwritable_state_home_is_ignored_when_folders_lock(tmp_path: Path, vault: Path) -> None:
     (tmp_path / "state").write_text("a file")
     first, second = lock(tmp_path, "one", vault), lock(tmp_path, "two", vault)
     first.acquire(NOW)
@@ -96,7 +94,7 @@ def test_a_state_home_that_cannot_be_written_is_no_obstacle_where_folders_lock(
     first.release()
 
 
-def test_an_owner_of_another_vault_is_told_apart(
+def test_owner_of_another_vault_is_distinguished(
     tmp_path: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that asked for one vault is not bridged to a server of another."""
@@ -110,7 +108,7 @@ def test_an_owner_of_another_vault_is_told_apart(
     first.release()
 
 
-def test_a_vault_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_missing_vault_is_not_created(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         lock(tmp_path, "one", tmp_path / "gone").acquire(NOW)
     assert not (tmp_path / "gone").exists()

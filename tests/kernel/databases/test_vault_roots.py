@@ -27,12 +27,12 @@ def told(*places: VaultFolder) -> list[str]:
     return list(find_overlaps(places))
 
 
-def test_folders_beside_each_other_keep_apart() -> None:
+def test_sibling_folders_are_separate() -> None:
     """behaviour 296"""
     assert told(at("a", "/x/a"), at("b", "/x/ab"), at("a", "/s/a", "data"), at("b", "/s/b", "data")) == []
 
 
-def test_the_same_and_nested_folders_are_told_with_both_names() -> None:
+def test_same_and_nested_folders_are_reported_with_both_names() -> None:
     """behaviour 296"""
     for one, other, relation in (
         ("/x", "/x", "/x of vault a is also the folder /x of vault b"),
@@ -45,7 +45,7 @@ def test_the_same_and_nested_folders_are_told_with_both_names() -> None:
         assert "Serve them as one vault" in trouble
 
 
-def test_a_mount_or_another_spelling_is_told_by_device_and_inode() -> None:
+def test_mounts_and_spellings_are_detected_by_device_and_inode() -> None:
     """behaviour 296"""
     assert "is also" in told(at("a", "/x", "notes", 5), at("b", "/X", "notes", 5))[0]
     assert "is inside of" in told(at("a", "/x", "notes", 5), at("b", "/mnt/y", "notes", 6, 5, 2))[0]
@@ -53,7 +53,7 @@ def test_a_mount_or_another_spelling_is_told_by_device_and_inode() -> None:
     assert told(at("a", "/x", "notes", 5), missing) == []
 
 
-def test_data_directories_lie_in_no_vault_and_are_nobody_elses() -> None:
+def test_data_directory_inside_a_vault_or_shared_is_refused() -> None:
     """behaviour 296"""
     (trouble,) = told(at("a", "/x"), at("b", "/x/.state", "data"))
     assert "The data directory /x/.state of vault b is inside of the folder /x of vault a" in trouble

@@ -27,7 +27,7 @@ def test_the_names_are_those_of_the_wire():
     } == {"note.created", "note.updated", "note.deleted", "note.renamed", "agent.registered"}
 
 
-def test_an_event_comes_from_a_tool_and_has_no_tags_unless_said_otherwise():
+def test_event_defaults_to_tool_origin_without_tags():
     draft = make_draft()
     assert (draft.origin, draft.tags) == ("tool", ())
 
@@ -42,5 +42,5 @@ def test_events_are_values():
 @pytest.mark.parametrize(
     ("origin", "digest"), [("tool", None), ("scan:00ff", "00ff"), ("tool:", ""), ("a:b:3", "b"), ("", None)]
 )
-def test_the_digest_is_what_follows_the_source(origin, digest):
+def test_digest_follows_the_source(origin, digest):
     assert origin_digest(origin) == digest

@@ -1,4 +1,4 @@
-"""How many values a JSON text holds, told before it is parsed."""
+"""Number of values of a JSON text, counted before it is parsed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def values_of(parsed: Any) -> int:
 
 
 def marks_of(parsed: Any) -> int:
-    """What is counted: the opening brackets, and the commas between members."""
+    """Return the counted characters: the opening brackets, and the commas between members."""
     if not isinstance(parsed, dict | list):
         return 0
     inner = list(parsed.values()) if isinstance(parsed, dict) else parsed
@@ -47,8 +47,8 @@ def test_the_count_is_that_of_the_values_however_the_text_arrives(
 
 
 @pytest.mark.parametrize("item", [b"{}", b"[]", b"1", b'"a"', b"[[[[]]]]", b'{"a":1}', b'{"a":[]}', b'""'])
-def test_few_bytes_tell_a_list_without_end(item: bytes) -> None:
-    """What is refused is refused by its first parts: the rest is never looked at."""
+def test_endless_list_is_detected_in_few_bytes(item: bytes) -> None:
+    """The first parts are enough for a refusal: the rest is never scanned."""
     text = b"[" + b",".join([item] * 1_000_000)
     count = ValueCount(JSON_VALUES)
     parts = [text[begin : begin + 65_536] for begin in range(0, len(text), 65_536)]
@@ -59,7 +59,7 @@ def test_few_bytes_tell_a_list_without_end(item: bytes) -> None:
 @pytest.mark.parametrize(
     "content", [",{[:" * 250_000, '",' * 500_000, "\\," * 500_000, '\\",\\\\"[' * 150_000]
 )
-def test_text_counts_as_one_value_whatever_it_says(content: str) -> None:
+def test_text_counts_as_one_value(content: str) -> None:
     """A note of a megabyte full of commas, quotes and backslashes is a note."""
     for is_ascii in (True, False):
         call = {"method": "tools/call", "params": {"arguments": {"content": content, "tags": ["a"]}}}

@@ -14,14 +14,14 @@ from lithos.kernel.values.principals import PERSON_AGENT, RESERVED, UNKNOWN_AGEN
 from lithos.server.settings import ServerConfig
 
 PACKAGE = Path(__file__).parents[3] / "lithos"
-#: What names an actor: keyword, parameter, key of a call's arguments, constant.
+#: Names of actors: keyword, parameter, key of a call's arguments, constant.
 ACTOR = re.compile(r"(?i)(?:.*_)?(?:agent(?:_id)?|actor|author|resolver|created_by)")
 NAME = re.compile(r"[a-z][a-z0-9_-]*")
-#: Where such a name may stand before a text; most modules need no closer look.
+#: Lines where such a name may precede a text; most modules need no closer check.
 MENTION = re.compile(
     r"(?i)(?:agent(?:_id)?|actor|author|resolver|created_by)[\"']?\s*(?::[^=\n]*)?[:=]\s*[\"']"
 )
-#: Names of parameters and headings, which are no actor's.
+#: Names of parameters and headings, which are not names of actors.
 WORDS = frozenset({"agent_id", "agents"})
 #: Its agents act out a story, on a folder that is thrown away.
 STORIES = "app/demo/"
@@ -49,7 +49,7 @@ def test_other_names_are_free() -> None:
 
 
 def literal_actors(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """The texts that stand in the source as the name of whoever acts, with their lines."""
+    """Return the texts that are used as names of actors in the source, with their lines."""
     for node in ast.walk(tree):
         pairs: list[tuple[str | None, ast.expr | None]] = []
         if isinstance(node, ast.Call):
@@ -88,7 +88,7 @@ def test_every_name_that_the_code_acts_under_is_in_the_list() -> None:
             if name not in RESERVED | WORDS | {UNKNOWN_AGENT}:
                 strange.append(f"{place}:{line}: {name!r}")
     assert strange == []
-    assert seen >= len(RESERVED) - 1  # the constants themselves, "enrich" has none
+    assert seen >= len(RESERVED) - 1  # the constants themselves, "enrich" has no constant
 
 
 def test_the_walk_finds_a_new_name() -> None:
@@ -101,6 +101,6 @@ def test_the_walk_finds_a_new_name() -> None:
         assert [name for _, name in literal_actors(ast.parse(source))] == ["reaper"], source
 
 
-def test_the_default_name_of_a_person_at_the_console_is_in_the_list() -> None:
+def test_default_console_name_is_in_the_list() -> None:
     """The configuration imports nothing of Lithos, so it says the name itself."""
     assert ServerConfig().console_agent == PERSON_AGENT

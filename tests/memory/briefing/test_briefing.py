@@ -53,7 +53,7 @@ def sources(seed: int, notes: int) -> list[SourceNote]:
 
 
 @given(st.integers(200, 20_000), st.integers(0, 10_000), st.integers(0, 14))
-def test_no_briefing_exceeds_its_budget_and_it_is_the_same_again(budget: int, seed: int, notes: int) -> None:
+def test_briefing_fits_its_budget_and_is_reproducible(budget: int, seed: int, notes: int) -> None:
     """behaviour 227"""
     material = Material(sources=sources(seed, notes), terms=TERMS)
     briefing = compose(material, budget, COUNT)
@@ -64,7 +64,7 @@ def test_no_briefing_exceeds_its_budget_and_it_is_the_same_again(budget: int, se
 
 
 @given(st.integers(200, 8_000), st.integers(0, 10_000))
-def test_no_note_has_more_than_its_share_beside_others(budget: int, seed: int) -> None:
+def test_note_gets_at_most_its_share_among_others(budget: int, seed: int) -> None:
     """behaviour 228"""
     briefing = compose(Material(sources=sources(seed, 6), terms=TERMS), budget, COUNT)
     by_note: dict[str, int] = {}
@@ -74,7 +74,7 @@ def test_no_note_has_more_than_its_share_beside_others(budget: int, seed: int) -
     assert all(tokens <= most for tokens in by_note.values())
 
 
-def test_one_note_alone_may_have_all_of_it() -> None:
+def test_single_note_may_take_the_whole_budget() -> None:
     content = "\n\n".join(f"The zebra has stripes, number {n}." + " More of it." * 20 for n in range(40))
     briefing = compose(Material(sources=[source(0, content)], terms=TERMS), 1_000, COUNT)
     assert briefing.tokens > 0.7 * 1_000
@@ -92,7 +92,7 @@ def test_the_safe_count_is_never_less_than_the_real_one(text: str) -> None:
 
 
 @given(st.text(max_size=3_000), st.integers(0, 400))
-def test_what_is_cut_to_tokens_fits(text: str, most: int) -> None:
+def test_text_cut_to_tokens_fits(text: str, most: int) -> None:
     assert COUNT(text[: fitting_length(text, most, COUNT)]) <= most
     assert COUNT(cut_tidily(text, most, COUNT)) <= most
 
@@ -112,7 +112,7 @@ def test_a_near_duplicate_is_not_shown_twice() -> None:
 
 @pytest.mark.parametrize("budget", [1_000, 2_000])
 def test_many_small_notes_fill_a_budget(budget: int) -> None:
-    """What the parts take by themselves is more than what they take together; that is filled as well."""
+    """The parts take more tokens alone than together; the difference is filled as well."""
     notes = [
         source(number, f"Zebra {number} showed its stripes to {number + 7} lions at night {number * 31}.")
         for number in range(100)
@@ -121,7 +121,7 @@ def test_many_small_notes_fill_a_budget(budget: int) -> None:
     assert 0.95 * budget <= briefing.tokens <= budget
 
 
-def test_what_words_it_alike_keeps_a_part_of_its_worth_unless_it_is_the_same() -> None:
+def test_repeated_wording_keeps_part_of_its_worth_unless_identical() -> None:
     def option(note: int, worth: float, *concepts: str) -> Option:
         return Option(note=note, section=0, cost=10, worth=worth, shares={}, concepts=concepts)
 
@@ -140,7 +140,7 @@ def test_nothing_that_has_nothing_to_do_with_the_query_is_added() -> None:
     assert [left.reason for left in briefing.dropped] == ["no passage of it concerns the query"]
 
 
-def test_excerpts_are_widened_in_their_section_and_then_the_best_note_goes_on() -> None:
+def test_excerpts_widen_in_their_section_before_the_best_note_continues() -> None:
     near = "\n\n".join(f"Paragraph {n} of the section says more." + " And more." * 30 for n in range(3))
     content = f"## Stripes\n\nThe zebra has stripes at night.\n\n{near}\n\n## Bread\n\nSalt and time."
     sources = [source(0, content), source(1, "## Bread\n\nYeast and flour.")]
@@ -150,7 +150,7 @@ def test_excerpts_are_widened_in_their_section_and_then_the_best_note_goes_on() 
     assert ("Paragraph 2" in large.text, "Salt" in large.text, "Yeast" in large.text) == (True, True, False)
 
 
-def test_comments_are_never_shown_and_excerpts_begin_and_end_as_sentences_and_items_do() -> None:
+def test_excerpts_hide_comments_and_begin_and_end_at_sentences() -> None:
     link = "[a link. of some words](https://example.org/zebra?a.b)"
     prose = " ".join(f"The zebra of herd {n} has stripes, see {link} there." for n in range(40))
     items = "\n".join(f"- zebra item {n} has stripes and a name of words" for n in range(60))
@@ -164,7 +164,7 @@ def test_comments_are_never_shown_and_excerpts_begin_and_end_as_sentences_and_it
     assert split_note("Note", "```sh\necho 5 %% 3\n```\n\nNot %% this.", 500, 1_000).content.count("%%") == 2
 
 
-def test_what_no_word_of_the_query_is_in_is_shown_of_the_best_note_before_a_note_that_hardly_counts() -> None:
+def test_best_note_shows_unmatched_text_before_weak_notes() -> None:
     rest = "\n\n".join(f"Turn {n}: " + " ".join(f"w{n}x{k}" for k in range(60)) for n in range(6))
     best = source(0, f"The zebra has stripes at night.\n\n{rest}", score=1.0)
     others = [source(n, f"Elsewhere a zebra, {n}. " + f"u{n} v{n} " * 50, score=0.2) for n in range(1, 30)]
@@ -255,7 +255,7 @@ def test_the_work_over_one_long_note_is_linear_and_bounded(unit: str) -> None:
     assert calls_for_long(unit, 200_000, 50_000) <= 250_000
 
 
-def test_what_a_briefing_looks_through_is_bounded_over_all_notes() -> None:
+def test_scanned_text_of_a_briefing_is_bounded_over_notes() -> None:
     """Small notes that are dear to look through count as more: of those behind them the beginning is read."""
     dear = "zebra\n===\n\n" + "- - - - zebra\n" * 400
     left, lines = 200_000, 0
@@ -267,7 +267,7 @@ def test_what_a_briefing_looks_through_is_bounded_over_all_notes() -> None:
     assert affordable("x" * 50_000, LEAST_TEXT) == ("x" * LEAST_TEXT, LEAST_TEXT)
 
 
-def test_a_passage_behind_many_fences_is_mended_without_a_look_at_each() -> None:
+def test_passage_after_many_fences_is_repaired_quickly() -> None:
     class Fences(list[tuple[int, int]]):
         looked = 0
 
@@ -291,7 +291,7 @@ def test_a_header_is_one_bounded_line() -> None:
     assert len(line) < 600
 
 
-def test_a_long_task_is_cut_and_leaves_room_for_notes() -> None:
+def test_long_task_is_cut_and_leaves_space_for_notes() -> None:
     """docs/spec/context.md §1: the task's text is longer than the budget"""
     task = Task(id="t", title="T" * 900, description="word " * 4_000, created_by="ann", created_at=START)
     part = TaskPart(task=task)

@@ -76,7 +76,7 @@ async def test_each_ending_is_carried_out_once_and_names_the_person(tmp_path: Pa
         assert "No two notes contradict each other." in feed.text
 
 
-async def test_each_list_of_contradictions_leads_to_settling_them(tmp_path: Path) -> None:
+async def test_each_list_of_contradictions_links_to_the_settling_page(tmp_path: Path) -> None:
     """behaviour 402: the overview, the page Care, and both notes; nothing leads there afterwards."""
     async with visiting(tmp_path) as person:
         await person.lithos.server.get(CatchingUp).done.wait()
@@ -92,11 +92,11 @@ async def test_each_list_of_contradictions_leads_to_settling_them(tmp_path: Path
         await person.submit(f"{PLACE}?one={one}&other={other}", PLACE, ending="refuted")
         assert [await state_of(person, edge) for edge in edges] == ["refuted"] * 2, "either way round"
         assert "No open contradiction" in (await person.look(f"{PLACE}?one={one}&other={other}", 404)).text
-        for address in pages[2:]:  # what the others show is a few seconds old
+        for address in pages[2:]:  # the other pages may be a few seconds old
             assert PLACE not in await person.page(address), address
 
 
-async def test_what_was_settled_meanwhile_is_told_and_not_overwritten(tmp_path: Path) -> None:
+async def test_contradiction_settled_meanwhile_is_reported_and_not_overwritten(tmp_path: Path) -> None:
     """behaviour 402: the form counts for what it showed."""
     async with visiting(tmp_path) as person:
         one, other = await person.lithos.create("One"), await person.lithos.create("Other")

@@ -41,7 +41,7 @@ async def show(person: Visitor, **args: object) -> Element:
     return await person.look(f"/console/graph?{urlencode(args)}")
 
 
-async def test_a_neighbourhood_is_drawn_and_told_in_tables(tmp_path: Path) -> None:
+async def test_neighbourhood_is_drawn_and_listed_in_tables(tmp_path: Path) -> None:
     """behaviour 235: the graph page."""
     async with visiting(tmp_path, settled=True) as person:
         lithos = person.lithos
@@ -152,7 +152,7 @@ async def test_300_notes_fit_a_page(tmp_path: Path) -> None:
         assert nodes_of(last) == nodes_of(page)
 
 
-async def test_the_same_graph_is_drawn_alike_and_kept(tmp_path: Path) -> None:
+async def test_same_graph_is_drawn_identically_and_cached(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         ids = await star(lithos, 14)
         server = lithos.server
@@ -209,7 +209,7 @@ def test_small_graphs_have_a_layout() -> None:
         assert all(0 <= x <= 1 and 0 <= y <= 1 for x, y in places)
 
 
-async def test_edges_that_repeat_provenance_are_told_once(tmp_path: Path) -> None:
+async def test_edges_that_repeat_provenance_are_listed_once(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         source = await lithos.create("Source", "a")
         note = await lithos.create("Note", "b", derived_from_ids=[source])
@@ -249,7 +249,7 @@ async def test_hostile_titles_types_and_queries_run_nothing(tmp_path: Path) -> N
         await show(person, by="namespace", q="zebra")
 
 
-async def test_a_hub_is_folded_where_the_picture_does_not_start_at_it(tmp_path: Path) -> None:
+async def test_hub_is_folded_unless_the_picture_starts_there(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         hub, *_ = await star(lithos, HUB + 2)
         near = await lithos.create("Near", "See [[Hub]] and [[Few]].")

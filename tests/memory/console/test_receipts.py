@@ -31,7 +31,7 @@ async def make_task(person: Visitor, title: str = "Find out") -> str:
     return str(answer["task_id"])
 
 
-async def test_a_receipt_tells_the_question_the_scouts_and_what_was_returned(tmp_path: Path) -> None:
+async def test_receipt_page_shows_question_scouts_and_results(tmp_path: Path) -> None:
     """behaviour 235: the receipt page."""
     async with visiting(tmp_path, settled=True) as person:
         one = await person.lithos.create("Zebra", "stripes of a zebra")
@@ -49,7 +49,7 @@ async def test_a_receipt_tells_the_question_the_scouts_and_what_was_returned(tmp
         assert "nobody has said yet" in page.text
 
 
-async def test_a_receipt_tells_what_was_cited_later(tmp_path: Path) -> None:
+async def test_receipt_page_shows_later_citations(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         call = person.lithos.call
         ids = [await person.lithos.create(f"Zebra {n}", f"zebra stripes {n}") for n in range(3)]
@@ -77,7 +77,7 @@ async def test_a_receipt_tells_what_was_cited_later(tmp_path: Path) -> None:
         assert "of 3 notes, 1 cited and 1 called misleading" in page.text
         assert "Unrelated" in page.text
         while "remembered: 1.0 for" not in await person.page(address):
-            await trio.sleep(0.02)  # what was learned follows the completion
+            await trio.sleep(0.02)  # learning follows the completion
         elder = await person.look(f"/console/receipts/{before['receipt_id']}")
         assert "about" in elder.text
         assert address in elder.links
@@ -94,7 +94,7 @@ async def test_a_receipt_tells_what_was_cited_later(tmp_path: Path) -> None:
 
 
 async def test_the_list_is_newest_first_filtered_and_paged(tmp_path: Path) -> None:
-    """Private retrievals are marked, and deleted notes stay told."""
+    """Private retrievals are marked, and deleted notes are still listed."""
     async with visiting(tmp_path, settled=True) as person:
         assert "No agent has retrieved anything yet." in await person.page("/console/receipts")
         zebra = await person.lithos.create("Zebra", "zebra stripes")

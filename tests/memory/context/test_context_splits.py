@@ -16,7 +16,7 @@ def test_a_note_is_split_once():
     assert kept.split(1, "T", str(TEXT)) is first
 
 
-def test_a_note_with_another_text_or_title_is_split_anew():
+def test_note_with_changed_text_or_title_is_split_again():
     kept = Splits(500, 800)
     kept.split(1, "T", TEXT)
     assert kept.split(1, "T", f"{TEXT}more") == split_note("T", f"{TEXT}more", 500, 800)

@@ -47,7 +47,7 @@ async def _enqueue(lithos: Lithos, *notes: str) -> None:
 
 
 @pytest.mark.parametrize("writes", [False, True])
-async def test_a_drain_extracts_entities_of_written_notes_and_its_own_writing_asks_for_nothing(
+async def test_drain_extracts_entities_and_its_own_writes_trigger_nothing(
     tmp_path: Path, writes: bool
 ) -> None:
     """behaviours 157, 158"""
@@ -67,7 +67,7 @@ async def test_a_drain_extracts_entities_of_written_notes_and_its_own_writing_as
 
 
 class _Entities:
-    """Notes what is asked for, and fails when told to."""
+    """Records requests, and fails on demand."""
 
     def __init__(self, asked: list[str], failing: set[str] = frozenset(), crash: bool = False) -> None:  # type: ignore[assignment]
         self.asked = asked
@@ -89,7 +89,7 @@ def _drain_with(lithos: Lithos, entities: Any, attempts: int = 3) -> Drain:
 
 
 @pytest.mark.parametrize("crash", [False, True], ids=["refusal", "bug"])
-async def test_a_failing_note_is_tried_three_times_then_warned_about_once_and_holds_up_no_other(
+async def test_failing_note_is_tried_three_times_and_blocks_no_other(
     tmp_path: Path, crash: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """behaviour 156"""
@@ -125,7 +125,7 @@ async def test_a_failure_that_passes_costs_nothing(tmp_path: Path) -> None:
         assert await lithos.server.get(Learning).read(lambda tables: tables.queue.length()) == 0
 
 
-async def test_many_triggers_of_one_note_are_one_job_and_windows_do_not_lose_any(tmp_path: Path) -> None:
+async def test_triggers_of_one_note_are_one_job_without_loss(tmp_path: Path) -> None:
     for number in range(60):
         put_note(tmp_path, f"{number}.md", f"# Note {number}\n\n{PROSE}\n")
     async with serving(tmp_path) as lithos:
@@ -150,7 +150,7 @@ def _refusing(submit: Callable[[Any], Any], kind: type) -> Callable[[Any], Any]:
     return refuse
 
 
-async def test_a_sweep_does_everything_it_can_when_one_part_fails(tmp_path: Path) -> None:
+async def test_sweep_continues_when_one_part_fails(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         source = await lithos.create("Source")
         note = await lithos.create("Note", derived_from_ids=[source])
@@ -236,14 +236,14 @@ class _NoQuestions:
 # -- switches --------------------------------------------------------------------------------------
 
 
-async def test_without_lcma_there_is_no_worker_but_everything_else(tmp_path: Path) -> None:
+async def test_server_works_without_worker_when_lcma_is_off(tmp_path: Path) -> None:
     async with serving(tmp_path, lcma=LcmaConfig(enabled=False)) as lithos:
         assert lithos.server.find(Enrichment) is None
         await lithos.create("Note", PROSE)
         assert not (tmp_path / ".lithos" / "stats.db").exists()
 
 
-async def test_the_worker_of_a_running_server_works_by_itself(tmp_path: Path) -> None:
+async def test_worker_of_a_running_server_works_automatically(tmp_path: Path) -> None:
     config = LcmaConfig(enrich_drain_interval_minutes=0.001)
     async with serving(tmp_path, lcma=config) as lithos:
         note = await lithos.create("Note", PROSE)

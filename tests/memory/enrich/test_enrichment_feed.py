@@ -38,7 +38,7 @@ def asked_by(event: EventDraft) -> list[str | None]:
     return [trigger.node_id for trigger in find_triggers(event, two_notes())]
 
 
-def test_an_event_asks_for_what_it_changed() -> None:
+def test_event_triggers_enrichment_of_changed_notes() -> None:
     table: list[tuple[EventDraft, list[str]]] = [
         (draft("note.created", id=ONE), [ONE]),
         (draft("note.updated", id=ONE), [ONE]),
@@ -60,7 +60,7 @@ def test_an_event_asks_for_what_it_changed() -> None:
     assert [(event, asked_by(event)) for event, _ in table] == table
 
 
-def test_what_enrichment_did_is_known_by_its_origin_and_not_by_a_name() -> None:
+def test_changes_by_enrichment_are_recognised_by_origin() -> None:
     """behaviour 157"""
     assert asked_by(draft("note.updated", origin="enrichment", id=ONE)) == []
     assert asked_by(draft("note.updated", origin="enrichment:ab12", id=ONE)) == []
@@ -69,7 +69,7 @@ def test_what_enrichment_did_is_known_by_its_origin_and_not_by_a_name() -> None:
 
 
 class FakeQueue:
-    """Keeps triggers; slow, or broken, when told to."""
+    """Keeps triggers; slow, or broken, on demand."""
 
     def __init__(self) -> None:
         self.triggers: list[EnrichTrigger] = []
@@ -116,7 +116,7 @@ def deletion(number: int) -> EventDraft:
 
 
 @pytest.mark.autojump
-async def test_every_event_of_a_storm_reaches_the_queue_although_the_worker_is_slow_and_restarted(
+async def test_all_events_reach_the_queue_when_worker_restarts(
     tmp_path: Path,
 ) -> None:
     """behaviour 190"""
@@ -141,7 +141,7 @@ async def test_every_event_of_a_storm_reaches_the_queue_although_the_worker_is_s
 
 
 @pytest.mark.autojump
-async def test_an_end_between_queue_and_cursor_repeats_events_and_loses_none(tmp_path: Path) -> None:
+async def test_crash_between_queue_and_cursor_loses_no_event(tmp_path: Path) -> None:
     """behaviour 190"""
     journal = Journal(tmp_path)
     async with journal.running():
@@ -177,7 +177,7 @@ async def test_a_queue_that_cannot_be_written_is_tried_again_in_order(tmp_path: 
 
 
 @pytest.mark.autojump
-async def test_events_wake_the_feed_and_a_burst_is_one_entry_of_the_queue(tmp_path: Path) -> None:
+async def test_events_wake_the_feed_and_a_burst_is_one_entry(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     async with journal.running() as background:
         background.start_soon(journal.feed().run)
@@ -198,7 +198,7 @@ async def test_a_first_start_begins_with_the_journal_and_not_with_every_note(tmp
 
 
 @pytest.mark.autojump
-async def test_events_that_were_pruned_unread_make_it_queue_all_they_could_have_been_about(
+async def test_pruned_unread_events_queue_all_possible_notes(
     tmp_path: Path,
 ) -> None:
     journal = Journal(tmp_path, journal_size=10)

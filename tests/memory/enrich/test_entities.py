@@ -1,4 +1,4 @@
-"""Entities of notes: kept beside them, or written into them, never over a person's choice or an edit."""
+"""Entities of notes: kept in the database, or written into notes, never over a person's choice or an edit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def shown(lithos: Lithos, note_id: str) -> tuple[list[str], int | None]:
     return metadata["entities"], metadata["entities_extractor"]
 
 
-async def test_what_is_found_counts_everywhere_and_changes_no_file(tmp_path: Path) -> None:
+async def test_extracted_entities_are_searchable_and_change_no_file(tmp_path: Path) -> None:
     """Behaviour 158: no byte, no version, no time, no event; a lone agent's `expected_version` holds."""
     text = "---\ntitle: Raft # mine\n---\nThe log, by [[Diego Ongaro]].\n"
     file = put_note(tmp_path, "raft.md", text)
@@ -77,7 +77,7 @@ async def test_what_is_found_counts_everywhere_and_changes_no_file(tmp_path: Pat
         assert await lithos.found("entities:ongaro", mode="fulltext") == []
 
 
-async def test_an_index_that_missed_what_was_found_or_is_built_anew_gets_it_at_a_start(
+async def test_index_gets_missed_entities_at_a_start(
     tmp_path: Path,
 ) -> None:
     """The process ended between the two databases, or the index is gone."""
@@ -97,7 +97,7 @@ async def test_an_index_that_missed_what_was_found_or_is_built_anew_gets_it_at_a
         remove_index(tmp_path / ".tantivy")
 
 
-async def test_curated_entities_count_and_those_of_a_machine_stay_in_the_file_as_they_are(
+async def test_curated_entities_count_and_machine_ones_stay_in_files(
     tmp_path: Path,
 ) -> None:
     """Behaviour 158."""
@@ -120,7 +120,7 @@ async def test_curated_entities_count_and_those_of_a_machine_stay_in_the_file_as
         assert lithos.events() == []
 
 
-async def test_a_person_who_writes_entities_is_heard_at_once(tmp_path: Path) -> None:
+async def test_entities_written_by_a_person_apply_at_once(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
         assert await lithos.server.get(EntityExtraction).refresh(note_id)
@@ -133,7 +133,7 @@ async def test_a_person_who_writes_entities_is_heard_at_once(tmp_path: Path) -> 
         assert not await lithos.server.get(EntityExtraction).refresh(note_id)
 
 
-async def test_what_is_kept_goes_with_its_note_and_older_rules_are_applied_anew(tmp_path: Path) -> None:
+async def test_entities_are_deleted_with_their_note_and_re_extracted_after_updates(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         kept, learning = lithos.server.get(Catalogue).entities, lithos.server.get(Learning)
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
@@ -154,7 +154,7 @@ async def test_what_is_kept_goes_with_its_note_and_older_rules_are_applied_anew(
         assert kept.get(other) is None
 
 
-async def test_who_changes_the_note_while_it_is_looked_at_has_nothing_kept(tmp_path: Path) -> None:
+async def test_entities_are_dropped_when_the_note_changes_during_extraction(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
         found = await lithos.server.get(EntityExtraction).look(note_id)
@@ -164,7 +164,7 @@ async def test_who_changes_the_note_while_it_is_looked_at_has_nothing_kept(tmp_p
         assert lithos.server.get(Catalogue).entities.get(note_id) is None
 
 
-async def test_notes_are_written_once_that_is_asked_for_and_left_alone_after_it(tmp_path: Path) -> None:
+async def test_notes_are_written_once_when_patching_is_on(tmp_path: Path) -> None:
     """`lcma.write_entities` turned on, and off again."""
     async with serving(tmp_path) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
@@ -232,7 +232,7 @@ async def test_curated_entities_stay_and_stale_ones_are_replaced_or_cleared(tmp_
 
 
 @pytest.mark.parametrize("edit", ["write", "delete"])
-async def test_who_changes_the_note_meanwhile_wins(tmp_path: Path, edit: str) -> None:
+async def test_concurrent_edit_of_the_note_wins(tmp_path: Path, edit: str) -> None:
     async with writing(tmp_path) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")
         found = await lithos.server.get(EntityExtraction).look(note_id)
@@ -276,7 +276,7 @@ async def test_a_rewritten_note_gets_the_entities_of_its_new_text(tmp_path: Path
         assert stored(lithos, note_id)[0] == ()
 
 
-async def test_entities_edited_by_hand_stay_as_their_marker_does(tmp_path: Path) -> None:
+async def test_manually_edited_entities_and_their_marker_stay(tmp_path: Path) -> None:
     """Behaviour 158."""
     async with writing(tmp_path, settled=False) as lithos:
         note_id = await lithos.create("Raft", "By [[Diego Ongaro]].")

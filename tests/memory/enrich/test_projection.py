@@ -20,7 +20,7 @@ async def derived(lithos: Lithos) -> dict[tuple[str, str], str]:
     return {(edge["from_id"], edge["to_id"]): edge["provenance_type"] for edge in found}
 
 
-async def test_edges_follow_what_notes_say_they_are_derived_from(tmp_path: Path) -> None:
+async def test_edges_follow_derived_from_ids_of_notes(tmp_path: Path) -> None:
     """behaviour 88"""
     async with serving(tmp_path) as lithos:
         one, two = await lithos.create("One"), await lithos.create("Two")
@@ -39,7 +39,7 @@ async def test_edges_follow_what_notes_say_they_are_derived_from(tmp_path: Path)
         assert await derived(lithos) == {}
 
 
-async def test_a_source_that_appears_or_goes_changes_the_edges_of_those_derived_from_it(
+async def test_changed_source_updates_edges_of_derived_notes(
     tmp_path: Path,
 ) -> None:
     """behaviour 88"""

@@ -1,4 +1,4 @@
-"""What a task's feedback teaches happens once, even if the process ends in the midst and it is repeated."""
+"""A task's feedback is learned once, even if the process ends halfway and it is repeated."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_feedback_cut_off_anywhere_is_completed_and_not_doubled(desk, stor
             assert desk.stats.reading.questions.sketch("a") == b"sketch"
 
 
-async def test_a_repetition_still_tells_who_misled_too_often(desk):
+async def test_repetition_still_reports_misleading_notes(desk):
     """behaviour 153"""
     async with desk.running():
         for number in (1, 2, 3):
@@ -82,7 +82,7 @@ async def test_a_repetition_still_tells_who_misled_too_often(desk):
         assert nodes(desk)["m"].misleading_count == 3
 
 
-async def test_what_nobody_will_repeat_is_forgotten_in_both_databases(desk):
+async def test_lessons_without_repetition_are_forgotten_in_both_databases(desk):
     async with desk.running():
         await prepare(desk)
         for number in (1, 2):

@@ -1,4 +1,4 @@
-"""The memory actor learns: each command once, whatever breaks in between, and nobody pays for another."""
+"""The memory actor learns: each command once, whatever fails in between, without harm to other commands."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_a_retrieval_leaves_receipt_and_statistics(desk):
     assert not (desk.root / "edges.db").exists()
 
 
-async def test_what_has_no_edges_makes_no_edge_file_and_the_other_way_round(desk):
+async def test_edge_and_stats_files_are_created_independently(desk):
     async with desk.running():
         assert await desk.ask(
             ProjectProvenance(desired={"a": ("n", ("s",))}, dry_run=True)

@@ -39,7 +39,7 @@ async def test_a_change_and_its_event_are_durable_before_the_answer(desk):
         assert desk.told() == [(edge.id, "open"), (edge.id, None)]
 
 
-async def test_what_waits_together_is_one_commit_of_each_database(desk):
+async def test_waiting_commands_are_one_commit_of_each_database(desk):
     async with desk.running():
         await desk.ask(PLAIN)
         before = desk.edges_switch.commits, desk.journal_switch.commits
@@ -67,7 +67,7 @@ async def test_what_waits_together_is_one_commit_of_each_database(desk):
         ("edge_000000000001", "contradicts", "superseded", "c", InvalidInput, "winner_id"),
     ],
 )
-async def test_a_conflict_that_cannot_be_settled_changes_and_tells_nothing(
+async def test_unsettleable_conflict_changes_and_journals_nothing(
     desk, edge_id, kind, resolution, winner, refusal, named
 ):
     """behaviour 85"""
@@ -82,7 +82,7 @@ async def test_a_conflict_that_cannot_be_settled_changes_and_tells_nothing(
         assert len(desk.told()) == 2
 
 
-async def test_a_full_disk_refuses_everybody_and_the_next_change_works(desk):
+async def test_full_disk_refuses_all_commands_and_next_change_works(desk):
     """behaviour 85"""
     async with desk.running():
         edge = await desk.ask(PLAIN)
@@ -98,7 +98,7 @@ async def test_a_full_disk_refuses_everybody_and_the_next_change_works(desk):
         assert len(desk.told()) == 2
 
 
-async def test_an_unwritable_journal_fails_no_change_and_gets_each_event_once_in_order(desk):
+async def test_unwritable_journal_fails_no_change_and_loses_no_event(desk):
     async with desk.running():
         desk.journal_switch.failure = apsw.FullError("full")
         edges = [await desk.ask(edge_to(name)) for name in "cde"]
@@ -113,7 +113,7 @@ async def test_an_unwritable_journal_fails_no_change_and_gets_each_event_once_in
         assert len(desk.memory._undelivered) == 0
 
 
-async def test_what_the_journal_never_took_is_told_by_the_next_start(desk):
+async def test_unjournalled_events_are_reported_by_the_next_start(desk):
     async with desk.running():
         desk.journal_switch.failure = apsw.FullError("full")
         await desk.ask(edge_to("c"))
@@ -161,7 +161,7 @@ async def test_a_kill_before_the_commit_leaves_nothing(desk):
 
 
 @pytest.mark.parametrize("was_journalled", [False, True])
-async def test_a_crash_of_the_coordinator_costs_no_event_and_doubles_none(desk, monkeypatch, was_journalled):
+async def test_coordinator_crash_neither_loses_nor_duplicates_events(desk, monkeypatch, was_journalled):
     """Whether an event was journalled before the crash shows in the journal only."""
     real = desk.coordinator._commit
 
@@ -182,7 +182,7 @@ async def test_a_crash_of_the_coordinator_costs_no_event_and_doubles_none(desk, 
         assert desk.edges.outbox() == []
 
 
-async def test_a_crash_of_the_actor_while_the_coordinator_keeps_an_event_doubles_none(desk, monkeypatch):
+async def test_crash_during_delivery_duplicates_no_event(desk, monkeypatch):
     async with desk.running():
         desk.journal_switch.failure = apsw.FullError("full")
         await desk.ask(PLAIN)

@@ -1,4 +1,4 @@
-"""Commands of one batch: one commit of each database, and nobody pays for another's failure."""
+"""Commands of one batch: one commit of each database, and a failure of one harms no other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FORGETTING = ForgetReceipts(("r1",))
 
 
 async def answers_together(desk, *commands):
-    """What commands of one batch are answered, refusals included."""
+    """Return the answers to commands of one batch, refusals included."""
     return await ask_together(desk.ask, desk.gate, Deliver(), *commands)
 
 
@@ -116,7 +116,7 @@ async def test_receipts_do_not_wait_for_a_journal_that_cannot_be_written(desk, m
         desk.journal_switch.failure = None
 
 
-async def test_a_database_that_is_really_full_is_found_full_and_used_again(desk):
+async def test_full_database_is_detected_and_used_again(desk):
     """SQLite itself decides here what becomes of the open transaction."""
     async with desk.running():
         await desk.ask(EDGE)

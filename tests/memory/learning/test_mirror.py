@@ -17,12 +17,12 @@ AGAINST = attrs.evolve(EDGE, type="contradicts")
 
 
 def mirrored(desk: Desk) -> tuple[list[str], list[str]]:
-    """What x rests on, and what a contradicts."""
+    """Return the notes that x depends on, and the notes that a contradicts."""
     typed = desk.memory._relations.typed
     return sorted(typed.sources("x")), sorted(typed.opposed("a"))
 
 
-async def test_whoever_has_the_reply_finds_the_edge(desk):
+async def test_edge_is_visible_when_the_reply_arrives(desk):
     async with desk.running():
         await desk.ask(RESTS)
         assert mirrored(desk) == (["y"], [])
@@ -32,7 +32,7 @@ async def test_whoever_has_the_reply_finds_the_edge(desk):
         assert mirrored(desk) == ([], ["y"])
         await desk.ask(ResolveConflict(edge_id=edge.id, resolution="refuted", resolver="ann"))
         assert mirrored(desk) == ([], [])
-        # An inferred contradiction is one; an inferred dependence is none.
+        # An inferred contradiction counts; an inferred dependence does not.
         for kind, to in (("contradicts", "b"), ("depends_on", "c")):
             inferred = attrs.evolve(EDGE, from_id="a", to_id=to, type=kind, provenance_type="inferred")
             await desk.ask(inferred)
@@ -40,7 +40,7 @@ async def test_whoever_has_the_reply_finds_the_edge(desk):
         assert not desk.memory._relations.typed.dependents("c")
 
 
-async def test_the_next_process_reads_them_all_but_projected_ones(desk):
+async def test_next_process_reads_all_edges_except_projected_ones(desk):
     async with desk.running():
         await desk.ask(RESTS)
         await desk.ask(attrs.evolve(RESTS, to_id="z", type="derived_from", provenance_type="asserted"))
@@ -52,7 +52,7 @@ async def test_the_next_process_reads_them_all_but_projected_ones(desk):
 
 
 @pytest.mark.parametrize("where", ["failure", "instead_of_commit", "after_commit"])
-async def test_a_batch_that_fails_leaves_what_is_stored(desk, where):
+async def test_failed_batch_leaves_the_stored_edges(desk, where):
     """An edge may be stored although the command is refused."""
     async with desk.running():
         await desk.ask(RESTS)
@@ -64,7 +64,7 @@ async def test_a_batch_that_fails_leaves_what_is_stored(desk, where):
         assert mirrored(desk) == (["y"], stored)
 
 
-async def test_an_actor_that_crashed_reads_them_again(desk):
+async def test_crashed_actor_reads_the_edges_again(desk):
     async with desk.running():
         desk.edges_switch.after_commit = RuntimeError("a crash between the commit and the mirror")
         with pytest.raises(Exception, match="crash"):

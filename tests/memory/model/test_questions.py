@@ -71,7 +71,7 @@ def test_feedback_moves_each_entry_as_the_specification_says() -> None:
     ]
 
 
-def test_what_is_only_shown_or_only_misleads_teaches_no_more_than_that() -> None:
+def test_shown_or_misleading_notes_teach_only_that() -> None:
     """behaviour 267"""
     before = [MatrixEntry("a", False, 0.5, a=1.0), MatrixEntry("b", False, 0.5, a=1.0)]
     assert list(learn(before, ["a", "b"], [], [])) == before
@@ -108,7 +108,7 @@ TEXT = " ".join(f"word{number}" for number in range(400))
 
 
 @pytest.mark.parametrize("replaced", [0.0, 0.2, 0.35, 0.65, 0.8, 1.0])
-def test_a_sketch_tells_how_much_of_a_text_is_left(replaced: float) -> None:
+def test_sketch_shows_how_much_of_a_text_is_left(replaced: float) -> None:
     """behaviour 268"""
     words = TEXT.split()
     Random(3).shuffle(words)

@@ -1,4 +1,4 @@
-"""What agents say of notes when they complete a task, over the whole server."""
+"""Feedback of agents on notes when they complete a task, over the whole server."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_the_answer_to_a_completion_comes_after_its_effects(tmp_path: Path
         assert [(await node(lithos, note))["salience"] for note in (two, three_)] == [0.45, 0.5]
 
 
-async def test_only_what_the_receipt_of_task_and_agent_showed_gets_feedback(tmp_path: Path) -> None:
+async def test_feedback_applies_only_to_notes_of_the_receipt(tmp_path: Path) -> None:
     """behaviour 151"""
     async with serving(tmp_path, settled=False) as lithos:
         one = await lithos.create(f"One {next(NUMBERS)}")
@@ -186,7 +186,7 @@ async def test_the_third_strike_quarantines_the_note_as_enrichment(tmp_path: Pat
         assert (await node(lithos, bad))["misleading_count"] == 4
         assert await lithos.call("lithos_agent_info", id="lithos-enrich") is None
     async with serving(tmp_path, settled=False) as lithos:
-        assert lithos.events() == []  # the scan knows that the change was told
+        assert lithos.events() == []  # the scan knows that the change was announced
 
 
 async def test_learning_that_fails_fails_no_completion(
@@ -225,7 +225,7 @@ async def test_without_lcma_nothing_is_checked_or_learned_but_statistics_can_be_
         assert await signals(lithos, one) == [(0, 0, 0)]
 
 
-async def test_what_a_completion_teaches_survives_the_end_of_the_process_and_happens_once(
+async def test_completion_feedback_survives_process_end_and_applies_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 151, 153"""

@@ -1,4 +1,4 @@
-"""What concerns all notes is learned slice by slice, with the same result."""
+"""Lessons about all notes are learned slice by slice, with the same result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def desk(tmp_path, monkeypatch):
     desk.close()
 
 
-async def test_the_whole_corpus_is_projected_and_nothing_else_is_left(desk):
+async def test_whole_corpus_is_projected_without_leftovers(desk):
     """behaviour 88"""
 
     async def body():
@@ -44,7 +44,7 @@ async def test_the_whole_corpus_is_projected_and_nothing_else_is_left(desk):
     await desk.run(body)
 
 
-async def test_the_reads_give_what_was_learned(desk):
+async def test_reads_return_the_learned_data(desk):
     async def body():
         await desk.learning.submit(retrieval(1, "a", "b"))
         learning = desk.learning

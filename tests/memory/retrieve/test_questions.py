@@ -71,7 +71,7 @@ async def order(lithos: Lithos, query: str, **more: Any) -> list[str]:
 async def teach(
     lithos: Lithos, query: str, cited: Sequence[str] = (), misleading: Sequence[str] = (), **more: Any
 ) -> None:
-    """Retrieve for a task, and complete it with feedback; what is cited must have been shown."""
+    """Retrieve for a task, and complete it with feedback; cited notes must have been shown."""
     asked = {"agent_id": "ann"} | more
     task = asked.pop("task_id", None) or await create(lithos)
     found = await retrieve(lithos, query, task_id=task, **asked)
@@ -87,7 +87,7 @@ async def teach(
 
 
 def told(row: dict[str, Any]) -> tuple[Any, ...]:
-    """What a row says but for how often it was returned."""
+    """Return a row without the count of its returns."""
     return row["id"], row["score"], row["reasons"]
 
 
@@ -99,8 +99,8 @@ async def cited_for(lithos: Lithos, note: str) -> list[dict[str, Any]]:
 # -- found another way ----------------------------------------------------------------------------
 
 
-async def test_a_note_that_was_found_another_way_answers_the_question_from_then_on(tmp_path: Path) -> None:
-    """behaviour 267: what is cited need not have been retrieved; its statistics stay as they were"""
+async def test_note_found_another_way_answers_the_question_afterwards(tmp_path: Path) -> None:
+    """behaviour 267: a cited note need not have been retrieved; its statistics stay unchanged"""
     async with serving(tmp_path, search=LITERAL) as lithos:
         notes = await cook(lithos)
         answer, secret = (
@@ -149,7 +149,7 @@ async def test_an_empty_memory_gives_exactly_the_order_of_hybrid_search(tmp_path
         assert compared > 160
 
 
-async def test_hidden_notes_make_room_for_others(tmp_path: Path) -> None:
+async def test_hidden_notes_are_replaced_by_others(tmp_path: Path) -> None:
     """behaviour 266"""
     for number in range(300):
         secret = "author: eve\naccess_scope: agent_private\n" if number % 10 else ""
@@ -207,7 +207,7 @@ async def test_a_cited_note_rises_for_the_question_in_other_words_only(tmp_path:
         assert (await order(lithos, REWORDED))[0] == "Cluster sizes"
 
 
-async def test_a_note_that_no_scout_finds_is_found_by_what_it_was_cited_for(tmp_path: Path) -> None:
+async def test_cited_note_is_found_without_any_scout(tmp_path: Path) -> None:
     async with serving(tmp_path, search=LITERAL) as lithos:
         note = await lithos.create("Runbook", "drain, restart", namespace="ops")
         other = await lithos.create("Passed over", "wait", namespace="ops")
@@ -255,7 +255,7 @@ async def test_words_are_shown_to_readers_of_the_namespace_alone(tmp_path: Path)
         assert elsewhere["score"] == open_to_all["score"]
 
 
-async def test_the_words_of_a_private_retrieval_are_shown_to_nobody(tmp_path: Path) -> None:
+async def test_words_of_a_private_retrieval_are_never_shown(tmp_path: Path) -> None:
     async with serving(tmp_path, search=LITERAL) as lithos:
         shared = await lithos.create("Zebra", "zebra")
         await lithos.create("Mine", "zebra", agent="ann", access_scope="agent_private")
@@ -266,7 +266,7 @@ async def test_the_words_of_a_private_retrieval_are_shown_to_nobody(tmp_path: Pa
             assert row["reasons"][0] == "was cited for a question much like this one"
         (known,) = await cited_for(lithos, shared)
         assert known["question"] is None
-        # Another one asks the same openly: then the words are no secret any more.
+        # Another agent asks the same openly: then the words are not secret any more.
         await teach(lithos, "zebra and my secret", [shared], agent_id="bob")
         (known,) = await cited_for(lithos, shared)
         assert known["question"] == "zebra and my secret"
@@ -321,7 +321,7 @@ async def test_a_memory_that_cannot_be_read_leaves_the_search(
 
 
 @pytest.mark.parametrize("leg", ["lexical", "vector"])
-async def test_a_failed_leg_is_told_as_its_scout(
+async def test_failed_leg_is_reported_as_its_scout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leg: str
 ) -> None:
     """behaviour 144"""
@@ -350,7 +350,7 @@ async def test_a_failed_leg_is_told_as_its_scout(
 # -- upkeep --------------------------------------------------------------------------------------
 
 
-async def test_what_is_remembered_follows_the_note(tmp_path: Path) -> None:
+async def test_remembered_questions_follow_the_note(tmp_path: Path) -> None:
     """behaviour 268"""
     async with serving(tmp_path, search=LITERAL) as lithos:
         text = "The zebra lives in herds of many animals, grazes by day and is hunted by lions at night."

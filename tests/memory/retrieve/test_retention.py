@@ -1,4 +1,4 @@
-"""What retrieval remembers stays bounded, and feedback misses nothing of it."""
+"""The memory of retrieval stays bounded, and feedback loses nothing by that."""
 
 from __future__ import annotations
 
@@ -123,9 +123,7 @@ async def test_old_jobs_are_dropped(desk: Desk) -> None:
     await desk.run(body)
 
 
-async def test_statistics_of_notes_that_are_gone_are_bounded(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_statistics_of_deleted_notes_are_bounded(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lithos.memory.enrich.worker, "GONE_NOTES", 2)
     monkeypatch.setattr(lithos.memory.enrich.worker, "PAGE", 2)
 

@@ -93,7 +93,7 @@ class NoTexts:
 
 
 class FakeSearch:
-    """A hybrid search that finds these notes, the first with the highest score; or does what it is told."""
+    """A hybrid search that finds these notes, the first with the highest score; or acts as configured."""
 
     def __init__(self, find: Find) -> None:
         self._find = find
@@ -131,7 +131,7 @@ class NoQuestions:
 
 
 class Room:
-    """A pipeline over fakes: what `search` finds, and what the scouts do, by name."""
+    """A pipeline over fakes: the results of `search`, and the actions of the scouts, by name."""
 
     def __init__(
         self, search: Find, first: Mapping[str, Find] | None = None, second: Mapping[str, Find] | None = None
@@ -196,7 +196,7 @@ async def test_a_scout_that_fails_or_hangs_is_left_out(fail: Any) -> None:
     (kept,) = room.memory.recorded
     assert kept.receipt is answer.receipt
     assert kept.receipt.scouts_fired == ("scout_vector", "scout_lexical", "scout_exact_alias", "scout_graph")
-    # Both phases wait for their slowest scout, but not for ever.
+    # Both phases wait for their slowest scout, but not indefinitely.
     assert trio.current_time() - began == (2 * DEADLINE if fail is hang else 0)
     assert room.count("lcma_scout_failures_total{") == 2
 
@@ -222,7 +222,7 @@ async def test_contradictions_that_cannot_be_read_leave_the_results() -> None:
     assert answer.failed_scouts == ("scout_contradictions",)
 
 
-async def test_a_retrieval_that_crashes_leaves_a_receipt_that_says_how_far_it_came() -> None:
+async def test_crashed_retrieval_leaves_a_receipt_with_its_progress() -> None:
     """behaviour 141"""
     room = Room(finding(A), {"exact_alias": crash})
 
@@ -240,7 +240,7 @@ async def test_a_retrieval_that_crashes_leaves_a_receipt_that_says_how_far_it_ca
 
 
 @pytest.mark.autojump
-async def test_a_caller_who_goes_leaves_a_receipt() -> None:
+async def test_receipt_is_stored_when_the_caller_leaves() -> None:
     """behaviour 141"""
     room = Room(hang)
     with trio.move_on_after(DEADLINE / 2) as scope:
@@ -271,7 +271,7 @@ async def test_without_statistics_every_note_counts_as_new() -> None:
     assert (answer.degraded, answer.failed_scouts) == (True, ())
 
 
-async def test_a_note_that_vanishes_or_is_hidden_meanwhile_is_left_out() -> None:
+async def test_note_deleted_or_hidden_during_retrieval_is_left_out() -> None:
     """behaviour 142"""
     room = Room(finding(A, B, C))
 
@@ -286,7 +286,7 @@ async def test_a_note_that_vanishes_or_is_hidden_meanwhile_is_left_out() -> None
     assert [node.id for node in answer.receipt.final_nodes] == [C.note.id]
 
 
-async def test_what_a_scout_does_not_check_the_gate_does() -> None:
+async def test_gate_filters_unchecked_notes_of_scouts() -> None:
     """behaviour 142"""
     hidden = attrs.evolve(B, note=attrs.evolve(B.note, access_scope="agent_private", author="eve"))
     room = Room(finding(A, hidden), {"exact_alias": finding(hidden)}, {"graph": finding(hidden)})
@@ -305,7 +305,7 @@ async def test_a_pool_of_thousands_is_ranked_like_a_small_one() -> None:
     assert titles(answer)[0] == "A"
 
 
-async def test_what_cannot_be_asked_leaves_no_receipt() -> None:
+async def test_invalid_request_leaves_no_receipt() -> None:
     room = Room(crash)
     with pytest.raises(InvalidInput, match="max_context_nodes"):
         await room.retrieve(max_context_nodes=0)

@@ -1,4 +1,4 @@
-"""`edges.db`: one row per key, an outbox beside it, and damaged or older files."""
+"""`edges.db`: one row per key, an outbox in the same file, and damaged or older files."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_reopening_keeps_rows(store, tmp_path):
     again.close()
 
 
-def test_an_older_file_gets_the_columns_it_lacks_and_odd_times_do_no_harm(tmp_path):
+def test_older_file_gets_missing_columns_and_tolerates_odd_times(tmp_path):
     path = tmp_path / "edges.db"
     old = apsw.Connection(str(path))
     old.execute(
@@ -161,7 +161,7 @@ def key_of(wanted: UpsertEdge) -> tuple[str, ...]:
 
 
 @given(steps=st.lists(_COMMAND, max_size=12), wanted=_FILTER)
-def test_it_is_a_dictionary_by_key_that_remembers_the_order(
+def test_mirror_is_a_dictionary_by_key_in_insertion_order(
     steps: list[UpsertEdge], wanted: EdgeFilter
 ) -> None:
     """behaviour 83"""

@@ -60,7 +60,7 @@ def edges(tmp_path):
     edges.store.close()
 
 
-def test_the_projection_makes_what_is_missing_once(edges):
+def test_projection_creates_missing_edges_once(edges):
     """behaviour 88"""
     assert edges.project(a="n s1 s2", b="m s1", c="n") == ProjectionOutcome(created=3)
     first = edges.rows()
@@ -72,7 +72,7 @@ def test_the_projection_makes_what_is_missing_once(edges):
     assert edges.rows() == first
 
 
-def test_the_projection_removes_what_is_stale_and_repairs_what_has_changed(edges):
+def test_projection_removes_stale_and_repairs_changed_edges(edges):
     """behaviour 88"""
     edges.project(a="n s1 s2 s3", b="n s1", c="n s1")
     (first, second) = (edge for edge in edges.rows() if edge.to_id in ("s1", "s2") and edge.from_id == "a")
@@ -90,7 +90,7 @@ def test_the_projection_removes_what_is_stale_and_repairs_what_has_changed(edges
     assert edges.drawn() == {"b>s1@n": "frontmatter"}
 
 
-def test_an_asserted_edge_stands_on_its_key_and_is_never_removed(edges):
+def test_asserted_edge_keeps_its_key_and_is_never_removed(edges):
     """behaviour 88"""
     edges.assert_edge("a", "s1", provenance_type="asserted", conflict_state="open")
     edges.assert_edge("a", "old")
@@ -104,7 +104,7 @@ NOTES = st.dictionaries(st.sampled_from("abc"), st.lists(st.sampled_from("stu"),
 
 
 @given(steps=st.lists(NOTES, min_size=1, max_size=4), asserted=st.sets(st.sampled_from(["as", "bt", "cu"])))
-def test_a_complete_projection_shows_exactly_what_frontmatter_says(tmp_path_factory, steps, asserted):
+def test_complete_projection_matches_the_frontmatter(tmp_path_factory, steps, asserted):
     """behaviour 88"""
     edges = Edges(tmp_path_factory.mktemp("projection"))
     for note, source in asserted:

@@ -1,4 +1,4 @@
-"""Databases that the first write makes: what they tell of failed writes and of damage."""
+"""Databases that the first write creates: their reports of failed writes and of damage."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("error", [apsw.FullError, apsw.IOError, apsw.ReadOnlyError])
-def test_a_failed_write_is_told_until_one_succeeds(path: Path, error: type[apsw.Error]) -> None:
+def test_failed_write_is_reported_until_one_succeeds(path: Path, error: type[apsw.Error]) -> None:
     with faulty_disk() as disk:
         store = Things.open(path, START)
         store.add(1)
@@ -89,7 +89,7 @@ def test_a_failed_write_is_told_until_one_succeeds(path: Path, error: type[apsw.
         store.close()
 
 
-def test_what_a_command_does_wrong_is_no_failure_of_the_database(path: Path) -> None:
+def test_wrong_command_is_not_a_failure_of_the_database(path: Path) -> None:
     store = Things.open(path, START)
     store.add(1)
     with store.transaction(), pytest.raises(apsw.ConstraintError), store.part():
@@ -98,7 +98,7 @@ def test_what_a_command_does_wrong_is_no_failure_of_the_database(path: Path) -> 
     store.close()
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_uncreatable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     store = Things.open(tmp_path / "file" / "things.db", START)
     with pytest.raises(OSError, match="file"):
@@ -108,7 +108,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("large")
-def test_a_large_damaged_file_is_set_aside_at_the_opening_after_its_damage_was_met(path: Path) -> None:
+def test_large_damaged_file_is_set_aside_at_next_opening(path: Path) -> None:
     """behaviour 89"""
     broken = damage(path, fill(path))
     store = Things.open(path, START)

@@ -88,7 +88,7 @@ def test_feedback_makes_and_moves_entries(store: StatsStore) -> None:
     assert found["near", "b"] == (1, 0)
 
 
-def test_what_has_no_question_teaches_nothing(store: StatsStore) -> None:
+def test_receipt_without_question_teaches_nothing(store: StatsStore) -> None:
     apply(store, feedback(None, "a"))
     apply(store, feedback(asked("one", ONE), ignored=("a",)))
     apply(store, feedback(asked("one", ONE), "a"), most=0)
@@ -167,7 +167,7 @@ def test_words_that_were_asked_openly_once_stay_open(store: StatsStore) -> None:
     assert [each.is_private for each in store.reading.questions.of_note("b", 5)] == [True, False]
 
 
-def test_a_transaction_that_is_undone_changes_no_vector(store: StatsStore) -> None:
+def test_rolled_back_transaction_changes_no_vector(store: StatsStore) -> None:
     apply(store, feedback(asked("one", ONE), "a"))
     (before,) = store.remembered.weigh(np.frombuffer(ONE, np.int8), 0.6)
 

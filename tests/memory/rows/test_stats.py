@@ -1,4 +1,4 @@
-"""`stats.db`: what retrieval learns, and damaged or older files."""
+"""`stats.db`: the data of retrieval, and damaged or older files."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_reading_never_creates_the_file_and_the_first_write_does(store, tmp_path
     assert (tmp_path / "sub" / "stats.db").exists()
 
 
-def test_a_receipt_is_kept_as_the_specification_names_it(store, tmp_path):
+def test_receipt_is_stored_with_the_specified_names(store, tmp_path):
     """behaviour 141"""
     bare = Receipt(id="r2", ts=LATER, query="", limit=0)
     with store.transaction():
@@ -142,7 +142,7 @@ def test_claimed_jobs_are_grouped_come_back_and_are_given_up(store):
     assert store.reading.queue.length() == 2
 
 
-def test_a_part_is_undone_by_itself(store):
+def test_failed_part_is_rolled_back_alone(store):
     with store.transaction():
         store.writing.queue.add([trigger("a")], START)
         with suppress(ZeroDivisionError), store.part():
@@ -153,7 +153,7 @@ def test_a_part_is_undone_by_itself(store):
     assert store.reading.queue.length() == 1
 
 
-def test_an_older_file_gets_the_columns_it_lacks_and_keeps_its_rows(tmp_path):
+def test_older_file_gets_missing_columns_and_keeps_its_rows(tmp_path):
     """behaviour 156"""
     path = tmp_path / "stats.db"
     raw(
@@ -189,7 +189,7 @@ def test_an_older_file_gets_the_columns_it_lacks_and_keeps_its_rows(tmp_path):
 
 
 @pytest.mark.parametrize("junk", ["nonsense", "[1]", '{"a": 1}', '[{"reasons": "x"}]', "", "NaN"])
-def test_what_somebody_else_wrote_into_a_receipt_does_no_harm(tmp_path, junk):
+def test_foreign_values_in_a_receipt_do_no_harm(tmp_path, junk):
     path = tmp_path / "stats.db"
     StatsStore.open(path, START).close()
     store = StatsStore.open(path, START)

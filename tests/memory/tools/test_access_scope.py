@@ -1,4 +1,4 @@
-"""What `access_scope` does, as SECURITY.md and the specification say it (behaviour 395)."""
+"""The effect of `access_scope`, as SECURITY.md and the specification describe it (behaviour 395)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.servers import Lithos
 ROOT = Path(__file__).parents[3]
 
 
-async def test_access_scope_decides_what_is_offered_and_locks_nothing(lithos: Lithos) -> None:
+async def test_access_scope_filters_offers_and_locks_nothing(lithos: Lithos) -> None:
     """behaviour 395"""
     await lithos.create("Mine", "the quetzal secret", agent="ann", access_scope="agent_private")
     for agent, offered in (("ann", ["Mine"]), ("ben", [])):

@@ -46,7 +46,7 @@ async def test_a_briefing_has_excerpts_under_their_notes_and_is_the_same_again(l
     assert ZEBRA in section["content"]
 
 
-async def test_what_has_no_room_is_named(lithos: Lithos) -> None:
+async def test_notes_that_do_not_fit_are_named(lithos: Lithos) -> None:
     """behaviour 227"""
     notes = {
         await lithos.create(f"Zebra {n}", f"{ZEBRA} Herd {n} " + f"walks far to {n} rivers. " * 30)
@@ -55,12 +55,12 @@ async def test_what_has_no_room_is_named(lithos: Lithos) -> None:
     answer = await brief(lithos, budget=400)
     dropped = {row["id"] for row in answer["dropped"]}
     assert dropped == notes - set(ids(answer))
-    assert {row["reason"] for row in answer["dropped"]} == {"no room in the budget"}
+    assert {row["reason"] for row in answer["dropped"]} == {"no space left in the budget"}
     assert all(row["tokens"] > 100 for row in answer["dropped"])
     assert "Left out" in answer["text"]
 
 
-async def test_what_must_not_be_trusted_is_named_and_not_shown(lithos: Lithos, clock: Clock) -> None:
+async def test_untrusted_notes_are_named_and_not_shown(lithos: Lithos, clock: Clock) -> None:
     """behaviour 228"""
     good = await lithos.create("Good", ZEBRA)
     old = await lithos.create("Old", f"{ZEBRA} Stale.", ttl_hours=1)
@@ -80,14 +80,14 @@ async def test_what_must_not_be_trusted_is_named_and_not_shown(lithos: Lithos, c
     assert [node.id for node in receipt.final_nodes] == [good]
 
 
-async def test_private_notes_of_others_are_not_told(lithos: Lithos) -> None:
+async def test_private_notes_of_others_are_not_mentioned(lithos: Lithos) -> None:
     mine = await lithos.create("Mine", ZEBRA, access_scope="agent_private", agent="ann")
     assert ids(await brief(lithos, agent_id="bob")) == []
     assert "Mine" not in (await brief(lithos, agent_id="bob"))["text"]
     assert ids(await brief(lithos, agent_id="ann")) == [mine]
 
 
-async def test_since_gives_only_what_changed(lithos: Lithos) -> None:
+async def test_since_returns_only_changes(lithos: Lithos) -> None:
     """behaviour 229"""
     await lithos.create("First", ZEBRA)
     task = await create(lithos, "Watch the zebra stripes")
@@ -104,7 +104,7 @@ async def test_since_gives_only_what_changed(lithos: Lithos) -> None:
     assert (last["text"], last["degraded"]) == ("", False)
 
 
-async def test_a_cursor_that_is_not_known_gives_everything_and_says_so(lithos: Lithos) -> None:
+async def test_unknown_cursor_returns_everything_and_says_so(lithos: Lithos) -> None:
     """behaviour 229"""
     note = await lithos.create("First", ZEBRA)
     for since in ("1", "no number", "9" * 30):
@@ -114,7 +114,7 @@ async def test_a_cursor_that_is_not_known_gives_everything_and_says_so(lithos: L
         assert answer["warnings"][0]["kind"] == "cursor"
 
 
-async def test_its_receipt_takes_feedback(lithos: Lithos) -> None:
+async def test_context_receipt_takes_feedback(lithos: Lithos) -> None:
     """behaviour 230"""
     cited, ignored = await lithos.create("A", ZEBRA), await lithos.create("B", "Stripes of grass.")
     task = await create(lithos, "Zebra stripes at night")
@@ -162,14 +162,14 @@ async def test_filters_are_those_of_retrieve(lithos: Lithos) -> None:
     assert ids(await brief(lithos, namespace_filter=["one"])) == [a]
 
 
-async def test_it_works_where_nothing_is_learned(tmp_path: Path) -> None:
+async def test_context_works_when_learning_is_off(tmp_path: Path) -> None:
     async with serving(tmp_path, lcma=LcmaConfig(enabled=False)) as lithos:
         note = await lithos.create("Zebras", ZEBRA)
         answer = await brief(lithos)
         assert (ids(answer), answer["receipt_id"], answer["degraded"]) == ([note], None, False)
 
 
-async def test_without_the_tokenizer_less_is_shown_and_it_says_so(
+async def test_missing_tokenizer_shortens_the_briefing_and_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 227"""
@@ -185,7 +185,7 @@ async def test_without_the_tokenizer_less_is_shown_and_it_says_so(
         assert answer["warnings"][0]["kind"] == "tokenizer"
 
 
-async def test_a_note_that_goes_while_it_is_read_is_left_out(
+async def test_note_deleted_while_it_is_read_is_left_out(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stays = await lithos.create("Stays", ZEBRA)
@@ -200,7 +200,7 @@ async def test_a_note_that_goes_while_it_is_read_is_left_out(
     assert ids(await brief(lithos)) == [stays]
 
 
-async def test_a_file_changed_on_disk_is_shown_with_the_version_of_what_is_shown(tmp_path: Path) -> None:
+async def test_externally_changed_file_is_shown_with_its_version(tmp_path: Path) -> None:
     put_note(tmp_path, "zebra.md", f"# Zebra\n\n{ZEBRA}\n")
     async with serving(tmp_path) as lithos:
         path = lithos.knowledge / "zebra.md"
@@ -210,7 +210,7 @@ async def test_a_file_changed_on_disk_is_shown_with_the_version_of_what_is_shown
         assert (await lithos.read(item["id"]))["version"] == item["version"] == 2
 
 
-async def test_activity_tells_of_notes_and_findings_that_concern_the_query(lithos: Lithos) -> None:
+async def test_activity_shows_notes_and_findings_about_the_query(lithos: Lithos) -> None:
     note = await lithos.create("Zebras", ZEBRA, agent="ann")
     await lithos.create("Bread", "Salt.", agent="bob")
     task = await create(lithos, "Other task")

@@ -59,7 +59,7 @@ async def is_known(lithos: Lithos, agent: str) -> bool:
     return await lithos.call("lithos_agent_info", id=agent) is not None
 
 
-async def test_an_edge_is_listed_as_it_was_given(tmp_path: Path) -> None:
+async def test_edge_is_listed_with_its_given_values(tmp_path: Path) -> None:
     """behaviours 83, 84, 166"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -125,7 +125,7 @@ async def test_filters_are_all_to_match_and_the_oldest_comes_first(lithos: Litho
         {"weight": float("inf")}, {"evidence": {"x": float("nan")}}, {"evidence": ["\ud800"]},
     ],
 )  # fmt: skip
-async def test_what_can_never_be_an_edge_is_refused_without_a_trace(lithos: Lithos, bad: Any) -> None:
+async def test_impossible_edge_is_refused_without_a_trace(lithos: Lithos, bad: Any) -> None:
     """behaviours 84, 173"""
     refusal(await upsert(lithos, **{"provenance_actor": "ann"} | bad), "invalid_input")
     assert await edges(lithos) == []
@@ -133,14 +133,14 @@ async def test_what_can_never_be_an_edge_is_refused_without_a_trace(lithos: Lith
     assert not await is_known(lithos, "ann")
 
 
-async def test_wrong_types_are_protocol_faults(lithos: Lithos) -> None:
+async def test_wrong_types_are_protocol_errors(lithos: Lithos) -> None:
     """behaviour 173"""
     for bad in ({"weight": "heavy"}, {"weight": None}, {"from_id": 1}, {"conflict_state": []}):
         with pytest.raises(ArgumentFault, match=next(iter(bad))):
             await upsert(lithos, **bad)
 
 
-async def test_the_actor_is_registered_or_else_the_tool(lithos: Lithos) -> None:
+async def test_edge_actor_defaults_to_the_tool(lithos: Lithos) -> None:
     """behaviour 91"""
     await edge_id(lithos, provenance_actor="ann")
     assert await is_known(lithos, "ann")
@@ -152,7 +152,9 @@ async def test_the_actor_is_registered_or_else_the_tool(lithos: Lithos) -> None:
 
 
 @pytest.mark.parametrize("resolution", RESOLUTIONS)
-async def test_every_resolution_is_recorded_and_told(lithos: Lithos, clock: Clock, resolution: str) -> None:
+async def test_each_resolution_is_recorded_and_announced(
+    lithos: Lithos, clock: Clock, resolution: str
+) -> None:
     """behaviour 85"""
     winner, loser = await lithos.create("Winner"), await lithos.create("Loser")
     edge = await edge_id(lithos, from_id=winner, to_id=loser, evidence=[1], provenance_type="asserted")
@@ -171,7 +173,7 @@ async def test_every_resolution_is_recorded_and_told(lithos: Lithos, clock: Cloc
     assert (await lithos.read(loser))["version"] == 1
 
 
-async def test_the_winner_says_whom_it_supersedes_and_keeps_its_text(tmp_path: Path) -> None:
+async def test_winner_records_the_superseded_note_and_keeps_its_text(tmp_path: Path) -> None:
     """behaviours 85, 86"""
     file = put_note(tmp_path, "odd.md", ODD)
     async with serving(tmp_path) as lithos:
@@ -248,7 +250,7 @@ async def test_an_edge_that_cannot_be_updated_leaves_the_note_alone(
     assert answer["status"] == "ok"
 
 
-async def test_a_winner_that_cannot_be_written_is_told_and_the_call_can_be_repeated(lithos: Lithos) -> None:
+async def test_unwritable_winner_is_reported_and_the_call_repeatable(lithos: Lithos) -> None:
     """behaviour 86"""
     note = await lithos.create("A")
     edge = await edge_id(lithos, from_id=note)
@@ -289,7 +291,7 @@ async def test_a_damaged_file_is_set_aside_and_the_server_starts(tmp_path: Path)
         assert moved.read_bytes() == b"broken" * 1000
 
 
-async def test_a_start_tells_of_edges_left_in_the_outbox_before_what_the_scan_found(tmp_path: Path) -> None:
+async def test_start_announces_outbox_edges_before_scan_results(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False) as lithos:
         await lithos.create("A")
         edge = await edge_id(lithos)
@@ -308,7 +310,7 @@ async def test_a_start_tells_of_edges_left_in_the_outbox_before_what_the_scan_fo
         assert lithos.server.get(Coordinator)._store.event_count() == 4
 
 
-async def test_they_are_listed_after_the_search_with_their_hints_and_parameters(tmp_path: Path) -> None:
+async def test_edge_tools_are_listed_after_search_with_their_parameters(tmp_path: Path) -> None:
     """behaviours 171, 172"""
     async with serving(tmp_path, server={"tools": "full"}, settled=False) as lithos:
         listed = {spec.name: spec for spec in lithos.server.tools.listed()}

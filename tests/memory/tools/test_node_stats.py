@@ -17,7 +17,7 @@ PLAIN = {
 }  # fmt: skip
 
 
-async def test_a_note_without_row_has_the_defaults_and_an_unknown_one_is_refused(lithos: Lithos) -> None:
+async def test_note_without_row_has_defaults_and_unknown_is_refused(lithos: Lithos) -> None:
     """behaviour 159"""
     note = await lithos.create()
     answer = await lithos.call("lithos_node_stats", node_id=note)

@@ -54,7 +54,7 @@ async def connect(lithos: Lithos, start: str, end: str, type: str, **more: Any) 
     return str(answer["edge_id"])
 
 
-async def test_a_row_is_that_of_a_search_with_how_it_was_found(lithos: Lithos, clock: Clock) -> None:
+async def test_row_is_a_search_row_with_reasons(lithos: Lithos, clock: Clock) -> None:
     """behaviour 148"""
     note = await lithos.create("Zebra", "A striped animal.", source_url="https://e.org/z")
     answer = await retrieve(lithos, "zebra")
@@ -138,7 +138,7 @@ async def test_each_scout_finds_notes_in_its_own_way(tmp_path: Path) -> None:
         assert set(await found(lithos)) == {"Zebra", "Edged", "Derived"}
 
 
-async def test_reasons_name_the_note_they_lead_from(tmp_path: Path) -> None:
+async def test_reasons_name_their_source_note(tmp_path: Path) -> None:
     async with serving(tmp_path, search=LITERAL) as lithos:
         seed = await lithos.create("Zebra", "zebra [[Linked]]")
         await lithos.create("Linked", "x", derived_from_ids=[seed])
@@ -149,7 +149,7 @@ async def test_reasons_name_the_note_they_lead_from(tmp_path: Path) -> None:
         assert rows["Edged"]["reasons"] == ["has an edge 'supports' with \"Zebra\""]
 
 
-async def test_a_query_that_names_a_note_finds_it(tmp_path: Path) -> None:
+async def test_query_with_a_note_title_finds_the_note(tmp_path: Path) -> None:
     async with serving(tmp_path, search=LITERAL) as lithos:
         note = await lithos.create("Große Tabelle", "x", path="sub/other.md")
         other = await lithos.create("Unrelated", "y")
@@ -181,7 +181,7 @@ async def test_tags_or_a_path_bring_the_newest_notes(tmp_path: Path) -> None:
             assert "scout_tags_recency" not in (await receipt_of(lithos, answer)).scouts_fired
 
 
-async def test_a_query_for_fresh_knowledge_brings_what_expires(tmp_path: Path) -> None:
+async def test_query_for_fresh_knowledge_returns_expiring_notes(tmp_path: Path) -> None:
     clock = Clock()
     async with serving(tmp_path, search=LITERAL, clock=clock) as lithos:
         await lithos.create("Stale", "x", ttl_hours=1)
@@ -195,7 +195,7 @@ async def test_a_query_for_fresh_knowledge_brings_what_expires(tmp_path: Path) -
         assert await found(lithos, "anything refreshing") == {}
 
 
-async def test_what_only_scouts_find_has_their_order_and_no_score(tmp_path: Path) -> None:
+async def test_notes_found_only_by_scouts_have_no_score(tmp_path: Path) -> None:
     """behaviour 266"""
     clock = Clock()
     async with serving(tmp_path, search=LITERAL, clock=clock) as lithos:
@@ -210,7 +210,7 @@ async def test_what_only_scouts_find_has_their_order_and_no_score(tmp_path: Path
         assert [row["is_stale"] for row in rows] == [False] + 3 * [True] + 3 * [False]
 
 
-async def test_a_task_brings_what_its_findings_name_and_what_was_written_for_it(tmp_path: Path) -> None:
+async def test_task_adds_notes_named_in_findings_and_written_for_it(tmp_path: Path) -> None:
     """behaviour 143"""
     async with serving(tmp_path, search=LITERAL) as lithos:
         task = (await lithos.call("lithos_task_create", title="T", agent="ann"))["task_id"]
@@ -255,7 +255,7 @@ async def test_no_scout_brings_a_hidden_note(lithos: Lithos, hidden: str) -> Non
         assert receipt.candidates_considered == len(answer["results"])
 
 
-async def test_hidden_notes_take_nobody_s_place(lithos: Lithos) -> None:
+async def test_hidden_notes_take_no_place_of_others(lithos: Lithos) -> None:
     """behaviour 142"""
     for number in range(12):
         await lithos.create(f"Zebra {number}", "zebra zebra", access_scope="agent_private", agent="eve")
@@ -264,7 +264,7 @@ async def test_hidden_notes_take_nobody_s_place(lithos: Lithos) -> None:
     assert scouts == ["scout_vector", "scout_lexical"]
 
 
-async def test_scopes_open_for_whom_they_are_meant(lithos: Lithos) -> None:
+async def test_scopes_show_notes_only_to_their_agents(lithos: Lithos) -> None:
     """behaviours 142, 143"""
     await lithos.create("Private", "zebra", agent="ann", access_scope="agent_private")
     await lithos.create("Task", "zebra", source_task="t1", access_scope="task")
@@ -283,7 +283,7 @@ async def test_scopes_open_for_whom_they_are_meant(lithos: Lithos) -> None:
         assert set(await found(lithos, **asked)) == titles, asked
 
 
-async def test_contradictions_are_told_when_asked_for(lithos: Lithos) -> None:
+async def test_contradictions_are_returned_on_request(lithos: Lithos) -> None:
     """behaviour 150"""
     seed = await lithos.create("Zebra", "zebra", tags=["t"])
     others = [await lithos.create(f"Other {number}", "x") for number in range(3)]
@@ -323,7 +323,7 @@ async def test_only_as_many_notes_as_wanted_are_looked_around(tmp_path: Path) ->
         assert "max_context_nodes" in refusal(answer, "invalid_input")
 
 
-async def test_a_file_that_is_gone_is_left_out(lithos: Lithos) -> None:
+async def test_deleted_file_is_left_out(lithos: Lithos) -> None:
     await lithos.create("Zebra", "zebra")
     await lithos.create("Another", "zebra")
     (lithos.knowledge / "zebra.md").unlink()

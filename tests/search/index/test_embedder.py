@@ -1,4 +1,4 @@
-"""Embedding models: what a text becomes, where models come from, and what happens when one cannot be had."""
+"""Embedding models: the vector of a text, the sources of models, and the result of a failed load."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_vectors_that_cancel_out_are_zeros_and_not_nan(folder: Path) -> None:
     assert not load_embedder(str(folder)).encode(["red green", "blue"]).any()
 
 
-def test_a_text_is_cut_where_model2vec_cuts_it(folder: Path) -> None:
+def test_text_is_cut_at_the_position_of_model2vec(folder: Path) -> None:
     model = make_model(folder, max_length=8)
     texts = ["red " * 7 + "blue " * 30, "red " * 3]
     np.testing.assert_allclose(load_embedder(str(folder)).encode(texts), rows(texts, model), atol=1e-5)
@@ -130,7 +130,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Embedder:
 
 
 @given(texts=st.lists(st.text("abcxyz 東", max_size=40), min_size=2, max_size=5))
-def test_a_text_alone_has_the_very_row_that_it_has_among_others(texts: list[str]) -> None:
+def test_single_text_has_the_same_row_as_in_a_batch(texts: list[str]) -> None:
     """Queries come alone, chunks in batches: the same bits, or scores would depend on who else asks."""
     embedder = _builtin()
     together = embedder.encode(texts)
@@ -185,7 +185,7 @@ def test_a_changed_file_of_the_model_is_another_embedder(folder: Path, changed: 
     assert load_embedder(str(folder)).identity != before
 
 
-def test_other_files_beside_the_model_do_not_matter(folder: Path) -> None:
+def test_other_files_in_the_model_folder_are_ignored(folder: Path) -> None:
     make_model(folder)
     before = load_embedder(str(folder)).identity
     (folder / "notes.txt").write_text("x")
@@ -229,7 +229,7 @@ def test_a_broken_model_is_unavailable_with_the_reason(folder: Path, broken: str
     assert caught.value.reason
 
 
-def test_a_model_with_values_that_are_no_numbers_is_unavailable(folder: Path) -> None:
+def test_model_with_invalid_numbers_is_unavailable(folder: Path) -> None:
     vectors = np.ones((len(WORDS), 6), np.float32)
     vectors[3, 3] = np.nan
     make_model(folder, vectors=vectors)

@@ -90,7 +90,7 @@ def damage(data: bytes) -> dict[str, bytes | None]:
     return ways if data.startswith(b"{") else {**ways, "one bit": flipped}
 
 
-def test_any_damaged_file_empties_the_index_and_it_works_again(index: FulltextIndex, tmp_path: Path) -> None:
+def test_damaged_file_empties_the_index_which_then_works(index: FulltextIndex, tmp_path: Path) -> None:
     """behaviour 65"""
     index.apply([entry(n, f"granite {n}") for n in range(5)], [])
     index.apply([], [3])
@@ -112,7 +112,7 @@ def test_any_damaged_file_empties_the_index_and_it_works_again(index: FulltextIn
             again.close()
 
 
-def test_what_a_crash_leaves_beside_the_index_does_not_matter(index: FulltextIndex, directory: Path) -> None:
+def test_leftovers_of_a_crash_do_not_matter(index: FulltextIndex, directory: Path) -> None:
     index.apply([entry(1, "granite")], [])
     index.close()
     (directory / "0123456789abcdef0123456789abcdef.idx").write_bytes(b"half")
@@ -190,7 +190,7 @@ def test_a_failed_batch_changes_nothing_and_the_next_one_works(
     assert index.stamps() == {1: 11, 3: 31}
 
 
-def test_what_was_committed_before_a_failure_is_replaced_and_not_doubled(
+def test_rows_committed_before_a_failure_are_replaced_not_doubled(
     index: FulltextIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A note that the searcher does not know needs no deletion, but after a failure it may not know."""
@@ -215,7 +215,7 @@ def test_what_was_committed_before_a_failure_is_replaced_and_not_doubled(
     assert index.document_count() == 2
 
 
-def test_the_index_is_opened_anew_after_so_many_commits_and_has_all_notes(
+def test_index_is_reopened_after_many_commits_and_keeps_notes(
     index: FulltextIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tantivy remembers every file that it opened, 4 KB for each commit: after hours that is a gigabyte."""
@@ -233,7 +233,7 @@ def _refuse(directory: Path) -> tantivy.Index:
     raise ValueError(f"too many open files: {directory}")
 
 
-def test_an_index_that_cannot_be_opened_anew_serves_on_and_takes_the_next_batch(
+def test_index_that_cannot_reopen_serves_and_takes_next_batch(
     index: FulltextIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fulltext, "RENEWED_AFTER", 1)
@@ -248,7 +248,7 @@ def test_an_index_that_cannot_be_opened_anew_serves_on_and_takes_the_next_batch(
     assert found(index, "granite") == [1, 3]
 
 
-def test_an_index_whose_files_were_removed_is_not_replaced_by_an_empty_one(
+def test_index_with_removed_files_is_not_replaced_by_an_empty_one(
     index: FulltextIndex, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fulltext, "RENEWED_AFTER", 1)
@@ -343,7 +343,7 @@ def test_idf_is_that_of_bm25_and_the_highest_for_unknown_words(index: FulltextIn
     assert found["basalt"] == pytest.approx(math.log(5))
 
 
-def test_idf_is_positive_also_in_an_empty_index_and_of_what_was_deleted(index: FulltextIndex) -> None:
+def test_idf_is_positive_in_empty_index_and_for_deleted_terms(index: FulltextIndex) -> None:
     """It weighs what vectors found when no words were indexed yet (seed 657 of the simulation)."""
     assert index.idf(["granit"])["granit"] == pytest.approx(math.log(2))
     index.apply([entry(n, "granite") for n in range(6)], [])
@@ -390,10 +390,12 @@ def test_stems_that_a_crash_left_behind_are_made_again(index: FulltextIndex, dir
     again.close()
 
 
-def test_a_note_that_is_gone_leaves_the_index_though_a_crash_lost_its_stems(
+def test_deleted_note_leaves_the_index_though_its_stems_are_lost(
     index: FulltextIndex, directory: Path
 ) -> None:
-    """behaviours 176, 193: what is incomplete and gone was in no plan, and was counted and found for good."""
+    """behaviours 176, 193: incomplete, deleted notes were in no plan, and were counted and found
+    permanently.
+    """
     index.apply([passages(1, "granite")], [])
     index.close()
     leads = (directory / "leads.db").read_bytes()
@@ -425,7 +427,7 @@ def test_stems_that_are_kept_follow_every_change(
     assert index._leads._kept == {}
 
 
-def test_an_index_is_removed_though_a_lock_file_appears_in_it_meanwhile(
+def test_index_is_removed_even_when_a_lock_file_appears(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As tantivy's own thread does, which looks at an index a moment longer than it is open."""

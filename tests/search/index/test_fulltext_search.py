@@ -1,4 +1,4 @@
-"""What full-text search finds: query syntax, scripts, filters, order."""
+"""Results of full-text search: query syntax, scripts, filters, order."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_scores_are_positive_and_best_first_with_title_above_body(rocks: Fulltex
     assert hits[0][1] > hits[1][1] > 0
 
 
-def test_a_word_of_the_title_counts_like_one_of_the_text_and_a_little_more(index: FulltextIndex) -> None:
+def test_title_word_counts_slightly_more_than_text_word(index: FulltextIndex) -> None:
     """docs/spec/search.md §1: a chance match in a title does not bury a note that is about the question."""
     index.apply(
         [
@@ -292,7 +292,7 @@ FILTERS: list[tuple[Filters, list[int]]] = [
 ]
 
 
-def test_each_filter_takes_what_it_says_literally(filed: FulltextIndex) -> None:
+def test_filter_values_are_compared_literally(filed: FulltextIndex) -> None:
     """behaviours 54, 55, 56, 67"""
     assert [(each, sorted(found(filed, "granite", each))) for each, _ in FILTERS] == FILTERS
 
@@ -320,7 +320,7 @@ def test_no_text_breaks_a_search(empty: FulltextIndex, text: str, field: str | N
 WORDS = ("granite", "basalt", "slate", "marble", "chalk", "flint")
 
 
-def test_boosts_slops_and_beginnings_decide_what_is_found_and_first(index: FulltextIndex) -> None:
+def test_boosts_slops_and_prefixes_affect_results_and_order(index: FulltextIndex) -> None:
     """behaviour 379"""
     texts = ("flour water", "water bread", "flour and very fine water", "water flour", "floury 3")
     index.apply([entry(number, text) for number, text in enumerate(texts, 1)], [])

@@ -41,7 +41,7 @@ TEXTS = st.text(
 @example("\u0301 \ufffd \x00 日本語 Zürich ΟΔΟΣ \u0130stanbul")
 @example("word " * 300)
 @example("\ud800")
-def test_run_by_run_a_text_has_the_tokens_and_pieces_it_has_at_once(text: str) -> None:
+def test_tokens_and_pieces_by_run_match_those_of_whole_text(text: str) -> None:
     """behaviour 227"""
     clean = text.encode("utf-8", "replace").decode()
     for _ in range(2):  # then from what is kept
@@ -63,7 +63,7 @@ def test_only_a_tokenizer_of_this_kind_is_used_run_by_run() -> None:
     assert not any(map(splits_at_runs, (words, special, other, padded, left)))
 
 
-def test_what_is_kept_is_bounded_and_dropping_it_changes_no_count() -> None:
+def test_cache_is_bounded_and_dropping_it_changes_no_count() -> None:
     asked: list[str] = []
 
     def lengths(runs: Sequence[str]) -> list[int]:
@@ -75,7 +75,7 @@ def test_what_is_kept_is_bounded_and_dropping_it_changes_no_count() -> None:
         text = f"often word{number} word{number + 1}\n\tand {'z' * (LONGEST_KEPT + number + 1)}"
         assert pieces(text) == len("".join(text.split()))
         assert pieces.kept <= 16
-    assert (asked.count("often"), asked.count("word50")) == (1, 1)  # what is used stays
+    assert (asked.count("often"), asked.count("word50")) == (1, 1)  # used entries stay
     assert sum("zz" in run for run in asked) == 100  # what is long is never kept
 
 

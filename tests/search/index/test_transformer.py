@@ -1,4 +1,4 @@
-"""The accurate model: what it computes, within which bounds, and what is said when it cannot be loaded."""
+"""The accurate model: its results, their limits, and the messages when it cannot be loaded."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Session:
         return [np.repeat(mask.sum(axis=1, dtype=np.float32)[:, None] * self.value, DIMS, axis=1)]
 
 
-def test_vectors_have_length_one_and_tell_meanings_apart(model: Transformer) -> None:
+def test_vectors_have_length_one_and_separate_meanings(model: Transformer) -> None:
     texts = ["how to renew a passport", "extending your travel document", "a recipe for onion soup"]
     rows = model.encode(texts)
     assert rows.shape == (3, DIMS)
@@ -67,7 +67,7 @@ def test_vectors_have_length_one_and_tell_meanings_apart(model: Transformer) -> 
     assert rows[0] @ rows[1] > rows[0] @ rows[2] + 0.2
 
 
-def test_a_text_has_its_vector_whatever_is_embedded_with_it(model: Transformer) -> None:
+def test_vector_of_a_text_is_independent_of_its_batch(model: Transformer) -> None:
     """Padding is masked; int8 activations are quantised per batch, hence not to the last digit."""
     texts = ["one", "two words and some more of them " * 12, "three"]
     together = model.encode(texts)
@@ -75,7 +75,7 @@ def test_a_text_has_its_vector_whatever_is_embedded_with_it(model: Transformer) 
         assert float(model.encode([text])[0] @ row) > 0.97
 
 
-def test_texts_of_every_length_and_none_have_vectors(model: Transformer) -> None:
+def test_texts_of_every_length_have_vectors(model: Transformer) -> None:
     rows = model.encode(["", "x" * 100_000, "word " * 20_000, "日本語のテキスト"])
     assert np.isfinite(rows).all()
     assert model.encode([]).shape == (0, DIMS)
@@ -103,7 +103,7 @@ def test_a_query_asked_again_is_not_embedded_again_and_few_are_kept() -> None:
     assert len(session.shapes) == QUERIES_KEPT + 2
 
 
-def test_a_query_of_100000_characters_is_cut_before_it_is_kept() -> None:
+def test_query_of_100000_characters_is_cut_before_caching() -> None:
     model = Transformer(Words(), Session())
     model.encode_query("w " * 50_000)
     assert max(map(len, model._queries)) <= 16 * LONGEST
@@ -112,7 +112,7 @@ def test_a_query_of_100000_characters_is_cut_before_it_is_kept() -> None:
 def test_a_failure_of_the_runtime_is_one_of_the_index() -> None:
     session = Session()
     session.value = np.nan
-    with pytest.raises(IndexFailed, match="no number"):
+    with pytest.raises(IndexFailed, match="not a number"):
         Transformer(Words(), session).encode(["one"])
 
 
@@ -131,7 +131,7 @@ def copied(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", sorted(HASHES))
 def test_damaged_weights_are_never_loaded(copied: Path, name: str) -> None:
-    """issue 13, faults"""
+    """issue 13, failures"""
     with (copied / name).open("r+b") as file:
         file.seek(1000)
         file.write(b"\xff")
@@ -141,13 +141,13 @@ def test_damaged_weights_are_never_loaded(copied: Path, name: str) -> None:
     assert INSTALL in refused.value.reason
 
 
-def test_missing_weights_are_told(copied: Path) -> None:
+def test_missing_weights_are_reported(copied: Path) -> None:
     (copied / "model.onnx").unlink()
     with pytest.raises(EmbedderUnavailable, match="cannot be read"):
         load_transformer(1, copied)
 
 
-def test_without_onnxruntime_the_command_that_installs_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_onnxruntime_is_reported_with_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert not is_installed()
     with pytest.raises(EmbedderUnavailable) as refused:
@@ -156,7 +156,9 @@ def test_without_onnxruntime_the_command_that_installs_it_is_told(monkeypatch: p
     assert INSTALL in (find_trouble() or "")
 
 
-def test_a_broken_onnxruntime_is_told_with_its_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_onnxruntime_is_reported_with_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "onnxruntime.py").write_text("raise OSError('libonnxruntime.so: file too short')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
@@ -176,7 +178,7 @@ def test_another_version_of_onnxruntime_is_refused(version: str, monkeypatch: py
         load_transformer()
 
 
-def test_a_runtime_that_computes_something_else_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runtime_with_wrong_results_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Transformer, "encode", lambda *_, **__: np.zeros((1, DIMS), np.float32))
     with pytest.raises(EmbedderUnavailable, match="something else"):
         transformer.load_transformer()

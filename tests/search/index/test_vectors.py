@@ -1,4 +1,4 @@
-"""The vector index in memory: what is near, what is indexed, and searching while it changes."""
+"""The vector index in memory: nearest notes, indexed notes, and searches during changes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def index(tmp_path: Path) -> VectorIndex:
 def brute_force(
     notes: Mapping[int, np.ndarray], query: np.ndarray, limit: int | None, threshold: float
 ) -> list[VectorHit]:
-    """What a search must return, computed the plain way from vectors rounded to bytes."""
+    """Return the expected results of a search, computed the plain way from vectors rounded to bytes."""
     hits = []
     for serial, rows in notes.items():
         scores = [(-max(0.0, cosine(row, query)), chunk) for chunk, row in enumerate(rows) if row.any()]
@@ -60,7 +60,7 @@ def cosine(one: np.ndarray, other: np.ndarray) -> float:
 def assert_same(found: list[VectorHit], expected: list[VectorHit]) -> None:
     np.testing.assert_allclose([h.similarity for h in found], [h.similarity for h in expected], atol=1e-5)
     for hit, wanted in zip(found, expected, strict=True):
-        # What single precision cannot tell apart may stand in either order.
+        # Scores that are equal in single precision may be in either order.
         is_tie = abs(hit.similarity - wanted.similarity) < 2e-7
         assert hit[:2] == wanted[:2] or is_tie, (hit, wanted)
 
@@ -233,7 +233,7 @@ def test_a_closed_index_finds_nothing_and_has_nothing_to_save(index: VectorIndex
     assert index.search(X, 5, 0.0) == []
 
 
-def test_queries_together_find_what_each_finds_alone(index: VectorIndex) -> None:
+def test_batched_queries_match_single_queries(index: VectorIndex) -> None:
     """Whatever is asked at the same time; with rows that were freed and rows that tie."""
     rng = np.random.default_rng(5)
     twins = random_units(rng, 3)

@@ -48,7 +48,7 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def test_a_saved_store_opens_as_it_was(saved: Path) -> None:
+def test_saved_store_opens_unchanged(saved: Path) -> None:
     index = VectorIndex.open(saved, IDENTITY)
     assert index.stamps() == {1: 11, 2: 22, 3: 33}
     assert index.chunk_count() == 3
@@ -57,7 +57,7 @@ def test_a_saved_store_opens_as_it_was(saved: Path) -> None:
     assert index.last_updated is not None
 
 
-def test_the_manifest_says_what_the_spec_asks_for(saved: Path) -> None:
+def test_manifest_has_the_specified_content(saved: Path) -> None:
     """docs/spec/search.md §3"""
     manifest = json.loads((saved / "manifest.json").read_text())
     assert manifest["format"] == vector_files.FORMAT
@@ -79,7 +79,7 @@ def test_each_save_is_a_generation_and_leaves_no_older_one(saved: Path) -> None:
 
 
 def test_changes_that_were_not_saved_are_not_there_again(saved: Path) -> None:
-    """docs/spec/lifecycle.md §3: rebuildable data may lag; the stamps tell what to repair."""
+    """docs/spec/lifecycle.md §3: rebuildable data may lag; the stamps show which notes to repair."""
     VectorIndex.open(saved, IDENTITY).apply([VectorEntry(9, 99, unit([1, 0]))], [1, 2])
     assert VectorIndex.open(saved, IDENTITY).stamps() == {1: 11, 2: 22, 3: 33}
 
@@ -128,7 +128,7 @@ def test_a_second_index_replaces_the_first_in_one_step(saved: Path) -> None:
     assert VectorIndex.open(saved, IDENTITY).stamps() == {}
 
 
-def test_stored_identity_is_none_without_a_readable_store(saved: Path, tmp_path: Path) -> None:
+def test_stored_identity_is_empty_when_store_is_unreadable(saved: Path, tmp_path: Path) -> None:
     assert stored_identity(saved) == IDENTITY
     assert stored_identity(tmp_path / "absent") is None
     (saved / "manifest.json").write_text("{")
@@ -136,9 +136,7 @@ def test_stored_identity_is_none_without_a_readable_store(saved: Path, tmp_path:
 
 
 @pytest.mark.parametrize("is_gone", [True, False])
-def test_a_missing_manifest_or_another_format_starts_empty_and_is_replaced_by_a_save(
-    saved: Path, is_gone: bool
-) -> None:
+def test_missing_manifest_starts_empty_and_is_replaced_by_save(saved: Path, is_gone: bool) -> None:
     path = saved / "manifest.json"
     other = json.dumps({**json.loads(path.read_text()), "format": 999})
     path.unlink() if is_gone else path.write_text(other)
@@ -223,7 +221,7 @@ def crash_at(step: str, patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("is_switch", [False, True])
-def test_a_crash_during_a_save_leaves_the_old_store_or_the_new_one_and_never_mixes_two_models(
+def test_crash_during_save_leaves_one_store_without_mixing_models(
     saved: Path, step: str, is_switch: bool
 ) -> None:
     """behaviour 185: a crash midway recovers"""

@@ -74,13 +74,13 @@ def test_the_newest_notes_are_done_first_and_changed_ones_before_all() -> None:
     assert sorted(coverage.take(10)) == [1, 2, 3, 4, 5]
 
 
-def test_one_note_is_taken_however_large_it_is() -> None:
+def test_large_note_is_taken_alone() -> None:
     coverage = AccurateCoverage(lambda: 5000, lambda _: None)
     coverage.plan([NoteText(1, 1, 2), NoteText(2, 1, 4998)], {}, [])
     assert coverage.take(48) == [2]
 
 
-def test_what_was_changed_while_it_was_embedded_stays_stale() -> None:
+def test_note_changed_while_embedded_stays_stale() -> None:
     vault = Vault(2)
     coverage = vault.plan()
     assert coverage.take(1) == [2]
@@ -92,7 +92,7 @@ def test_what_was_changed_while_it_was_embedded_stays_stale() -> None:
     assert coverage.stale() == {1}
 
 
-def test_what_changed_before_the_plan_counts_as_newer_than_the_plan() -> None:
+def test_change_before_the_plan_counts_as_newer() -> None:
     vault = Vault(3)
     vault.held[2] = 77
     vault.coverage.change([NoteText(1, 11, 1), NoteText(2, 21, 1, 77)], [3])
@@ -112,7 +112,7 @@ def test_a_change_that_leaves_the_text_alone_needs_no_new_vectors() -> None:
     assert coverage.stale() == {1}
 
 
-def test_vectors_of_notes_that_are_gone_are_not_used_and_removed() -> None:
+def test_vectors_of_deleted_notes_are_unused_and_removed() -> None:
     vault = Vault(2)
     coverage = vault.plan(kept=[1, 2], surplus=[9])
     coverage.change([], [1])

@@ -59,7 +59,7 @@ async def test_a_change_is_searchable_when_its_reply_comes(desk):
         assert desk.index.held == {}
 
 
-async def test_what_waits_is_one_batch_and_the_last_change_of_a_note_counts(desk):
+async def test_waiting_changes_are_one_batch_and_the_last_counts(desk):
     async with served(desk.mailbox, desk.indexer.start):
         desk.gate.shut()
         await desk.mailbox.post(make_upsert(make_entry(9)))
@@ -96,7 +96,7 @@ async def test_a_cold_start_is_the_same_comparison(desk):
     assert desk.index.applied == [([], [99]), ([entries[1].serial, entries[2].serial], [])]
 
 
-async def test_a_repair_goes_in_slices_so_that_writes_come_through(desk):
+async def test_repair_runs_in_slices_so_that_writes_pass(desk):
     for n in range(150):
         desk.enter(f"{n:04}.md")
     async with desk.served():
@@ -125,8 +125,8 @@ async def test_a_refused_batch_is_repaired_when_the_index_works_again(desk):
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
-async def test_a_repair_is_dropped_when_the_note_has_changed_since_it_was_read(desk, is_deleted):
-    """The writer's own message is still to come; what was deleted must not come back after it."""
+async def test_repair_is_dropped_when_the_note_has_changed(desk, is_deleted):
+    """The writer's own message is still to come; a deleted note must not come back after it."""
     async with desk.served():
         await desk.indexer.converged()
         old = desk.enter("a.md")
@@ -184,7 +184,7 @@ async def test_a_vanished_file_does_not_keep_the_others_from_being_repaired(desk
     assert gone.note.id in desk.catalogue
 
 
-async def test_a_crash_makes_it_stale_at_once_and_is_repaired(desk):
+async def test_crash_makes_the_index_stale_until_repaired(desk):
     async with desk.served():
         await desk.indexer.converged()
         entry = desk.enter("a.md")
@@ -200,7 +200,7 @@ async def test_a_crash_makes_it_stale_at_once_and_is_repaired(desk):
 
 
 async def test_no_waiter_misses_the_moment(desk):
-    """Whoever waits while it becomes stale again and again is woken in the end."""
+    """A caller that waits while the index becomes stale again and again is woken in the end."""
     woken: list[int] = []
 
     async def wait(n: int) -> None:
@@ -295,7 +295,7 @@ def port(request, tmp_path):
     index.close()
 
 
-def test_an_index_holds_what_it_was_given(port):
+def test_index_contains_the_given_notes(port):
     """One contract for the fake and for full text."""
     one, two = make_entry(1), make_entry(2)
     assert port.is_ready()

@@ -1,4 +1,4 @@
-"""An actor that waits for more, unless somebody waits for it."""
+"""An actor that waits for more messages, unless a caller waits for it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Gatherer:
             self.box.close()
 
 
-async def test_what_comes_in_the_meantime_is_one_batch() -> None:
+async def test_messages_during_the_wait_are_one_batch() -> None:
     actor, began = Gatherer(), trio.current_time()
     async with actor.running():
         for number in range(4):

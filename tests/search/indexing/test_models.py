@@ -1,4 +1,4 @@
-"""Models that vaults share: loaded once, let go with the last one, and telling nobody what others asked."""
+"""Models that vaults share: loaded once, dropped with the last vault, without leaking queries of others."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_three_at_once_load_one_model() -> None:
     assert models.static(loader, "another") is not held[0]
 
 
-def test_a_model_that_nobody_holds_is_let_go() -> None:
+def test_unused_model_is_dropped() -> None:
     models, loader = Models(), Loader()
     models.static(loader, "former")
     models.static(loader, "former")
@@ -65,7 +65,7 @@ def test_a_failed_load_is_tried_again() -> None:
 
 
 class Words:
-    """Stands in for a tokenizer."""
+    """A fake tokenizer."""
 
     def encode(self, text: str) -> Words:
         self.ids = [len(text)]
@@ -73,7 +73,7 @@ class Words:
 
 
 class Session:
-    """Stands in for a session of onnxruntime; counts what it computed."""
+    """A fake session of onnxruntime; counts its computations."""
 
     runs = 0
 
@@ -82,7 +82,7 @@ class Session:
         return [np.ones((len(given["input_ids"]), DIMS), np.float32)]
 
 
-def test_vaults_share_a_transformer_but_not_the_queries_that_it_remembers() -> None:
+def test_vaults_share_a_transformer_but_not_its_query_cache() -> None:
     models, session, loads = Models(), Session(), list[int]()
 
     def load(threads: int) -> Transformer:
@@ -94,7 +94,7 @@ def test_vaults_share_a_transformer_but_not_the_queries_that_it_remembers() -> N
     for _ in range(2):
         here.encode_query("What does the lease say?")
     assert session.runs == 1
-    there.encode_query("What does the lease say?")  # as long as if nobody had asked
+    there.encode_query("What does the lease say?")  # as long as the first time
     assert session.runs == 2
     models.transformer(load, 2)
     assert loads == [1, 2]

@@ -1,4 +1,4 @@
-"""Queries to the vectors: what is asked at about the same time is answered in one pass."""
+"""Queries to the vectors: concurrent queries are answered in one pass."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.fakes import Turns
 class Vectors:
     """Finds the note whose number is the query; stops before each pass while the gate is shut.
 
-    So many chunks that a thread makes each pass, unless there are few.
+    It has enough chunks to need a thread for each pass, unless there are few.
     """
 
     def __init__(self, chunks: int = QUICK_CHUNKS + 1) -> None:
@@ -58,7 +58,7 @@ async def take(asked: Sequence[PendingQuery]) -> list[int]:
         return [(await each.hits())[0].serial for each in asked]
 
 
-async def test_what_is_asked_during_a_pass_is_answered_by_the_next() -> None:
+async def test_queries_during_a_pass_are_answered_by_the_next() -> None:
     vectors, queries = Vectors(), VectorQueries()
     notes = vectors.embedded()
     vectors.gate.clear()
@@ -69,7 +69,7 @@ async def test_what_is_asked_during_a_pass_is_answered_by_the_next() -> None:
     assert await take([queries.ask(notes, "9", 3, 0.5)]) == [9]
 
 
-async def test_the_answers_of_one_pass_wake_one_searcher_a_turn_of_the_loop() -> None:
+async def test_answers_of_one_pass_wake_one_searcher_per_turn() -> None:
     vectors, queries = Vectors(), VectorQueries()
     notes = vectors.embedded()
     vectors.gate.clear()
@@ -101,7 +101,7 @@ async def test_vectors_of_two_models_are_never_in_one_pass() -> None:
     assert (one.passes, other.passes) == ([1, 2], [2])
 
 
-async def test_a_failure_is_told_to_everybody_and_does_not_last() -> None:
+async def test_failure_is_reported_to_all_callers_and_does_not_last() -> None:
     vectors, queries = Vectors(), VectorQueries()
     notes = vectors.embedded()
     vectors.failure = IndexFailed("the disk is on fire")
@@ -115,7 +115,7 @@ async def test_a_failure_is_told_to_everybody_and_does_not_last() -> None:
     assert await take([queries.ask(notes, "2", 3, 0.5)]) == [2]
 
 
-async def test_who_gives_up_holds_nobody_up() -> None:
+async def test_cancelled_caller_delays_no_other() -> None:
     vectors, queries = Vectors(), VectorQueries()
     notes = vectors.embedded()
     vectors.gate.clear()
@@ -154,7 +154,7 @@ async def take_together(asked: Sequence[PendingQuery]) -> list[int]:
     return [found[number] for number in range(len(asked))]
 
 
-async def test_few_vectors_are_searched_on_the_event_loop_four_queries_at_a_time() -> None:
+async def test_few_vectors_are_searched_on_the_loop_in_fours() -> None:
     vectors, queries = Vectors(QUICK_CHUNKS), VectorQueries()
     notes = vectors.embedded()
     asked = [queries.ask(notes, str(number), 3, 0.5) for number in range(1, 8)]
@@ -164,7 +164,7 @@ async def test_few_vectors_are_searched_on_the_event_loop_four_queries_at_a_time
     assert vectors.threads == {threading.get_ident()}
 
 
-async def test_a_long_text_goes_to_a_thread_beside_few_vectors_too() -> None:
+async def test_long_text_uses_a_thread_even_with_few_vectors() -> None:
     vectors, queries = Vectors(10), VectorQueries()
     notes = vectors.embedded()
     assert await take([queries.ask(notes, "5".rjust(QUICK_TEXT + 1), 3, 0.5)]) == [5]
@@ -179,7 +179,7 @@ async def test_on_the_event_loop_too_no_pass_has_vectors_of_two_models() -> None
     assert (one.passes, other.passes) == ([3], [2])
 
 
-async def test_who_gives_up_before_the_event_loop_has_searched_leaves_nothing_behind() -> None:
+async def test_cancelled_caller_leaves_nothing_before_loop_search() -> None:
     vectors, queries = Vectors(10), VectorQueries()
     notes = vectors.embedded()
     left = queries.ask(notes, "1", 3, 0.5)
@@ -187,12 +187,12 @@ async def test_who_gives_up_before_the_event_loop_has_searched_leaves_nothing_be
         scope.cancel()
         await left.hits()
     assert scope.cancelled_caught
-    queries.ask(notes, "3", 3, 0.5)  # and so does one whose hits nobody wants after all
+    queries.ask(notes, "3", 3, 0.5)  # and so does one whose hits are not used after all
     assert await take([queries.ask(notes, "2", 3, 0.5)]) == [2]
     assert vectors.passes == [1], "nobody looks for what was given up"
 
 
-async def test_who_gives_up_beside_others_does_not_take_their_answers_along() -> None:
+async def test_cancelled_caller_leaves_answers_of_others_intact() -> None:
     vectors, queries = Vectors(10), VectorQueries()
     notes = vectors.embedded()
     asked = [queries.ask(notes, str(number), 3, 0.5) for number in range(1, 4)]
@@ -211,7 +211,7 @@ async def test_who_gives_up_beside_others_does_not_take_their_answers_along() ->
     assert sorted(found) == [2, 3]
 
 
-async def test_a_failure_on_the_event_loop_is_told_to_everybody_of_its_pass() -> None:
+async def test_failure_on_the_loop_is_reported_to_all_callers() -> None:
     vectors, queries = Vectors(10), VectorQueries()
     notes = vectors.embedded()
     vectors.failure = IndexFailed("the disk is on fire")

@@ -1,4 +1,4 @@
-"""Searches wait for what was acknowledged before them, not for more, and not for ever (behaviour 194)."""
+"""Searches wait for changes acknowledged before them, not for more, and not indefinitely (behaviour 194)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_with_nothing_to_wait_for_there_is_no_wait(desk: Desk) -> None:
         assert await desk.wait() == 0
 
 
-async def test_a_lone_change_lingers_until_a_search_needs_it(desk: Desk) -> None:
+async def test_single_change_lingers_until_a_search_needs_it(desk: Desk) -> None:
     async with desk.served:
         await desk.accept(1)
         await wait_all_tasks_blocked()
@@ -75,7 +75,7 @@ async def test_a_lone_change_lingers_until_a_search_needs_it(desk: Desk) -> None
     assert desk.behind == []
 
 
-async def test_while_many_changes_are_expected_they_linger_longer_but_no_search_waits(desk: Desk) -> None:
+async def test_expected_changes_linger_longer_without_delaying_searches(desk: Desk) -> None:
     async with desk.served:
         desk.indexer.gather()
         await desk.accept(1)
@@ -89,7 +89,7 @@ async def test_while_many_changes_are_expected_they_linger_longer_but_no_search_
         assert list(desk.index.held) == [1, 2], "none came for a while"
 
 
-async def test_a_search_waits_for_what_was_before_it_and_for_no_more(desk: Desk) -> None:
+async def test_search_waits_only_for_earlier_changes(desk: Desk) -> None:
     async with desk.served, trio.open_nursery() as nursery:
         desk.gate.shut()
         await desk.accept(1)
@@ -110,7 +110,7 @@ async def test_a_search_waits_for_what_was_before_it_and_for_no_more(desk: Desk)
         desk.gate.open()
 
 
-async def test_a_search_waits_for_no_change_that_is_not_acknowledged_yet(desk: Desk) -> None:
+async def test_search_ignores_unacknowledged_changes(desk: Desk) -> None:
     async with desk.served:
         await desk.indexer.accept(make_upsert(make_entry(1)))
         await wait_all_tasks_blocked()
@@ -170,7 +170,7 @@ async def test_only_the_wanted_index_is_waited_for(desk: Desk) -> None:
         desk.other_gate.open()
 
 
-async def test_after_two_seconds_the_index_says_that_it_is_behind_until_it_has_caught_up(desk: Desk) -> None:
+async def test_index_reports_being_behind_after_two_seconds(desk: Desk) -> None:
     async with desk.served:
         desk.gate.shut()
         await desk.accept(1)
@@ -199,7 +199,7 @@ async def test_a_batch_that_fails_lets_searches_go_and_the_index_is_behind(desk:
         assert not desk.indexer.is_converged
 
 
-async def test_a_comparison_ends_being_behind_only_of_an_index_that_is_not_late(desk: Desk) -> None:
+async def test_comparison_clears_behind_only_for_an_index_in_time(desk: Desk) -> None:
     async with desk.served as nursery:
         nursery.start_soon(desk.indexer.converge)
         await desk.indexer.converged()
@@ -211,7 +211,7 @@ async def test_a_comparison_ends_being_behind_only_of_an_index_that_is_not_late(
         assert desk.behind[-1] is None
 
 
-async def test_a_slow_index_holds_up_those_who_hand_it_changes(desk: Desk) -> None:
+async def test_slow_index_delays_callers_that_submit_changes(desk: Desk) -> None:
     """However fast the other index is, what waits for this one is bounded."""
     async with desk.served as nursery:
         desk.gate.shut()

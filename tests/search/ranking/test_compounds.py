@@ -7,7 +7,7 @@ from lithos.search.ranking.compounds import LONGEST_COMPOUND, MOST_FOUND, MOST_K
 GERMAN = "kraftfahrzeughaftpflichtversicherung"
 
 
-def test_parts_at_any_place_of_a_compound_find_it() -> None:
+def test_compound_is_found_by_any_of_its_parts() -> None:
     """behaviour 384"""
     compounds = Compounds()
     compounds.add([GERMAN, "transaction", "ziekenhuisverzekering"])
@@ -20,7 +20,7 @@ def test_parts_at_any_place_of_a_compound_find_it() -> None:
 def test_words_short_parts_and_endings_are_not_compounds() -> None:
     compounds = Compounds()
     compounds.add(long_words(["unauthorised", GERMAN, "short", "a1b2c3d4e5f6", "x" * (LONGEST_COMPOUND + 1)]))
-    assert compounds.holding("authorised") == []  # `un` is no word
+    assert compounds.holding("authorised") == []  # `un` is not a word
     assert compounds.holding("haft") == []
     assert compounds.holding(GERMAN) == []
     assert compounds.holding("a1b2c3") == compounds.holding("xxxxxx") == compounds.holding("") == []

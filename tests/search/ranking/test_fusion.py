@@ -16,7 +16,7 @@ def list_blended(
 LEG = st.lists(st.tuples(st.sampled_from("abcdef"), st.floats(0, 1e9)), max_size=8)
 
 
-def test_blend_matches_numbers_worked_out_by_hand() -> None:
+def test_blend_matches_manually_computed_numbers() -> None:
     """behaviour 211.
 
     Lexical: 8/8 = 1, 4/8 = 0.5, 2/8 = 0.25. Semantic: (0.7-0.5)/0.4 = 0.5, 0.4/0.4 = 1, 0.
@@ -37,7 +37,7 @@ def test_a_leg_with_one_distinct_score_counts_one() -> None:
     assert list_blended([], [], 0.25) == []
 
 
-def test_reciprocal_rank_matches_numbers_worked_out_by_hand() -> None:
+def test_reciprocal_rank_matches_manually_computed_numbers() -> None:
     """behaviour 211: 1/61 + 1/62, 1/61, 1/62, 1/63."""
     result = reciprocal_rank([["a", "b", "c"], ["d", "a"]])
     assert [key for key, _ in result] == ["a", "d", "b", "c"]
@@ -48,7 +48,7 @@ def test_reciprocal_rank_matches_numbers_worked_out_by_hand() -> None:
     assert reciprocal_rank([]) == []
 
 
-def test_a_hit_of_both_legs_outranks_one_of_a_single_leg_at_the_same_place() -> None:
+def test_hit_of_both_legs_outranks_hit_of_one_leg() -> None:
     """behaviour 61."""
     assert reciprocal_rank([["a", "both"], ["b", "both"]])[0][0] == "both"
     lexical = [("top", 9.0), ("both", 5.0), ("one", 5.0)]
@@ -68,7 +68,7 @@ def test_a_repeated_hit_counts_once_with_its_best_score() -> None:
 
 
 @given(LEG, LEG, st.floats(0, 1))
-def test_blended_scores_lie_between_0_and_1_and_are_sorted(
+def test_blended_scores_are_between_0_and_1_and_sorted(
     lexical: list[tuple[str, float]], semantic: list[tuple[str, float]], weight: float
 ) -> None:
     result = list_blended(lexical, semantic, weight)
@@ -84,7 +84,7 @@ def test_hits_far_down_are_in_order_too() -> None:
     assert result == sorted(result, key=lambda hit: (-hit[1], hit[0]))
 
 
-def test_a_turn_has_a_share_of_the_better_of_its_neighbours_and_others_have_none() -> None:
+def test_turn_gets_a_share_of_its_better_neighbour() -> None:
     """docs/spec/search.md §5"""
     fused = [(1, 1.0), (9, 0.6), (2, 0.5), (3, 0.2)]
     beside = {1: [2], 2: [1, 3], 3: [2, 7]}.__getitem__
@@ -96,7 +96,7 @@ def test_a_turn_has_a_share_of_the_better_of_its_neighbours_and_others_have_none
     assert list(ranked) == [(key, pytest.approx(score / whole)) for key, score in sums]
 
 
-def test_without_turns_among_them_scores_stay_what_they_are() -> None:
+def test_scores_stay_unchanged_without_conversation_turns() -> None:
     fused = [(1, 1.0), (2, 0.5)]
     ranked, added, whole = add_neighbours(iter(fused), lambda _: [1], {7})
     assert (list(ranked), added, whole) == (fused, {}, 1.0)

@@ -63,7 +63,7 @@ def test_notes_without_stems_do_not_shift_the_others() -> None:
     ]  # fmt: skip
 
 
-def test_an_empty_passage_before_all_others_tells_a_note_without_text_of_its_own() -> None:
+def test_empty_first_passage_marks_a_note_without_own_text() -> None:
     """All else is as without it."""
     one, other = lead_coverage([LeadText.of([["trio", "x"]]), LeadText.of([[], ["trio", "x"]])], IDF)
     assert (one.bare, other.bare) == (0, 1)
@@ -78,9 +78,7 @@ NOTES = st.lists(st.lists(st.lists(st.sampled_from([*STEMS, "other"]), max_size=
 
 
 @given(notes=NOTES, count=st.integers(1, len(STEMS)))
-def test_many_notes_and_stems_together_are_covered_as_the_formula_says_of_each_alone(
-    notes: list[list[list[str]]], count: int
-) -> None:
+def test_batch_coverage_matches_the_formula_for_each_note(notes: list[list[list[str]]], count: int) -> None:
     idf = {stem: 1.0 + number / 7 for number, stem in enumerate(STEMS[:count])}
     covered = lead_coverage([LeadText.of(passages) for passages in notes], idf)
     assert len(covered) == len(notes)
@@ -109,7 +107,7 @@ def _lead(stems: list[str], idf: dict[str, float]) -> float:
 
 
 @given(passages)
-def test_what_is_packed_is_unpacked_again(note: list[list[str]]) -> None:
+def test_packed_stems_are_unpacked_unchanged(note: list[list[str]]) -> None:
     packed = LeadText.of(note)
     again = LeadText.unpack(packed.pack())
     assert again.stems.tolist() == packed.stems.tolist()
@@ -119,7 +117,7 @@ def test_what_is_packed_is_unpacked_again(note: list[list[str]]) -> None:
 @pytest.mark.parametrize("damaged", [b"", b"\1\0\0\0", b"\1\0\0\0\2\0\0\0\5\0\0\0"])
 def test_damaged_bytes_are_refused(damaged: bytes) -> None:
     if damaged:
-        with pytest.raises(ValueError, match="no packed stems"):
+        with pytest.raises(ValueError, match="not packed stems"):
             LeadText.unpack(damaged)
     else:
         assert not len(LeadText.unpack(damaged).stems)
@@ -131,7 +129,7 @@ def test_a_long_note_is_kept_up_to_a_bound() -> None:
     assert int(long.lengths.sum()) == MOST_STEMS
 
 
-def test_the_60_best_are_ordered_by_score_and_lead_and_the_rest_follows() -> None:
+def test_60_best_are_ordered_by_score_and_lead() -> None:
     """behaviour 263: 0.6 + 0.5 x 1 is above 0.9 + 0.5 x 0.2; scores are divided by 1.5."""
     fused = [(1, 0.9), (2, 0.6), *((n, 0.5 - n / 1000) for n in range(3, LED + 3))]
     best, rest = add_lead(iter(fused), lambda keys: {1: 0.2, 2: 1.0, 3: 0.0}, 0.5)
@@ -144,7 +142,7 @@ def test_the_60_best_are_ordered_by_score_and_lead_and_the_rest_follows() -> Non
     assert scores == sorted(scores, reverse=True)
 
 
-def test_without_weight_nobody_is_asked_for_leads() -> None:
+def test_leads_are_not_read_when_weight_is_zero() -> None:
     fused = [(1, 0.9), (2, 0.6)]
 
     def refuse(keys: list[int]) -> dict[int, float]:

@@ -48,8 +48,8 @@ def test_each_table_weighs_features_there_are_and_knows_its_threshold(tier: str)
         assert 0.3 < rule.threshold < 1
 
 
-def test_a_semantic_row_is_known_by_its_margins_and_by_how_it_has_the_words() -> None:
-    """search §6: the following row, the tenth, the thirtieth; the passage beside those of the other two."""
+def test_semantic_row_features_are_margins_and_word_shares() -> None:
+    """search §6: the following row, the tenth, the thirtieth; the passage next to those of the other two."""
     found = [(serial, 0.9 - serial / 50) for serial in range(40)]
     covered = {0: Covered(0.5, 0.4, 0.6, 0.7, 0.8), 1: Covered(passage=0.25), 2: Covered(passage=0.75)}
     features = meaning_features(found, 3, covered, 0.0)
@@ -64,7 +64,7 @@ def test_a_semantic_row_is_known_by_its_margins_and_by_how_it_has_the_words() ->
     assert features[2].passage_ahead == pytest.approx(0.15)
 
 
-def test_of_few_semantic_rows_the_last_is_followed_by_the_threshold() -> None:
+def test_last_of_few_semantic_rows_is_followed_by_the_threshold() -> None:
     features = meaning_features([(7, 0.8), (5, 0.5)], 0, {5: Covered()}, 0.3)
     assert [*features] == [5], "nothing is known of the words of the other"
     assert (features[5].margin, features[5].depth, features[5].length) == pytest.approx((0.2, 0.2, 0.0))
@@ -80,7 +80,7 @@ def test_match_is_strong_fair_or_weak_as_p_says(chance: float | None, expected: 
     assert strength(chance, 0.79) == expected
 
 
-def test_with_a_low_threshold_what_is_no_hit_is_weak() -> None:
+def test_row_that_is_not_a_hit_is_weak_with_low_threshold() -> None:
     assert [strength(chance, 0.1) for chance in (0.05, 0.1, 0.2)] == ["weak", "strong", "strong"]
 
 

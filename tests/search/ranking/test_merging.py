@@ -25,7 +25,7 @@ def test_the_largest_weights_there_are_can_be_scaled():
     assert scale(finds(a=-1.7e308, b=1.7e308, c=0.0)) == {"a": 0.0, "b": 1.0, "c": 0.5}
 
 
-def test_of_a_note_that_a_scout_gives_twice_the_best_score_counts():
+def test_best_score_counts_when_a_scout_repeats_a_note():
     assert scale([*finds(a=1.0, b=3.0), *finds(a=5.0)]) == {"a": 1.0, "b": 0.0}
 
 

@@ -1,4 +1,4 @@
-"""Where places of attachments stand among the rows of notes (docs/spec/attachments.md §2)."""
+"""The rank of attachment hits among the rows of notes (docs/spec/attachments.md §2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def shown(rows: list) -> str:
     return "".join("n" if row.is_note else "a" for row in rows)
 
 
-def test_a_place_stands_before_the_notes_that_are_clearly_less_likely_to_answer():
+def test_hit_ranks_before_clearly_less_likely_notes():
     ten = notes(0.8, 0.4, 0.1)
     assert shown(mix(ten, [MixCandidate(0.9, 0.9)], 10)) == "nannnnnnnn"
     assert shown(mix(ten, [MixCandidate(0.5, 0.9)], 10)) == "nnannnnnnn"
@@ -32,13 +32,13 @@ def test_a_note_that_matches_better_further_down_is_not_passed():
     assert shown(mix(notes(0.1, 0.8, 0.1, of=3), [MixCandidate(0.9, 1.0)], 10)) == "nnan"
 
 
-def test_three_of_ten_rows_are_no_notes_at_most_unless_notes_leave_places():
+def test_at_most_three_of_ten_rows_are_attachments():
     many = [MixCandidate(0.9, 0.9)] * 5
     assert shown(mix(notes(), many, 10)).count("a") == MOST_MIXED
     assert shown(mix(notes(0.1, of=1), [MixCandidate(0.01, 0.5)] * 5, 10)) == "naaaaa"
 
 
-def test_unlikely_places_take_the_last_two_rows_of_a_full_page_if_no_note_is_likelier():
+def test_unlikely_hits_take_the_last_two_rows():
     assert shown(mix(notes(), [MixCandidate(SLIGHT, 0.9)] * 3, 10)) == "n" * 8 + "aa"
     assert shown(mix(notes(), [MixCandidate(SLIGHT, 0.9)], 10)) == "n" * 9 + "a"
     assert shown(mix(notes(2 * SLIGHT), [MixCandidate(SLIGHT, 0.9)] * 3, 10)) == "n" * 10
@@ -51,7 +51,7 @@ def test_places_of_which_nothing_is_known_fill_what_notes_leave():
     assert shown(mix(notes(of=8), [MixCandidate(None, 0.9)] * 3, 10)) == "n" * 8 + "aa"
 
 
-def test_places_stand_behind_notes_of_which_nothing_is_known():
+def test_hits_rank_after_notes_of_unknown_strength():
     unknown = [MixCandidate(None, 0.5)] * 10
     assert shown(mix(unknown, [MixCandidate(0.9, 0.9)] * 3, 10)) == "n" * 8 + "aa"
 
@@ -87,7 +87,7 @@ def test_each_hit_is_shown_once_and_notes_keep_their_order_and_scores(of_notes, 
     assert all(row.score == of_notes[row.number].score for row in rows if row.is_note)
 
 
-def test_image_stands_behind_every_note_however_likely() -> None:
+def test_image_ranks_after_every_note() -> None:
     """behaviour 381"""
     image = MixCandidate(1.0, 1.0, leads=False)
     for many in (1, 3, 9):

@@ -1,4 +1,4 @@
-"""What a fused ranking owes to single notes (docs/spec/search.md §5, behaviour 263)."""
+"""Corrections of a fused ranking for single notes (docs/spec/search.md §5, behaviour 263)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_no_note_near_the_top_of_both_legs_is_below_both(
     assert is_falling(list(kept))
 
 
-def test_a_note_that_is_third_and_ninth_does_not_stand_eleventh() -> None:
-    """The plugin `obsidian-git`, asked for as "git backup plugin": third by meaning, ninth by words."""
+def test_note_ranked_third_and_ninth_is_not_eleventh() -> None:
+    """The plugin `obsidian-git`, searched as "git backup plugin": semantic rank 3, full-text rank 9."""
     ranked = [(key, 1 - key / 20) for key in range(12)]
     words = [*range(100, 108), 10]
     meaning = [200, 201, 10]
@@ -48,14 +48,14 @@ def test_where_nothing_is_owed_the_ranking_is_the_same_object() -> None:
     assert sink_bare(ranked, {}, {}) is ranked
 
 
-def test_a_note_whose_name_is_the_question_stands_first_and_one_named_in_part_rises_by_the_square() -> None:
+def test_note_named_by_the_question_is_first_and_partial_names_rise() -> None:
     ranked = [(1, 1.0), (2, 0.4), (3, 0.1)]
     named = {3: 1.0, 2: 0.5}
     assert lift_named(ranked, named) == [(3, pytest.approx(1.1)), (1, 1.0), (2, pytest.approx(0.65))]
     assert highest_named(named) == 2
 
 
-def test_a_note_without_text_stands_behind_those_that_have_as_many_of_the_words() -> None:
+def test_note_without_text_ranks_after_notes_with_as_many_words() -> None:
     """It has half of the question: the note with a quarter of it may stay behind."""
     ranked = [(1, 0.9), (2, 0.5), (3, 0.4), (4, 0.3)]
     sunk = sink_bare(ranked, {1: 0.5}, {2: 0.5, 3: 0.7, 4: 0.25})

@@ -23,7 +23,7 @@ def test_question_colon_and_heading_expect_more(text: str, expected: bool) -> No
     assert expects_more(text) is expected
 
 
-def test_first_block_is_a_paragraph_and_a_long_one_ends_with_a_sentence() -> None:
+def test_first_block_is_a_paragraph_cut_at_a_sentence() -> None:
     text = "Short reply.\n\nMore."
     assert text[: first_block(text, 0, len(text))] == "Short reply."
     long = "It is so. " * 100
@@ -60,7 +60,7 @@ def test_only_lines_of_greeting_are_greetings(text: str, expected: bool) -> None
         ("Why did it fail?", False),
     ],
 )
-def test_question_for_all_is_told_from_one_for_a_fact(question: str, expected: bool) -> None:
+def test_open_question_is_distinguished_from_factual_one(question: str, expected: bool) -> None:
     assert wants_all(question) is expected
 
 

@@ -1,4 +1,4 @@
-"""The accurate tier in a whole server: the switch, what is stale, resumption, and what goes wrong."""
+"""The accurate tier in a whole server: the switch, stale notes, resumption, and failures."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def model() -> FakeTransformer:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What failed is tried again at once, and nothing waits before it is saved."""
+    """Make retries immediate, and saves without delay."""
     monkeypatch.setattr(lithos.search.indexing.accurate, "RETRY", 0.05)
     monkeypatch.setattr(lithos.search.indexing.accurate, "SAVE_LEAST", 0.0)
     monkeypatch.setattr(lithos.search.indexing.accurate, "SAVE_IDLE", 0.0)
@@ -199,7 +199,7 @@ async def test_static_answers_until_almost_all_is_embedded(tmp_path: Path, model
 
 
 @pytest.mark.parametrize("notes", [1, 60], ids=["static", "accurate"])
-async def test_every_write_is_searchable_by_meaning_at_once(
+async def test_every_write_has_semantic_results_at_once(
     tmp_path: Path, model: FakeTransformer, notes: int
 ) -> None:
     """behaviour 262: new and changed text is found, former text is not, deleted notes are not."""
@@ -254,8 +254,8 @@ async def test_a_restart_embeds_nothing_again_and_a_new_text_only(
     assert stored(tmp_path)["chunks"] == 5
 
 
-async def test_a_run_that_was_interrupted_goes_on(tmp_path: Path, model: FakeTransformer) -> None:
-    """behaviour 262: what was saved is not done again, whatever became of the rest."""
+async def test_interrupted_run_continues(tmp_path: Path, model: FakeTransformer) -> None:
+    """behaviour 262: saved vectors are not computed again, whatever happened to the rest."""
     make_vault(tmp_path, 120)
     model.hold_at = 48
     async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
@@ -289,7 +289,7 @@ async def test_metadata_alone_is_not_embedded_again_even_after_a_restart(
     assert len(model.embedded) == 1
 
 
-async def test_a_damaged_store_is_set_aside_and_made_anew(tmp_path: Path, model: FakeTransformer) -> None:
+async def test_damaged_store_is_set_aside_and_rebuilt(tmp_path: Path, model: FakeTransformer) -> None:
     make_vault(tmp_path)
     async with serving(tmp_path, transformer=model.load):
         pass
@@ -304,7 +304,7 @@ async def test_a_damaged_store_is_set_aside_and_made_anew(tmp_path: Path, model:
 async def test_a_full_disk_stops_nothing_and_is_tried_again(
     tmp_path: Path, model: FakeTransformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """issue 13, faults"""
+    """issue 13, failures"""
     make_vault(tmp_path)
     real, is_full, refused = VectorIndex.save, True, trio.Event()
     token = trio.lowlevel.current_trio_token()
@@ -332,7 +332,7 @@ async def test_a_full_disk_stops_nothing_and_is_tried_again(
 async def test_a_model_that_fails_leaves_static_answers_and_is_tried_again(
     tmp_path: Path, model: FakeTransformer
 ) -> None:
-    """issue 13, faults"""
+    """issue 13, failures"""
     make_vault(tmp_path)
     async with serving(tmp_path, transformer=model.load) as lithos:
         model.failure = "no memory for the accurate model"
@@ -349,7 +349,7 @@ async def test_a_model_that_fails_leaves_static_answers_and_is_tried_again(
 async def test_notes_that_are_rewritten_while_it_runs_end_with_their_last_text(
     tmp_path: Path, model: FakeTransformer
 ) -> None:
-    """issue 13, faults: 5,000 notes rewritten while it runs, here fewer"""
+    """issue 13, failures: 5,000 notes rewritten while it runs, here fewer"""
     make_vault(tmp_path, 30)
     async with serving(tmp_path, transformer=model.load, settled=False) as lithos:
         await lithos.server.searchable()
@@ -365,9 +365,7 @@ async def test_notes_that_are_rewritten_while_it_runs_end_with_their_last_text(
         assert await meant(lithos, "note5 word5 cat5") == []
 
 
-async def test_a_note_that_cannot_be_read_is_tried_again_and_holds_up_nothing(
-    tmp_path: Path, model: FakeTransformer
-) -> None:
+async def test_unreadable_note_is_retried_and_delays_nothing(tmp_path: Path, model: FakeTransformer) -> None:
     make_vault(tmp_path, 4)
     model.gate.clear()
     async with serving(tmp_path, transformer=model.load, settled=False) as lithos:

@@ -1,4 +1,4 @@
-"""What still works when a search index or the embedding model does not."""
+"""Functions that still work when a search index or the embedding model fails."""
 
 from __future__ import annotations
 

@@ -42,12 +42,12 @@ async def test_the_original_of_a_rewritten_text_is_named_and_nothing_is_refused(
         assert answer["similar"] == [
             {"id": original, "title": "Cellar pump", "path": "house/cellar-pump.md", "match": "strong"}
         ]
-        # What is not like any says nothing, and neither does an update.
+        # A note without a similar one gets no warning, and neither does an update.
         assert "similar" not in await lithos.write("Ferry times", "The ferry leaves at nine and at noon.")
         assert "similar" not in await lithos.write("Cellar pump", PUMP + " Twice.", id=original)
 
 
-async def test_at_most_three_are_named_and_none_that_the_agent_may_not_see(tmp_path: Path) -> None:
+async def test_at_most_three_visible_duplicates_are_named(tmp_path: Path) -> None:
     """behaviour 287"""
     async with serving(tmp_path) as lithos:
         for number in range(TOLD + 2):
@@ -92,7 +92,7 @@ async def test_a_late_search_does_not_name_the_note_that_is_being_made(
         assert outcome.id not in [each.entry.note.id for each in similar]
 
 
-async def test_a_program_that_fills_a_vault_is_told_of_the_first_alone(
+async def test_bulk_writer_is_warned_only_of_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path) as lithos:
@@ -122,7 +122,7 @@ async def test_without_vectors_a_note_is_written_and_nothing_is_said(
         assert "similar" in await lithos.write("Pump once more", PUMP)
 
 
-async def test_a_failure_of_the_look_leaves_the_written_note_as_it_is(
+async def test_failed_duplicate_check_leaves_the_written_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(tmp_path) as lithos:

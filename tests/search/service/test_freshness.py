@@ -1,4 +1,4 @@
-"""What was acknowledged is found, although full text follows a little later; or the answer says so."""
+"""Acknowledged notes are found, although full text follows a little later; or the answer says so."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lithos.search.indexing.ports import VectorPort
 from tests.search.service.test_degraded import QUERY, TEXT, search
 from tests.servers import refusal, serving
 
-#: Longer than any test: what does not wait for a search, or the end, would be seen.
+#: Longer than any test: a change that does not wait for a search, or the end, would be seen.
 FOREVER = 600.0
 
 
@@ -110,7 +110,7 @@ async def test_after_two_seconds_the_answer_says_that_full_text_is_behind(
         assert {row["id"] for row in (await search(lithos_, mode="fulltext"))["results"]} == {old, note}
 
 
-async def test_vectors_that_lag_are_waited_for_and_told_of_likewise(
+async def test_lagging_vectors_are_awaited_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 60, 194"""

@@ -18,8 +18,8 @@ async def rows(lithos: Lithos, query: str, mode: str = "hybrid") -> list[tuple[s
     return [(Path(hit.entry.path).stem, hit.match) for hit in answer.hits]
 
 
-async def test_a_name_is_found_by_its_exact_word_though_others_share_its_stem(tmp_path: Path) -> None:
-    """`templater` and `template` are one stem; the alias is the word itself, and stands in no text."""
+async def test_exact_name_is_found_though_others_share_its_stem(tmp_path: Path) -> None:
+    """`templater` and `template` have one stem; the alias is the word itself, and occurs in no text."""
     for number in range(6):
         put_note(tmp_path, f"templates-{number}.md", f"# Template {number}\n\n{TEMPLATES}\n")
     put_note(
@@ -34,7 +34,7 @@ async def test_a_name_is_found_by_its_exact_word_though_others_share_its_stem(tm
         assert "silentvoid" in [name for name, _ in await rows(lithos, "fill", mode="fulltext")]
 
 
-async def test_a_note_without_text_of_its_own_is_weak_no_answer_and_behind_those_with_text(
+async def test_note_without_text_is_weak_and_ranks_after_others(
     tmp_path: Path,
 ) -> None:
     """behaviour 265: links and a query under a heading say nothing."""
@@ -60,7 +60,7 @@ async def test_a_note_without_text_of_its_own_is_weak_no_answer_and_behind_those
             assert looked_up.entry is None or Path(looked_up.entry.path).stem != "maps"
 
 
-async def test_the_beginning_of_a_word_finds_while_it_is_typed_and_otherwise_not(tmp_path: Path) -> None:
+async def test_prefix_finds_only_while_typing(tmp_path: Path) -> None:
     put_note(tmp_path, "templater.md", "# Templater\n\nRuns scripts where the cursor stands.\n")
     put_note(tmp_path, "garden.md", "# Garden\n\nTomatoes want sun, temporary shade too.\n")
     async with serving(tmp_path) as lithos:

@@ -1,4 +1,4 @@
-"""Search indexes that are missing, foreign or damaged are made anew from the notes."""
+"""Search indexes that are missing, foreign or damaged are rebuilt from the notes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.servers import Lithos, serving
 
 
 async def check(lithos: Lithos) -> None:
-    """Both indexes find both notes, and nobody is told of anything."""
+    """Check that both indexes find both notes, without any warning."""
     for mode in ("fulltext", "semantic", "hybrid"):
         assert set(await lithos.found("zebra", mode=mode)) == {"Zebra one", "Zebra two"}
     stats = await lithos.call("lithos_stats")
@@ -67,7 +67,7 @@ def remove(data: Path, *names: str) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-#: What happened, and whether the full-text index is made anew by it.
+#: Accidents, and whether each makes the server rebuild the full-text index.
 ACCIDENTS: dict[str, tuple[Callable[[Path], None], bool]] = {
     "no marker": (lambda data: mark(data, None), True),
     "another marker": (lambda data: mark(data, "L0"), True),
@@ -80,7 +80,7 @@ ACCIDENTS: dict[str, tuple[Callable[[Path], None], bool]] = {
 
 
 @pytest.mark.parametrize("accident", ACCIDENTS)
-async def test_what_is_missing_foreign_or_damaged_is_made_anew(data: Path, accident: str) -> None:
+async def test_missing_foreign_or_damaged_index_is_rebuilt(data: Path, accident: str) -> None:
     """behaviours 64, 65"""
     happen, rebuilds = ACCIDENTS[accident]
     happen(data)

@@ -1,4 +1,4 @@
-"""Another embedding model: the notes are embedded anew while the former model answers (behaviour 185)."""
+"""Another embedding model: notes are embedded again while the former model answers (behaviour 185)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class WordModel:
 
 
 class Models:
-    """What `load_embedder` finds by name."""
+    """The models that `load_embedder` finds by name."""
 
     def __init__(self, *models: WordModel) -> None:
         self.by_name = {model.identity.name: model for model in models}
@@ -97,7 +97,7 @@ async def make_vault(data: Path, models: Models) -> None:
     assert stored(data) == "a"
 
 
-async def test_the_former_model_answers_until_all_notes_are_embedded_with_the_new_one(tmp_path: Path) -> None:
+async def test_former_model_answers_until_new_vectors_are_complete(tmp_path: Path) -> None:
     """behaviour 185"""
     a, b = WordModel("a"), WordModel("b")
     models = Models(a, b)
@@ -122,7 +122,7 @@ async def test_the_former_model_answers_until_all_notes_are_embedded_with_the_ne
     assert not (tmp_path / ".usearch" / "next").exists()
 
 
-def test_what_is_written_meanwhile_goes_to_both_and_what_the_former_knows_is_not_embedded_again(
+def test_writes_during_reembedding_reach_both_models(
     tmp_path: Path,
 ) -> None:
     """behaviours 185 and 194"""
@@ -146,7 +146,7 @@ async def test_without_the_former_model_semantic_search_says_that_it_is_reembedd
     async with serving(tmp_path, load=Models(b).load, settled=False, **configured("b")) as lithos:
         await trio.to_thread.run_sync(functools.partial(b.begun.wait, 30))
         answer = await lithos.call("lithos_search", query="blue whale", mode="semantic")
-        assert "embedded anew" in refusal(answer, "search_backend_error")
+        assert "re-embedded" in refusal(answer, "search_backend_error")
         answer = await lithos.call("lithos_search", query="blue whale")
         assert [row["path"] for row in answer["results"]] == ["n1.md"]
         assert answer["failed_backends"] == ["semantic"]
@@ -164,7 +164,7 @@ async def test_a_model_whose_files_changed_under_its_name_is_another_model(tmp_p
         assert (await nearest(lithos, "Note1 blue whale"))[0] == "n1.md"
 
 
-async def test_a_stop_in_the_middle_keeps_the_old_vectors_and_goes_on_with_the_new_ones(
+async def test_interrupted_reembedding_keeps_old_vectors_and_resumes(
     tmp_path: Path,
 ) -> None:
     """behaviour 185: a crash midway recovers"""
@@ -175,7 +175,7 @@ async def test_a_stop_in_the_middle_keeps_the_old_vectors_and_goes_on_with_the_n
     crashed = tmp_path.parent / f"{tmp_path.name}-crashed"
     async with serving(tmp_path, load=models.load, settled=False, **configured("b")) as lithos:
         await trio.to_thread.run_sync(functools.partial(b.begun.wait, 30))
-        shutil.copytree(tmp_path, crashed)  # what a kill would leave
+        shutil.copytree(tmp_path, crashed)  # the state after a kill
         b.gate.set()
         request = SearchRequest(query="Note1 blue whale", mode="semantic")
         assert (await lithos.server.get(Search).search(request)).hits
@@ -194,7 +194,7 @@ async def test_going_back_to_the_former_model_needs_no_embedding(tmp_path: Path)
     crashed = tmp_path.parent / f"{tmp_path.name}-crashed"
     async with serving(tmp_path, load=Models(a, b).load, settled=False, **configured("b")):
         await trio.to_thread.run_sync(functools.partial(b.begun.wait, 30))
-        shutil.copytree(tmp_path, crashed)  # what a kill would leave
+        shutil.copytree(tmp_path, crashed)  # the state after a kill
         b.gate.set()
     a.embedded = 0
     async with serving(crashed, load=Models(a).load, **configured("a")) as lithos:

@@ -56,7 +56,7 @@ async def test_hybrid_is_at_least_as_good_as_the_better_leg(tmp_path: Path) -> N
     assert min(figures.values()) > 0.5, figures
 
 
-async def test_rows_tell_a_sure_answer_from_what_is_merely_near_and_hybrid_stays_close_to_meaning(
+async def test_verdicts_separate_answers_and_hybrid_stays_close_to_semantic(
     tmp_path: Path,
 ) -> None:
     """behaviour 265: strong only among the first three; in every mode (behaviour 257).
@@ -102,7 +102,7 @@ async def judge(lithos: Lithos, query: str, answers: set[str]) -> str:
     ],
     ids=["some", "all"],
 )
-async def test_look_ups_without_an_answer_are_misses_and_many_with_one_are_hits(
+async def test_lookups_miss_without_an_answer_and_often_hit_with_one(
     tmp_path: Path, parts: list[tuple[str, int]]
 ) -> None:
     """behaviour 264: the notes that answer every other question are taken away, first these, then those.

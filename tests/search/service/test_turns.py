@@ -1,4 +1,4 @@
-"""Turns of a conversation are found by what stands beside them (docs/spec/search.md §5)."""
+"""Turns of a conversation are found by their neighbours (docs/spec/search.md §5)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAID = (
 )
 
 
-async def test_an_answer_comes_up_by_the_question_before_it_and_the_parts_of_scores_still_add_up(
+async def test_answer_rises_by_its_question_and_score_parts_add_up(
     tmp_path: Path,
 ) -> None:
     for number, said in enumerate(SAID):
