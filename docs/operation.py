@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from docs.tables import as_code, make_table
-from lithos.app.options import make_parser
+from lithos.app.options import COMMANDS, make_parser
 from lithos.kernel.configuration.catalogue import DECLARED, OLDER_NAMES, SETTINGS, SHORT_VARIABLES, Setting
 from lithos.kernel.configuration.retired import RETIRED
 from lithos.kernel.metrics import _COUNTERS, _HISTOGRAMS, GAUGES
@@ -44,9 +44,9 @@ server:
 _COMMANDS_INTRODUCTION: Final = """\
 # Command line
 
-Here you find every command and option. `lithos COMMAND --help` tells the same.
+Here you find every command and option. `lithos COMMAND --help` shows the same.
 
-Global options stand before or after the command:
+Global options come before or after the command:
 """
 
 _COMMANDS_RULES: Final = """\
@@ -143,13 +143,18 @@ def _setting_row(setting: Setting) -> tuple[str, ...]:
 def render_commands() -> str:
     """Every command with its options."""
     parser = make_parser()
-    shared = {action.dest for action in parser._actions}
+    # The parser has a destination for `--vault` for each level of commands.
+    shared = {action.dest for action in parser._actions} | {"vault_1", "vault_2", "vault_3"}
+    group = ""
     parts = [
         _COMMANDS_INTRODUCTION,
         _option_table(parser, skip=set()),
         _COMMANDS_RULES,
     ]
     for name, command in _subcommands(parser):
+        if COMMANDS[name].group != group:
+            group = COMMANDS[name].group
+            parts.append(f"## {group.capitalize()}\n")
         parts += _describe_command(f"lithos {name}", command, shared)
     return "\n".join(parts)
 
@@ -166,7 +171,7 @@ def _describe_command(name: str, parser: argparse.ArgumentParser, shared: set[st
         for action in parser._actions
         if not action.option_strings
     ]
-    parts = [f"## {' '.join((name, *positional))}\n"]
+    parts = [f"### {' '.join((name, *positional))}\n"]
     if parser.description:
         parts.append(f"{parser.description}\n")
     if table := _option_table(parser, skip=shared):

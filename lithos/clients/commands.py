@@ -40,7 +40,7 @@ COMMANDS: Final = (
             "for a client: at most 800 tokens, and without a server nothing and exit 0, in a second"),
         take("--session ID", "never repeat to this session what was printed before"),
         _CLIENT,
-    ), place=30, hook="lithos.clients.hooks.briefing:run_hook"),
+    ), group="read and search", place=30, hook="lithos.clients.hooks.briefing:run_hook"),
     CliCommand("checkpoint", "keep what a session learned as a note of the running server",
         "lithos.clients.commands_sessions:run_checkpoint", (
         take("file FILE", "the text; - for stdin", nargs="?"),
@@ -53,7 +53,7 @@ COMMANDS: Final = (
         ),
         "Keep a text as a note below checkpoints/: one note for each session, each text once. "
         "Give it with --text, in a FILE, or on stdin.",
-        place=40, hook="lithos.clients.hooks.checkpoint:run_hook",
+        group="read and search", place=40, hook="lithos.clients.hooks.checkpoint:run_hook",
     ),
     CliCommand("connect", "connect a client: print what it needs, or write it into its own configuration",
         "lithos.clients.connect.command:run_connect", (
@@ -76,11 +76,11 @@ COMMANDS: Final = (
         "Print what a client needs to reach this server, ready to paste. With --write it is put into the "
         "client's own configuration file, where every other setting stays. A backup is kept next to it, and "
         "--remove gives the file back as it was. A file with comments stays as it is.",
-        place=310, folder="spared",
+        group="serve and connect", place=310, folder="spared",
     ),
     CliCommand("skill", "print the skill (SKILL.md) that teaches an agent to use Lithos",
         "lithos.clients.plugin.writing:run_skill",
         needs_session=False,  # the same for every configuration
-        place=320,
+        group="serve and connect", place=320,
     ),
 )  # fmt: skip

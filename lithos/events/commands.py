@@ -20,11 +20,11 @@ COMMANDS: Final = (
         take("--since CURSOR", "id of an event; what came after it counts too", alone=True),
         take("--cursor NAME", "go on after what this name was told, and remember", alone=True),
         take("--timeout S", "seconds to wait (default: for ever)", seconds),
-    ), place=160),
+    ), group="read and search", place=160),
     CliCommand("events", "print events as JSON, one a line", "lithos.events.commands_events:run_events", (
         *_FILTERS,
         take("--since CURSOR", "id of an event; begin after it"),
         take("--limit N", "end after so many", count),
         flag("--no-follow", "end with the newest event there is", action="store_false", dest="follow"),
-    ), place=170),
+    ), group="read and search", place=170),
 )  # fmt: skip

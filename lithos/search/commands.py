@@ -15,5 +15,5 @@ COMMANDS: Final = (
         flag("--semantic", "by meaning", const="semantic", **_MODE),
         flag("--hybrid", "by both (default)", const="hybrid", **_MODE),
         take("-n --limit", "most results (default: 5)", int),
-    ), place=20),
+    ), group="read and search", place=20),
 )  # fmt: skip
