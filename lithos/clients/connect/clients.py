@@ -280,7 +280,7 @@ HOSTED_STEPS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "claude-ai": (
         "Settings > Connectors > Add custom connector: a name, and the address {url} alone.",
-        "Press Connect beside it.",
+        "Press Connect next to it.",
         _CONSENT,
         "In a chat: the menu of tools shows it, on the web and on a phone.",
         _THROW_OUT,
@@ -350,7 +350,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             _files(lambda around: _zed_folder(around) / "settings.json", ".zed/settings.json"),
             ("zed", "zeditor"), lambda around: (_zed_folder(around),),
             _stdio(), _url(None), knows_variables=False,
-            then="The settings of its agent panel show a green dot beside lithos at once.",
+            then="The settings of its agent panel show a green dot next to lithos at once.",
         ),
         Client(
             "opencode", "opencode", OpencodeFormat(("mcp",)), _opencode_files,

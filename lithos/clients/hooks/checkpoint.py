@@ -197,9 +197,9 @@ notes and tasks in use, and of each claim its task id, aspect, fence and expiry.
 there is nothing.
 """
 _AFTER: Final = """\
-The conversation was shortened. What the summary lists under "To store in Lithos", store now, before you go
-on: one topic a note, with lithos_write, or with lithos_note_edit where a note of the topic exists (look
-with lithos_search). Renew the claims you still need with lithos_task_renew.
+The conversation was shortened. Before you continue, store the items that the summary lists under
+"To store in Lithos": one topic a note, with lithos_write, or with lithos_note_edit if there is a note of the
+topic (check with lithos_search). Renew the claims you still need with lithos_task_renew.
 """
 _ANYTIME: Final = """\
 Before this session's context is lost, store in Lithos what it learned and others will need: one topic a note,

@@ -143,17 +143,17 @@ def check_places(storage: StorageConfig, *, makes_folder: bool = False) -> str |
         if found is None:
             return None
         return (
-            f"{data} holds notes of your own ({found}), but no folder {storage.knowledge_subdir}: it is no "
-            f"data directory of Lithos. To serve these notes where they lie, give --vault {data}; to begin "
-            "anew beside them, name another --data-dir."
+            f"{data} holds notes of your own ({found}), but no folder {storage.knowledge_subdir}, so it is "
+            f"not a data directory of Lithos. To serve these notes in place, use --vault {data}. To start "
+            "with an empty data directory, use another --data-dir."
         )
     if not vault.is_dir() and not makes_folder:
         return _NO_VAULT.format(vault)
     real = os.path.realpath(data)
     if (real + os.sep).startswith(os.path.realpath(vault).rstrip(os.sep) + os.sep):
         return (
-            f"The data directory {data} is inside of the vault {vault}, where nothing but notes is written. "
-            "Name one elsewhere with --data-dir."
+            f"The data directory {data} is inside the vault {vault}, where Lithos writes only notes. "
+            "Choose another one with --data-dir."
         )
     return None
 

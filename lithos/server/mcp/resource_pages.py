@@ -177,7 +177,7 @@ class ResourceChanges:
 T = TypeVar("T")
 
 PAGE: Final = 100
-CURSOR_HELP: Final = "The cursor is none of this server's. List again without one."
+CURSOR_HELP: Final = "The cursor is not from this server. List again without a cursor."
 MARKDOWN: Final = "text/markdown"
 JSON: Final = "application/json"
 

@@ -166,7 +166,7 @@ def test_a_folder_of_somebody_else_stays_as_it_is(
     (folder / ".mcp.json").write_text("theirs")
     before = files_of(folder)
     assert connect(folder) == 2
-    assert "Nothing was written. Name an empty or a new folder." in capsys.readouterr().err
+    assert "Nothing was written. Choose an empty or a new folder." in capsys.readouterr().err
     assert files_of(folder) == before
 
 
