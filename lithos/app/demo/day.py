@@ -37,7 +37,7 @@ AGENTS: Final = {
 INTERN: Final = "intern"
 #: The one whose changes wait for a person.
 TRAINEE: Final = "trainee"
-#: What agents may do in the folder of the demo.
+#: The rights of agents in the folder of the demo.
 SCOPES: Final = {TRAINEE: {"propose": EVERYTHING}}
 LENGTH: Final = timedelta(hours=9)
 #: Minutes of the last part of the day, whose claims still run.
@@ -69,7 +69,7 @@ class DayClock:
             self._now = min(utc_now(), self._now + timedelta(minutes=minutes))
 
     def reach(self, minutes: float) -> None:
-        """Have it be so many minutes before the real time, unless it is later already."""
+        """Set the clock to `minutes` before the real time, unless it is later already."""
         if self._now is not None:
             self._now = max(self._now, utc_now() - timedelta(minutes=minutes))
 
@@ -80,7 +80,7 @@ class DayClock:
 
 @define
 class Day:
-    """Plays the day on a running server; `folder` is where its notes lie."""
+    """Plays the day on a running server; `folder` has its notes."""
 
     server: Server
     clock: DayClock
@@ -166,7 +166,7 @@ class Day:
         await self._find("builder", _FIT, "Mean error 3.1 minutes.", "Delay model, second fit")
 
     async def _edit_by_hand(self) -> None:
-        """A person corrects a note in an editor; the server notices by itself."""
+        """A person corrects a note in an editor; the server detects the change on its own."""
         self.clock.pass_by(25)
         entry = self.server.get(Catalogue).get(self.ids["Glossary"])
         if entry is None:
@@ -181,7 +181,7 @@ class Day:
         await self._save(copy, other.replace("stops at a harbour", "calls at a harbour"), NOTE_CONFLICT_COPY)
 
     async def _save(self, path: trio.Path, text: str, told_by: str) -> None:
-        """Save a file, and wait until the server tells of it."""
+        """Save a file, and wait until the server reports it."""
         head = str(self.server.get(Coordinator).head)
         noticed = await self.server.get(EventStreams).open(head, EventFilter.of([told_by], []))
         await path.write_text(text, encoding="utf-8")

@@ -221,7 +221,7 @@ class Stage:
         return True
 
     def close(self) -> None:
-        """What to try next."""
+        """Print what to try next."""
         if self.session.as_json:
             return
         print_line("")

@@ -142,7 +142,7 @@ def run_connect(session: CommandSession) -> int:
 
 
 def _print_hosted(session: CommandSession, name: str) -> int:
-    """What to enter in a client that lives elsewhere. Raises `CommandFailed`."""
+    """Print the steps for a hosted client. Raises `CommandFailed`."""
     options = ("write", "remove", "scope", "file", "name", "agent", "transport")
     if unused := [f"--{each}" for each in options if each in session.typed]:
         raise CommandFailed(f"{', '.join(unused)} is for clients on this machine.", 2)
