@@ -486,7 +486,7 @@ def test_a_keystroke_searches_without_reload_and_keys_lead_to_pages(window: Brow
 # -- a day's questions, by mouse, nothing is changed ---------------------------------------------------
 
 
-def test_who_changed_this_note_and_what_did_it_say_before(at_day: Browser) -> None:
+def test_story_shows_the_author_and_earlier_text_of_a_note(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
     # -> Timetable search, in the feed's line "intern changed Timetable search"
@@ -545,7 +545,7 @@ def test_which_tasks_wait_for_whom(at_day: Browser) -> None:
     is_quiet(browser)
 
 
-def test_what_did_builder_read_before_it_wrote_this(at_day: Browser) -> None:
+def test_story_shows_the_reads_before_a_write(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
     # -> Import measurements, in the feed's line "builder changed Import measurements"
@@ -616,7 +616,7 @@ def test_a_single_change_in_the_feed_is_undone_by_two_clicks(window: Browser, tm
         is_quiet(browser)
 
 
-def test_what_would_become_of_the_notes_if_the_intern_were_undone(at_day: Browser) -> None:
+def test_story_previews_the_undo_of_an_agent(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
     # -> Agents -> intern -> Undo its changes…

@@ -1,7 +1,7 @@
 """Sessions of the console: their agent names and the form submissions that were carried out.
 
 Sessions are kept in memory, so a restart needs a new login. Without tokens every browser gets a
-session automatically. It only names the agent and protects against forged submissions. A session remembers the
+session automatically. It only names the agent and protects against forged submissions. A session keeps the
 principal of its token and never the token; it ends when that token does. `/console/events` (`ConsoleFeed`)
 is the event stream for pages, which carry a cookie and no bearer token.
 """
