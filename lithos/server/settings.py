@@ -106,7 +106,7 @@ class ServerConfig:
 
     public_url: str | None = setting(
         None,
-        "Address at which clients elsewhere see this server; they are let in by OAuth then, and everybody "
+        "Public address of this server for remote clients; they connect through OAuth, and every client "
         "needs a token.",
         PUBLIC_ADDRESS,
         convert=without_slash,
