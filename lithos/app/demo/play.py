@@ -155,7 +155,7 @@ async def _divide_work(stage: Stage) -> None:
 
 
 async def _search(stage: Stage) -> None:
-    stage.say("4. Search by words, by meaning, and by both.")
+    stage.say("4. Full-text, semantic and hybrid search.")
     for mode, query in _SEARCHES:
         await stage.call(WRITER, "lithos_search", query=query, mode=mode, limit=2)
 
