@@ -152,7 +152,7 @@ def check_places(storage: StorageConfig, *, makes_folder: bool = False) -> str |
     real = os.path.realpath(data)
     if (real + os.sep).startswith(os.path.realpath(vault).rstrip(os.sep) + os.sep):
         return (
-            f"The data directory {data} is inside the vault {vault}, where Lithos writes only notes. "
+            f"The data directory {data} is inside of the vault {vault}, where Lithos writes only notes. "
             "Choose another one with --data-dir."
         )
     return None
