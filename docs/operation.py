@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from docs.tables import as_code, make_table
-from lithos.app.options import make_parser
+from lithos.app.options import COMMANDS, make_parser
 from lithos.kernel.configuration.catalogue import DECLARED, OLDER_NAMES, SETTINGS, SHORT_VARIABLES, Setting
 from lithos.kernel.configuration.retired import RETIRED
 from lithos.kernel.metrics import _COUNTERS, _HISTOGRAMS, GAUGES
@@ -153,12 +153,16 @@ def render_commands() -> str:
     """Return the page of every command with its options."""
     parser = make_parser()
     shared = frozenset(_identify(action) for action in parser._actions if action.option_strings)
+    group = ""
     parts = [
         _COMMANDS_INTRODUCTION,
         _option_table(parser),
         _COMMANDS_RULES,
     ]
     for name, command in _subcommands(parser):
+        if COMMANDS[name].group != group:
+            group = COMMANDS[name].group
+            parts.append(f"## {group.capitalize()}\n")
         parts += _describe_command(f"lithos {name}", command, shared)
     return "\n".join(parts)
 
@@ -175,7 +179,7 @@ def _describe_command(name: str, parser: argparse.ArgumentParser, shared: frozen
         for action in parser._actions
         if not action.option_strings
     ]
-    parts = [f"## {' '.join((name, *positional))}\n"]
+    parts = [f"### {' '.join((name, *positional))}\n"]
     if parser.description:
         parts.append(f"{parser.description}\n")
     if table := _option_table(parser, skip=shared):

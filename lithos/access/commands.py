@@ -51,10 +51,10 @@ COMMANDS: Final = (
                 ),
             ),
         ),
-        place=290, takes_several=True, folder="spared",
+        group="admin", place=290, takes_several=True, folder="spared",
     ),
     CliCommand("login", "print a link that logs you in to the console of a server at a public address, once",
         "lithos.access.commands_tokens:run_login",
-        place=300,
+        group="admin", place=300,
     ),
 )  # fmt: skip

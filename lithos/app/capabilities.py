@@ -57,7 +57,7 @@ def has(name: str) -> bool:
 
 
 def makers() -> Iterator[Maker]:
-    """What makes the parts of a server."""
+    """Yield the makers of the parts of a server."""
     yield make_resources
     yield make_tools
     yield make_boards
@@ -81,7 +81,7 @@ def _declared() -> tuple[Tool, ...]:
 
 
 def holders() -> tuple[Holds, ...]:
-    """What says whether a server has something with an id."""
+    """Return the functions that check whether a server has an object with an id."""
     return tuple(each.holds for each in CAPABILITIES if each.holds is not None)
 
 
@@ -107,13 +107,13 @@ def make_retentions() -> Retentions:
 
 
 def background(*, of_front: bool) -> Iterator[Background]:
-    """What runs beside a server, or beside its front."""
+    """Yield the background tasks of a server, or of its front."""
     for capability in CAPABILITIES:
         yield from (each for each in capability.background if each.needs_front == of_front)
 
 
 def pages() -> Pages:
-    """What the console shows."""
+    """Return the pages of the console."""
     each = [capability.pages for capability in CAPABILITIES]
     return Pages(
         modules=tuple(module for some in each for module in some.modules),
@@ -137,6 +137,6 @@ CoordinationStore.lay_out(table for capability in CAPABILITIES for table in capa
 
 
 def stores_of() -> list[Store]:
-    """What is open on disk, in the order in which it is opened."""
+    """Return the stores on disk, in the order in which they are opened."""
     found = [each for capability in CAPABILITIES for each in capability.stores]
     return sorted(found, key=lambda each: each.place)

@@ -1,6 +1,6 @@
 """The commands of all capabilities, and their parser.
 
-The parser, its help, shell completion and the reference are made of it. Global options may come before or
+The help, shell completion and the reference are generated from the parser. Global options may come before or
 after the command.
 """
 
@@ -10,22 +10,23 @@ import argparse
 import functools
 import re
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from lithos import __version__
 from lithos.kernel.discovery import declared_in
-from lithos.server.command.declaring import CliCommand, Invocation, Taken, flag, take
+from lithos.server.command.declaring import GROUPS, CliCommand, Invocation, Taken, flag, take
 
 _DESCRIPTION = "A local knowledge server that many AI agents share: Markdown notes over MCP."
 _EPILOG = """\
 examples:
-  lithos serve -t http                  serve ./data over HTTP for many agents
-  lithos serve -t stdio                 serve one client over stdin and stdout
-  lithos -d ~/vault search "raft log"   search the notes in ~/vault/knowledge
-  lithos serve -t http --vault work=~/work --vault home=~/notes
-                                        serve several vaults, each under its name
-  lithos wait --task ID --timeout 600   wait until something happens to a task
+  lithos --vault ~/notes serve -t http         serve a folder of notes to many agents over HTTP
+  lithos --vault ~/notes connect claude-code   print what Claude Code needs to connect
+  lithos --vault ~/notes search "raft log"     search the notes
+  lithos --vault ~/notes wait --task ID        wait until a task changes
+  lithos --vault work=~/work --vault home=~/notes serve -t http
+                                               serve several vaults, each under its name
 exit codes: 0 done, 1 failed, 2 usage or configuration, 3 wait timed out, 4 data directory in use
 """
 
@@ -37,13 +38,13 @@ _GLOBAL: Final[Sequence[Taken]] = tuple(
         take("-d --data-dir PATH", "data directory (default: ./data)", Path),
         take(
             "--vault PATH",
-            "serve this folder of Markdown files where it lies; state goes to the data directory. Of several "
-            "vaults: NAME=PATH for each, or the NAME of one that is configured",
+            "folder of Markdown notes, used in place; state is in the data directory. For several vaults "
+            "repeat it with NAME=PATH, or give the NAME of a configured vault",
             action="append",
         ),
         flag(
             "--no-lock",
-            "accept a file system without locks; make sure yourself that only one server runs",
+            "accept a file system without locks; you must make sure that only one server runs",
             action="store_false",
             dest="lock",
         ),
@@ -53,13 +54,17 @@ _GLOBAL: Final[Sequence[Taken]] = tuple(
 
 
 def find_commands() -> dict[str, CliCommand]:
-    """The commands that packages declare, in their order."""
+    """Return the commands that packages declare, by name, in the order of the help."""
     found = [command for module in declared_in("commands") for command in module.COMMANDS]
-    return {command.name: command for command in sorted(found, key=lambda command: command.place)}
+    return {command.name: command for command in sorted(found, key=_order)}
+
+
+def _order(command: CliCommand) -> tuple[int, int]:
+    return GROUPS.index(command.group), command.place
 
 
 COMMANDS: Final = find_commands()
-#: What to use instead of commands and options that are gone, each as a parser's message quotes it.
+#: Replacements for removed commands and options; the key is quoted from the parser's message.
 _RETIRED: Final = {
     "choice: 'recalibrate-salience'": "`lithos recalibrate-salience` is no longer a command. Salience "
     "follows from the counters of a note.",
@@ -71,14 +76,14 @@ _RETIRED: Final = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that says what to use instead of what is gone."""
+    """A parser whose errors name the replacement of a removed command or option."""
 
     def error(self, message: str) -> NoReturn:
         super().error(next((text for quoted, text in _RETIRED.items() if quoted in message), message))
 
 
 def parse_arguments(argv: Sequence[str]) -> Invocation:
-    """Parse, or exit with 2 and a usage message."""
+    """Parse `argv`, or exit with code 2 and a usage message."""
     given = vars(make_parser(frozenset(argv)).parse_args(argv))
     vaults = tuple(text for depth in range(_DEEPEST) for text in given.pop(_vault_at(depth), ()))
     if len(vaults) == 1 and not _NAMED_VAULT.match(vaults[0]):
@@ -93,41 +98,57 @@ def parse_arguments(argv: Sequence[str]) -> Invocation:
     )
 
 
-#: The beginning of a vault with a name. `kernel.configuration.vault_entries` reads it in full, but takes too
-#: long to import for a hook.
+#: The beginning of a named vault. `kernel.configuration.vault_entries` parses it in full, but importing that
+#: module takes too long for a hook.
 _NAMED_VAULT: Final = re.compile("[a-z0-9-]{1,32}=")
-#: Levels of commands: the program, a command, and parts of one in parts of one.
+#: Levels of commands: the program, a command, its parts, and their parts.
 _DEEPEST: Final = 4
 
 
 def _vault_at(depth: int) -> str:
-    """Where a level keeps what `--vault` was given there, since a parser forgets the lists of those above."""
+    """Return the name under which a level keeps its `--vault` values; inner parsers drop the outer lists."""
     return f"vault_{depth}"
 
 
 def _shared_at(depth: int) -> argparse.ArgumentParser:
-    """The global options, as a level of commands takes them."""
+    """Return a parser of the global options for a level of commands."""
     shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     own = {"--vault": {"dest": _vault_at(depth)}}
     _declare(shared, [(names, {**given, **own.get(names[-1], {})}) for names, given in _GLOBAL])
     return shared
 
 
+class _GroupedHelp(argparse.RawDescriptionHelpFormatter):
+    """Lists the commands under the headings of their groups."""
+
+    def _format_action(self, action: argparse.Action) -> str:
+        if not isinstance(action, argparse._SubParsersAction):
+            return super()._format_action(action)
+        lines = []
+        for group, commands in groupby(action._choices_actions, lambda each: COMMANDS[each.dest].group):
+            lines.append(f"  {group}:\n")
+            self._indent()
+            lines += [super(_GroupedHelp, self)._format_action(each) for each in commands]
+            self._dedent()
+        return "".join(lines)
+
+
 @functools.cache  # bounded: a process parses one command line
 def make_parser(named: frozenset[str] | None = None) -> argparse.ArgumentParser:
-    """All commands and options, made once: for shell completion and for the reference.
+    """Return the parser of all commands and options; shell completion and the reference use it, too.
 
-    For parsing only the `named` commands have their options: those of all take 15 ms.
+    If `named` is given, only those commands get their options, because adding all options takes 15 ms.
     """
     parser = _Parser(
         prog="lithos",
         description=_DESCRIPTION,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_GroupedHelp,
         parents=[_shared_at(0)],
         argument_default=argparse.SUPPRESS,
     )
     parser.add_argument("--version", action="version", version=f"lithos {__version__}")
+    parser._positionals.title = "commands"
     _add_commands(parser, "command", [*COMMANDS.values()], named, depth=1)
     return parser
 
@@ -159,7 +180,7 @@ def _add_commands(
 
 
 def _declare(parser: argparse.ArgumentParser, takes: Iterable[Taken]) -> None:
-    """Tell the parser what a command takes."""
+    """Add the options and arguments of a command to `parser`."""
     groups: dict[str | bool, Any] = {"": parser}
     for names, given in takes:
         rest = dict(given)

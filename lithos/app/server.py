@@ -75,7 +75,7 @@ class Server(Parts):
 
     @cached_property
     def tools(self) -> Tools:
-        """What clients call."""
+        """The tools that clients call."""
         return self.get(Tools)
 
     async def searchable(self) -> None:
@@ -150,7 +150,7 @@ async def running_vault(
                 await start.start(nursery)
                 server.make_all()
                 background.start_soon(_open, server, announced, writing, background, began)
-                if models is None:  # else once for all of them: it holds everybody's allocations up
+                if models is None:  # else once for all of them: it delays the allocations of all threads
                     background.start_soon(keep_returning)
                 try:
                     if gets_front:
@@ -210,7 +210,7 @@ async def _open(
 
 
 async def _catch_up(server: Server) -> None:
-    """Record what the history lacks, once searches have every note: nobody waits for it."""
+    """Record what the history lacks, once searches have every note: no caller waits for it."""
     await server.get(Opening).complete.wait()
     with trio.move_on_after(EMBEDDING):
         await server.get(SemanticBackend).settled.wait()

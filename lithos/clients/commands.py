@@ -15,13 +15,13 @@ CLIENTS = (
     "claude-code", "claude-desktop", "cursor", "vscode", "codex", "gemini-cli", "windsurf", "zed", "opencode",
     "openclaw", "agent-zero",
 )  # fmt: skip
-#: Those that live elsewhere, of which it tells what to enter where.
+#: Hosted clients, for which `lithos connect` prints what to enter.
 HOSTED = ("chatgpt", "claude-ai")
 _CLIENT: Final = take("--client NAME", "the client's name: without --agent the agent is NAME@HOST")
 
 
 def agent(text: str) -> str:
-    """The name of whoever uses a command."""
+    """Return `text` if it is a valid agent id."""
     try:
         return check_agent(text)
     except InvalidInput as refusal:
@@ -29,58 +29,58 @@ def agent(text: str) -> str:
 
 
 COMMANDS: Final = (
-    CliCommand("brief", "print a briefing of the running server: what its notes say, within a budget",
+    CliCommand("brief", "print a briefing from the running server: the relevant notes within a token budget",
         "lithos.clients.commands_sessions:run_brief", (
-        take("query QUERY", "what it is about (--hook without: the project's name)", nargs="?"),
-        take("--task ID", "the task that it is for"),
-        take("--budget N", "most tokens (default: 2000; --hook: 800)", count),
-        take("--agent NAME", "who asks, for the audit and private notes", agent),
-        take("--since CURSOR", "only what changed after this cursor of an answer"),
+        take("query QUERY", "question or topic (default with --hook: the project's name)", nargs="?"),
+        take("--task ID", "task that the briefing is for"),
+        take("--budget N", "maximum number of tokens (default: 2000; with --hook: 800)", count),
+        take("--agent NAME", "agent that asks, for the audit and private notes", agent),
+        take("--since CURSOR", "only changes after this cursor from an earlier answer"),
         flag("--hook",
-            "for a client: at most 800 tokens, and without a server nothing and exit 0, in a second"),
-        take("--session ID", "never repeat to this session what was printed before"),
+            "run as a client's hook: if no server answers within a second, print nothing and exit 0"),
+        take("--session ID", "leave out passages that were already printed to this session"),
         _CLIENT,
-    ), place=30, hook="lithos.clients.hooks.briefing:run_hook"),
-    CliCommand("checkpoint", "keep what a session learned as a note of the running server",
+    ), group="read and search", place=30, hook="lithos.clients.hooks.briefing:run_hook"),
+    CliCommand("checkpoint", "save what a session learned as a note on the running server",
         "lithos.clients.commands_sessions:run_checkpoint", (
-        take("file FILE", "the text; - for stdin", nargs="?"),
+        take("file FILE", "file with the text; - for stdin", nargs="?"),
         take("--text TEXT", "the text, at most 16,000 characters"),
-        take("--session ID", "whose note it joins (default: the agent's of today)"),
-        take("--agent NAME", "who keeps it (default: CLIENT@HOST)", agent),
+        take("--session ID", "session whose note the text is added to (default: the agent's note of today)"),
+        take("--agent NAME", "agent that saves the text (default: CLIENT@HOST)", agent),
         _CLIENT,
         flag("--hook",
-            "for a client: keep the text, or without one remind the agent; silent without a server, exit 0"),
+            "run as a client's hook: save the text, or else remind the agent; without a server exit 0"),
         ),
-        "Keep a text as a note below checkpoints/: one note for each session, each text once. "
-        "Give it with --text, in a FILE, or on stdin.",
-        place=40, hook="lithos.clients.hooks.checkpoint:run_hook",
+        "Save a text as a note in checkpoints/: one note for each session, each text once. "
+        "Pass the text with --text, in a FILE, or on stdin.",
+        group="read and search", place=40, hook="lithos.clients.hooks.checkpoint:run_hook",
     ),
-    CliCommand("connect", "connect a client: print what it needs, or write it into its own configuration",
+    CliCommand("connect", "connect a client: print its configuration, or write it into the client's file",
         "lithos.clients.connect.command:run_connect", (
-        # A default that is left out would count as a wrong choice.
+        # Without a default, argparse would refuse the missing argument as a wrong choice.
         take("client CLIENT", f"one of {', '.join((*CLIENTS, *HOSTED))}", nargs="?",
             choices=(*CLIENTS, *HOSTED), default=None),
         flag("--write", "put the entry into the client's configuration", alone=True),
         flag("--remove", "take the entry out again", alone=True),
-        flag("--list", "tell which clients are here, and what is connected", alone=True),
-        take("--scope", "whose configuration: yours, or that of the project in this folder (default: user)",
+        flag("--list", "list the installed clients and their connections", alone=True),
+        take("--scope", "configuration to use: yours, or that of the project in this folder (default: user)",
             choices=("user", "project")),
         take("--transport",
             "how it connects (default for --write: stdio; http in a project, and for agent-zero)",
             choices=("http", "stdio")),
-        take("--name NAME", "what the entry is called (default: lithos)"),
-        take("--file PATH", "the client's configuration file, where it is elsewhere", Path),
-        take("--agent ID", "the agent id to use there (default: CLIENT@HOST of this machine)", agent),
-        take("--plugin DIR", "write a plugin there: server, skill and hooks (claude-code)", alone=True),
+        take("--name NAME", "name of the entry (default: lithos)"),
+        take("--file PATH", "path of the client's configuration file, if it is not the usual one", Path),
+        take("--agent ID", "agent id for the client (default: CLIENT@HOST of this machine)", agent),
+        take("--plugin DIR", "write a plugin with server, skill and hooks to DIR (claude-code)", alone=True),
         ),
-        "Print what a client needs to reach this server, ready to paste. With --write it is put into the "
-        "client's own configuration file, where every other setting stays. A backup is kept next to it, and "
-        "--remove gives the file back as it was. A file with comments stays as it is.",
-        place=310, folder="spared",
+        "Print the configuration that a client needs, ready to paste. With --write it is put into the "
+        "client's own configuration file, and all other settings stay. A backup is kept next to it, and "
+        "--remove restores that. A file with comments is not changed.",
+        group="serve and connect", place=310, folder="spared",
     ),
     CliCommand("skill", "print the skill (SKILL.md) that teaches an agent to use Lithos",
         "lithos.clients.plugin.writing:run_skill",
-        needs_session=False,  # the same for every configuration
-        place=320,
+        needs_session=False,  # the skill does not depend on the configuration
+        group="serve and connect", place=320,
     ),
 )  # fmt: skip

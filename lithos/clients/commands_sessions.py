@@ -1,4 +1,4 @@
-"""`lithos brief` and `checkpoint`: what the running server tells a session, and what it keeps of one."""
+"""`lithos brief` and `checkpoint`: print a briefing from the server, save a session's text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session was told last: a cursor per session, so that no briefing repeats itself.
+"""A cursor per session, so that a briefing does not repeat earlier passages.
 
 Specified in docs/spec/context.md §1.
 
@@ -21,7 +21,7 @@ from typing import Final
 
 from lithos.kernel.databases.private_files import overwrite, state_folder
 
-#: Sessions that are remembered; the one that was told least recently goes first.
+#: Maximum number of sessions; the least recently briefed one is deleted first.
 MOST_SESSIONS: Final = 200
 #: Characters of a session's id and of a cursor.
 LONGEST: Final = 1_000
@@ -45,7 +45,7 @@ class SessionCursor:
 
     @property
     def cursor(self) -> str | None:
-        """How far it was told; None where it never was."""
+        """Return the last cursor of the session, or None if there is none."""
         try:
             found = json.loads(os.pread(self._descriptor, _LARGEST, 0))
         except (ValueError, RecursionError):
@@ -59,7 +59,7 @@ class SessionCursor:
         return cursor if isinstance(cursor, str) and 0 < len(cursor) <= LONGEST else None
 
     def store(self, cursor: str) -> None:
-        """Remember how far it was told. Raises `OSError`."""
+        """Store the last cursor of the session. Raises `OSError`."""
         content = {"session": self._session, "data": self._data, "cursor": cursor[:LONGEST]}
         data = json.dumps(content).encode()
         overwrite(self._descriptor, data)  # in place, since the lock is on this file

@@ -20,11 +20,11 @@ COMMANDS: Final = (
         take("--since CURSOR", "id of an event; later events that already exist count too", alone=True),
         take("--cursor NAME", "continue after the last event returned under this name", alone=True),
         take("--timeout S", "seconds to wait (default: no limit)", seconds),
-    ), place=160),
+    ), group="read and search", place=160),
     CliCommand("events", "print events as JSON, one per line", "lithos.events.commands_events:run_events", (
         *_FILTERS,
         take("--since CURSOR", "id of an event; start after it"),
         take("--limit N", "stop after N events", count),
         flag("--no-follow", "stop at the newest event, do not wait", action="store_false", dest="follow"),
-    ), place=170),
+    ), group="read and search", place=170),
 )  # fmt: skip

@@ -14,14 +14,14 @@ COMMANDS: Final = (
         take("--diff A..B", "difference from version A (or row rA) to B; A alone: from the one before it"),
         flag("--deleted", "list the deleted notes that can be restored"),
         take("-n --limit N", "maximum number of rows (default: 20)", count),
-    ), place=100),
+    ), group="history", place=100),
     CliCommand("restore-note", "restore an earlier version of a note, or a deleted note",
         "lithos.history.commands_history:run_restore_note", (
         take("note ID", "note id, or path below knowledge/"),
         # `--version` alone prints the version of the program.
         take("--version N", "number of the version", count, dest="note_version"),
         take("--row N", "number of the history row (listed as rN) instead", count, dest="note_row"),
-    ), place=110),
+    ), group="history", place=110),
     CliCommand("undo", "undo the changes of one or more agents and keep the changes of others",
         "lithos.history.commands_history:run_undo", (
         take("--agent NAME", "agent whose changes to undo; repeat for several agents", required=True,
@@ -29,7 +29,7 @@ COMMANDS: Final = (
         take("--since TIME", "only changes at or after this time (ISO 8601; default: all kept)", moment),
         take("--until TIME", "only changes before this time (default: now)", moment),
         DRY_RUN,
-    ), place=120),
+    ), group="history", place=120),
     CliCommand("conflicts", "list, show, merge or keep conflict copies that another machine wrote",
         "lithos.history.commands_merge_driver:run_conflicts", (
         take("action", "list (default), show, merge or keep", nargs="?"),
@@ -41,7 +41,7 @@ COMMANDS: Final = (
         "merge writes the next version of the note and removes the copy; the history keeps the copy's bytes. "
         "A copy with overlapping changes is left alone unless --keep names a side. keep makes the file a "
         "separate note permanently. The exit code is 1 when a copy is left.",
-        place=140,
+        group="history", place=140,
     ),
     CliCommand("merge-driver", "merge two versions of a note for git; needs no server and no data directory",
         "lithos.history.commands_merge_driver:run_merge_driver", (
@@ -56,6 +56,6 @@ COMMANDS: Final = (
         "Merge two versions of a note: the text by lines, the frontmatter by key. Overlapping changes are "
         "written to OURS between git's markers, and the exit code is 1. See docs/two-machines.md.",
         needs_session=False,
-        place=150,
+        group="history", place=150,
     ),
 )  # fmt: skip

@@ -15,5 +15,5 @@ COMMANDS: Final = (
         take("--agent NAME", "who imports, for events and history (default: import)"),
         flag("--recreate", "also what was imported before and deleted here"),
         DRY_RUN,
-    ), place=270, reads_databases=True),
+    ), group="admin", place=270, reads_databases=True),
 )  # fmt: skip

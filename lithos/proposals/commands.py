@@ -23,6 +23,6 @@ COMMANDS: Final = (
         ),
         "Without an action what waits is listed. show prints what would change, with signs that cannot be "
         "seen by their names; approve prints the same, and asks. Exit 1 when something stayed undecided.",
-        place=130,
+        group="history", place=130,
     ),
 )  # fmt: skip

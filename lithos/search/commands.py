@@ -15,5 +15,5 @@ COMMANDS: Final = (
         flag("--semantic", "semantic search", const="semantic", **_MODE),
         flag("--hybrid", "full-text and semantic search (default)", const="hybrid", **_MODE),
         take("-n --limit", "maximum number of results (default: 5)", int),
-    ), place=20),
+    ), group="read and search", place=20),
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """The server's state: statistics of `lithos_stats`, component status of `/health`, gauges of `/metrics`.
 
-What is told is registered by the capabilities (`lithos.kernel.state`).
+The capabilities register their values (`lithos.kernel.state`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lithos.kernel.values.times import format_time
 
 log = get_logger("lithos.gauges")
 
-#: Seconds for which a look at the components serves the scrapes of `/metrics`.
+#: Seconds for which `/metrics` reuses the status of the components.
 HEALTH_AGE: Final = 10.0
 _SEVERITY: Final[Mapping[Status, int]] = {"ok": 0, "warming": 0, "degraded": 1, "unavailable": 2}
 
@@ -113,7 +113,7 @@ _BEGUN: Final[Mapping[str, Sequence[str]]] = {
 }  # fmt: skip
 
 
-#: The places of what `Gauges` itself tells.
+#: The positions of the gauges of `Gauges` itself.
 _ACTORS, _HEALTH = 65, 80
 
 
@@ -141,7 +141,7 @@ class Gauges:
 
     @cached_property
     def _sources(self) -> Sequence[Callable[[], Any]]:
-        """What the capabilities and this class tell, in its order."""
+        """The sources of the capabilities and of this class, in order."""
         found = [each for one in self._capabilities.listed for each in one.gauges]
         own: list[tuple[int, Callable[[], Any]]] = [(_ACTORS, self._per_actor), (_HEALTH, self._health)]
         told = [*((each.place, self._parts.bind(each.look)) for each in found), *own]
@@ -185,7 +185,7 @@ class Gauges:
             yield GaugeSample("actor_restarts", mailbox.stats.restarts, (mailbox.name,))
 
     async def _health(self) -> list[GaugeSample]:
-        """The components; one look writes a file to the disk of the notes, so it serves some scrapes."""
+        """Return the component gauges; a check writes a file to the notes' disk, so its result is reused."""
         now = trio.current_time()
         if now >= self._looked_at + HEALTH_AGE:
             self._looked_at = now

@@ -15,7 +15,7 @@ from lithos.kernel.configuration.sections import SettingsSection
 #: Characters of JSON of a tool's answer, unless configured.
 MAX_ANSWER_CHARS: Final = 40_000
 
-#: Less has no room for the keys of an answer.
+#: A smaller limit could not hold the keys of an answer.
 ANSWER_LIMIT = Rule("0 or a whole number of at least 4000", lambda n: n == 0 or n >= 4_000)
 AGENT_NAME = Rule(
     "a name of at most 200 characters that is not blank", lambda text: bool(text.strip()) and len(text) <= 200
@@ -33,7 +33,7 @@ RIGHTS_MAP = Rule(
     "a map of at most 100 values to read, write or admin",
     lambda given: len(given) <= 100 and set(given.values()) <= {"read", "write", "admin"},
 )
-#: The address at which others see the server: no path, so that what it tells of itself is at its root.
+#: The public address of the server. It has no path, because its metadata is served at the root.
 PUBLIC_ADDRESS = Rule(
     "an address as https://notes.example.org, without a path (http only for 127.0.0.1, [::1] and localhost)",
     lambda text: bool(
@@ -46,11 +46,11 @@ PUBLIC_ADDRESS = Rule(
 
 
 def without_slash(address: str | None) -> str | None:
-    """A converter: an address as it stands in front of a path, its host in small letters."""
+    """Convert an address to the form before a path: no trailing slash, lower case."""
     return None if address is None else address.strip().removesuffix("/").lower()
 
 
-#: What values of the claim allow, unless it is said otherwise.
+#: Default rights for the values of the claim.
 OAUTH_RIGHTS: Final[Mapping[str, str]] = MappingProxyType(
     {"read": "read", "write": "write", "admin": "admin"}
 )
@@ -58,15 +58,15 @@ OAUTH_RIGHTS: Final[Mapping[str, str]] = MappingProxyType(
 
 @frozen(kw_only=True)
 class OauthConfig:
-    """Somebody else's authorization server; the server's own without `issuer`."""
+    """External authorization server; without `issuer` the server uses its own."""
 
     issuer: str | None = setting(
-        None, "Issuer whose access tokens (JWT) let clients elsewhere in.", WEB_ADDRESS
+        None, "Issuer whose access tokens (JWT) are accepted from remote clients.", WEB_ADDRESS
     )
     audience: str | None = setting(
-        None, "What its tokens must be for; null: the address of this server.", NOT_BLANK
+        None, "Required audience of its tokens; null: the address of this server.", NOT_BLANK
     )
-    rights_claim: str = setting("scope", "Claim that says what a token allows.", NOT_BLANK)
+    rights_claim: str = setting("scope", "Claim with the rights of a token.", NOT_BLANK)
     rights: Mapping[str, str] = setting(OAUTH_RIGHTS, "Rights by the values of that claim.", RIGHTS_MAP)
 
 
@@ -79,7 +79,7 @@ class ServerConfig:
     )
     host: str = setting("127.0.0.1", "Address that the HTTP port is bound to.", HOST)
     port: int = setting(8765, "Port of the HTTP server; 0 takes a free one.", whole(0, 65535))
-    watch_files: bool = setting(True, "Notice notes that other programs change.")
+    watch_files: bool = setting(True, "Detect changes of notes by other programs.")
     tools: Literal["core", "standard", "full", "connector"] = setting(
         "standard", "Which tools are listed to clients; `connector`: `search` and `fetch` alone."
     )
@@ -106,7 +106,7 @@ class ServerConfig:
 
     public_url: str | None = setting(
         None,
-        "Address at which clients elsewhere see this server; they are let in by OAuth then, and everybody "
+        "Public address of this server for remote clients; they connect through OAuth, and every client "
         "needs a token.",
         PUBLIC_ADDRESS,
         convert=without_slash,

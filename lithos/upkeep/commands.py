@@ -14,7 +14,7 @@ _WHICH: Final = "which questions --forget-questions forgets, all conditions toge
 
 COMMANDS: Final = (
     CliCommand("stats", "print numbers about the notes and their indexes",
-        "lithos.search.commands_queries:run_stats", place=50),
+        "lithos.search.commands_queries:run_stats", group="upkeep", place=50),
     CliCommand("inspect", "look at the state of the server, its agents, tasks or one note",
         "lithos.search.commands_queries:run_inspect",
         chosen="subject", parts=(
@@ -28,29 +28,29 @@ COMMANDS: Final = (
                 flag("--content", "print the text as well"),
             )),
         ),
-        place=60,
+        group="read and search", place=60,
     ),
     CliCommand("audit", "tell who read which note", "lithos.search.commands_queries:run_audit", (
         take("-a --agent ID", "only what this agent read"),
         take("-s --since TIME", "only what is later than this time (ISO 8601)"),
         take("-n --limit N", "most rows (default: 50)", count),
         take("--doc ID", "only reads of this note"),
-    ), place=70),
+    ), group="history", place=70),
     CliCommand("care", "tell which notes want care, and why; changes nothing",
         "lithos.search.commands_queries:run_care", (
         flag("--open-tasks", "open a task for each group, unless it has one"),
         flag("--all", "list up to 200 rows of each group", dest="everything"),
         take("--by NAME", "who opens the tasks (default: your user name)"),
-    ), place=80),
+    ), group="upkeep", place=80),
     CliCommand("worth", "count what agents asked, read, cited and took over from each other, by day",
         "lithos.search.commands_queries:run_worth", (
         take("--days N", "how many days, today with them (default: 7)", count),
-    ), place=90),
+    ), group="upkeep", place=90),
     CliCommand("reindex", "bring the search indexes in line with the notes",
         "lithos.upkeep.maintenance.maintenance_commands:run_reindex", (
         flag("--clear", "begin with empty indexes (default: no)", action=argparse.BooleanOptionalAction),
         flag("--force", "the same as --clear", dest="clear"),
-    ), place=180, reads_databases=True),
+    ), group="upkeep", place=180, reads_databases=True),
     CliCommand("reconcile", "repair what is derived from the notes; the notes stay as they are",
         "lithos.upkeep.maintenance.maintenance_commands:run_reconcile", (
         take("-s --scope", "what to repair, each by itself (default: all)", choices=("all", *SCOPES)),
@@ -64,12 +64,12 @@ COMMANDS: Final = (
         take("--until TIME", "asked last at or before this time (ISO 8601)", moment, under=_WHICH),
         DRY_RUN,
         flag("--json-output", "the same as --json", dest="as_json"),
-    ), place=190, reads_databases=True),
+    ), group="upkeep", place=190, reads_databases=True),
     CliCommand("extract-entities", "find the names in all notes, by which they are filtered and found",
         "lithos.upkeep.maintenance.maintenance_commands:run_extract", (
         DRY_RUN,
         flag("--force", "also replace entities that a person chose; needs lcma.write_entities"),
-    ), place=200, reads_databases=True),
+    ), group="upkeep", place=200, reads_databases=True),
     CliCommand("validate", "look for mistakes in the note files; nothing is changed without --fix",
         "lithos.upkeep.maintenance.check_commands:run_validate", (
         take("--fix",
@@ -79,25 +79,25 @@ COMMANDS: Final = (
         flag("--yes", "do not ask before --fix changes files"),
         flag("--all", "list infos and all entries", dest="everything"),
         flag("--strict", "exit 1 also when warnings remain"),
-    ), place=210, reads_databases=True),
+    ), group="upkeep", place=210, reads_databases=True),
     CliCommand("doctor", "check the whole installation and say what to do; exit 1 when something is wrong",
         "lithos.upkeep.maintenance.check_commands:run_doctor",
         needs_session=False,  # it tells what is wrong in a configuration, too
-        place=230, reads_databases=True, takes_several=True,
+        group="upkeep", place=230, reads_databases=True, takes_several=True,
     ),
     CliCommand("backup", "copy everything that cannot be rebuilt, also while a server runs",
         "lithos.upkeep.maintenance.backup_commands:run_backup",
         (take("directory DIR", "where to; empty or absent"),),
-        place=240, reads_databases=True, takes_several=True, folder="spared",
+        group="admin", place=240, reads_databases=True, takes_several=True, folder="spared",
     ),
     CliCommand("restore", "put a verified backup in the place of the data directory",
         "lithos.upkeep.maintenance.backup_commands:run_restore", (
         take("source DIR-or-TAR", "what `lithos backup` or `export` made"),
         flag("--force", "also where there is content; it is moved aside, not deleted"),
-    ), place=250, reads_databases=True, folder="made"),
+    ), group="admin", place=250, reads_databases=True, folder="made"),
     CliCommand("export", "write notes, agents, tasks, claims, findings and edges as JSON lines",
         "lithos.upkeep.maintenance.backup_commands:run_export", (
         take("file FILE", "a new file; - for stdout (default for jsonl)", nargs="?"),
         take("--format", "tar: a backup in one archive (default: jsonl)", choices=("jsonl", "tar")),
-    ), place=260, reads_databases=True),
+    ), group="admin", place=260, reads_databases=True),
 )  # fmt: skip

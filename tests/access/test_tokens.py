@@ -75,7 +75,10 @@ async def test_the_name_of_a_bound_token_stays_and_the_page_says_why(tmp_path: P
         assert "not recorded as Mallory" in first
         identity = await person.page("/console/identity")
         check(identity)
-        assert "The token ci is bound to the agent ci-bot: what you do is recorded under it." in identity
+        assert (
+            "The token ci is bound to the agent ci-bot: your changes are recorded under that name."
+            in identity
+        )
         assert 'action="/console/identity"' not in identity
         created = await person.submit("/console/tasks/new", title="Of the bot")
         task = str(created.url).rpartition("/")[2]
@@ -109,9 +112,9 @@ async def test_what_others_read_is_shown_to_admin_alone(tmp_path: Path) -> None:
             one, everybody = await person.page("/console/agents/worker"), await person.page("/console/agents")
             is_told = name == "admin"
             assert ('<span class="verb">read</span>' in one) is is_told
-            assert ("What it read and searched is not shown." in one) is not is_told
+            assert ("Reads and searches of this agent are not shown." in one) is not is_told
             assert ("?show=read" in one) is is_told
-            assert ("is not counted here" in everybody) is not is_told
+            assert ("are not counted here" in everybody) is not is_told
 
 
 async def test_the_tokens_are_listed_to_admin_and_their_hashes_to_nobody(tmp_path: Path) -> None:
@@ -124,7 +127,7 @@ async def test_the_tokens_are_listed_to_admin_and_their_hashes_to_nobody(tmp_pat
         digests = [token.digest for token in person.lithos.server.get(TokenRing).named]
         await log_in(person, secrets["ci"])
         hidden = await person.page("/console/system")
-        assert "Who may use this server is not shown. This needs the right admin" in hidden
+        assert "Tokens are not shown. This needs the right admin" in hidden
         assert "boss" not in hidden
         person.client.cookies.clear()
         await log_in(person, secrets["boss"])

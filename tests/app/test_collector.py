@@ -28,7 +28,7 @@ async def test_a_running_server_collects_and_sees_what_it_is_to_see(tmp_path: Pa
     assert not gc.get_freeze_count()
 
 
-async def test_a_stopped_server_leaves_no_thread_but_those_that_trio_keeps_for_the_next(
+async def test_stopped_server_leaves_only_the_cached_threads_of_trio(
     tmp_path: Path,
 ) -> None:
     before = set(threading.enumerate())

@@ -174,7 +174,7 @@ def test_commands_of_a_leaf_go_with_it(rest: Path, leaf: str) -> None:
 @pytest.mark.parametrize(
     ("leaf", "setting", "told"),
     [
-        ("access", {"LITHOS_SERVER__PUBLIC_URL": "https://a.example"}, "Clients elsewhere cannot be let in."),
+        ("access", {"LITHOS_SERVER__PUBLIC_URL": "https://a.example"}, "Remote clients cannot get access."),
         ("access", {}, "The named tokens in"),
     ],
     indirect=["leaf"],

@@ -71,7 +71,7 @@ async def titles_of(server: Server, tool: str, **more: Any) -> tuple[set[str], A
     return {row["title"] for row in rows}, (answer.get("degraded", False), answer.get("indexing"))
 
 
-async def test_a_second_start_lists_and_finds_what_it_knew_before_it_has_looked(
+async def test_second_start_lists_and_finds_known_notes_before_its_scan(
     tmp_path: Path, looking: threading.Event
 ) -> None:
     """Behaviour 250: of what has changed since it learns in the scan; until then answers say so."""
@@ -112,7 +112,7 @@ async def test_a_second_start_lists_and_finds_what_it_knew_before_it_has_looked(
         assert await resources_of(server) == {"Cloves", "Nutmeg"}
 
 
-async def test_what_was_found_before_the_scan_says_so_though_it_is_told_after(
+async def test_results_from_before_the_scan_are_marked_when_sent_later(
     tmp_path: Path, looking: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make_known(tmp_path, looking)
@@ -155,7 +155,7 @@ async def resources_of(server: Server) -> set[str]:
     return {each.told["title"] for each in page.resources if each.address.kind == "note"}
 
 
-async def test_a_second_start_that_has_much_to_read_shows_no_note_whose_file_is_gone(
+async def test_second_start_never_shows_notes_with_deleted_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await make_known(tmp_path)

@@ -110,7 +110,7 @@ async def test_git_sees_nothing_after_a_start_many_searches_and_a_stop(tmp_path:
     assert not (tmp_path / "data" / "knowledge").exists()
 
 
-async def test_what_is_no_note_is_nowhere(tmp_path: Path, vault: Path) -> None:
+async def test_files_that_are_not_notes_appear_nowhere(tmp_path: Path, vault: Path) -> None:
     """Dot-folders, ignored files, templates, attachments: in scan, search, read, validate, backup."""
     async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
         listed = await lithos.call("lithos_list")
@@ -330,7 +330,7 @@ async def test_a_stop_does_not_wait_for_the_rest_of_a_first_scan(
         assert len(lithos.server.get(Catalogue)) == 52
 
 
-async def test_a_vault_that_disappears_during_the_first_scan_is_found_when_it_is_back(
+async def test_vault_that_disappears_in_its_first_scan_is_found_again(
     tmp_path: Path, vault: Path, slow: threading.Event
 ) -> None:
     aside = tmp_path / "aside"
@@ -371,7 +371,7 @@ async def test_a_vault_that_cannot_be_listed_is_tried_again(
         assert len(server.get(Catalogue)) == 2
 
 
-async def test_a_write_that_waits_too_long_says_how_far_the_first_pass_is(
+async def test_late_write_reports_the_progress_of_the_first_pass(
     tmp_path: Path, vault: Path, slow: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(start_progress, "WRITE_WAIT", 0.05)

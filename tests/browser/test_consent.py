@@ -100,7 +100,7 @@ def test_a_page_of_another_site_leads_to_consent_and_the_answer_back(tmp_path: P
         with http.stream("GET", "/events", headers=headers) as stream:
             assert stream.status_code == 200
             browser.open("/console/agents")
-            browser.shows("Let in from elsewhere")
+            browser.shows("Remote clients")
             assert browser.faults() == []
             browser.picture("oauth-grants")
             browser.click("Revoke", "button")

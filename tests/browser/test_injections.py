@@ -326,7 +326,7 @@ def test_every_kind_of_page_that_links_lead_to_does_nothing(at: Browser, filled:
 
 
 @pytest.mark.nightly
-def test_what_is_asked_for_in_an_address_does_nothing(at: Browser) -> None:
+def test_injections_in_addresses_do_nothing(at: Browser) -> None:
     """behaviour 236: filters, unknown ids and file names"""
     filters = (
         "/console/?type={0}&agent={0}&tag={0}",
@@ -382,7 +382,7 @@ def test_links_and_files_of_the_vault_do_nothing_when_they_are_followed(at: Brow
         inert(at)
 
 
-def test_what_is_fetched_into_a_page_does_nothing(at: Browser, filled: Filled) -> None:
+def test_injections_in_fetched_parts_do_nothing(at: Browser, filled: Filled) -> None:
     """behaviour 236: the live feed and the live search"""
     at.open("/console/")
     at.shows("live", "[data-live]")

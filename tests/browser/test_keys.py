@@ -124,7 +124,7 @@ def test_a_warning_is_confirmed_by_keys_and_the_result_stays_in_sight(
         browser.click("Undo 1 change", "main button.danger")
         browser.shows("Changes of bot were undone", "h1")
         browser.open("/console/undo?agent=bot")
-        browser.shows("Nothing is left to undo here")
+        browser.shows("There is nothing left to undo")
         assert not browser.all("main button.danger")
         browser.judge()
 
@@ -147,7 +147,7 @@ def test_a_person_settles_a_contradiction_by_mouse(window: Browser, tmp_path: Pa
         # Without a choice the browser asks for one
         browser.click("Settle the contradiction", "main button")
         assert "/console/contradictions" in browser.path
-        browser.click("Nine seconds holds", "label.check")
+        browser.click("Nine seconds is right", "label.check")
         browser.click("Settle the contradiction", "main button")
         browser.shows("The contradiction is settled: “Nine seconds” holds; recorded as person.")
         assert browser.path == f"/console/notes/{other}"

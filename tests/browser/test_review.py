@@ -127,7 +127,7 @@ def test_a_queue_is_worked_off_by_keys_alone(window: Browser, tmp_path: Path) ->
         browser.driver.execute_script(
             "arguments[0].value = arguments[0].value.replace('says bot', 'says Ann')", active
         )
-        browser.click("Show what it would do", "#change button")
+        browser.click("Preview changes", "#change button")
         browser.shows("This is what approving your text would do.")
         assert "two, says Ann" in browser.text_now(".diff ins")
         assert site.content(notes[2]) == "one\n\ntwo\n\nthree"
@@ -199,5 +199,5 @@ def test_several_are_ticked_and_decided_in_any_look(window: Browser, tmp_path: P
         browser.click("Reject", f"#p-{ids[1]} summary")
         browser.fill("reason", "Say where it is from.", submit=True)
         browser.shows("other.md is rejected", ".decided")
-        browser.shows("Nothing waits for you.")
+        browser.shows("No proposals are waiting.")
         browser.judge()

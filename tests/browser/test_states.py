@@ -44,7 +44,7 @@ def a_note(server: Lithos, title: str = "Timetable", **more: Any) -> str:
 
 
 @pytest.mark.nightly
-def test_every_page_of_an_empty_vault_is_sound_and_says_what_to_do(window: Browser, tmp_path: Path) -> None:
+def test_every_page_of_an_empty_vault_shows_what_to_do(window: Browser, tmp_path: Path) -> None:
     """behaviour 235"""
     with running_lithos(tmp_path / "data") as server:
         window.visit(server.url)
@@ -97,9 +97,7 @@ def test_pages_without_model_and_files_are_sound_and_say_what_is_missing(
 
 
 @pytest.mark.nightly
-def test_a_page_that_is_open_says_that_the_server_is_gone_and_goes_on_after_it(
-    window: Browser, tmp_path: Path
-) -> None:
+def test_open_page_reports_a_lost_server_and_recovers(window: Browser, tmp_path: Path) -> None:
     data = tmp_path / "data"
     with running_lithos(data) as server:
         window.visit(server.url)
@@ -143,7 +141,7 @@ def test_a_page_that_is_open_says_that_the_server_is_gone_and_goes_on_after_it(
         window.complaints()
 
 
-def test_what_is_not_there_is_told_with_a_way_on(window: Browser, tmp_path: Path) -> None:
+def test_missing_objects_are_reported_with_a_way_to_continue(window: Browser, tmp_path: Path) -> None:
     with running_lithos(tmp_path / "data") as server:
         window.visit(server.url)
         a_note(server)

@@ -147,14 +147,14 @@ def quarantine_and_clear(browser: Browser, server: Lithos, tide: str) -> None:
     # -> Quarantine
     browser.click("Quarantine", "main form[method=post] button")
     browser.shows("The note is quarantined; recorded as person.")
-    browser.shows("Why it is quarantined: It was read for another harbour.")
+    browser.shows("Reason for the quarantine: It was read for another harbour.")
     is_so(browser, call_tool(server, "lithos_read", id=tide)["metadata"]["status"] == "quarantined")
     is_so(browser, history(server, tide)[0] == (4, "updated", PERSON), history(server, tide))
     # -> Back -> Quarantine, again: it was carried out already
     browser.driver.back()
     browser.shows("Quarantine this note", "h1")
     browser.click("Quarantine", "main form[method=post] button")
-    browser.shows("Why it is quarantined: It was read for another harbour.")
+    browser.shows("Reason for the quarantine: It was read for another harbour.")
     is_so(browser, history(server, tide)[0][0] == 4, history(server, tide))
     # -> the note that rests on it: it warns
     browser.click("Ferry plan", "#about a.note")
@@ -234,7 +234,7 @@ def test_the_life_of_a_task_by_keyboard_alone(window: Browser, tmp_path: Path) -
         go_to(browser, "Cancel the task", Keys.ENTER)
         browser.shows("The task is cancelled.")
         browser.shows("Nobody answers.")
-        browser.shows("Nobody holds it.")
+        browser.shows("No agent holds a claim.")
         browser.shows("person cancelled it")
         is_so(browser, task_of(server, task_id)["status"] == "cancelled")
         # Back and Enter again: it was carried out already, once.
@@ -305,7 +305,7 @@ def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Pa
         is_so(browser, "All is well" in browser.text(".r-deleted"))
         is_so(browser, "Boats" not in browser.text("main"))
         is_so(browser, "Atlantis" in call_tool(server, "lithos_read", id=harbours)["content"])
-        # -> Undo what is ticked, by a double click
+        # -> Undo the ticked changes, by a double click
         ActionChains(browser.driver).double_click(browser.one("main button.danger")).perform()
         browser.shows("Changes of intern were undone", "h1")
         browser.shows("by person")
@@ -313,7 +313,7 @@ def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Pa
         is_so(browser, texts == ["Bergen, Askøy.\n\nStavanger.\n\nBodø.", "Twelve crowns."], texts)
         is_so(browser, history(server, fares)[0] == (3, "restored", PERSON), history(server, fares))
         is_so(browser, history(server, made)[0][1:] == ("deleted", PERSON), history(server, made))
-        # -> Back -> Undo what is ticked, again: the outcome of the first time is shown
+        # -> Back -> Undo the ticked changes, again: the outcome of the first time is shown
         outcome = browser.path
         browser.driver.back()
         browser.shows("nothing is changed yet.")
@@ -398,7 +398,7 @@ def test_the_feed_pauses_and_filters_by_clicking(window: Browser, tmp_path: Path
         browser.shows("Pause", "[data-pause]")
         # -> the field Agent
         browser.fill("agent", "ben")
-        browser.shows("Nothing of this kind happened lately.", ".feed")
+        browser.shows("No such events happened recently.", ".feed")
         browser.until(lambda: "agent=ben" in browser.path, "the address follows")
         write(server, "Not of interest", "Text.", "ada")
         write(server, "By ben", "Text.", "ben")
@@ -486,7 +486,7 @@ def test_a_keystroke_searches_without_reload_and_keys_lead_to_pages(window: Brow
 # -- a day's questions, by mouse, nothing is changed ---------------------------------------------------
 
 
-def test_who_changed_this_note_and_what_did_it_say_before(at_day: Browser) -> None:
+def test_story_shows_the_author_and_earlier_text_of_a_note(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
     # -> Timetable search, in the feed's line "intern changed Timetable search"
@@ -529,7 +529,7 @@ def test_which_tasks_wait_for_whom(at_day: Browser) -> None:
     browser.shows("Legal agrees to the map tiles", ".blocked")
     for agent, task in (
         ("ops", "Write the runbook of the import"),
-        ("scribe", "Tell travellers what changed"),
+        ("scribe", "Announce the changes to travellers"),
         ("reviewer", "Find harbours despite typos"),
     ):
         held = next(card.text for card in browser.all(".claimed .task-card") if task in card.text)
@@ -545,7 +545,7 @@ def test_which_tasks_wait_for_whom(at_day: Browser) -> None:
     is_quiet(browser)
 
 
-def test_what_did_builder_read_before_it_wrote_this(at_day: Browser) -> None:
+def test_story_shows_the_reads_before_a_write(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
     # -> Import measurements, in the feed's line "builder changed Import measurements"
@@ -564,7 +564,7 @@ def test_what_did_builder_read_before_it_wrote_this(at_day: Browser) -> None:
     is_so(browser, "read Winter timetable" in row.text, row.text)
     # -> "why is the timetable import slow": the receipt says what was returned and what was cited
     browser.click("why is the timetable import slow", ".timeline a")
-    browser.shows("What was returned")
+    browser.shows("Returned notes")
     browser.shows("by builder", ".receipt-facts")
     browser.shows("cited", "#returned")
     is_so(browser, "Import measurements" in browser.text("#returned"))
@@ -582,7 +582,7 @@ def test_the_interns_vandalism_is_undone_by_two_clicks(window: Browser) -> None:
         browser.shows("nothing is changed yet.")
         ticked = [row.text for row in browser.all("li.choice:has(input:checked)")]
         is_so(browser, [row.partition("\n")[0].split(" +")[0] for row in ticked] == list(spoilt), ticked)
-        # -> Undo what is ticked
+        # -> Undo the ticked changes
         browser.click("Undo ", "main button.danger")
         clicks += 1
         browser.shows("Changes of intern were undone", "h1")
@@ -609,14 +609,14 @@ def test_a_single_change_in_the_feed_is_undone_by_two_clicks(window: Browser, tm
         row.find_element("link text", "undo").click()
         browser.shows("nothing is changed yet.")
         is_so(browser, [one.text.split()[0] for one in browser.all("li.choice")] == ["Fares"])
-        # -> Undo what is ticked
+        # -> Undo the ticked changes
         browser.click("Undo ", "main button.danger")
         browser.shows("Changes of intern were undone", "h1")
         is_so(browser, history(server, fares)[0] == (3, "restored", PERSON), history(server, fares))
         is_quiet(browser)
 
 
-def test_what_would_become_of_the_notes_if_the_intern_were_undone(at_day: Browser) -> None:
+def test_story_previews_the_undo_of_an_agent(at_day: Browser) -> None:
     browser = at_day
     browser.open("/console/")
     # -> Agents -> intern -> Undo its changes…

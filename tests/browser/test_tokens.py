@@ -120,7 +120,7 @@ def test_a_person_logs_in_sees_nothing_before_and_logs_out(window: Browser, tmp_
         assert browser.path == "/console/login?next=/console/tasks"
         browser.judge()
         browser.fill("token", "wrong", submit=True)
-        browser.shows("This is no valid token")
+        browser.shows("This token is not valid")
         browser.complaints()  # Chromium reports the 401
         browser.fill("token", TOKEN)
         browser.fill("agent", "Ann", submit=True)

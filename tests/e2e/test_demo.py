@@ -52,7 +52,7 @@ def test_the_scripted_day_has_something_on_each_page(tmp_path: Path) -> None:
         copies = client.get("/copies").text
         assert "glossary.sync-conflict-" in copies
         (place,) = re.findall(r'href="/console(/copies/one[^"]+)"', copies)
-        assert "both changed it" in client.get(unescape(place)).text
+        assert "both versions changed it" in client.get(unescape(place)).text
         # The first page does not wait for the checks of the notes, which it begins.
         until(lambda: "1 with a conflict copy" in client.get("/").text)
         overview = client.get("/").text

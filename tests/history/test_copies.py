@@ -21,7 +21,7 @@ async def test_person_decides_place_by_place(tmp_path: Path) -> None:
         (link,) = [each for each in page.links if each.startswith("/console/copies/one")]
         alone = await person.look(link)
         assert "3 <b>by them</b>" in alone.text, "as text"
-        assert "both changed it" in alone.text
+        assert "both versions changed it" in alone.text
         refused = await person.submit(link, "/console/copies/one", **{"keep-0": ""})
         assert (refused.status_code, "choose what to keep" in refused.text) == (400, True)
         assert await copies(lithos) == [COPY]
@@ -39,11 +39,11 @@ async def test_person_keeps_a_file_as_a_note(tmp_path: Path) -> None:
         await lithos.server.get(CatchingUp).done.wait()
         await make(lithos, "three", "3 by them", path="plan 2.md")
         page = await person.look("/console/copies")
-        assert "a name that people give, too" in page.text
+        assert "the name may be a person's choice" in page.text
         (link,) = [each for each in page.links if each.startswith("/console/copies/one")]
         assert 'name="act" value="keep"' in await person.page(link)
         done = await person.submit(link, "/console/copies/one", act="keep")
-        assert "plan 2.md is a note of its own from now on." in done.text
+        assert "plan 2.md is now a separate note." in done.text
         assert await copies(lithos, 0) == []
         assert (await lithos.call("lithos_list"))["total"] == 2
         assert "3 by them" in (lithos.knowledge / "plan 2.md").read_text()

@@ -87,7 +87,7 @@ async def test_undo_shows_its_consequences_and_runs_once_under_the_name(tmp_path
             "reverted": ["*Changed"],
         }  # fmt: skip
         assert "cannot be undone: others changed the same: line 1" in told
-        assert "The new versions carry your name, Ann Person" in told
+        assert "The new versions will have your name, Ann Person" in told
         after = {name: (person.lithos.knowledge / name).read_bytes() for name in person.lithos.files()}
         assert before == after
 
@@ -186,7 +186,7 @@ async def test_long_undo_stops_and_continues_on_request(
         clock.advance(seconds=1)
         done = await person.submit(LOOK)
         assert parts_of(done.text) == {"deleted": ["N2"]}
-        assert "2 notes are not looked at yet" in done.text
+        assert "2 notes are not processed yet" in done.text
         assert ahead_of(await person.page(LOOK)) == {"deleted": ["*N1", "*N0"], "nothing-to-do": ["N2"]}
         monkeypatch.setattr(undo_page, "RUN_SECONDS", 20.0)
         done = await person.submit(str(done.url), "/console/undo")
@@ -250,12 +250,12 @@ async def test_the_page_says_when_nothing_is_left_to_undo(tmp_path: Path) -> Non
         await person.lithos.write("Page", "bad", id=note, agent="bad")
         address = "/console/undo?agent=bad"
         html = await person.page(address)
-        assert [one.text for one in check(html).all("button", "danger")] == ["Undo what is ticked"]
+        assert [one.text for one in check(html).all("button", "danger")] == ["Undo the ticked changes"]
         assert "Nothing is left to undo" not in html
         action, fields = form_of(html, "/console/undo")
         await person.post(action, **fields)
         page = await person.look(address)
-        assert "Nothing is left to undo here" in page.text
+        assert "There is nothing left to undo" in page.text
         assert not page.all("main")[0].all("button", "danger")
         assert "To the agent" in page.text
 
@@ -289,9 +289,9 @@ async def test_wrong_addresses_and_forms_are_refused(tmp_path: Path) -> None:
     """behaviour 235: on an empty vault too"""
     async with visiting(tmp_path) as person:
         await person.look("/console/undo?agent=bad")
-        assert "It has changed no note." in (await person.look("/console/undo?agent=bad")).text
+        assert "This agent has changed no notes." in (await person.look("/console/undo?agent=bad")).text
         empty = await person.look("/console/undo?agent=bad&span=hour")
-        assert "It has changed no note in that time." in empty.text
+        assert "This agent changed no notes in that time." in empty.text
         await person.look("/console/undo", 404)
         await person.look("/console/undo?agent=bad&span=custom&since=then", 400)
         assert "not kept any more" in (await person.look(f"/console/undo/{MISSING_ID}", 404)).text

@@ -90,7 +90,7 @@ async def test_the_queue_shows_what_would_change_who_wants_it_and_until_when(tmp
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         empty = await person.look("/console/review")
-        assert "Nothing waits for you." in empty.text
+        assert "No proposals are waiting." in empty.text
         assert "Review" in [one.text for one in empty.all("nav")[0].all("a")]
         note = await lithos.create("Plan", "one\n\nWe wait 4 s.\n\nend", agent="ann", path="plan.md")
         gone = await lithos.create("Old", "stale", agent="ann")
@@ -175,7 +175,7 @@ async def test_several_are_approved_at_once_and_what_conflicts_stays(tmp_path: P
         assert "Decided 2 of 3" in page.told
         assert names_of(page) == ["N1", "*N3"]
         conflicting = rows_of(page)[0]
-        assert "It cannot be approved as it is: others changed the same" in conflicting.told
+        assert "It cannot be approved as it is: others have changed the same" in conflicting.told
         assert "Line 3 was two is now two, says tester proposed two, says bot" in conflicting.told
         assert not conflicting.all("button", data_do="approve")
         # Somebody who sends it all the same
@@ -297,7 +297,7 @@ async def test_a_text_that_could_not_be_written_is_not_lost(tmp_path: Path) -> N
         page = check(
             (await person.post(action, **(fields | {"once": "new", "act": "approve", "text": text}))).text
         )
-        assert "This is approved, by person; nothing more can be done with it." in page.told
+        assert "This is approved, by person; it cannot be changed any more." in page.told
         assert "my own words" in page.all("pre")[0].text
         broken = await propose_text(lithos, note, "one more")
         page = await change(person, broken, "approve", "---\nid: [\n---\n\nx")
@@ -318,7 +318,7 @@ async def test_signs_that_cannot_be_seen_are_named_wherever_one_approves(tmp_pat
             assert told.count("U+202E RIGHT-TO-LEFT OVERRIDE") == 2, address
             assert told.count("U+200B ZERO WIDTH SPACE") == 2
             assert told.count("U+0430 CYRILLIC SMALL LETTER A in a Latin word") == 2
-            assert "Also there, as in many texts: U+200D ZERO WIDTH JOINER." in told
+            assert "Also present, and common in many texts: U+200D ZERO WIDTH JOINER." in told
         text = typed_in(page)
         assert "pay ⟦U+202E⟧ann\n\np\u0430ypal⟦U+200B⟧\n" in text
         changed = text.replace("⟦U+202E⟧", "").replace("end", "the \u2066end")
@@ -426,7 +426,7 @@ async def test_what_was_decided_elsewhere_says_by_whom(tmp_path: Path) -> None:
         ]
         for one, said in zip(
             ids,
-            ("rejected, by Ann; nothing more", "approved, by Ann; nothing more", "withdrawn; nothing more"),
+            ("rejected, by Ann; it cannot", "approved, by Ann; it cannot", "withdrawn; it cannot"),
             strict=True,
         ):
             alone = await person.look(f"/console/review/{one}")
@@ -564,7 +564,7 @@ async def test_long_queues_and_long_texts_fit_a_page_and_tell_what_they_leave_ou
         alone = await person.look(rows_of(page)[0].all("p", "more")[0].links[0])
         assert "more, which you approve as well" in alone.told
         assert len(alone.all("ins")) > 100
-        assert "Its text is too long to be changed here" in alone.told
+        assert "The text is too long to be changed here" in alone.told
         assert len(big.encode()) > LARGEST_EDITED
 
 
@@ -580,7 +580,7 @@ async def test_without_time_to_look_nothing_can_be_approved_unseen(
         monkeypatch.setattr(review_page, "DECIDE_SECONDS", -1.0)
         page = await person.look("/console/review")
         assert names_of(page) == ["N0", "N1", "N2"]
-        assert page.told.count("There was no time to look what it would do: look at it alone .") == 3
+        assert page.told.count("There was no time to compare this proposal: open it .") == 3
         boxes = dict(re.findall(r'type="checkbox" name="pick" value="(\S+) (\w+)"', html))
         _, fields = form_of(html[html.index('id="many"') - 60 :])
         data = {**fields, "act": "approve", "pick": [f"{one} {boxes[one]}" for one in ids]}

@@ -204,8 +204,10 @@ async def test_refusals_are_shown_and_the_form_keeps_its_input(tmp_path: Path) -
         assert answer.status_code == 400
         assert "threshold must be between 0 and 1" in answer.text
         nothing = await person.page(address(q="qwertyuiop", mode="fulltext"))
-        assert "Nothing is found." in nothing
-        assert "Mode hybrid knows no filter by the task" in await person.page(address(q="x", task_id="t"))
+        assert "No results." in nothing
+        assert "Mode hybrid does not support a filter by the task" in await person.page(
+            address(q="x", task_id="t")
+        )
 
 
 async def test_degraded_and_empty_say_what_to_do(tmp_path: Path) -> None:
@@ -274,6 +276,6 @@ async def test_citations_are_a_part_of_the_score(tmp_path: Path) -> None:
             await trio.sleep(0.02)  # learning follows the completion
         page = await person.look(address(q=asked["query"], mode="retrieve"))
         assert page.all("h2")[0].text == "Cited"
-        assert "cited before for a question much like this one" in page.text
+        assert "cited before for a similar question" in page.text
         assert "cited for: why has a zebra stripes" in page.text
         assert len(page.all("rect", "p-memory")) == 1

@@ -68,7 +68,7 @@ def made(*listed: Capability) -> Parts:
     return Parts((Shelf, Metrics, ServerState, Gauges), given)
 
 
-async def test_components_are_told_in_their_order_and_add_details_to_one_that_is_well() -> None:
+async def test_components_keep_their_order_and_add_details() -> None:
     parts = made(SHELVES, MORE)
     status, body = await parts.get(ServerState).report()
     assert (status, list(body["components"])) == (200, ["first", "shelf"])

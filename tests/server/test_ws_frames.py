@@ -118,7 +118,7 @@ async def test_a_frame_that_breaks_the_protocol_is_answered_with_its_close_code(
     assert "Traceback" not in capfd.readouterr().err
 
 
-async def test_what_follows_a_broken_frame_cuts_no_close_frame_off(tmp_path: Path) -> None:
+async def test_data_after_a_broken_frame_keeps_the_close_frame(tmp_path: Path) -> None:
     """A connection closed with unread input would be reset."""
     async with broadcasting(tmp_path) as (_, front):
         assert await code_after(front, frame(FIN | 3) + b"x" * 400_000) == PROTOCOL_ERROR
@@ -134,7 +134,7 @@ async def test_frames_before_the_handshake_are_refused_and_hold_no_place(tmp_pat
                 await trio.sleep(0.01)
 
 
-async def test_a_handshake_with_a_body_or_with_fields_that_are_none_is_refused() -> None:
+async def test_handshake_with_a_body_or_invalid_fields_is_refused() -> None:
     lines = (b"Content-Length: 2", b"Transfer-Encoding: chunked", b"Sec-WebSocket-Protocol: \xff")
     async with running_front() as front:
         for line in lines:

@@ -169,7 +169,7 @@ async def test_a_refused_form_is_shown_again_with_what_was_typed(tmp_path: Path)
             "/console/tasks/new", title="A gate", description="Typed with care.", task_type="gate",
             gate_type="timer", ready_at="tomorrow",
         )  # fmt: skip
-        assert "It was not created" in shown.text
+        assert "The task was not created" in shown.text
         assert "metadata.ready_at" in shown.text
         assert "Typed with care." in shown.text
         assert not (await person.lithos.call("lithos_task_list"))["tasks"]
@@ -216,7 +216,7 @@ async def test_cancelling_shows_its_consequences_happens_once_and_carries_the_na
         assert "cancelled it" in await person.page(f"/console/tasks/{task}")
         assert (await person.get(f"/console/tasks/{task}/cancel")).status_code == 409
         blocked = await person.page(f"/console/tasks/{direct}")
-        assert "It can never start as it is" in blocked
+        assert "This task can never start" in blocked
         assert "intervention is needed" in blocked
 
 
@@ -292,7 +292,7 @@ async def test_a_person_releases_the_claim_of_an_agent(tmp_path: Path) -> None:
 
         shown = await person.submit(path)
         assert "worker holds the aspect no longer." in shown.text
-        assert "Nobody holds it." in shown.text
+        assert "No agent holds a claim." in shown.text
         told = check(shown.text).told
         assert "Ann released the claim of worker" in told
         store = person.lithos.server.get(Coordinator)._store

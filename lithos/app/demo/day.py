@@ -37,7 +37,7 @@ AGENTS: Final = {
 INTERN: Final = "intern"
 #: The one whose changes wait for a person.
 TRAINEE: Final = "trainee"
-#: What agents may do in the folder of the demo.
+#: The rights of agents in the folder of the demo.
 SCOPES: Final = {TRAINEE: {"propose": EVERYTHING}}
 LENGTH: Final = timedelta(hours=9)
 #: Minutes of the last part of the day, whose claims still run.
@@ -46,15 +46,15 @@ LAST_PART: Final = 75
 PATIENCE: Final = 20.0
 
 
-#: The tasks that are named again.
+#: Titles of tasks that are used more than once.
 _NAMES, _WINTER, _LOAD = "Collect harbour names", "Import the winter timetable", "Load test the search"
 _TYPOS, _FIT = "Find harbours despite typos", "Fit the delay model again"
 _LEGAL, _RUNBOOK = "Legal agrees to the map tiles", "Write the runbook of the import"
-_TELL = "Tell travellers what changed"
+_TELL = "Announce the changes to travellers"
 
 
 class DayClock:
-    """A clock that stands still until it is moved, and runs as usual once the day is over."""
+    """A clock that only advances when it is set, and runs normally after the demo day."""
 
     def __init__(self) -> None:
         self._now: datetime | None = utc_now() - LENGTH
@@ -69,7 +69,7 @@ class DayClock:
             self._now = min(utc_now(), self._now + timedelta(minutes=minutes))
 
     def reach(self, minutes: float) -> None:
-        """Have it be so many minutes before the real time, unless it is later already."""
+        """Set the clock to `minutes` before the real time, unless it is later already."""
         if self._now is not None:
             self._now = max(self._now, utc_now() - timedelta(minutes=minutes))
 
@@ -80,7 +80,7 @@ class DayClock:
 
 @define
 class Day:
-    """Plays the day on a running server; `folder` is where its notes lie."""
+    """Plays the day on a running server; `folder` has its notes."""
 
     server: Server
     clock: DayClock
@@ -166,7 +166,7 @@ class Day:
         await self._find("builder", _FIT, "Mean error 3.1 minutes.", "Delay model, second fit")
 
     async def _edit_by_hand(self) -> None:
-        """A person corrects a note in an editor; the server notices by itself."""
+        """A person corrects a note in an editor; the server detects the change on its own."""
         self.clock.pass_by(25)
         entry = self.server.get(Catalogue).get(self.ids["Glossary"])
         if entry is None:
@@ -181,7 +181,7 @@ class Day:
         await self._save(copy, other.replace("stops at a harbour", "calls at a harbour"), NOTE_CONFLICT_COPY)
 
     async def _save(self, path: trio.Path, text: str, told_by: str) -> None:
-        """Save a file, and wait until the server tells of it."""
+        """Save a file, and wait until the server reports it."""
         head = str(self.server.get(Coordinator).head)
         noticed = await self.server.get(EventStreams).open(head, EventFilter.of([told_by], []))
         await path.write_text(text, encoding="utf-8")
@@ -194,12 +194,12 @@ class Day:
         await self._claim("ops", _RUNBOOK, minutes=180)
         await self._retrieve("ops", "steps of a timetable import", _RUNBOOK)
         await self._read("ops", "Runbook: timetable import")
-        measured = "Measured: the swap takes 40 ms, nobody notices it."
+        measured = "Measured: the swap takes 40 ms, too short to notice."
         await self._edit("ops", "Runbook: timetable import", measured)
         await self._find("ops", _RUNBOOK, "The runbook was followed once.", "Runbook: timetable import")
         await self._claim("scribe", _TELL, minutes=180)
-        await self._read("scribe", "Weekly: what changed for travellers")
-        await self._retrieve("scribe", "what is new for travellers this week", _TELL)
+        await self._read("scribe", "Weekly: changes for travellers")
+        await self._retrieve("scribe", "news for travellers this week", _TELL)
         await self._claim("reviewer", _TYPOS, minutes=180)
         await self._retrieve("reviewer", "misspelt harbour names", _TYPOS)
         await self.call(
@@ -208,8 +208,8 @@ class Day:
         )  # fmt: skip
 
     async def _propose(self) -> None:
-        """What a person has to look at: good, doubtful, and with characters that nobody sees."""
-        await self._edit(TRAINEE, "Runbook: timetable import", "Tell the harbour office before you begin.")
+        """Propose changes for a person to review: good, doubtful, and with invisible characters."""
+        await self._edit(TRAINEE, "Runbook: timetable import", "Call the harbour office before you begin.")
         hidden = "Refunds are paid by p\u0430y@ferries.example\u200b only."
         await self._edit(TRAINEE, "Opening hours of ticket offices", hidden)
         title, content = "Why line 12 is late", "Line 12 waits for [[Slack tide]] on most Fridays."

@@ -86,7 +86,7 @@ Considered and left: updating rows in place (half-imported timetables were shown
 3. `timetable import --season winter`
 4. Search for *Norvik to Langøy*: three crossings a day.
 
-If it goes wrong: `timetable swap --back`. The old index is kept for 14 days.
+If the import fails: `timetable swap --back`. The old index is kept for 14 days.
 """, ("Decision: one index per season",), "summary"),
     DemoNote("Delay model", "research", "scout", ("research", "delays"), """\
 Delays follow the wind: above 14 m/s the median crossing of line 7 is 11 minutes late, below 3 minutes.
@@ -96,21 +96,21 @@ The forecast has to be at most six hours old [^1]. Line 40 is sheltered and keep
 [^1]: Older forecasts were no better than the average of the month.
 """, note_type="hypothesis"),
     DemoNote("Delays on the map", "product", "planner", ("product", "delays"), """\
-A crossing that will be late is drawn amber, one that is cancelled red, with the minutes beside it.
+A crossing that will be late is drawn amber, one that is cancelled red, with the minutes next to it.
 
 It rests on the [[Delay model]]; the map itself waits for the tiles ([[Map tiles: licence]]).
 """, ("Delay model",), "concept"),
     DemoNote("Map tiles: licence", "research", "scout", ("research", "legal"), """\
 The tiles may be shown with a visible credit. Offline copies need a written permission, which takes two weeks.
 
-Asked on Monday; the answer goes to the gate of the task.
+Asked on Monday; the answer will be recorded in the gate of the task.
 """),
     DemoNote("Wind stations", "data", "scout", ("data", "delays"), """\
 Nine stations report every ten minutes. *Ytre Holme* was out of order for most of November; its values of that
 time are copies of the last good one.
 """, note_type="agent_finding"),
     DemoNote("Delay training set", "data", "builder", ("data", "delays", "measured"), """\
-41,200 crossings joined with the wind of the nearest station. Built from [[Wind stations]] as of 2 November.
+41,200 crossings joined with the wind of the nearest station. Built from [[Wind stations]] on 2 November.
 """, ("Wind stations",), "agent_finding"),
     DemoNote("Delay model, second fit", "research", "builder", ("research", "delays"), """\
 Mean error 3.1 minutes, of that 0.4 from the wind. Fitted on the [[Delay training set]].
@@ -140,7 +140,7 @@ as many wrong ones. Take one.
 **Season**
 : one timetable. See [[Winter timetable]] and [[Summer timetable]].
 """),
-    DemoNote("Weekly: what changed for travellers", "product", "scribe", ("product", "weekly"), """\
+    DemoNote("Weekly: changes for travellers", "product", "scribe", ("product", "weekly"), """\
 - Old harbour names are found ([[Harbour names]]).
 - The winter timetable is in, two lines provisional ([[Winter timetable]]).
 - Delays come next ([[Delays on the map]]).

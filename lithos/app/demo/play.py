@@ -54,7 +54,7 @@ _NOTES = (
 _ELECTION = {
     "title": "Raft leader election",
     "content": "A follower that hears nothing until its timeout ends becomes a candidate and asks for votes. "
-    "Whoever gets a majority leads the term, and starts [[Log replication]].",
+    "The candidate with a majority leads the term, and starts [[Log replication]].",
     "tags": ["raft", "consensus"],
     "source_url": "https://raft.github.io",
     "ttl_hours": 720,
@@ -143,7 +143,7 @@ async def _divide_work(stage: Stage) -> None:
         for agent in (SCOUT, WRITER):
             nursery.start_soon(stage.claim, agent, task, winners)
     (winner,) = winners
-    stage.say("3. Whoever listens hears of it: here over a WebSocket, as `lithos wait` does.")
+    stage.say("3. Subscribers get each event: here over a WebSocket, as in `lithos wait`.")
     async with trio.open_nursery() as nursery:
         await nursery.start(stage.listen, "finding.posted")
         await stage.call(
@@ -155,7 +155,7 @@ async def _divide_work(stage: Stage) -> None:
 
 
 async def _search(stage: Stage) -> None:
-    stage.say("4. Search by words, by meaning, and by both.")
+    stage.say("4. Full-text, semantic and hybrid search.")
     for mode, query in _SEARCHES:
         await stage.call(WRITER, "lithos_search", query=query, mode=mode, limit=2)
 
@@ -221,7 +221,7 @@ class Stage:
         return True
 
     def close(self) -> None:
-        """What to try next."""
+        """Print what to try next."""
         if self.session.as_json:
             return
         print_line("")

@@ -61,9 +61,9 @@ async def host_server(
 
 
 def _check_access(session: CommandSession) -> None:
-    """Raises `CommandFailed` where a server without named tokens would let in whom it should not."""
+    """Raise `CommandFailed` if a server without named tokens would admit clients that it should not."""
     if session.config.of(ServerConfig).public_url is not None:
-        _require("Clients elsewhere cannot be let in.", "Leave server.public_url out", "access")
+        _require("Remote clients cannot get access.", "Leave server.public_url out", "access")
     files = [session.private / name for name in TOKEN_FILES]
     if any(file.exists() and file.stat().st_size for file in files):
         told = f"The named tokens in {session.private} cannot be read."
@@ -71,7 +71,7 @@ def _check_access(session: CommandSession) -> None:
 
 
 def _require(refused: str, otherwise: str, *packages: str) -> None:
-    """Raises `CommandFailed` where one of these packages was left out of the installation."""
+    """Raise `CommandFailed` if one of these packages was left out of the installation."""
     for package in packages:
         if not capabilities.has(package):
             raise CommandFailed(
@@ -141,8 +141,8 @@ async def host_vaults(session: CommandSession, shutdown: trio.Event, ready: trio
     config = session.config
     if config.of(ServerConfig).public_url is not None:
         raise CommandFailed(
-            "server.public_url cannot be set beside several vaults: clients elsewhere are let into one vault "
-            "alone. Serve that vault by a server of its own, or leave server.public_url out.",
+            "server.public_url cannot be used with several vaults, because remote clients get access to a "
+            "single vault. Run a separate server for that vault, or leave server.public_url out.",
             exit_code=2,
         )
     names = ", ".join(vault.name for vault in session.vaults)
@@ -215,14 +215,14 @@ async def _serve_front(session: CommandSession, server: Server, shutdown: trio.E
             text += f", bound to {bound} (every interface)"
         announce(session, text, url=url, bound=bound)
         if (public := config.of(ServerConfig).public_url) is not None:
-            announce(session, f"Clients elsewhere are let in by OAuth at {public}/mcp", public_url=public)
+            announce(session, f"Remote clients connect through OAuth at {public}/mcp", public_url=public)
         said = server.find(StartupNotice)
         if said is not None and said.announcement is not None:
             announce(session, said.announcement)
 
 
 async def _serve_stdio(session: CommandSession, server: Server, shutdown: trio.Event) -> None:
-    """Serve the client, and beside it a loopback port for other commands of this machine."""
+    """Serve the client, and a loopback port for other commands on this machine."""
     # The MCP SDK, which a server on HTTP brings in later.
     await Threads().run(partial(import_module, "lithos.server.mcp.session"))
     from lithos.server.mcp.session import serve_stdio

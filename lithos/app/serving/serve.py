@@ -36,7 +36,7 @@ from lithos.server.settings import ServerConfig
 
 log = get_logger("lithos.serve")
 
-#: Seconds between two looks for the parent.
+#: Seconds between two checks of the parent process.
 PARENT_POLL = 1.0
 #: Seconds for an owner on another host to take a connection.
 REACH_PATIENCE = 3.0
@@ -68,7 +68,7 @@ async def _serve(session: CommandSession, signals: Sequence[int]) -> None:
 async def _own_or_bridge(session: CommandSession, shutdown: trio.Event, ready: trio.Event) -> None:
     """Raises `AlreadyOwned` where only an owner can serve."""
     is_stdio = session.config.of(ServerConfig).transport == "stdio"
-    # One vault on stdio is passed on to whoever serves it, as one without a name is.
+    # A single vault on stdio is passed on to the process that serves it, with or without a name.
     if session.vaults and not (is_stdio and len(session.vaults) == 1):
         if is_stdio:
             await Threads().run(partial(_refuse_served, session))
@@ -120,7 +120,7 @@ async def _is_within_reach(path: Path) -> bool:
     owner = read_owner(path)
     if owner is None or owner.url is None or owner.host == socket.gethostname():
         return True
-    # Machines are renamed while they run, so the name alone does not tell.
+    # Machines are renamed while they run, so the name alone is not enough.
     address = urlsplit(owner.url)
     with trio.move_on_after(REACH_PATIENCE):
         try:
@@ -161,7 +161,7 @@ async def _bridge(session: CommandSession, shutdown: trio.Event) -> None:
 
 
 async def _host(session: CommandSession, lock: OwnerLock, ended: trio.Event) -> None:
-    """Become the owner, beside the bridge whose client goes on as before."""
+    """Become the owner, while the bridge keeps serving its client."""
     # The libraries of the stores load while the client is still listened to.
     await Threads().run(partial(import_module, "lithos.app.serving.hosting"))
     from lithos.app.serving.hosting import host_behind_bridge
@@ -179,8 +179,8 @@ def _make_lock(session: CommandSession) -> OwnerLock:
 
 
 async def _watch_parent(shutdown: trio.Event) -> None:
-    """Set `shutdown` when the process that started this one has gone, whoever holds stdin open."""
-    while os.getppid() == PARENT:  # noqa: ASYNC110 - nobody tells of a parent's end
+    """Set `shutdown` when the process that started this one has ended, even if stdin is still open."""
+    while os.getppid() == PARENT:  # noqa: ASYNC110 - there is no event for a parent's end
         await trio.sleep(PARENT_POLL)
     log.info("stopping", reason="the parent process has gone")
     shutdown.set()

@@ -142,16 +142,16 @@ class Client:
     format: Format
     #: By scope; None where the client has no such file, or none that can be found.
     files: Files
-    #: What gives away that it is installed: programs, and folders of the person's.
+    #: Programs and user folders that show that the client is installed.
     programs: Sequence[str]
     folders: Callable[[Surroundings], Sequence[Path]]
     stdio: Callable[[ConnectTarget], dict[str, Any]]
-    #: None where it reaches no server over HTTP by itself.
+    #: None if the client cannot connect to a server over HTTP.
     http: Callable[[ConnectTarget], dict[str, Any]] | None
     knows_variables: bool = True
-    #: What to do in the client once the file is written.
+    #: Instructions for the client after the file is written.
     then: str = ""
-    #: How the place of the file is told, where not by its path.
+    #: Description of the file's location, if it is not shown by its path.
     place: str = ""
     #: The client's own command that sets an entry of a person's, or deletes it where that is None.
     command: Callable[[str, ConfigEntry | None], Sequence[str]] = lambda name, entry: ()
@@ -269,7 +269,7 @@ _CONSENT: Final = (
     "do, say yes."
 )
 _THROW_OUT: Final = "To throw it out: console, Agents, Let in from elsewhere, Revoke; or lithos token revoke."
-#: What to do in a client that lives elsewhere, by its name.
+#: Steps to connect a hosted client, by its name.
 HOSTED_STEPS: Final[Mapping[str, Sequence[str]]] = {
     "chatgpt": (
         "Settings > Apps & Connectors > Advanced settings: switch the developer mode on.",
@@ -280,7 +280,7 @@ HOSTED_STEPS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "claude-ai": (
         "Settings > Connectors > Add custom connector: a name, and the address {url} alone.",
-        "Press Connect beside it.",
+        "Press Connect next to it.",
         _CONSENT,
         "In a chat: the menu of tools shows it, on the web and on a phone.",
         _THROW_OUT,
@@ -350,7 +350,7 @@ CLIENTS: Final[Mapping[str, Client]] = {
             _files(lambda around: _zed_folder(around) / "settings.json", ".zed/settings.json"),
             ("zed", "zeditor"), lambda around: (_zed_folder(around),),
             _stdio(), _url(None), knows_variables=False,
-            then="The settings of its agent panel show a green dot beside lithos at once.",
+            then="The settings of its agent panel show a green dot next to lithos at once.",
         ),
         Client(
             "opencode", "opencode", OpencodeFormat(("mcp",)), _opencode_files,

@@ -142,7 +142,7 @@ def run_connect(session: CommandSession) -> int:
 
 
 def _print_hosted(session: CommandSession, name: str) -> int:
-    """What to enter in a client that lives elsewhere. Raises `CommandFailed`."""
+    """Print the steps for a hosted client. Raises `CommandFailed`."""
     options = ("write", "remove", "scope", "file", "name", "agent", "transport")
     if unused := [f"--{each}" for each in options if each in session.typed]:
         raise CommandFailed(f"{', '.join(unused)} is for clients on this machine.", 2)
@@ -252,14 +252,14 @@ def _advice(
     if transport == "http":
         yield "Over HTTP it finds the server while that runs: lithos serve --transport http"
         if target.needs_token:
-            yield f"Start {place.client.title} where {TOKEN_VARIABLE} has the token: the file only names it."
+            yield f"Start {place.client.title} with the token in {TOKEN_VARIABLE}, which the file names."
     else:
         what = " and ".join(vault.name for vault in session.vaults) or target.data
         yield f"It starts the server of {what}, or passes on to the one that runs."
     if transport == "stdio" and place.scope == "project":
         yield "The entry has paths of this machine: for others who share this project take --transport http."
     yield place.client.then
-    yield f'Tell its agents to use the agent id "{agent}" in every session.'
+    yield f'Instruct its agents to use the agent id "{agent}" in every session.'
 
 
 def _report(
@@ -280,7 +280,7 @@ def _report(
     how = f" over {outcome.link.transport}" if is_there and outcome.link is not None else ""
     done = [f"{place.client.title}: {outcome.action}{how} ({place.name} in {place.path})."]
     if outcome.backup is not None and outcome.action in ("connected", "updated"):
-        done.append(f"What was there before is in {outcome.backup}; undo with --remove.")
+        done.append(f"The previous file is in {outcome.backup}; undo with --remove.")
     tell(session, document, [*done, *lines])
     return 0
 

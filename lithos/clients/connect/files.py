@@ -1,4 +1,4 @@
-"""The configuration file of a client on disk: read whole, replaced whole, and only while nobody changed it.
+"""The configuration file of a client on disk: read and replaced as a whole, if unchanged since.
 
 A link stays a link, since its target is replaced. Permissions, owner and extended attributes stay. The bytes
 from before an entry are kept in backups next to the file.
@@ -35,7 +35,7 @@ class CannotUse(Exception):
 
 
 class ChangedMeanwhile(Exception):
-    """Somebody changed the file since it was read."""
+    """The file was changed after it was read."""
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""What a client is connected to: this server, as an address and as a command; and what an entry points to."""
+"""The target of a connection: this server as an address and as a command, and the target of an entry."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _DATA_OPTIONS: Final = ("--data-dir", "-d")
 
 @frozen
 class ConnectTarget:
-    """What to connect to: `command` starts a server or bridges to the running one."""
+    """The server to connect to: `command` starts a server or bridges to the running one."""
 
     command: tuple[str, ...]
     url: str
@@ -54,7 +54,7 @@ class ConnectTarget:
 
 @frozen
 class ServerLink:
-    """What the entry of a client says, whatever its keys are called."""
+    """The content of a client's entry, independent of its format."""
 
     transport: Transport
     command: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class ServerLink:
 
     @property
     def is_lithos(self) -> bool:
-        """Whether it starts this program; of an address nobody can tell."""
+        """Whether the entry starts this program; unknown for an address."""
         return "serve" in self.command and any(
             Path(word).name in ("lithos", "lithos-server") for word in self.command
         )

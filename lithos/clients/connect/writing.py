@@ -78,9 +78,9 @@ def wanted_entry(client: Client, target: ConnectTarget, transport: Transport) ->
         )
     if target.needs_token and not client.knows_variables:
         raise ConfigRefused(
-            f"The server wants a token, and the configuration of {client.title} cannot refer to a variable: "
-            "the token would have to stand in the file. Use --transport stdio, which needs none, or paste "
-            f"what `lithos connect {client.name}` prints and put the token into it."
+            f"The server requires a token, and the configuration of {client.title} cannot refer to a "
+            "variable, so the file would contain the token. Use --transport stdio, which needs no token, or "
+            f"paste the output of `lithos connect {client.name}` and add the token to it."
         )
     return client.http(target)
 

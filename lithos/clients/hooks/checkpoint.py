@@ -1,6 +1,6 @@
-"""`lithos checkpoint --hook`: keep the text that it is given, else remind the agent; or nothing at all.
+"""`lithos checkpoint --hook`: save the given text, or remind the agent, or do nothing.
 
-The promise of `lithos.server.command.hook_failsafe` holds; what it stores it does not tell.
+It keeps the promise of `lithos.server.command.hook_failsafe`, and does not print the text that it saves.
 
 Kept is one note for each session, a section for each text, no text twice. `storing` neither calls nor waits:
 it yields calls and is sent their answers, by the hook without a loop and by the command within one.
@@ -38,7 +38,7 @@ def read_file(path: Path) -> str:
 def checkpoint_of(
     text: str, typed: Mapping[str, Any], session: str | None, folder: Path | None
 ) -> Checkpoint:
-    """The checkpoint of a text; what was typed goes before what the client told."""
+    """The checkpoint of a text; typed values override values from the client."""
     return Checkpoint(
         text=text,
         agent=agent_of(typed, os.environ),
@@ -64,7 +64,7 @@ Calls = Generator[tuple[str, dict[str, Any]], ToolAnswer, "StoredCheckpoint"]
 
 
 class StoredCheckpoint(NamedTuple):
-    """What became of a checkpoint: `status` is `stored` or `unchanged`."""
+    """The result of a checkpoint: `status` is `stored` or `unchanged`."""
 
     status: str
     id: str
@@ -77,7 +77,7 @@ class NotStored(Exception):
 
 
 class Checkpoint(NamedTuple):
-    """A text to keep: who learned it, in which session (None: the day's), in which project, when."""
+    """A text to save, with its agent, session (None: the session of the day), project and time."""
 
     text: str
     agent: str
@@ -96,7 +96,7 @@ class Checkpoint(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What tells the text from others."""
+        """A digest that identifies the text."""
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
 
     @property
@@ -197,9 +197,9 @@ notes and tasks in use, and of each claim its task id, aspect, fence and expiry.
 there is nothing.
 """
 _AFTER: Final = """\
-The conversation was shortened. What the summary lists under "To store in Lithos", store now, before you go
-on: one topic a note, with lithos_write, or with lithos_note_edit where a note of the topic exists (look
-with lithos_search). Renew the claims you still need with lithos_task_renew.
+The conversation was shortened. Before you continue, store the items that the summary lists under
+"To store in Lithos": one topic a note, with lithos_write, or with lithos_note_edit if there is a note of the
+topic (check with lithos_search). Renew the claims you still need with lithos_task_renew.
 """
 _ANYTIME: Final = """\
 Before this session's context is lost, store in Lithos what it learned and others will need: one topic a note,
@@ -211,7 +211,7 @@ _BY_EVENT: Final = {"PreCompact": _BEFORE, "SessionStart": _AFTER, "PostCompact"
 
 
 def reminder_for(event: str | None) -> str:
-    """What to say; nothing where nobody would read it."""
+    """Return the reminder; empty if the agent would not see it."""
     return _ANYTIME if event is None else _BY_EVENT.get(event, _ANYTIME)
 
 
@@ -250,7 +250,7 @@ def _text_of(invocation: Invocation, told: Payload) -> str:
 
 
 def _shorten(text: str) -> str:
-    """The beginning, with a word that it is one: nobody is there to make it shorter."""
+    """Return the beginning with a remark that it was cut, because no person can shorten it."""
     if len(text) <= LONGEST_TEXT:
         return text
     note = f"\n\n(Cut: the first {LONGEST_TEXT:,} of {len(text):,} characters.)"

@@ -1,4 +1,4 @@
-"""What is known of a session: what a client tells its hook on stdin, who the agent is, where it works.
+"""The facts about a session: the hook's input on stdin, the agent and the folder.
 
 On stdin is a JSON object, or a text to keep; it is read within bounds.
 
@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 
 def folder_of(told: Path | None) -> Path:
-    """The folder that the client told, if it is one, else the current one: a hook may run elsewhere."""
+    """Return the folder from the client if it exists, else the current one."""
     return told if told is not None and told.is_absolute() and told.is_dir() else Path.cwd()
 
 
@@ -43,7 +43,7 @@ _LONGEST: Final = 200
 
 
 def agent_of(typed: Mapping[str, Any], environment: Mapping[str, str]) -> str:
-    """`--agent`, else `<client>@<host>`; the client is `--client`, else told by the environment."""
+    """`--agent`, else `<client>@<host>`; the client is `--client`, else from the environment."""
     agent = typed.get("agent")
     if agent:
         return str(agent)
@@ -65,7 +65,7 @@ _LONGEST_NAME: Final = 1_000
 
 
 class Payload(NamedTuple):
-    """What was told; None where nothing was, or nothing that can be used."""
+    """The fields of the input; None if a field is missing or unusable."""
 
     event: str | None = None
     source: str | None = None
@@ -75,7 +75,7 @@ class Payload(NamedTuple):
 
 
 def read_payload(descriptor: int = 0) -> Payload:
-    """What is on stdin; a terminal, a closed stdin and a pipe that says nothing tell nothing."""
+    """Read stdin; a terminal, a closed stdin and an empty pipe give an empty payload."""
     return parse_payload(_read(descriptor))
 
 
@@ -87,7 +87,7 @@ def parse_payload(data: bytes) -> Payload:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        return Payload()  # the rest of a larger object is no text to keep
+        return Payload()  # a part of a larger object is not a text to save
     cwd = _text(found, "cwd")
     return Payload(
         event=_text(found, "hook_event_name"),

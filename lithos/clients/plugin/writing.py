@@ -64,7 +64,7 @@ def hooks_of(begin: str) -> dict[str, Any]:
     brief = _command(f"{begin} brief --hook --client {CLIENT}")
     checkpoint = _command(f"{begin} checkpoint --hook --client {CLIENT}")
     return {
-        "description": "Lithos: a briefing when a session starts, a reminder before its context goes.",
+        "description": "Lithos: a briefing when a session starts, and a reminder before its context is lost.",
         "hooks": {
             "SessionStart": [
                 {"matcher": "startup|resume|clear|compact", "hooks": [brief]},
@@ -142,7 +142,7 @@ def check_ours(directory: Path, manifest: Path, name: str) -> None:
     if not os.path.lexists(directory) or (directory.is_dir() and not any(directory.iterdir())):
         return
     if not directory.is_dir():
-        raise ForeignFolder(f"{directory} is no folder. Name an empty or a new one.")
+        raise ForeignFolder(f"{directory} is not a folder. Choose an empty or a new folder.")
     try:
         with (directory / manifest).open("rb") as file:
             found = json.loads(file.read(_LARGEST_MANIFEST))
@@ -150,8 +150,8 @@ def check_ours(directory: Path, manifest: Path, name: str) -> None:
         found = None
     if not isinstance(found, dict) or found.get("name") != name:
         raise ForeignFolder(
-            f"{directory} has files that are not of this command: its {manifest} does not name {name}. "
-            "Nothing was written. Name an empty or a new folder."
+            f"{directory} has files of another program: its {manifest} does not name {name}. "
+            "Nothing was written. Choose an empty or a new folder."
         )
 
 

@@ -54,7 +54,7 @@ def local_servers(session: CommandSession) -> LocalServers:
 
 
 def person() -> str:
-    """Who types: the user's name, as a version then says by whom it was approved or merged."""
+    """Return the user's name, which versions record as the person who approved or merged them."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
@@ -129,7 +129,7 @@ async def ask_tool(asker: ToolClient, tool: str, arguments: Mapping[str, Any]) -
 async def ask_pages(
     asker: ToolClient, tool: str, arguments: Mapping[str, Any], key: str
 ) -> list[dict[str, Any]]:
-    """All rows of a list that tells its `total`, `PAGE` at a time."""
+    """Return all rows of a list that has a `total`, `PAGE` at a time."""
     rows: list[dict[str, Any]] = []
     total = 1
     while len(rows) < total:

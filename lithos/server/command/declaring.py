@@ -1,7 +1,7 @@
-"""How a command is declared, and what was typed of it.
+"""The declaration of a command, and the arguments that were typed for it.
 
-A capability declares its commands in its `commands.py`. Each call reads these modules, so they import nothing
-but this one; what runs a command is named by a string, and imported when it runs.
+A capability declares its commands in its `commands.py`. Every call of `lithos` imports these modules, so they
+import only this one. The function that runs a command is named by a string and imported when it runs.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from lithos.kernel.values.times import parse_time
 if TYPE_CHECKING:
     from lithos.server.command.ask_ports import LocalServers
 
-#: An option or argument for `add_argument`: its names, and the rest. This has `alone` beside, for those of a
-#: command that exclude each other, and `under`, the heading of those that belong together.
+#: An option or argument: its names and the keywords for `add_argument`. Two more keywords are allowed:
+#: `alone` marks the options of a command that exclude each other; `under` is the heading of a group.
 Taken = tuple[list[str], dict[str, Any]]
 
 
 def take(spelling: str, text: str, kind: Callable[[str], Any] | None = None, **more: Any) -> Taken:
-    """What takes a value, spelled as in its help: `-n --limit N`, `query QUERY`; `kind` reads the value."""
+    """Declare an argument with a value, spelled as in its help (`-n --limit N`, `query QUERY`).
+
+    `kind` converts the value.
+    """
     *names, last = spelling.split(" ")
     if last.startswith("-") or not names:
         names.append(last)
@@ -34,15 +37,19 @@ def take(spelling: str, text: str, kind: Callable[[str], Any] | None = None, **m
 
 
 def flag(spelling: str, text: str, **more: Any) -> Taken:
-    """What is given or not."""
+    """Declare an option without a value."""
     return spelling.split(" "), {"action": "store_true", **more, "help": text}
+
+
+#: The headings under which `lithos --help` lists the commands.
+GROUPS: Final = ("serve and connect", "read and search", "history", "upkeep", "admin")
 
 
 class CliCommand(NamedTuple):
     """A command, or a part of one.
 
-    `runs` names a module, imported only then, and its function, which gets a `Session`, or where
-    `needs_session` is False the `Invocation`. Which of `parts` it is has the name `chosen`.
+    `runs` names a module and its function as `module:function`. The function gets a `Session`, or the
+    `Invocation` if `needs_session` is False. The argument that chooses one of `parts` is called `chosen`.
     """
 
     name: str
@@ -53,17 +60,19 @@ class CliCommand(NamedTuple):
     needs_session: bool = True
     chosen: str = ""
     parts: Sequence[CliCommand] = ()
-    #: Commands are listed by their places.
+    #: One of `GROUPS`; empty for a part of a command.
+    group: str = ""
+    #: The position of the command in its group.
     place: int = 0
-    #: As `runs`: gets the `Invocation` where a client runs the command as its hook, with `--hook`.
+    #: Names a function as `runs` does. It gets the `Invocation` when a client runs the command with `--hook`.
     hook: str = ""
-    #: Whether it can be about several of the named vaults.
+    #: Whether the command can work on several named vaults at once.
     takes_several: bool = False
-    #: Whether it opens databases itself, so that what all capabilities declare is loaded first.
+    #: Whether the command opens databases itself, so that all declarations are loaded first.
     reads_databases: bool = False
-    #: What it does where the folder of the notes is missing, or is no folder for notes. `needed`: it is not
-    #: run. `spared`: it looks at the folders of named vaults by itself. `made`: so it does, and makes the
-    #: folder. `unused`: it has another folder.
+    #: How the command handles a notes folder that is missing or not usable. `needed`: the command is refused.
+    #: `spared`: the command checks the folders of named vaults itself. `made`: it also creates the folder.
+    #: `unused`: the command uses another folder.
     folder: Literal["needed", "spared", "made", "unused"] = "needed"
 
 
@@ -76,9 +85,9 @@ class Invocation:
     data_dir: Path | None
     as_json: bool
     typed: dict[str, Any]
-    #: What `--vault` was given, each as it stands; a single one that is no `NAME=PATH` is in `typed`, too.
+    #: The values of `--vault`, unchanged; a single value that is not `NAME=PATH` is in `typed`, too.
     vaults: tuple[str, ...] = ()
-    #: Starts servers in this process; None where only a running one is asked.
+    #: Starts servers in this process; None if the command only uses a server that is running.
     local: LocalServers | None = None
 
     @property
@@ -90,7 +99,7 @@ class Invocation:
 def number(
     name: str, read: Callable[[str], Any], accepts: Callable[[Any], bool], wanted: str = ""
 ) -> Callable[[str], Any]:
-    """Reads numbers that are accepted; a refusal of the parser says what is wanted, or else has the name."""
+    """Return a converter of numbers for the parser; its errors show `wanted`, or else `name`."""
 
     def convert(text: str) -> Any:
         value = read(text)
@@ -104,4 +113,4 @@ def number(
 
 count = number("_count", int, lambda count: count >= 1)
 moment = number("_time", parse_time, lambda moment: True)
-DRY_RUN: Final = flag("--dry-run", "only tell what would change")
+DRY_RUN: Final = flag("--dry-run", "show what would change, and change nothing")

@@ -12,7 +12,7 @@ from typing import Final
 
 from lithos.server.command.streams import make_printable
 
-#: Seconds after which the process ends, whatever it waits for; Python itself takes a tenth beside.
+#: Seconds after which the process ends, whatever it waits for; Python itself takes another tenth.
 DEADLINE: Final = 0.7
 #: Tokens that a hook prints at most.
 HOOK_BUDGET: Final = 800
@@ -24,7 +24,7 @@ class NoHookOutput(Exception):
     """There is no server that answers as it should, or nothing to say."""
 
 
-#: What a server, a file or a configuration can do wrong: not there, not readable, of another shape.
+#: Errors of a server, a file or a configuration that is missing, unreadable or malformed.
 FAILURES: Final = (
     *(NoHookOutput, OSError, RecursionError),
     *(ValueError, TypeError, LookupError, AttributeError),
@@ -45,7 +45,7 @@ def printable(text: str) -> str:
 
 
 def print_text(text: str) -> None:
-    """Print in one write. Raises `OSError` when nobody reads."""
+    """Print in one write. Raises `OSError` if the output is closed."""
     encoding = sys.stdout.encoding or "utf-8"
     try:
         os.write(1, f"{text}\n".encode(encoding, "backslashreplace"))

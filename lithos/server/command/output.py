@@ -89,6 +89,6 @@ def announce(session: CommandSession, text: str, **fields: str) -> None:
         else:
             print(text, flush=True)
     except OSError as failure:
-        # A closed terminal is no reason to stop serving; the buffered rest must not fail at the exit.
-        log.warning("nobody reads the output", reason=str(failure))
+        # A closed terminal must not stop the server; the buffered rest must not fail at the exit.
+        log.warning("output closed", reason=str(failure))
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

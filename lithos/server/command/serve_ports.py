@@ -25,11 +25,11 @@ class Backlog(Protocol):
 
 
 class StartupNotice(Protocol):
-    """What a server says of itself once it serves."""
+    """A message that a server prints after its start."""
 
     @property
     def announcement(self) -> str | None:
-        """A line for whoever started it; None where there is nothing to say."""
+        """Return a line for the operator, or None."""
 
 
 def publish_address(server: Parts, url: str, *, private: bool = False) -> None:

@@ -66,7 +66,7 @@ class CommandSession:
     warnings: tuple[str, ...] = ()
     #: All vaults that have names; `config` is that of the one which is meant (`default_vault`).
     named: ConfiguredVaults = ConfiguredVaults()
-    #: The name of the vault that `config` is of; None where it has none.
+    #: The name of the vault of `config`; None if it has no name.
     default_vault: str | None = None
 
     @property
@@ -95,7 +95,7 @@ class CommandSession:
 
     @property
     def private(self) -> Path:
-        """The folder of what Lithos keeps beside the notes."""
+        """The folder for the data that Lithos keeps in addition to the notes."""
         return self.config.of(StorageConfig).data_dir / ".lithos"
 
     @property
@@ -130,9 +130,9 @@ class CommandSession:
 
 
 def check_places(storage: StorageConfig, *, makes_folder: bool = False) -> str | None:
-    """What is wrong with the folders that were named, and what to do; None when they can be used.
+    """Return the problem with the named folders and its fix, or None if they can be used.
 
-    `makes_folder`: the command makes the folder of the vault where there is none.
+    `makes_folder`: the command creates the folder of the vault if it is missing.
     """
     vault, data = storage.vault, storage.data_dir
     if vault is None:
@@ -143,17 +143,17 @@ def check_places(storage: StorageConfig, *, makes_folder: bool = False) -> str |
         if found is None:
             return None
         return (
-            f"{data} holds notes of your own ({found}), but no folder {storage.knowledge_subdir}: it is no "
-            f"data directory of Lithos. To serve these notes where they lie, give --vault {data}; to begin "
-            "anew beside them, name another --data-dir."
+            f"{data} holds notes of your own ({found}), but no folder {storage.knowledge_subdir}, so it is "
+            f"not a data directory of Lithos. To serve these notes in place, use --vault {data}. To start "
+            "with an empty data directory, use another --data-dir."
         )
     if not vault.is_dir() and not makes_folder:
         return _NO_VAULT.format(vault)
     real = os.path.realpath(data)
     if (real + os.sep).startswith(os.path.realpath(vault).rstrip(os.sep) + os.sep):
         return (
-            f"The data directory {data} is inside of the vault {vault}, where nothing but notes is written. "
-            "Name one elsewhere with --data-dir."
+            f"The data directory {data} is inside of the vault {vault}, where Lithos writes only notes. "
+            "Choose another one with --data-dir."
         )
     return None
 
@@ -181,7 +181,7 @@ def load_session(invocation: Invocation) -> CommandSession:
 
 
 def overrides_of(invocation: Invocation) -> dict[str, Any]:
-    """What was typed of settings, by their keys."""
+    """Return the settings that were typed, by their keys."""
     return {_SETTINGS[name]: value for name, value in invocation.typed.items() if name in _SETTINGS}
 
 
@@ -200,7 +200,7 @@ def find_vaults(invocation: Invocation, *, is_lenient: bool = False) -> Configur
 
 
 def load_one(invocation: Invocation, **more: Any) -> LoadedConfig:
-    """The configuration where one vault without a name is meant; `more` as of `load_config`."""
+    """Return the configuration for one vault without a name; `more` is passed to `load_config`."""
     return load_config(
         config_path=invocation.config,
         data_dir=invocation.data_dir,

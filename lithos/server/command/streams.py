@@ -84,7 +84,9 @@ class LossyStream(io.TextIOBase):
         if not text:
             return
         line_end = "\n" if self._is_torn else ""
-        notice = f"(lithos: {self._lost} lines were lost, nobody read them)\n" if self._lost else ""
+        notice = (
+            f"(lithos: {self._lost} lines were lost because the output was not read)\n" if self._lost else ""
+        )
         rest = memoryview(f"{line_end}{notice}{text}".encode("utf-8", "backslashreplace"))
         patience = 0
         while rest and self._takes(patience):

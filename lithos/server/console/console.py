@@ -109,7 +109,7 @@ class Console:
         self.wrong_tokens = wrong_tokens
         self.pages = pages
         self.own_agent = parts.get(ServerConfig).console_agent
-        #: Told the reason of each refusal for want of a session or a right.
+        #: Called with the reason of each refusal for a missing session or right.
         self.rejected = partial(parts.get(Metrics).count, "http_rejected")
         #: Templates, their filters and globals.
         self.environment = make_environment()
@@ -182,7 +182,7 @@ class Console:
     def change(self, act: FormHandler, needs: Rights = "write") -> View:
         """A view for a POST: checks rights and the session's token, carries `act(form, **values)` out once.
 
-        What belongs to somebody `act` has to check by `demand_of`.
+        `act` has to check the owner of an object with `demand_of`.
         """
 
         @wraps(act)
@@ -241,7 +241,7 @@ class Console:
             raise PageRefused(f"{reason} {whose}", 403, "forbidden")
 
     def sees_all_of(self, agent: str | None) -> bool:
-        """Whether the person may see what only the audit log tells of an agent: their own, or as `admin`."""
+        """Whether the person may see the audit log of an agent: their own, or with `admin`."""
         return agent == self.agent or self.principal.may("admin")
 
     @property
@@ -261,7 +261,7 @@ class Console:
         return {each.address: each.count(part) for each, part in found if part is not None}
 
     async def panels(self, page: str, shown: Any = None) -> dict[str, Any]:
-        """What other capabilities add to a page that shows this."""
+        """Return the panels that other capabilities add to a page."""
         added: dict[str, Any] = {}
         for panel in self._panels.get(page, ()):
             added |= await panel(shown)
@@ -325,7 +325,7 @@ class Console:
         raise PageRefused(f"{why} Nothing was changed. Log in again.", 401)
 
     def begin_session(self, agent: str | None = None, principal: Principal = ANYONE) -> BrowserSession:
-        """A new session of whoever asks; its cookie goes with the answer."""
+        """Create a session for the current request; its cookie is set on the response."""
         session: BrowserSession = self.sessions.begin(agent, principal)
         g.session = g.fresh_session = session
         return session

@@ -1,4 +1,4 @@
-"""Names of the machine as people read them: kinds, states, operations, types, and who is no agent."""
+"""Readable names of kinds, states, operations, types and Lithos's own agents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lithos.kernel.values.principals import (
     WATCHER_AGENT,
 )
 
-#: What is not well told by its own name with spaces for underscores.
+#: Names that need other words than the name with spaces for underscores.
 _WORDS: Final[Mapping[str, str]] = {
     # warnings and versions of notes
     "conflict_markers": "conflict of git", "duplicated": "second file",
@@ -33,7 +33,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "source_url": "source address", "access_scope": "access", "note_type": "type", "created_at": "created",
     "updated_at": "changed", "expires_at": "expires", "schema_version": "schema",
 }  # fmt: skip
-#: A name that a program gave: nobody writes so.
+#: A name from a program, in a form that people do not write.
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)*")
 #: A time in UTC as tools give it.
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d{1,9})?(?:Z|\+00:00)")
@@ -47,7 +47,7 @@ OWN_AGENTS: Final[Mapping[str, str]] = {
 
 
 def worded(name: object) -> str:
-    """The name of a kind, a state or an operation in words; what a person named stays as it is."""
+    """The name of a kind, a state or an operation in words; names that people chose are unchanged."""
     text = str(name)
     if _NAME.fullmatch(text):
         text = _WORDS.get(text) or text.replace("_", " ")
@@ -60,7 +60,7 @@ def with_times(text: object) -> str:
 
 
 def agent_name(agent: object) -> str:
-    """What an agent is called on pages: its id, or what stands for one of Lithos's own names."""
+    """Return the name of an agent on pages: its id, or the label of one of Lithos's own agents."""
     return OWN_AGENTS.get(str(agent), str(agent))
 
 

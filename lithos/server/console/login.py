@@ -19,10 +19,12 @@ from lithos.server.http.admissions import WrongTokens
 
 START: Final = "/console/"
 INVALID: Final = (
-    "This is no valid token: it is neither server.auth_token nor one of those that lithos token "
-    "list shows, or it was revoked or has expired."
+    "This token is not valid. It is neither server.auth_token nor in the output of lithos token list, "
+    "or it was revoked or has expired."
 )
-TOO_MANY: Final = "Too many wrong tokens came from your address. Wait for a minute; a right one passes."
+TOO_MANY: Final = (
+    "Too many wrong tokens came from your address. Wait for a minute. A valid token still works."
+)
 
 
 def add_routes(console: Console, app: Blueprint) -> None:
@@ -114,8 +116,8 @@ class LoginPages:
         if principal.agent is None:
             return self._console.lacks("write")
         return (
-            f"{_why_bound(principal)}: what you do is recorded under it. To choose a name, log in with "
-            "a token that is bound to no agent."
+            f"{_why_bound(principal)}: your changes are recorded under that name. To choose a name, log "
+            "in with a token that is not bound to an agent."
         )
 
 

@@ -1,7 +1,7 @@
-"""Sessions of the console: who is there, under which agent name, and which submissions were carried out.
+"""Sessions of the console: their agent names and the form submissions that were carried out.
 
-They live in memory: after a restart one logs in anew. While no token is defined every browser gets a session
-by itself, which only names the agent and protects against forged submissions. A session remembers the
+Sessions are kept in memory, so a restart needs a new login. Without tokens every browser gets a
+session automatically. It only names the agent and protects against forged submissions. A session keeps the
 principal of its token and never the token; it ends when that token does. `/console/events` (`ConsoleFeed`)
 is the event stream for pages, which carry a cookie and no bearer token.
 """
@@ -26,15 +26,15 @@ from lithos.server.tools.token_ports import Keyring
 PATH: Final = "/console/events"
 #: Seconds between two sends to one page, which hears of the first event at once, and events that may wait.
 PAUSE, CAPACITY = 1.0, 2_000
-#: Seconds between two looks at whether the session of an open stream goes on.
+#: Seconds between two checks that the session of an open stream is still valid.
 LOOK: Final = 0.5
 
 
 @frozen(eq=False)
 class ConsoleFeed:
-    """An ASGI application: the event stream for whoever has a session; it ends with the session.
+    """An ASGI application: the event stream of a session; it ends with the session.
 
-    `rejected` is told `unauthorized` for whoever has no session and needs one.
+    `rejected` is called with `unauthorized` for a request without a required session.
     """
 
     _stream: AsgiApp
@@ -49,13 +49,13 @@ class ConsoleFeed:
             await answer(scope, receive, send, 401, {"error": "unauthorized"})
             return
 
-        def holds() -> bool:  # also for whoever has not loaded a page yet
+        def holds() -> bool:  # also for a browser that has not loaded a page yet
             return not self._sessions.needs_login if session is None else self._sessions.holds(session)
 
         await self._stream(scope, self._receiving_while(holds, receive), send)
 
     def _receiving_while(self, holds: Callable[[], bool], receive: Receive) -> Receive:
-        """A `receive` that tells the stream of a disconnect once `holds` is false."""
+        """A `receive` that sends a disconnect to the stream once `holds` is false."""
 
         async def receiving() -> Message:
             while holds():
@@ -82,7 +82,7 @@ def _cookie_of(scope: Scope) -> str | None:
 COOKIE: Final = "lithos_session"
 #: How long a session lasts.
 LIFE: Final = timedelta(hours=12)
-#: Sessions kept; the one unused for longest goes first.
+#: Maximum number of sessions; the least recently used one is deleted first.
 MOST_SESSIONS: Final = 1_000
 #: Submissions of one session that are remembered, so that a repeated one is not carried out again.
 MOST_SUBMISSIONS: Final = 100
@@ -133,7 +133,7 @@ class BrowserSession:
     async def once(self, key: str, act: Callable[[], Awaitable[str]]) -> str:
         """Carry a submission out, or wait for the one that does; the location of its outcome.
 
-        `key` was made for the form. What raises may be submitted again: of several that waited for it, one
+        `key` was made for the form. If it raises, it may be submitted again: of those that wait, one
         is carried out and the others wait for that. `act` has its own deadlines, so that waiting ends.
         """
         while (known := self.submissions.get(key)) is not None:
@@ -178,7 +178,7 @@ class Sessions:
         return session
 
     def holds(self, session: BrowserSession) -> bool:
-        """Whether a session goes on; it ends after its life, and with its token."""
+        """Return whether a session is still valid; it ends after its lifetime, and with its token."""
         if self._by_id.get(session.id) is not session:
             return False
         if reason := self._end_of(session):
@@ -187,7 +187,7 @@ class Sessions:
         return True
 
     def knows(self, scope: Scope) -> bool:
-        """Whether a request carries the cookie of a session that goes on."""
+        """Return whether a request has the cookie of a valid session."""
         return self.find(_cookie_of(scope)) is not None
 
     def why_ended(self, session_id: str | None) -> str:
@@ -206,7 +206,7 @@ class Sessions:
         return session
 
     def end(self, session: BrowserSession, reason: str = "") -> None:
-        """Forget a session; `reason` is what its browser is told at the login."""
+        """Forget a session; the login page shows `reason`."""
         self._by_id.pop(session.id, None)
         if reason:
             self._ended[session.id] = reason

@@ -4,8 +4,8 @@ The checks answer DNS rebinding (a foreign page reaching a local port under its 
 own Host), foreign pages (Origin) and foreign programs (Token). Nothing here does I/O.
 
 An address has one spelling, byte for byte as it stands in the request: with a second slash, a letter encoded,
-a dot segment, another case or a slash at the end it is none, and nobody is asked for a token (404). So what
-is admitted and what serves cannot read one request in two ways. What is not listed here is not served.
+a dot segment, another case or a slash at the end it does not match, and the response is 404 without a token
+check. So access control and routing always read a request the same way. Only paths listed here are served.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _PAGE: Final = re.compile(rf"/console(?:{_SEGMENT})++")
 
 @frozen
 class RouteAccess:
-    """What is asked of a request for one address.
+    """The access rules for one address.
 
-    `needs` is the right, None where no token is needed. The console asks for its token itself, by its pages.
+    `needs` is the required right, or None if no token is needed. The console's pages ask for the token.
     """
 
     needs: Rights | None = "read"
@@ -47,7 +47,7 @@ class RouteAccess:
     most_bytes: int | None = None
     #: Values of JSON, of the console's forms fields, that a body may hold.
     most_values: int = JSON_VALUES
-    #: What clients elsewhere ask before they have a token, from pages of any origin.
+    #: Whether remote clients request this path before they have a token, from pages of any origin.
     is_oauth: bool = False
 
 
@@ -85,10 +85,10 @@ OAUTH_ADDRESSES: Final = (ISSUER, "/oauth/authorize", "/oauth/token", "/oauth/re
 
 
 def find_address(path: str, *, console: bool, oauth: Collection[str] = ()) -> RouteAccess | None:
-    """The address that a path is, as it was sent; None for what is no address, or no spelling of one.
+    """Return the address that matches `path` exactly as sent, or None if there is none.
 
-    Which pages there are below `/console/` the console knows; without it there is none. `oauth` are those of
-    OAuth that there are.
+    The console defines the pages below `/console/`. `oauth` are the OAuth paths of
+    this server.
     """
     found = ADDRESSES.get(path)
     if found is None and path in oauth:
@@ -110,7 +110,7 @@ def _is_utf8(path: str) -> bool:
 #: Names of hosts of which it is known what they are: clients call this server by few.
 MOST_NAMES: Final = 64
 _WILDCARDS = frozenset({"", "*", "0.0.0.0", "::"})  # noqa: S104 - named to be recognised, not bound
-_LABEL = "[a-z0-9_-]{1,63}"  # a name with an empty or a longer one is none, and nothing can be made of it
+_LABEL = "[a-z0-9_-]{1,63}"  # names with an empty or longer label are not valid
 _AUTHORITY = re.compile(
     rf"(?P<name>\[[0-9a-f:.]+\]|{_LABEL}(?:\.{_LABEL})*\.?)(?::(?P<port>[0-9]{{0,5}}))?", re.IGNORECASE
 )
@@ -129,7 +129,7 @@ class AccessPolicy:
     console: bool = False
     #: The tokens that are valid; `auth_token` alone, where nothing is given.
     keyring: Keyring = Factory(lambda self: OneToken(self.auth_token), takes_self=True)
-    #: Nobody gets in without a token, though none is defined: a port for commands of the same user.
+    #: Every request needs a token although none is defined: the port is for commands of the same user.
     private: bool = False
     #: `server.public_url`, and the addresses of OAuth that are served.
     public_url: str | None = None
@@ -137,7 +137,7 @@ class AccessPolicy:
 
     @property
     def is_open(self) -> bool:
-        """Whether everybody gets in."""
+        """Whether requests without a token are admitted."""
         return self.keyring.is_open and not self.private
 
 
@@ -159,9 +159,9 @@ class RequestHead:
 
 @frozen
 class AdmittedRequest:
-    """Admitted to an address; `headers` (CORS) belong on the response.
+    """An admitted request; `headers` (CORS) belong on the response.
 
-    `principal` is None for whoever needs no token for this path, and gave none that is valid.
+    `principal` is None if this path needs no token and the request has no valid one.
     """
 
     address: RouteAccess
@@ -219,7 +219,7 @@ def decide(policy: AccessPolicy, head: RequestHead) -> AdmittedRequest | Refusal
 
 
 def _challenge(policy: AccessPolicy, path: str, *, is_wrong: bool) -> bytes:
-    """What is asked of who gave no valid token: with a public address, where to get one (RFC 9728 §5.1)."""
+    """Return the challenge for a missing or wrong token. A public URL adds where to get one (RFC 9728)."""
     if policy.public_url is None:
         return b"Bearer"
     metadata = f"{RESOURCE}{path}"
@@ -233,9 +233,9 @@ def _challenge(policy: AccessPolicy, path: str, *, is_wrong: bool) -> bytes:
 def is_own_page(head: RequestHead, public_url: str | None = None) -> bool:
     """Whether a request comes from a page of the console, of an admitted Host. No CORS is given for it.
 
-    A page of `server.public_url` is one, whatever Host a proxy in front of it asks for.
+    A page of `server.public_url` counts, whatever Host a reverse proxy sends.
 
-    A form of a page that sends no referrer has the origin `null`, as a page of nobody has. The browser's
+    A form of a page without a referrer has the origin `null`, as an unknown page has. The browser's
     `Sec-Fetch-Site` tells them apart where it is sent (TLS, this machine); else the form's token does.
     """
     for origin in head.origins:
@@ -295,7 +295,7 @@ def origin_admitted(policy: AccessPolicy, origin: str) -> bool:
 
 
 def _principal_of(policy: AccessPolicy, given: Iterable[bytes]) -> Principal | None:
-    """Whose token the request carries, or anyone where none is needed; a valid token goes first."""
+    """Return the principal of the token in the request, or `ANYONE` if no token is needed."""
     found = [policy.keyring.find(token) for token in given]
     return next((each for each in found if each is not None), ANYONE if policy.is_open else None)
 

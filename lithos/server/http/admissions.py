@@ -26,12 +26,12 @@ ENDED: Final = "lithos.ended"
 #: Wrong tokens of one address in `WINDOW` seconds after which the next are refused for as long.
 MOST_WRONG: Final = 20
 WINDOW: Final = 60.0
-#: Addresses that are remembered; the one that was noted first goes first.
+#: Maximum number of addresses; the oldest one is deleted first.
 MOST_ADDRESSES: Final = 10_000
 
 
 def principal_of(scope: Scope) -> Principal | None:
-    """Who sent a request; None for whoever needed no token and gave none."""
+    """Return the principal of a request, or None if it needed no token and had none."""
     found: Principal | None = scope.get(PRINCIPAL)
     return found
 

@@ -67,7 +67,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int, address: RouteAc
     Raises `BodyTooLarge` (as soon as it is known), `BodyStalled` or `BodyCutShort`.
     """
     too_large = (
-        f"The request body is larger than {limit} bytes. Send less at once; what notes may hold is set by "
+        f"The request body is larger than {limit} bytes. Send less at once. The size limit of notes is "
         "storage.max_content_size_bytes."
     )
     if announced_length(scope) > limit:

@@ -55,7 +55,7 @@ class SharedToolBox(ToolBox, Protocol):
 
     @property
     def told(self) -> str:
-        """What clients are told of them besides the usual instructions."""
+        """Instructions for clients in addition to the usual ones."""
         ...
 
     def acting_as(self, principal: Principal) -> ToolBox:
@@ -73,7 +73,7 @@ class HealthReport(Protocol):
 
 @frozen
 class VaultLink:
-    """A vault that a person may switch to, beside others of one process; `address` is its console's."""
+    """A vault of this process that a person may switch to; `address` is the address of its console."""
 
     name: str
     address: str
@@ -85,12 +85,12 @@ VaultsOf = Callable[[Principal], Sequence[VaultLink]]
 
 
 def base_of(vault: str) -> str:
-    """Where the doors of one vault of several begin: `/v/NAME`."""
+    """Return the prefix of the endpoints of one vault of several: `/v/NAME`."""
     return f"/v/{vault}"
 
 
 def path_in_vault(path: str) -> str:
-    """A path as the vault knows it whose door it is: `/mcp` of `/v/work/mcp`."""
+    """Return a path without the prefix of its vault: `/mcp` for `/v/work/mcp`."""
     return f"/{path.split('/', 3)[-1]}" if path.startswith("/v/") else path
 
 

@@ -27,7 +27,7 @@ _REFUSAL: Final = b"HTTP/1.1 %d \r\ncontent-length: 0\r\nconnection: close\r\n\r
 
 
 class _Phase(Enum):
-    """What a connection waits for: a head, the application, its answer, frames, nothing more."""
+    """The state of a connection: waiting for a head, the application, its answer, frames, or ended."""
 
     HEAD = auto()
     ASKED = auto()
@@ -66,7 +66,7 @@ class Connection:
     def _is_over(self) -> bool:
         return self._phase is _Phase.OVER
 
-    # What the application's side reports
+    # Called by the application's side
 
     def begin(self, body_length: int | None) -> bool:
         """Note that a request with such a body is served; return whether more came behind its head."""
@@ -86,7 +86,7 @@ class Connection:
         self._leave()
 
     def upgrade(self) -> None:
-        """Note that the client was told that frames follow."""
+        """Record that the client was informed that frames follow."""
         self._turn(_Phase.SOCKET)
 
     async def ping(self) -> None:
@@ -136,7 +136,7 @@ class Connection:
         if self._has_ended and not self._is_serving:
             self.scope.cancel()
 
-    # What Hypercorn reads
+    # Read by Hypercorn
 
     async def receive_some(self, max_bytes: int = MAX_RECEIVE) -> bytes:
         """Return what Hypercorn may read now; empty when the client will send no more."""
@@ -216,7 +216,7 @@ class Connection:
         self._phase = _Phase.OVER
         return self._take(len(self._received))
 
-    # What Hypercorn writes
+    # Written by Hypercorn
 
     async def send_all(self, data: bytes) -> None:
         """Send all of `data`, or cut the connection and raise `trio.BrokenResourceError`."""

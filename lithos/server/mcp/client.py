@@ -21,7 +21,7 @@ class OwnerUnreachable(Exception):
 
 
 class OwnerRefuses(Exception):
-    """The owner lets nobody in who brings this token or address; the message says what to do."""
+    """The owner refuses this token or address; the message says what to do."""
 
 
 @frozen

@@ -34,7 +34,7 @@ OWNER_WAIT: Final = 60.0
 
 
 class NoOwner(Exception):
-    """Nobody serves the data directory; the message says what to do."""
+    """No server runs on the data directory; the message says what to do."""
 
 
 @frozen
@@ -126,7 +126,7 @@ class OwnerTrail:
     async def _wait_for_next(self, nursery: trio.Nursery) -> None:
         """Wait for another owner, and take over when there is none for `TAKE_OVER_AFTER`.
 
-        What held the lock without ever serving, such as a query, has no successor to wait for.
+        A process that held the lock without serving, such as a query, has no successor to wait for.
         """
         until = trio.current_time() + (TAKE_OVER_AFTER if self._has_followed else 0)
         while not self._closed.is_set() and not self._look().is_owned:
@@ -185,7 +185,7 @@ class OwnerHangs(AnswerLost):
 class OwnerLink(trio.abc.AsyncResource):
     """A client of the server in `record`; `token` is used when the record has none.
 
-    Closed by leaving its `async with`, which ends what is under way with `AnswerLost`.
+    Closed by leaving its `async with`, which ends running requests with `AnswerLost`.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ class OwnerLink(trio.abc.AsyncResource):
 
         Returns the answer. Raises `NeverSent`, `AnswerLost`.
         """
-        if request.is_lasting:  # takes nobody's place in line
+        if request.is_lasting:  # does not take a place in the queue
             return await self._exchange(request, headers, deliver)
         async with self._slots:
             if self._is_gone:
@@ -325,7 +325,7 @@ class OwnerLink(trio.abc.AsyncResource):
         return answer
 
     def _translate(self, request: Request, status: int, content: bytes) -> tuple[dict[str, Any], bytes]:
-        """The owner's response and its line; a body that is no JSON-RPC message becomes an error response."""
+        """The owner's response and its line; an invalid body becomes an error response."""
         answer = read_answer(content)
         if answer is not None and "method" not in answer:
             if answer.get("id") == request.id:

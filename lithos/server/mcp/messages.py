@@ -1,7 +1,7 @@
 """JSON-RPC messages of the bridge: parsing, HTTP headers of requests, error responses of its own.
 
 Everything else of a message is passed through unchanged. The SDK offers the same, but takes a second to load.
-`refuse_message` answers for every transport what is no message of the protocol.
+For every transport, `refuse_message` answers data that is not a message of the protocol.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Request:
 
     @property
     def is_lasting(self) -> bool:
-        """Whether the request opens a long-lived stream of notifications, whose response nobody waits for."""
+        """Whether the request opens a long-lived stream of notifications, without a response to wait for."""
         return self.method == "subscriptions/listen"
 
     @property
@@ -117,7 +117,7 @@ def headers_of(request: Request, negotiated: str | None) -> dict[str, str]:
 
 
 def refuse_message(data: bytes) -> bytes | None:
-    """The error response to what is no message that could be served; None for one that is.
+    """Return the error response to an invalid message, or None if the message is valid.
 
     It has the id of the request where that can be known: a client waits for an answer that has it.
     """
@@ -144,7 +144,7 @@ def refuse_message(data: bytes) -> bytes | None:
 
 
 def _refuse_parsed(data: bytes, message: Any) -> bytes | None:
-    """The error response to JSON that is no message of the protocol, or cannot be passed on."""
+    """Return the error response to JSON that is not a valid message, or None."""
     request_id = _read_id(message.get("id")) if isinstance(message, dict) else None
     problem = _shape_problem(message)
     if problem is not None:
@@ -162,7 +162,7 @@ def _refuse_parsed(data: bytes, message: Any) -> bytes | None:
 
 
 def _shape_problem(message: Any) -> str | None:
-    """Why parsed JSON is no message of JSON-RPC; None for a request, notification or response."""
+    """Return why parsed JSON is not a JSON-RPC message; None for a request, notification or response."""
     if isinstance(message, list):
         return "batches are not served; send each message on its own"
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
@@ -238,7 +238,7 @@ def encode_line(message: dict[str, Any]) -> bytes:
 
 
 def read_answer(content: bytes) -> dict[str, Any] | None:
-    """Parse a message of the owner; None when the bytes are no message."""
+    """Parse a message of the owner; None if the bytes are not a message."""
     try:
         message = json.loads(content)
     except (ValueError, RecursionError):

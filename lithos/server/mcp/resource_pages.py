@@ -1,4 +1,4 @@
-"""MCP resources: reading by URI, the paginated list, which changes each client is told (docs/spec/mcp.md §4).
+"""MCP resources: reading by URI, the paginated list, changes sent to each client (docs/spec/mcp.md §4).
 
 The owner of each kind of resources, such as notes, gives a `ResourceKind`, which finds, lists and reads them.
 
@@ -34,7 +34,7 @@ from lithos.server.tools.resource_uris import (
 
 #: Seconds between two notices about the same thing.
 QUIET: Final = 1.0
-#: Bounds of what one client can make the server remember; whoever needs more reads `/events`.
+#: Limits on the state kept for one client; clients that need more use `/events`.
 MOST_URIS: Final = 1_000
 LONGEST_URI: Final = 2_000
 
@@ -44,19 +44,19 @@ class TooMuchFollowed(Exception):
 
 
 class ChangesEnded(Exception):
-    """The server stops, and tells of no further change."""
+    """The server stops and reports no further changes."""
 
 
 class Follower:
     """The subscriptions of one client. One task awaits `next_change`; others may subscribe meanwhile."""
 
     def __init__(self) -> None:
-        #: Whether changes of the list of resources are told.
+        #: Whether changes of the list of resources are reported.
         self.wants_list = False
         #: The spellings a client knows each resource by.
         self._followed: dict[str, dict[str, None]] = {}
         self._count = 0
-        #: When each untold change may be told, and when each thing was last told. `None` is the list.
+        #: When each pending change may be reported, and when each was last reported. `None` is the list.
         self._due: dict[str | None, float] = {}
         self._told: dict[str | None, float] = {}
         self._woken = trio.Event()
@@ -177,11 +177,11 @@ class ResourceChanges:
 T = TypeVar("T")
 
 PAGE: Final = 100
-CURSOR_HELP: Final = "The cursor is none of this server's. List again without one."
+CURSOR_HELP: Final = "The cursor is not from this server. List again without a cursor."
 MARKDOWN: Final = "text/markdown"
 JSON: Final = "application/json"
 
-#: Where something stands among those of its kind: by creation, the id decides between equals.
+#: The position of a resource in its list: by creation time, then by id.
 ListPosition: TypeAlias = tuple[datetime, str]
 
 
@@ -195,7 +195,7 @@ class BadCursor(Exception):
 
 @frozen
 class Content:
-    """What a resource holds: the bytes of a file, or an object for JSON."""
+    """The content of a resource: the bytes of a file, or an object for JSON."""
 
     mime_type: str
     body: bytes | Mapping[str, Any]

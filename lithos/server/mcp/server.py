@@ -53,14 +53,14 @@ Context = ServerRequestContext[Any, Any]
 
 @frozen
 class Caller:
-    """Who sent a request; `ended` is set once its token is valid no longer."""
+    """The caller of a request; `ended` is set when its token is no longer valid."""
 
     principal: Principal = OWNER
     ended: trio.Event = field(factory=trio.Event)
 
 
 def owner_of(ctx: Context) -> Caller:
-    """Who sends requests on stdio: the user whose process this is."""
+    """Return the caller on stdio, which is the user of this process."""
     return Caller()
 
 

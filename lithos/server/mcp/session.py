@@ -4,7 +4,7 @@ The SDK cancels running calls when its read stream ends. `run_session` therefore
 and passes the end of input on only when all have responses, or after `STOP_GRACE`. stdio runs on Trio without
 threads, so that a blocked read cannot delay the exit. While serving, file descriptor 1 points at stderr, so
 that only protocol messages reach the client, whatever a library prints; descriptor 0 reads as empty.
-The HTTP transports (`SdkTransports`) serve requests to `/mcp` that are no plain tool calls, and SSE sessions.
+The HTTP transports (`SdkTransports`) serve requests to `/mcp` other than plain tool calls, and SSE sessions.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class SdkTransports:
             stateless, stateless=True, json_response=True, max_request_body_size=max_body_bytes
         )
         self._sse = SseServerTransport(messages_path, max_request_body_size=max_body_bytes)
-        #: Who opened the SSE sessions that are open.
+        #: The callers of the open SSE sessions.
         self._openers: dict[str, Caller] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Hold the SDK's request tasks; leaving cancels them."""
-        # The SDK tells of every request at INFO.
+        # The SDK logs every request at INFO.
         logging.getLogger("mcp.server.streamable_http").setLevel(logging.WARNING)
         logging.getLogger("mcp.server.streamable_http_manager").setLevel(logging.WARNING)
         async with self._streamable.run():
@@ -100,11 +100,11 @@ class SdkTransports:
                 del self._openers[session_id]
 
     def may_post(self, scope: Scope) -> bool:
-        """Whether a message comes from whoever opened its SSE session; also for a session that is none."""
+        """Return whether the caller of a message opened its SSE session, or the session does not exist."""
         return all(opener.principal == scope[PRINCIPAL] for opener in self._openers_of(scope))
 
     def _openers_of(self, scope: Scope) -> list[Caller]:
-        """Who opened the sessions that a message names, which is one unless somebody tries something."""
+        """Return the callers that opened the sessions a message names; normally this is one."""
         given = parse_qs(scope["query_string"].decode("latin-1")).get("session_id", [])
         found = (self._openers.get(_spelled(session_id)) for session_id in given)
         return [opener for opener in found if opener is not None]
@@ -125,7 +125,7 @@ def _spelled(session_id: str) -> str:
 
 
 def caller_of(ctx: Context) -> Caller:
-    """Who sent the request that is being answered. Raises `RuntimeError` where nobody was let in."""
+    """Return the caller of the current request. Raises `RuntimeError` if none was admitted."""
     if ctx.request is None:
         raise RuntimeError("a request over HTTP without its head")
     scope: Scope = ctx.request.scope
@@ -207,7 +207,7 @@ class _Reading(anyio.abc.ObjectReceiveStream[Incoming]):
 
     @property
     def last_context(self) -> contextvars.Context | None:
-        """The context of the last sender, as the SDK looks for it."""
+        """The context of the last sender, as the SDK expects it."""
         return getattr(self._inner, "last_context", None)
 
     async def end_on(self, event: trio.Event, grace: float = STOP_GRACE) -> None:
@@ -248,7 +248,7 @@ class _Writing(anyio.abc.ObjectSendStream[SessionMessage]):
         try:
             await self._inner.send(item)
         finally:
-            # What cannot be delivered any more is not waited for either.
+            # Messages that can no longer be delivered are not waited for.
             self._unanswered.note(item)
 
     async def aclose(self) -> None:

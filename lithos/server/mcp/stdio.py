@@ -17,14 +17,14 @@ from lithos.server.mcp.messages import LONGEST_LINE, refuse_long, refuse_message
 
 READ_BYTES: Final = 64 * 1024
 WRITE_BYTES: Final = 4096
-"""What a writable pipe takes without blocking (PIPE_BUF on Linux; POSIX promises 512)."""
+"""Bytes that a writable pipe accepts without blocking (PIPE_BUF on Linux; POSIX guarantees 512)."""
 
 
 @contextmanager
 def claim_standard_streams() -> Iterator[tuple[int, int]]:
     """Yield private descriptors of stdin and stdout; restore the standard ones afterwards.
 
-    Meanwhile descriptor 1 is stderr and descriptor 0 reads as empty."""
+    Until then descriptor 1 is stderr, and descriptor 0 reads as empty."""
     sys.stdout.flush()
     wire_in, wire_out = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)

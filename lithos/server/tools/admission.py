@@ -24,7 +24,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
-#: Heavy reads at once beside a change.
+#: Maximum number of heavy reads while a change runs.
 BESIDE: Final = 1
 #: Seconds for which a heavy read counts: some searches' worth.
 LENT: Final = 0.015
@@ -37,19 +37,19 @@ class _Slot:
     """A call that counts, or waits until it may begin."""
 
     admitted: trio.Event = field(factory=trio.Event)
-    #: Its deadline is when there may be room though nobody leaves.
+    #: Its deadline is when a slot may become free although no reader has ended.
     patience: trio.CancelScope = field(factory=trio.CancelScope)
 
 
 class Admission:
-    """Who may begin: heavy reads as there is room, changes at once. Used on the event loop only."""
+    """Admits heavy reads when there is a free slot, and changes immediately. Used on the event loop only."""
 
     def __init__(self, beside: int = BESIDE, lent: float = LENT) -> None:
-        """`beside`: heavy reads at once beside a change, each of which counts for `lent` seconds."""
+        """`beside`: maximum number of heavy reads while a change runs; each counts for `lent` seconds."""
         self._beside = beside
         self._lent = lent
         self._waiting: deque[_Slot] = deque()
-        #: Until when each counts; who came first ends first.
+        #: The time until which each read counts, in order of admission.
         self._reading: dict[_Slot, float] = {}
         self._changing: dict[_Slot, float] = {}
 
@@ -90,7 +90,7 @@ class Admission:
             self._let_in()
 
     def _let_in(self) -> None:
-        """Admit whom there is room for, and have the first of the others look again in time."""
+        """Admit as many waiting reads as fit, and set the time of the next check."""
         now = trio.current_time()
         _drop_ended(self._changing, now)
         _drop_ended(self._reading, now)

@@ -1,8 +1,8 @@
 """Tool arguments: one frozen class per tool gives both the JSON Schema and the checked values.
 
-Unknown, missing and wrongly typed arguments are protocol faults (`ArgumentFault`); null, and blank text for
-what is optional, count as left out. What is well typed but can never work is a refusal (`InvalidInput`):
-below are also the checks of values that need no note.
+Unknown, missing and wrongly typed arguments are protocol errors (`ArgumentFault`). Null, and blank text for
+an optional argument, count as left out. Values of the right type that can never work are refused
+(`InvalidInput`). This module also checks values that need no note.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ A = TypeVar("A")
 #: The names under which every tool takes the calling agent, whatever its own parameter for that is called.
 CALLERS: Final = ("agent", "agent_id")
 _CALLER: Final = CALLERS[0]
-#: By what a retry of a call is known, and what clients are told of it.
+#: The argument that identifies retries of a call, and its description for clients.
 REQUEST_ID: Final = "request_id"
 _TOLD_OF_REQUEST: Final = "Id of this call, for safe retries."
 #: Rows, or characters, to skip in tools that answer in pages.
@@ -98,8 +98,8 @@ def argument(
 ) -> Any:
     """A tool parameter; without a default it is required.
 
-    `bound` is how large a value may be: every text, list and object has one. `one_of` only tells clients
-    what makes sense: a wrong value is refused by the tool itself. `may_be_blank`: blank text means something,
+    `bound` is the maximum size of a value: every text, list and object has one. `one_of` only lists the
+    useful values for clients: the tool refuses a wrong one. `may_be_blank`: blank text means something,
     such as clearing a value. `is_caller`: names the calling agent; `agent` and `agent_id` stand for it too.
     `filters_agent`: names the agent whose work is shown, which may be another than the caller. What is not
     `is_listed` is accepted, but not shown to clients. What `is_rare` is shown by the profile `full` alone:
@@ -128,7 +128,7 @@ def argument(
 
 
 def note_paths(cls: type[Any]) -> dict[str, str]:
-    """By the name of each parameter that is the id of a note: what takes its path instead."""
+    """Return, for each parameter that is the id of a note, the name that takes its path instead."""
     names = attrs.fields_dict(cls)
     subject = _FROM_PATH if _PATH in names else _PATH
     return {
@@ -172,7 +172,7 @@ class ArgumentReader:
     """Reads the arguments of one class; the reflection is done once.
 
     Whatever the class says, `agent` and `agent_id` are accepted: they name the caller, where the tool has a
-    parameter for that, and mean nothing else.
+    parameter for the caller, and have no other meaning.
     So is `offset`, where the tool answers in pages (`is_paged`), and the path of a note for its id, which
     whoever calls `read` has looked up (`with_ids`).
     """
@@ -367,7 +367,7 @@ class ArgumentReader:
         return ArgumentFault(f"Missing argument '{name}'{instead}: {told}")
 
     def offset(self, given: Mapping[str, Any]) -> int:
-        """What to skip. Raises `ArgumentFault`, `InvalidInput`."""
+        """Return the number of rows to skip. Raises `ArgumentFault`, `InvalidInput`."""
         value = given.get(_OFFSET)
         if value is None or is_blank(value):
             return 0

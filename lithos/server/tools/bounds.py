@@ -25,7 +25,7 @@ class Bound:
 
 @frozen
 class Text(Bound):
-    """So many characters of a text."""
+    """Maximum number of characters of a text."""
 
     characters: int
 
@@ -38,7 +38,7 @@ class Text(Bound):
 
 @frozen
 class Texts(Bound):
-    """So many items of a list, and so many characters of each."""
+    """Maximum number of items of a list, and of characters of each."""
 
     items: int
     characters: int
@@ -57,7 +57,7 @@ class Texts(Bound):
 
 @frozen
 class Json(Bound):
-    """So many UTF-8 bytes of an object or array as JSON."""
+    """Maximum UTF-8 bytes of an object or array as JSON."""
 
     size: int
 
@@ -74,7 +74,7 @@ class Json(Bound):
 
 @frozen
 class Values(Bound):
-    """So many characters of each value of an object; which keys it may have is checked elsewhere."""
+    """Maximum characters of each value of an object; its keys are checked separately."""
 
     characters: int
 

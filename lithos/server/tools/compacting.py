@@ -1,4 +1,4 @@
-"""Compact answers: what says nothing is left out (docs/spec/tools.md §1.7).
+"""Compact answers, which leave out values without information (docs/spec/tools.md §1.7).
 
 Null, empty and false values go, and defaults, and what another key says; times have seconds and scores three
 digits. Each tool declares as `CompactForm` what stays nevertheless. What a person or an agent stored is never
@@ -28,7 +28,7 @@ TWINS: Final[Mapping[str, str]] = MappingProxyType({
 })  # fmt: skip
 #: Characters of a time with microseconds, and of its part that is sent.
 _TIME, _SENT = len("2026-01-02T03:04:05.000006+00:00"), len("2026-01-02T03:04:05")
-#: Characters of JSON that a row surely has: no answer has room for more rows than follows from it.
+#: Minimum characters of JSON of a row; it limits the number of rows in an answer.
 _LEAST_ROW: Final = 40
 
 
@@ -42,14 +42,14 @@ def _keys(keys: Iterable[str]) -> frozenset[str]:
 
 @frozen(kw_only=True)
 class CompactForm:
-    """What of a tool's answer is sent in compact form; keys are meant wherever in the answer they are.
+    """The compact form of a tool's answer; a key applies at every level of the answer.
 
     * `always`: sent also when empty, false or null;
     * `asked`: by an argument, the keys that are sent only where that is given;
     * `unsaid`: never sent;
     * `defaults`: values that are not sent;
     * `exact`: times that clients give back as arguments, and so need whole;
-    * `room`: characters of JSON of a list beside the answer, which keeps at least one row;
+    * `room`: characters of JSON of a secondary list, which keeps at least one row;
     * `own`: by a key, what makes its object compact in a way of its own; it also gets the object around it.
     """
 

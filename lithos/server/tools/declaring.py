@@ -29,10 +29,10 @@ from lithos.server.tools.compacting import PLAIN, CompactForm
 from lithos.server.tools.fitting import UNPAGED, CuttableAnswer
 
 Profile = Literal["core", "standard", "full", "connector", "own"]
-#: Each lists the tools of those before it, too; beside them `CONNECTOR` lists its own alone.
+#: Each also lists the tools of the profiles before it; `CONNECTOR` lists only its own tools.
 PROFILES: Final[tuple[Profile, ...]] = ("core", "standard", "full")
 CONNECTOR: Final = "connector"
-#: Never listed: what Lithos's own commands and pages alone may call, with the right `admin`.
+#: Never listed: only Lithos's own commands and pages call these tools, with the right `admin`.
 OWN: Final = "own"
 Answer = Mapping[str, Any] | None
 C = TypeVar("C", bound=type[Any])
@@ -46,14 +46,14 @@ class ToolCall(Protocol):
 
 @define(eq=False)
 class Tool:
-    """One tool, declared as the decorator of its class, whose docstring clients are told.
+    """One tool, declared by the decorator of its class, whose docstring is shown to clients.
 
     `profile` is the smallest one that lists it; `hints` are letters of R, D and I.
 
     * `place` in `tools/list` (docs/spec/tools.md §2); `of` notes, of tasks, or of both;
-    * `paged`: what of its answer may be long; `fits_itself`: its answers keep to the limit without help;
-    * `sparing`: what its compact answers keep, and what they leave out;
-    * `is_heavy`: a read that computes for milliseconds: one at a time beside a change;
+    * `paged`: the parts of its answer that may be long; `fits_itself`: it keeps to the limit itself;
+    * `sparing`: the keys that its compact answers keep and leave out;
+    * `is_heavy`: a read that computes for milliseconds: one at a time while a change runs;
     * `counts`: the operation on knowledge that metrics count it as;
     * `preview`: a parameter and the value (also when left out) with which a call changes nothing;
     * `creates`: it makes something new each time, so `request_id` is listed, by which a retry is known;
@@ -78,7 +78,7 @@ class Tool:
 
     def __call__(self, cls: C) -> C:
         """Declare the tool."""
-        # Nobody compares or prints calls; methods for it take half of what tools cost a start.
+        # Calls are never compared or printed; generating these methods is half of the tools' start time.
         self.arguments = made = attrs.frozen(cls, eq=False, repr=False)
         changes = "R" not in self.hints and self.profile != OWN
         request: TakesRequest = "listed" if self.creates else "taken" if changes else "none"
@@ -88,7 +88,7 @@ class Tool:
 
     @property
     def description(self) -> str:
-        """What clients are told."""
+        """The description for clients."""
         return " ".join(inspect.cleandoc(self.arguments.__doc__ or "").split())
 
     @property

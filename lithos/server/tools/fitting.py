@@ -1,9 +1,9 @@
 """Answers within `server.max_answer_chars` characters of JSON (docs/spec/vault.md §4).
 
-Rows and contents are cut where the caller can go on (`truncated`, `next_offset`); lists beside them are cut
-to 200 and say how many there are (`links_total`); what is still too long is shortened, the largest values
-first, and named (`shortened`). Each value is measured once, and rows only up to the limit, so that the work
-is proportional to what is answered, not to what there is.
+Rows and contents are cut where the caller can continue (`truncated`, `next_offset`). Secondary lists are cut
+to 200 rows and report their total (`links_total`). If the answer is still too long, its largest values are
+shortened first, and named in `shortened`. Each value is measured once, and rows only up to the limit, so the
+work is proportional to the size of the answer, not of the data.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pydantic_core import to_json
 
 from lithos.text.snippet import cut
 
-#: Rows of a list that stands beside what was asked for.
+#: Maximum number of rows of a secondary list.
 MOST_BESIDE: Final = 200
-#: Characters for the keys that tell of a cut.
+#: Characters reserved for the keys that report a cut.
 _RESERVE: Final = 600
 #: Characters of a text, and rows of a short answer, that are measured at once.
 _BLOCK: Final = 4_096
@@ -35,11 +35,11 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 @frozen(kw_only=True)
 class CuttableAnswer:
-    """What of a tool's answer may be long; paths are keys joined by dots.
+    """The parts of a tool's answer that may be long; paths are keys joined by dots.
 
     `rows` are lists (or one object) that `offset` pages through together, at most `most` of each; `totals`
-    says how many there are: `all` in `total`, `each` beside each list, or not at all. `content` is a text
-    that `offset` continues; `beside` are lists that are cut and not paged.
+    says where their number is: `all` in `total`, `each` next to each list, or nowhere. `content` is a text
+    that `offset` continues; `beside` are lists that are cut but not paged.
     """
 
     rows: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ UNPAGED: Final = CuttableAnswer()
 
 
 class AnswerWithImage(dict[str, Any]):
-    """An answer with an image, which clients get as MCP image content beside the text."""
+    """An answer with an image, which clients get as MCP image content after the text."""
 
     def __init__(self, row: Mapping[str, Any], media_type: str, data: str) -> None:
         """`data` is base64."""
@@ -67,7 +67,7 @@ class AnswerWithImage(dict[str, Any]):
 
 
 def cut_warning(length: int) -> dict[str, Any]:
-    """What a read that shows a part of a note says of it; `length` is that of the whole content."""
+    """Return the warning for a read of a part of a note; `length` is the length of the whole content."""
     return {
         "kind": "cut",
         "length": length,
@@ -82,7 +82,7 @@ def fit(
 ) -> dict[str, Any]:
     """The answer in at most `limit` characters of JSON (0: no limit), from `offset` on.
 
-    `is_skipped`: the tool has applied the offset already. What is changed is copied before.
+    `is_skipped`: the tool has applied the offset already. Values are copied before they are changed.
     """
     fitted = _copy(answer, (*paged.rows, *paged.beside, paged.content))
     skip = 0 if is_skipped else offset
@@ -136,7 +136,7 @@ def _is_small(answer: Mapping[str, Any], lists: Iterable[Any], room: int) -> boo
             room -= len(to_json(part))
             if room < 0:
                 return False
-    except ValueError:  # what this encoder does not know is measured by the other, which everybody has
+    except ValueError:  # values that this encoder does not support are measured by the standard one
         return False
     return True
 
@@ -175,7 +175,7 @@ def _fill_rows(
     offset: int,
     shortener: _Shortener,
 ) -> None:
-    """Put as many rows of each list as there is room for, at least one."""
+    """Add as many rows of each list as fit, at least one."""
     longest = max(map(len, rows.values()))
     page = longest if most is None else min(longest, most)
     count = used = 0
@@ -196,7 +196,7 @@ def _fill_rows(
 
 
 def _fill_content(fitted: dict[str, Any], path: str, text: str, room: int, offset: int) -> None:
-    """Put as much of a text as there is room for, cut at a paragraph."""
+    """Add as much of a text as fits, cut at a paragraph."""
     shown = _longest_beginning(text, room)
     if shown == len(text):
         _set(fitted, path, text)
@@ -309,7 +309,7 @@ def _holder(fitted: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def _get(fitted: Mapping[str, Any], path: str) -> Any:
-    """What is at a path of one or two keys; None where nothing is."""
+    """Return the value at a path of one or two keys, or None if there is none."""
     outer, _, key = path.rpartition(".")
     holder = fitted.get(outer) if outer else fitted
     return holder.get(key) if isinstance(holder, dict) else None

@@ -191,7 +191,7 @@ def _shorten(message: str) -> str:
 class Tools:
     """All tools of one server, in their fixed order."""
 
-    #: What clients are told besides the usual instructions.
+    #: Instructions for clients in addition to the usual ones.
     told = ""
 
     def __init__(self, using: Parts, tools: Sequence[Tool]) -> None:
@@ -211,7 +211,7 @@ class Tools:
         }
         shown = (CONNECTOR,) if server.tools == CONNECTOR else PROFILES[: PROFILES.index(server.tools) + 1]
         self._listed = self._specs(shown)
-        #: What is listed besides to clients that came by OAuth.
+        #: Additional tools for clients that connected through OAuth.
         self._for_connectors = () if server.tools == CONNECTOR else self._specs((CONNECTOR,))
         self._outcome_status = using.get(ServerConfig).is_plain
         #: Characters of JSON of an answer, 0 for no limit.
@@ -234,7 +234,7 @@ class Tools:
         )
 
     def listed(self, principal: Principal = OWNER) -> Sequence[ToolSpec]:
-        """What `tools/list` shows to a caller."""
+        """Return the tools that `tools/list` shows to a caller."""
         offered = (*self._listed, *self._for_connectors) if principal.is_connector else self._listed
         shown = (spec_for(principal, tool, spec) for tool, spec in offered)
         return tuple(spec for spec in shown if spec is not None)
@@ -249,7 +249,7 @@ class Tools:
     ) -> Answer:
         """Run a tool; a domain error is returned as an error envelope, so is a refusal of the caller.
 
-        Who names no `principal` is code of this process; what is asked from outside comes by `acting_as`.
+        Without a `principal` the caller is code of this process; external calls use `acting_as`.
         `is_whole`: the answer is not cut, however long it is, and a refusal is raised. Lithos's own commands
         and pages get full answers, whatever `server.answers` says.
 
@@ -296,7 +296,7 @@ class Tools:
         return {**answer, **self._early(answer, is_of_one="path" in arguments)}
 
     def _early(self, answer: Mapping[str, Any], *, is_of_one: bool) -> dict[str, Any]:
-        """What an answer that may lack notes says of that. A leg that failed waits for the notes as well."""
+        """Return the keys that report possibly missing notes. A failed search part may lack notes, too."""
         told: dict[str, Any] = {"indexing": dict(self._opening.progress()), "degraded": True}
         is_blamed = "failed_backends" in answer or answer.get("code") == SearchBackendFailed.code
         if is_of_one or (answer.get("status") == "error" and not is_blamed):
@@ -337,7 +337,7 @@ class Tools:
         return self._fit(tool, answer, offset, given, is_full=principal.is_own)
 
     async def _serve(self, tool: Tool, given: ToolCall, principal: Principal) -> Answer:
-        """Have a call served when its turn has come: a heavy read may have to wait beside a change."""
+        """Serve a call when its turn comes: a heavy read may have to wait while a change runs."""
         if tool.is_heavy:
             async with self._admission.reading():
                 return await given.answer(self._using)
@@ -416,7 +416,7 @@ class ActingTools:
     _principal: Principal
 
     def listed(self) -> Sequence[ToolSpec]:
-        """What `tools/list` shows to this caller."""
+        """Return the tools that `tools/list` shows to this caller."""
         return self._tools.listed(self._principal)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:

@@ -62,13 +62,13 @@ class Prompt:
 RESEARCH_FIRST: Final = """\
 Find out: {topic}
 
-Somebody may have found this out already. Work in this order.
+Another agent may have found this out already. Work in this order.
 
-1. Look. Call lithos_context with query={query} for what is known around it, then lithos_cache_lookup with \
+1. Look. Call lithos_context with query={query} for the known facts about it, then lithos_cache_lookup with \
 query={query}{max_age}; add source_url if one web page is the source.
 2. "hit": true: read the note with lithos_read (id = document.id), answer from it and name its id. \
 Stop here: do not research it again.
-3. "hit": false: research what the briefing does not tell; lithos_search finds more notes beside it. \
+3. "hit": false: research the facts that are missing from the briefing; lithos_search finds more notes. \
 If "stale_exists" is true, read the note stale_id with lithos_read and check what has changed since.
 4. Write down what you learned with lithos_write: title, content, agent (your agent id), source_url of the \
 main source, tags, confidence (0..1, how sure you are) and ttl_hours (how long it will stay true).
@@ -85,14 +85,14 @@ Hand over the task {task_id}. You are the agent {agent}; pass task_id={task_id} 
 call below that takes them.
 
 1. Read. lithos_task_status gives the task and its claims, lithos_finding_list its findings. Do not repeat \
-what is there already.
-2. Say what is done. Post each result with lithos_finding_post (summary). What is worth keeping beyond this \
-task goes into a note first: lithos_write with source_task={task_id}; name that note as knowledge_id of \
-the finding.
-3. Say what is open. Post a finding for each thing left: what was tried, what failed and why, what it \
-waits for.
-4. Name the first step. If anything is open, post a last finding that begins with "Next step:" and tells the \
-next agent the one thing to do first, so that it can start without asking: which note, file or \
+existing findings.
+2. Say what is done. Post each result with lithos_finding_post (summary). Put knowledge that is useful \
+beyond this task into a note first: lithos_write with source_task={task_id}; pass the id of that note as \
+knowledge_id of the finding.
+3. Say what is open. Post a finding for each open point, with the attempts so far, the failures and their \
+reasons, and the tasks or gates that it waits for.
+4. Name the first step. If anything is open, post a last finding that begins with "Next step:" and names \
+the one thing that the next agent should do first, so that it can start without asking: which note, file or \
 command, and what should come out.
 5. Let go. If nothing is open, call lithos_task_complete with a one-sentence outcome and cited_nodes = ids \
 of the notes that helped. Otherwise call lithos_task_release for every aspect that you hold, so that the \
@@ -130,18 +130,20 @@ def _hours(text: str) -> str:
 PROMPTS: Final = (
     Prompt(
         "research-first",
-        "Research, but look first",
-        "Look for a fresh answer in Lithos before researching, and write down what was learned.",
+        "Check for an answer, then research",
+        "Check Lithos for a fresh answer before researching, and store the result as a note.",
         (
-            PromptArgument("topic", "What to find out.", required=True),
-            PromptArgument("max_age_hours", "Older answers are stale.", required=False),
+            PromptArgument("topic", "Topic to research.", required=True),
+            PromptArgument(
+                "max_age_hours", "Maximum age of an answer in hours; older answers are stale.", required=False
+            ),
         ),
         _write_research_first,
     ),
     Prompt(
         "handoff",
         "Hand over a task",
-        "Leave a task so that the next agent can go on without asking.",
+        "Leave a task so that the next agent can continue without questions.",
         (
             PromptArgument("task_id", "The task to hand over.", required=True),
             PromptArgument("agent", "Your agent id, which holds the claims.", required=True),

@@ -10,7 +10,7 @@ import trio
 
 from lithos.kernel.values.principals import ANYONE, Principal
 
-#: Whoever presents `server.auth_token`.
+#: The principal of `server.auth_token`.
 AUTH_TOKEN: Final = Principal("auth_token", "admin")
 
 
@@ -56,7 +56,7 @@ class OneToken:
         return self._digest is None
 
     def find(self, secret: bytes) -> Principal | None:
-        """Who presents the token."""
+        """Return the principal of a token."""
         digest = hashlib.sha256(secret).digest()
         is_it = self._digest is not None and hmac.compare_digest(self._digest, digest)
         return AUTH_TOKEN if is_it and secret else None
@@ -66,5 +66,5 @@ class OneToken:
         return principal == (ANYONE if self.is_open else AUTH_TOKEN)
 
     async def wait_changed(self) -> None:
-        """Wait for ever: it never changes."""
+        """Wait for ever, because the token never changes."""
         await trio.sleep_forever()

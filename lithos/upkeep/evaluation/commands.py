@@ -26,6 +26,6 @@ COMMANDS: Final = (
         "else a copy of the files, which stay as they are. Exit 1 when a test fails or is worse than the "
         "baseline. A server is asked as the agent `evaluate`: mode retrieve leaves receipts and statistics "
         "there, as every retrieval does.",
-        place=220, reads_databases=True,
+        group="upkeep", place=220, reads_databases=True,
     ),
 )  # fmt: skip

@@ -44,7 +44,7 @@ def test_the_file_is_where_the_client_looks(
     assert files["user"] == HOME / path
 
 
-def test_the_file_with_comments_is_taken_where_it_is_the_one_that_is_there(tmp_path: Path) -> None:
+def test_file_with_comments_is_chosen_when_no_other_exists(tmp_path: Path) -> None:
     files = CLIENTS["opencode"].files(Surroundings("linux", {}, HOME, tmp_path))
     assert files["project"] == tmp_path / "opencode.json"
     (tmp_path / "opencode.jsonc").touch()
@@ -74,7 +74,7 @@ def test_an_entry_for_this_server_is_known_however_it_is_spelled(
 
 
 @pytest.mark.parametrize("entry", [None, "x", {}, {"command": 1}, {"command": "x", "args": [1]}, {"url": 2}])
-def test_what_is_neither_program_nor_address_is_no_link(entry: object) -> None:
+def test_value_without_program_or_address_is_not_a_link(entry: object) -> None:
     assert ServerLink.of(entry) is None
 
 

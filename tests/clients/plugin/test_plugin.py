@@ -166,11 +166,11 @@ def test_a_folder_of_somebody_else_stays_as_it_is(
     (folder / ".mcp.json").write_text("theirs")
     before = files_of(folder)
     assert connect(folder) == 2
-    assert "Nothing was written. Name an empty or a new folder." in capsys.readouterr().err
+    assert "Nothing was written. Choose an empty or a new folder." in capsys.readouterr().err
     assert files_of(folder) == before
 
 
-def test_a_file_and_a_link_in_the_place_of_the_folder_are_refused(
+def test_file_or_link_instead_of_the_folder_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("theirs")

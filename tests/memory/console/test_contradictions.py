@@ -49,7 +49,7 @@ async def test_each_ending_is_carried_out_once_and_names_the_person(tmp_path: Pa
         asked = await person.look(way_to(page))
         for told in ("Four seconds", "We wait 4 s.", "We wait 9 s.", "reviewer", "4 is not <b>9</b>"):
             assert told in asked.told, told
-        assert "decided by Ann Person" in asked.told
+        assert "recorded under the name Ann Person" in asked.told
         # The page that leads here is of the other note: it comes first
         action, fields = form_of(await person.page(way_to(page)), PLACE)
         assert (fields["one"], fields["other"]) == (other, one)

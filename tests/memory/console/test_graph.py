@@ -93,14 +93,14 @@ async def test_without_arguments_the_most_central_notes_are_shown(tmp_path: Path
 async def test_an_empty_vault_and_wrong_ids_say_what_to_do(tmp_path: Path) -> None:
     async with visiting(tmp_path, settled=True) as person:
         assert "There are no notes yet." in (await show(person)).text
-        assert "Nothing is found to start from." in (await show(person, q="zebra")).text
+        assert "The search found no note to start from." in (await show(person, q="zebra")).text
         for text in (MISSING_ID, *HOSTILE):
             await person.look(f"/console/graph?{urlencode({'note': text})}", 404)
             await show(person, q=text)
         await person.lithos.create("Alone", "nothing")
         page = await show(person)
         assert len(nodes_of(page)) == 1
-        assert "Nothing relates these notes." in page.text
+        assert "These notes are not related." in page.text
         for wrong in ("0", "4", "x"):
             assert len(nodes_of(await show(person, depth=wrong, offset=wrong, by=wrong))) == 1
 

@@ -46,7 +46,7 @@ async def test_receipt_page_shows_question_scouts_and_results(tmp_path: Path) ->
         assert f"/console/notes/{one}" in page.links
         assert f"/console/tasks/{task}" in page.links
         assert "/console/agents/ann" in page.links
-        assert "nobody has said yet" in page.text
+        assert "there is no feedback yet" in page.text
 
 
 async def test_receipt_page_shows_later_citations(tmp_path: Path) -> None:
@@ -74,14 +74,14 @@ async def test_receipt_page_shows_later_citations(tmp_path: Path) -> None:
             if one.text in ("cited", "misleading", "not cited")
         }
         assert verdicts == {"cited", "misleading", "not cited"}
-        assert "of 3 notes, 1 cited and 1 called misleading" in page.text
+        assert "of 3 notes, 1 cited and 1 marked as misleading" in page.text
         assert "Unrelated" in page.text
         while "remembered: 1.0 for" not in await person.page(address):
             await trio.sleep(0.02)  # learning follows the completion
         elder = await person.look(f"/console/receipts/{before['receipt_id']}")
         assert "about" in elder.text
         assert address in elder.links
-        assert "Asked for no task" in await person.page(f"/console/receipts/{other['receipt_id']}")
+        assert "This retrieval names no task" in await person.page(f"/console/receipts/{other['receipt_id']}")
         # The newest receipt is meant when the completion names none.
         task = await make_task(person)
         answer = await retrieve(person, task_id=task)

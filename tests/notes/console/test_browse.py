@@ -76,7 +76,7 @@ async def test_a_link_to_a_missing_note_leads_to_notes_near_its_name(tmp_path: P
         await person.lithos.write("Sourdough")
         told = (await person.look("/console/notes?q=Leader+elektion")).told
         assert "No note has the name Leader elektion yet." in told
-        assert "Near it Leader election" in told
+        assert "Similar names Leader election" in told
         assert "Sourdough" not in told
         assert "No note has the name" not in (await person.look("/console/notes?q=leader+election")).told
         keys = ("q", "path_prefix", "tags", "author", "namespace", "status", "sort", "view")

@@ -43,7 +43,7 @@ async def test_with_a_token_nothing_is_shown_without_login(tmp_path: Path) -> No
 
         wrong = await person.submit("/console/login", token="not-it")
         assert wrong.status_code == 401
-        assert "This is no valid token" in wrong.text
+        assert "This token is not valid" in wrong.text
         assert not person.client.cookies
 
         entered = await person.submit("/console/login", token=TOKEN, agent="Ann  B")

@@ -112,7 +112,7 @@ def test_the_session_that_was_unused_for_longest_makes_room() -> None:
     assert sessions.find(second.id) is None
 
 
-async def test_of_those_that_wait_for_a_submission_that_fails_one_is_carried_out() -> None:
+async def test_one_waiting_submission_is_carried_out_after_a_failure() -> None:
     """behaviour 239: a change happens once."""
     session = Sessions(Clock(), "person", Ring()).begin()
     acts, places, begun = 0, list[str](), trio.Event()

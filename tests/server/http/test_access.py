@@ -245,7 +245,7 @@ def test_only_the_consoles_own_pages_reach_it_and_are_given_no_cors() -> None:
             assert decision.reason == "forbidden_origin"
 
 
-def test_the_console_asks_for_the_token_itself_and_nothing_beside_it_is_open() -> None:
+def test_console_pages_are_the_only_unprotected_pages() -> None:
     for path in ("/", "/console", "/console/", "/console/notes/x"):
         head = RequestHead(path, hosts=("192.0.2.7:8765",))
         assert decide(OWN, head) == AdmittedRequest(ADDRESSES["/console/"]), path

@@ -35,7 +35,7 @@ def answer_of(status: int, body: dict[str, str]) -> bytes:
     return head % (status, len(content)) + content
 
 
-async def test_what_looks_like_a_plain_request_within_another_is_part_of_it() -> None:
+async def test_nested_plain_request_is_part_of_the_outer_body() -> None:
     """However the bytes arrive: else a body would be how one client has another's proxy ask for it."""
     hidden = plain()
     usual = b"POST /mcp HTTP/1.1\r\n" + LOCAL + MCP
@@ -67,7 +67,7 @@ async def test_what_looks_like_a_plain_request_within_another_is_part_of_it() ->
             assert b"waited" in await read_until(stream, b'"hi"')
 
 
-async def test_what_follows_an_upgrade_is_no_request() -> None:
+async def test_data_after_an_upgrade_is_not_a_request() -> None:
     def greeting(app: QuartTrio) -> None:
         @app.websocket("/events/ws")
         async def events() -> None:
@@ -108,7 +108,7 @@ async def test_requests_of_all_kinds_take_turns_on_a_connection() -> None:
                 await read_until(stream, wanted)
 
 
-async def test_what_is_refused_is_refused_by_the_gate() -> None:
+async def test_gate_makes_all_refusals() -> None:
     """Once, and counted: callers that are not admitted reach no tool."""
     async with running_front(auth_token="secret", max_body_bytes=60) as front:
         wrong = LOCAL + MCP + b"Authorization: Bearer wrong\r\n"
@@ -148,7 +148,7 @@ async def test_a_body_in_slow_pieces_is_waited_for() -> None:
         assert front.tools.calls == ["echo"] * 3
 
 
-async def test_an_answer_that_cannot_be_encoded_is_a_fault_and_the_connection_goes_on(
+async def test_unencodable_answer_is_an_error_and_keeps_the_connection(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with running_front() as front:
@@ -165,7 +165,7 @@ async def test_an_answer_that_cannot_be_encoded_is_a_fault_and_the_connection_go
     caplog.clear()
 
 
-async def test_a_call_that_the_stop_cuts_is_told_so_and_nothing_behind_it_is_served(
+async def test_interrupted_call_gets_an_error_and_ends_its_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(serve, "STOP_GRACE", 0.05)
@@ -198,7 +198,7 @@ async def test_after_the_call_that_a_stop_waits_for_its_connection_ends(
         assert front.tools.calls == ["wait", "wait"]
 
 
-async def test_an_answer_on_its_way_is_not_cut_in_half_by_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_answer_in_transit_is_completed_at_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "STOP_GRACE", 0.05)
     monkeypatch.setattr(serve, "STOP_FLUSH", 30.0)
     cut = trio.Event()

@@ -62,7 +62,7 @@ async def test_health_needs_no_host_and_no_token() -> None:
         assert front.rejected == []
 
 
-async def test_every_other_path_is_not_found_and_a_wrong_method_is_said_in_json() -> None:
+async def test_unknown_paths_and_wrong_methods_get_json_errors() -> None:
     async with running_front() as front:
         for line in ("GET /", "GET /nope", "GET /mcp/x", "POST /health/", "GET /%2e%2e/etc", "GET *"):
             answer = await front.exchange(request(line))
@@ -119,7 +119,7 @@ async def test_a_known_origin_gets_cors_and_a_preflight() -> None:
         assert b"access-control-allow-origin: https://app.example" in answer
 
 
-async def test_an_announced_body_over_the_limit_is_refused_although_the_client_sends_it_all() -> None:
+async def test_announced_body_over_the_limit_is_refused() -> None:
     async with running_front() as front:
         stream = await front.connect()
         async with stream:
@@ -170,7 +170,9 @@ async def test_no_parser_is_asked_to_read_more_values_than_any_call_has(
         assert front.rejected == ["body_too_large"] * 15
 
 
-async def test_what_has_many_members_is_no_message_and_not_validated(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_message_with_many_members_is_refused_without_validation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The SDK tries each kind of message on each of them."""
 
     def validate(*_: object, **__: object) -> object:
@@ -355,7 +357,7 @@ async def test_upgrades_are_refused_like_requests() -> None:
             assert event.status_code == status, (target, host, headers)
 
 
-async def test_an_upgrade_passes_with_the_token_in_the_query_which_goes_no_further() -> None:
+async def test_upgrade_accepts_a_token_in_the_query_and_removes_it() -> None:
     """behaviours 201, 202"""
     async with running_front([greeting], auth_token="secret") as front:
         client = WSConnection(ConnectionType.CLIENT)
@@ -465,7 +467,7 @@ async def test_the_connection_of_a_client_that_left_is_closed_at_once(sent: byte
     assert not nursery.cancel_scope.cancelled_caught
 
 
-async def test_the_head_of_an_answer_goes_with_its_body_and_that_of_a_stream_at_once(
+async def test_head_is_sent_with_the_body_or_before_a_stream(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sent = list[bytes]()

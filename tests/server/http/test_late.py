@@ -50,7 +50,7 @@ async def test_a_plain_call_is_answered_before_the_sdk_is_there(gate: threading.
 
 
 @pytest.mark.parametrize("failure", [OSError(errno.EMFILE, "no more files"), ImportError("a library: EIO")])
-async def test_what_cannot_be_loaded_now_is_loaded_later_and_stops_nothing(
+async def test_failed_loading_is_repeated_without_stopping_the_server(
     failure: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 139, 193: before, the first seconds of a server without descriptors were its last."""
@@ -88,7 +88,7 @@ def page(path: bytes, method: bytes = b"GET") -> bytes:
     return method + b" " + path + b" HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
 
 
-async def test_what_needs_the_sdk_or_a_page_waits_for_it(
+async def test_requests_wait_for_the_sdk_or_the_pages(
     gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create = application._create_pages
@@ -154,7 +154,7 @@ async def test_a_stop_before_the_sdk_is_there_is_in_time(gate: threading.Event) 
         gate.set()
 
 
-def test_what_is_known_without_the_sdk_is_what_it_says() -> None:
+def test_constants_match_those_of_the_sdk() -> None:
     assert MCP_PROTOCOL_VERSION_HEADER.encode() == tool_calls.VERSION_HEADER
     assert {version.encode() for version in HANDSHAKE_PROTOCOL_VERSIONS} == tool_calls.VERSIONS
     assert http.INVALID_REQUEST == -32600

@@ -53,7 +53,9 @@ NO_REQUESTS = (
 )
 
 
-async def test_what_is_no_request_gets_one_answer_and_the_end(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_invalid_request_gets_one_answer_and_ends_the_connection(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     async with running_front() as front:
         for sent, status in NO_REQUESTS:
             answer = await front.exchange(sent + b"GET /health HTTP/1.1\r\n" + LOCAL + b"\r\n")

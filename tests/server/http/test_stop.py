@@ -113,7 +113,7 @@ async def test_a_running_call_may_finish() -> None:
         assert b"waited" in await read_all(stream)
 
 
-async def test_the_answer_of_a_call_running_in_an_sse_session_is_not_lost() -> None:
+async def test_answer_of_a_running_sse_call_is_delivered() -> None:
     async with running_front() as front:
         stream, line = await open_sse(front)
         await initialize(front, line)
@@ -168,7 +168,7 @@ async def test_a_client_that_never_reads_cannot_hold_up_the_stop(monkeypatch: py
 
 
 @pytest.mark.slow
-async def test_a_client_that_never_reads_and_open_streams_stop_within_the_real_bound() -> None:
+async def test_stop_ends_clients_that_never_read_and_open_streams() -> None:
     """One of three stops is in time: a busy machine may hold up any, what hangs would hold up all."""
     for _ in range(3):
         async with running_front() as front:

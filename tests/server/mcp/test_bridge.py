@@ -43,7 +43,7 @@ async def test_a_message_with_an_envelope_travels_with_its_headers() -> None:
     assert "mcp-name" not in second
 
 
-async def test_a_call_whose_answer_was_lost_gets_an_error_and_is_not_repeated() -> None:
+async def test_call_with_a_lost_answer_gets_an_error_without_retry() -> None:
     """behaviour 196"""
     house, owner = owned()
     next_owner = FakeOwner(8)
@@ -147,7 +147,7 @@ async def test_a_cancelled_call_gets_no_answer_and_ends_at_the_owner() -> None:
     assert [message["id"] for message in client.answers] == [0, 2]
 
 
-async def test_what_is_unanswered_at_the_end_of_input_may_finish_or_gets_an_error() -> None:
+async def test_unanswered_calls_finish_or_fail_after_the_end_of_input() -> None:
     house, _ = owned()
     async with bridged(house) as client:
         await client.call(1, "sleep", seconds=STOP_GRACE - 1)

@@ -115,7 +115,7 @@ def fields_of(**fields: str) -> dict[bytes, bytes]:
 PLAIN = {"content_type": "application/json", "accept": "*/*"}
 
 
-def test_what_is_not_a_plain_call_is_left_to_the_sdk() -> None:
+def test_sdk_handles_all_but_plain_calls() -> None:
     plain = json.dumps(rpc("tools/call", name="echo")).encode()
     assert read_direct_call(fields_of(**PLAIN), plain) is not None
     broken = (b"", b"{", b"\xff", b'{"jsonrpc":"2.0","id":"\\ud800"}')

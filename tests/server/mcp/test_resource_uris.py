@@ -46,7 +46,7 @@ def test_an_id_may_be_encoded_or_not(uri: str, note: str) -> None:
         "lithos://note/\ud800", "lithos://note/%ff",
     ],
 )  # fmt: skip
-def test_what_is_no_address_of_ours_is_none(uri: str) -> None:
+def test_foreign_addresses_are_not_resource_addresses(uri: str) -> None:
     assert read_address(uri) is None
 
 

@@ -117,7 +117,7 @@ async def test_the_official_client_works_although_tools_print(
 
 
 @pytest.mark.slow
-async def test_what_was_asked_before_stdin_closed_is_answered() -> None:
+async def test_requests_before_the_end_of_stdin_are_answered() -> None:
     async with running_server() as process:
         calls = [line(rpc("tools/call", n, name="echo", arguments={"text": str(n)})) for n in (1, 2, 3)]
         await process.stdin.send_all(hello() + b"".join(calls) + b"not json\n")
@@ -127,7 +127,7 @@ async def test_what_was_asked_before_stdin_closed_is_answered() -> None:
 
 
 @pytest.mark.slow
-async def test_a_line_that_holds_too_much_is_answered_and_the_next_is_served() -> None:
+async def test_oversized_line_gets_an_error_and_the_next_is_served() -> None:
     """The id is found where it stands before or after what is long; so its caller does not wait for ever."""
     many = "[" + ",".join(["{}"] * 60_000) + "]"
     first = f'{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{many}}}\n'

@@ -104,7 +104,7 @@ async def test_changes_without_a_pause_do_not_starve_reads(seconds: float) -> No
 
 
 @pytest.mark.autojump
-async def test_a_read_that_waits_for_something_holds_up_the_others_for_a_moment_only() -> None:
+async def test_waiting_read_delays_the_others_only_briefly() -> None:
     admission, begun = Admission(), list[tuple[int, float]]()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(change, admission, SERVED)
@@ -167,7 +167,7 @@ async def test_a_cancelled_read_frees_its_slot_and_its_place() -> None:
 
 @pytest.mark.autojump
 @pytest.mark.parametrize("is_cancelled_first", [True, False])
-async def test_a_read_that_is_let_in_and_cancelled_in_one_turn_leaves_nothing_behind(
+async def test_read_cancelled_at_its_admission_frees_its_slot(
     is_cancelled_first: bool,
 ) -> None:
     admission, begun = Admission(), list[tuple[int, float]]()
@@ -199,7 +199,7 @@ class _Steps(trio.abc.Instrument):
 
 
 @pytest.mark.autojump
-async def test_what_waiting_costs_grows_with_the_number_of_reads_only() -> None:
+async def test_cost_of_waiting_grows_only_with_the_number_of_reads() -> None:
     """Growth: nobody is woken to find that it still is not its turn, but for the first."""
     costs: list[float] = []
     for number in (100, 400):
@@ -219,7 +219,7 @@ async def test_what_waiting_costs_grows_with_the_number_of_reads_only() -> None:
     assert costs[1] <= 1.2 * costs[0]
 
 
-async def test_heavy_reads_of_tools_wait_beside_a_change_and_light_ones_do_not(
+async def test_heavy_reads_wait_for_a_change_and_light_reads_do_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held, searching, begun = trio.Event(), Search.search, list[str]()

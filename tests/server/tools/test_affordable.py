@@ -176,7 +176,7 @@ async def test_no_answer_of_any_tool_is_longer_than_the_limit(tmp_path: Path) ->
     assert max(seen.values()) <= LIMIT
 
 
-async def test_a_long_note_is_read_part_by_part_and_says_where_to_go_on(tmp_path: Path) -> None:
+async def test_long_note_is_read_in_parts_with_a_next_offset(tmp_path: Path) -> None:
     """behaviour 256"""
     make_vault(tmp_path, notes=0)
     async with serving(tmp_path) as lithos:

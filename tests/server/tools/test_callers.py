@@ -87,7 +87,7 @@ async def test_agent_is_the_filter_for_upstream_clients_only(tmp_path: Path) -> 
             assert await shown(lithos, tool, **{parameter: "bob", "agent": "ann"}) == {"bob"}
 
 
-async def test_history_of_all_notes_names_its_filter_when_only_the_caller_is_given(tmp_path: Path) -> None:
+async def test_history_names_its_filter_if_only_the_caller_is_given(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         told = refusal(await lithos.call("lithos_history", agent="ann"), "invalid_input")
         assert "changed_by" in told

@@ -45,7 +45,7 @@ def handovers() -> list[tuple[type, type, frozenset[str], str]]:
     return found
 
 
-def test_what_is_handed_on_fits() -> None:
+def test_forwarded_arguments_fit_the_tools() -> None:
     """By name and type; what no command takes says something of another field."""
     made = handovers()
     assert len(made) >= 20

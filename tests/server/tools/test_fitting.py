@@ -36,14 +36,14 @@ def pages(answer: dict[str, Any], paged: CuttableAnswer, limit: int) -> list[dic
     return found
 
 
-def test_what_fits_stays_as_it_is() -> None:
+def test_small_answer_is_unchanged() -> None:
     answer = {"rows": [{"a": 1}], "other": "x" * 1_000}
     assert fit(answer, ROWS, 4_000, 0, is_skipped=False) == answer | {"total": 1}
     assert fit(answer, UNPAGED, 4_000, 0, is_skipped=False) == answer
     assert "total" not in answer
 
 
-def test_what_fits_is_measured_once_and_ten_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_answer_is_measured_once_in_steps_of_ten_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every answer is measured: one encoding for each member and row was a fifth of the steps of a read."""
     measured: list[Any] = []
 
@@ -99,7 +99,7 @@ def test_lists_side_by_side_are_paged_together_at_most_200_of_each() -> None:
     assert answer["links"].keys() == {"outgoing", "incoming"}
 
 
-def test_a_content_is_cut_at_a_paragraph_and_goes_on_where_it_ended() -> None:
+def test_content_is_cut_at_a_paragraph_and_continues_there() -> None:
     """behaviour 256"""
     text = "\n\n".join(f'Paragraph {number}: "some" words\tand more.' for number in range(1_000))
     paged, begin, parts = PAGED["lithos_read"], 0, []

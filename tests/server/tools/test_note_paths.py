@@ -93,7 +93,7 @@ async def faults(lithos: Lithos, tool: str, **given: Any) -> str:
     return caught.value.message
 
 
-async def test_what_is_wrong_with_a_path_is_told(lithos: Lithos) -> None:
+async def test_path_errors_name_their_cause(lithos: Lithos) -> None:
     """behaviour 173"""
     assert "'id' (or 'path')" in await faults(lithos, "lithos_delete", agent="ann")
     assert "'path' must be text" in await faults(lithos, "lithos_delete", agent="ann", path=5)

@@ -63,7 +63,7 @@ async def test_json_as_text_is_not_parsed_where_it_holds_too_much(
         await lithos.call("lithos_list", tags="[" + ",".join(["{}"] * 60_000) + "]")
 
 
-async def test_one_more_than_the_limit_is_refused_by_every_argument_of_every_tool(tmp_path: Path) -> None:
+async def test_every_argument_of_every_tool_refuses_values_over_its_limit(tmp_path: Path) -> None:
     """docs/spec/tools.md §1.2: the message names the argument and its limit"""
     tried, schemas = 0, {each.name: each.reader.schema for each in all_tools()}
     async with serving(tmp_path, server={"legacy_tools": True, "tools": "connector"}) as lithos:

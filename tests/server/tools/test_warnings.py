@@ -301,7 +301,7 @@ async def test_a_retrieval_names_no_note_that_the_asker_may_not_see(lithos: Lith
     assert kinds(row) == [("suspect", private, 1), ("contradicted", rival, 1)]
 
 
-async def test_a_refused_edge_is_no_edge_and_one_read_anew_after_a_failure_is(
+async def test_refused_edge_is_ignored_and_reread_edge_counts(
     lithos: Lithos, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, near = await note(lithos, "Source"), await note(lithos, "Near")

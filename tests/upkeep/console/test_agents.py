@@ -80,7 +80,7 @@ async def test_a_timeline_has_all_that_an_agent_did_newest_first(tmp_path: Path)
         ] == [True] * len(expected), told
         # What did ann read before it wrote this?
         assert "in the hour before it asked which numbers ; read Source · all before it" in told[4]
-        assert "read nothing more since its change below" in told[3]
+        assert "read nothing else since its change below" in told[3]
         assert f"/console/notes/{note}?version=1" in page.links
 
         for view, count in (("read", 1), ("search", 2), ("write", 3), ("task", 3)):

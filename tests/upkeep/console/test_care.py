@@ -14,7 +14,7 @@ async def test_a_person_sees_what_wants_care_and_opens_tasks_for_it(tmp_path: Pa
     """behaviour 288"""
     async with visiting(tmp_path) as person:
         page = await person.look("/console/care")
-        assert "No note wants care." in page.text
+        assert "No note needs attention." in page.text
         write_vault(tmp_path)
     async with visiting(tmp_path) as person:
         page = await person.look("/console/care")
@@ -61,5 +61,5 @@ async def test_the_overview_tells_what_the_notes_were_worth(tmp_path: Path) -> N
         note_id = await person.lithos.create("Backup", "The database is backed up every night.")
         await person.lithos.read(note_id, agent_id="ben<i>")
         page = await person.look("/console/")
-        assert "Was it worth it" in page.text
+        assert "Use of the notes" in page.text
         assert "ben<i>" in page.text, "as text"

@@ -54,7 +54,7 @@ async def told(person: Visitor, query: str = "") -> list[str]:
 
 async def looked_through(person: Visitor) -> Element:
     """The overview once the notes have been looked through."""
-    while "being looked through" in (page := await person.look("/console/")).text:
+    while "being checked" in (page := await person.look("/console/")).text:
         pass
     return page
 
@@ -78,7 +78,7 @@ async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> 
         assert [each.text for each in page.all("p", "sentence")] == ["All is well."]
         assert rows_of(page) == []
         assert "Nothing has happened yet." in page.text
-        assert "No agent was seen in the last hour." in page.text
+        assert "No agent was active in the last hour." in page.text
         assert head_of(page) == str(lithos.server.get(Coordinator).head)
         one = await lithos.create("First note", agent="ann", tags=["raft"])
         two = await lithos.create("Second note", agent="bob")
@@ -137,9 +137,9 @@ async def test_what_becomes_of_proposals_is_told_with_the_way_to_them(tmp_path: 
         await lithos.call("lithos_proposal_withdraw", id=ids[3], agent="bee")
         rows = rows_of(await piece(person, "&type=proposal"))
         assert [row.all("span", "told")[0].text for row in rows[:3]] == [
-            "bee withdrew what it proposed for Plan",
-            "Ann rejected what bee proposed for Fresh Say where it is from.",
-            "Ann approved what bot proposed for Plan",
+            "bee withdrew its proposal for Plan",
+            "Ann rejected the proposal of bee for Fresh Say where it is from.",
+            "Ann approved the proposal of bot for Plan",
         ]
         assert [f"/console/review/{one}" in row.all("span", "told")[0].links for one, row in zip(
             (ids[3], ids[1], ids[0]), rows, strict=False
@@ -206,7 +206,7 @@ async def test_the_feed_is_filtered_by_type_agent_and_tag(tmp_path: Path) -> Non
         chosen = [each for each in page.all("option") if "selected" in each.attributes]
         assert [each.attributes["value"] for each in chosen] == ["task.created"]
         none = await person.look("/console/?agent=nobody")
-        assert "Nothing of this kind happened lately." in none.text
+        assert "No such events happened recently." in none.text
 
 
 async def test_what_came_after_a_position_is_told_once_and_whole(tmp_path: Path) -> None:
@@ -402,7 +402,7 @@ async def test_what_is_wrong_is_said_first_with_what_to_do(tmp_path: Path) -> No
         assert page.all("p", "sentence")[0].text == "1 component needs attention."
         (trouble,) = page.all("ul", "troubles")[0].all("li")
         assert trouble.text.startswith("Folder of the notes unavailable")
-        assert "See that the folder is there" in trouble.text
+        assert "Check that the folder exists" in trouble.text
 
 
 #: Notes written while the connection is gone.

@@ -52,16 +52,16 @@ async def test_the_page_tells_the_state_and_runs_checks_only_when_asked(tmp_path
         await person.lithos.write("A note", "See [[Nowhere]].")
         page = await person.look("/console/system")
         assert [each.text for each in page.all("h1")] == ["System"]
-        assert "Not run since the server started." in page.text
+        assert "The checks have not run since the server started." in page.text
         assert "1 of 1 notes" in page.text
         assert str(person.lithos.server.get(Coordinator).head) in page.text
         (run,) = [link for link in page.all("a", "button") if link.text == "Run the checks"]
         checked = await person.look(run.attributes["href"].partition("#")[0])
-        rows = table_of(checked, "What each check says")
+        rows = table_of(checked, "Results of the checks")
         assert ["layout", "ok"] in [row[:2] for row in rows]
         assert {"data directory", "databases", "notes", "indexes", "clock"} <= {row[0] for row in rows}
         again = await person.look("/console/system")
-        assert table_of(again, "What each check says") == rows
+        assert table_of(again, "Results of the checks") == rows
 
 
 async def test_samples_are_charts_with_a_table_beside(

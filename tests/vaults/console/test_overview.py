@@ -71,7 +71,7 @@ async def test_a_wrong_token_opens_nothing(tmp_path: Path) -> None:
     async with hosting(tmp_path, TOKENS, ("home", "work")) as house:
         answer = await log_in(house, "wrong")
         assert answer.status_code == 401
-        assert "This is no valid token" in answer.text
+        assert "This token is not valid" in answer.text
         assert "set-cookie" not in answer.headers
         for _ in range(20):
             answer = await house.client.post("/console/login", data={"token": "wrong"})
@@ -101,7 +101,7 @@ async def test_the_overview_tells_how_each_vault_is(tmp_path: Path) -> None:
         assert "serving" in told
         assert "Notes3" in told
         assert "Open tasks0" in told
-        assert "Proposals to look at0" in told
+        assert "Proposals to review0" in told
         assert "right admin" in told
         assert "No note has a warning" in told
         told = card_of(page, "work")
@@ -137,7 +137,7 @@ async def test_a_vault_that_hangs_keeps_no_other_from_being_shown(
         assert "Notes1" in card_of(page, "home")
         told = card_of(page, "work")
         assert "The numbers cannot be told now: no answer within 3 s" in told
-        assert "Proposals to look at0" in told
+        assert "Proposals to review0" in told
 
 
 def _time_is_over(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:

@@ -63,13 +63,13 @@
   });
   window.addEventListener("pageshow", () => all("button[disabled]").forEach((button) => { button.disabled = false; }));
 
-  // Groups of boxes that are ticked together. A bar for what is ticked is there only while something is.
+  // Groups of boxes that are ticked together. The bar is shown only while a box is ticked.
   part("boxes", (form) => {
     const bar = find("[data-bar]", form), [one, many] = bar ? bar.dataset.bar.split(" ") : [];
     const count = () => {
       const number = all("[data-group] input[type=checkbox]:not([name=seen]):checked", form).length;
       if (bar.matches(".many")) bar.hidden = number === 0;
-      for (const told of all("[data-count]", bar)) told.textContent = number ? `${number} ${number === 1 ? one : many}` : "what is ticked";
+      for (const told of all("[data-count]", bar)) told.textContent = number ? `${number} ${number === 1 ? one : many}` : `the ticked ${many}`;
       for (const button of all("[data-needs]", bar)) button.disabled = number === 0;
     };
     if (bar) {
