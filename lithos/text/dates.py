@@ -1,9 +1,10 @@
-"""The date that a note gives itself (docs/spec/context.md §1): when it was said, not when its file changed.
-The time that a question names is compared with it, by searches (docs/spec/search.md §1) and briefings.
+"""The date that a note gives for itself (docs/spec/context.md §1): the date of its content, not of its file.
 
-Taken from the frontmatter (`date`, then `created`), the title, the file name, or a line like `Date: 3 May
-2024` among the first lines, in that order. Day and month written with slashes count only where one number is
-above 12: else nobody can tell which of them is the month.
+Searches (docs/spec/search.md §1) and briefings compare this date with the time that a question names.
+
+The date is taken from the frontmatter (`date`, then `created`), the title, the file name, or a line like
+`Date: 3 May 2024` among the first lines, in that order. A day and month written with slashes count only where
+one of the numbers is above 12: otherwise it is unclear which of them is the month.
 """
 
 from __future__ import annotations
@@ -68,20 +69,27 @@ class OwnDate:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What the full-text index has of it: the year, the month (of any year and of this one), the day."""
+        """Return the terms of this date in the full-text index: the year, the month (of any year and of this
+        one), the day.
+        """
         month = f"-{self.month:02}"
         whole = (f"{self.year}", month, f"{self.year}{month}")
         return whole if self.day is None else (*whole, f"{month}-{self.day:02}", str(self))
 
     @property
     def words(self) -> str:
-        """What a question may call it: the ISO form, and the names of day, month and year."""
+        """Return the terms with which a question may name this date: the ISO form, and the names of day,
+        month and year.
+        """
         named = f"{MONTHS[self.month - 1]} {self.year}"
         return f"{self} {named}" if self.day is None else f"{self} {self.day} {named}"
 
 
 def own_date(extra: Mapping[str, Any], title: str, path: str, content: str) -> OwnDate | None:
-    """The date that a note gives itself, or None; `extra`: what its frontmatter has beside our own keys."""
+    """Return the date that a note gives for itself, or None.
+
+    `extra` has the frontmatter's keys that Lithos does not own.
+    """
     return next(_dates(extra, title, path, content), None)
 
 

@@ -20,19 +20,19 @@ _DANGLING: Final = tuple("?？:：…")
 _CLOSING: Final = "\"'”’)]*_」』）"
 _HEADING: Final = re.compile("#{1,6} ")
 _SENTENCES_END: Final = (". ", "! ", "? ", "。", "！", "？")
-#: What begins an item, a quote or a row.
+#: The beginning of a list item, a quote or a table row.
 _ITEM: Final = re.compile(r"[ \t]*(?:[-*+|>]|\d{1,9}[.)])(?:[ \t]|\||$)")
 _SENTENCE_END: Final = re.compile(r"[.!?…][\"'”’)\]*_]{0,4}(?=\s)|[。！？]")
-#: A link, or what of one stands before the end of the text; none has a line break inside.
+#: A link, or the beginning of one that the end of the text cuts off. It contains no line break.
 _LINK: Final = re.compile(
     r"!?\[\[[^\[\]\n]*(?:\]\]|\Z)|!?\[[^\[\]\n]*(?:\](?:\([^()\n]*(?:\)|\Z))?|\Z)|<?https?://[^\s<>)\]]+>?"
 )
 
 
 def tidy_edge(text: str, at: int, least: int) -> int:
-    """The place at or before `at`, and after `least`, where a text is best cut; `at` where there is none.
+    """Return the best place to cut a text, at or before `at` and after `least`; `at` if no place is better.
 
-    Looks at a bounded part of the text.
+    Only a bounded part of the text is examined.
     """
     if at <= least or at >= len(text):
         return at

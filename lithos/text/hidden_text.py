@@ -1,12 +1,12 @@
-"""What of a note is never shown in an excerpt: its comments, and text that most notes of its folder share.
+"""The parts of a note that excerpts never show: comments, and text that most notes of its folder share.
 
-A block is a paragraph outside comments, lines up to a blank one, or a fenced block of code. Blocks are alike
-when they read alike: without markup, marks, case, and whatever their numbers are, or the words of the note's
-folder, which templates fill in as well. Only the first and last blocks of a note count, since frames stand
-around notes (footers, navigation, licences). One of less than four words is a value, which says something of
-its note although others have it too.
+A block is a paragraph outside comments, the lines up to a blank one, or a fenced block of code. Blocks are
+alike when they are equal without markup, marks and case. Numbers are ignored, and so are the words of the
+note's folder, because templates fill them in. Only the first and last blocks of a note count, since frames
+surround notes (footers, navigation, licences). A block of less than four words is a value: it describes its
+note even if other notes have the same one.
 
-Hidden characters are replaced by `HIDDEN`, so that places stay what they are; `without_hidden` drops them.
+Hidden characters are replaced by `HIDDEN`, so that positions do not change. `without_hidden` drops them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REACH: Final = 8_192
 #: Words of a block that counts, at least; characters of one, at most.
 LEAST_WORDS: Final = 4
 LONGEST_BLOCK: Final = 2_000
-#: Notes that tell what a folder shares, at least.
+#: Minimum number of notes that show which text a folder shares.
 LEAST_NOTES: Final = 8
 
 #: Stands for numbers, and for words of the note's folder.
@@ -44,7 +44,10 @@ _BLANK_LINES: Final = re.compile(r"\n(?:[^\S\n]*\n){2,}")
 
 @frozen
 class Frame:
-    """What most notes of a folder share, as hashes of blocks; `names` are the words of the note's folder."""
+    """The text that most notes of a folder share, as hashes of blocks.
+
+    `names` are the words of the note's folder.
+    """
 
     shared: frozenset[int] = frozenset()
     names: frozenset[str] = frozenset()
@@ -74,10 +77,11 @@ def shared_blocks(notes: Sequence[tuple[str, str]]) -> frozenset[int]:
 
 
 def hide(content: str, frame: Frame = NO_FRAME) -> str:
-    """The content with its comments and the blocks of its frame hidden; of equal length, in linear time.
+    """Return the content with its comments and the blocks of its frame hidden. The length is unchanged; the
+    time is linear.
 
-    A note of nothing but shared blocks shows them, those first that say it with the names of its folder: they
-    are no frame.
+    If a note consists only of shared blocks, they are shown, first those that contain the names of its
+    folder: they are not part of a frame.
     """
     shown = content
     if "%%" in content or "<!--" in content:
@@ -140,7 +144,7 @@ def _paragraphs(part: str, begin: int, start: int, stop: int) -> Iterator[tuple[
 
 
 def _hashes_of(block: str, names: frozenset[str]) -> set[int]:
-    """What a block reads as, with the words of `names` and without; nothing where it is too short."""
+    """Return the hashes of a block with the words of `names` and without them; nothing if it is too short."""
     said = [_NUMBER.sub(_FILLED, word) for _, word in words(fold(strip_markup(block.replace(HIDDEN, ""))))]
     filled = [_FILLED if word in names else word for word in said]
     # As many in a row count as one: a path has more or fewer names.
@@ -153,7 +157,7 @@ def _hashes_of(block: str, names: frozenset[str]) -> set[int]:
 
 
 def _says_something(line: str) -> bool:
-    """Whether a line that is no heading has a letter or a digit."""
+    """Return whether a line that is not a heading has a letter or a digit."""
     return not line.lstrip().startswith("#") and any(map(str.isalnum, line))
 
 

@@ -15,22 +15,22 @@ from lithos.text.pieces import PIECE, line_pieces, matches_in_lines, pieces_of_l
 #: Stands for each character of code: no space, no bracket, no part of a tag.
 CODE_MARK: Final = "`"
 
-#: Also inside lists and quotes; a fence of backticks has none behind it.
+#: Also matches inside lists and quotes. The line of a fence of backticks has no further backticks.
 _FENCE: Final = re.compile(
     r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?"
     r"(?:(?P<ticks>`{3,})(?P<info>[^`\n]*)|(?P<tildes>~{3,})(?P<rest>[^\n]*))$",
     re.MULTILINE,
 )
-#: Backticks, and what no inline code goes beyond: the end of a paragraph.
+#: Backticks, or the end of a paragraph, which inline code never crosses.
 _TICKS: Final = re.compile(r"`+|\n[ \t\r]*\n")
 #: Inline code of one backtick on each side.
 _SINGLE: Final = re.compile(r"(?<!\\)`(?:[^`\n]++|\n(?![ \t\r]*\n))*+`")
 
-#: Letters of scripts whose vowel signs are no `\w` to Python.
+#: Vowel signs that belong to letters of these scripts, but do not match `\w` in Python.
 _SIGNS: Final = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e"
 )
-#: A tag, or what has none inside: headings, links, web addresses and HTML tags.
+#: A tag, or text that never contains one: headings, links, web addresses and HTML tags.
 _TAG: Final = re.compile(
     r"^[ ]{0,3}\#{1,6}(?=[ \t\r\n]|\Z)[^\n]*"
     r"|\[\[[^\[\]]{0,4096}\]\]"
@@ -48,7 +48,7 @@ _WORD_WITH_DIGIT: Final = re.compile(r"[a-fA-F]2[a-fA-F]|2[fF][aA]")
 #: One letter, or pairs of letters: `fff`, `ffeedd`.
 _REPEATED: Final = re.compile(r"([a-fA-F])\1+|(?:([a-fA-F])\2){3,4}")
 
-#: What every tag begins with; also before its code is masked, which makes no more of it.
+#: The beginning of every tag. It is also searched before code is masked, since masking adds no tags.
 _MAY_BE_TAG: Final = re.compile(rf"\#[\w/\-{_SIGNS}]")
 
 
@@ -91,7 +91,7 @@ def mask_code(text: str) -> str:
 
 
 def code_fences(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each fenced code block; one that nothing closes goes on to the end."""
+    """Return start and end of each fenced code block. An unclosed block ends at the end of the text."""
     fence, start = "", 0
     for match in matches_in_lines(_FENCE, text, 0):
         found = match["ticks"] or match["tildes"]
@@ -140,10 +140,10 @@ def _inline_of_many(text: str, start: int, end: int) -> Iterator[str]:
 
 
 def scan_tags(content: str) -> tuple[str, ...]:
-    """The `#tags` of a text, each once, in order, as Obsidian reads them.
+    """Return the `#tags` of a text, each once, in order, as Obsidian reads them.
 
-    Letters, digits, `_`, `-` and `/`, with at least one that is no digit, behind a space or an opening
-    bracket; not in code, headings, links and web addresses, and no colours.
+    A tag consists of letters, digits, `_`, `-` and `/`, at least one of which is not a digit, and follows a
+    space or an opening bracket. Tags in code, headings, links and web addresses do not count, nor do colours.
     """
     if "#" not in content or (len(content) <= PIECE and _MAY_BE_TAG.search(content) is None):
         return ()
@@ -169,7 +169,7 @@ _INDEXED: Final = re.compile(r"[A-Za-z0-9_)\]]")
 _LINKED: Final = re.compile(r"!?\[\[([^\[\]|]+)(?:\|([^\[\]]*))?\]\]")
 _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*(?:\([^()]*\)[^()]*)*\)")
 _CODE: Final = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-#: Marks beside a word, around what neither begins nor ends with a space. `__init__` is a name.
+#: Emphasis marks next to a word, around text that neither begins nor ends with a space. `__init__` is a name.
 _EMPHASIS: Final = re.compile(
     r"(?<![\w\\*])(\*{1,3})(?![\s*])([^*]*[^\s*\\])\1(?![\w*])"
     r"|(?<![\w\\_])(_{1,3})(?![\s_])(?!(?<=__)[a-z][a-z0-9_]*__(?!\w))([^_]*(?:(?<=\w)_(?=\w)[^_]*)*[^\s_\\])\3(?![\w_])"
@@ -199,13 +199,13 @@ def plain_title(text: str) -> str:
 
 
 def _shown(link: re.Match[str]) -> str:
-    """What a wiki-link shows; an index like `a[[0]]` is not a link."""
+    """Return the text that a wiki-link shows. An index like `a[[0]]` is not a link."""
     if link[1].isdigit() and _INDEXED.match(link.string, max(link.start() - 1, 0)) is not None:
         return link[0]
     return (link[2] or "").strip() or link[1].strip()
 
 
-#: The inside of `(target)`; what opens another link ends it, so that no text is looked at twice.
+#: The inside of `(target)`. An opening bracket of another link ends it, so that no text is scanned twice.
 _TARGET: Final = r"\([^()\[\n]*(?:\([^()\[\n]*\)[^()\[\n]*)*\)"
 _IMAGE: Final = rf"!\[[^\[\]\n]*\](?:{_TARGET}|\[[^\[\]\n]*\])?"
 _TAGS: Final = (
@@ -295,9 +295,10 @@ def _told_by_image(image: re.Match[str]) -> str:
 
 
 def comments(text: str) -> list[tuple[int, int]]:
-    """Start and end of each comment (`%%...%%`, HTML) outside fenced code, in order, none within another.
+    """Return start and end of each comment (`%%...%%`, HTML) outside fenced code, in order; comments are not
+    nested.
 
-    One that is not closed is none.
+    An unclosed comment does not count.
     """
     fences = list(code_fences(text)) if "```" in text or "~~~" in text else []
     found = [span for marks in _COMMENTS for span in _between(text, *marks, fences)]

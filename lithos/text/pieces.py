@@ -1,8 +1,8 @@
 """Large texts in pieces, so that no single call keeps the interpreter lock (GIL) for long.
 
-A regular expression, `str.translate` or `str.split` holds the interpreter lock until it returns: over ten
-megabytes that is a second in which the event loop answers nobody. Between two calls Python hands the lock
-on. The functions here find the places where a text can be cut without changing what is found in it.
+A regular expression, `str.translate` or `str.split` holds the interpreter lock until it returns: ten
+megabytes take a second, during which the event loop serves no caller. Between two calls Python releases the
+lock. The functions of this module find places where a text can be cut without changing the matches in it.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ MOST_REPLIES: Final = 400
 LONGEST_WINDOW: Final = WINDOW + REACH
 #: Characters of a chunk that are shown whole.
 LONGEST_CHUNK: Final = 1_000
-#: Share of a snippet that may stand before its first match.
+#: Share of a snippet that may precede its first match.
 _BEFORE: Final = 3
 #: Terms that are looked for, the heaviest of them.
 MOST_TERMS: Final = 48
@@ -39,7 +39,7 @@ MOST_TERMS: Final = 48
 _MOST_PLACES: Final = 128
 #: Beyond this a word is recognised by its beginning.
 LONGEST_WORD: Final = 64
-#: What another form of a word counts, and each further match in the window, by the weight of the term.
+#: Weight of another form of a word, and of each further match in the window, as a share of the term's weight.
 _OTHER_FORM: Final = 0.9
 _REPEATED: Final = 0.02
 #: Letters that may follow a stem of up to 2, up to 3 and more letters.
@@ -172,7 +172,7 @@ def plain_passage(text: str, title: str = "") -> str:
 
 
 def first_prose(visible: str) -> str:
-    """Return the first paragraph of visible text that is no heading, where no passage is the nearest."""
+    """Return the first paragraph of visible text that is not a heading, for notes without a passage."""
     shown = ""
     for piece in pieces_of_lines(visible):
         for found in _PARAGRAPH.finditer(piece):
@@ -233,7 +233,7 @@ def _slide(weights: Sequence[float], places: Sequence[_Place]) -> tuple[int, int
 
 
 def _find_places(folded: str, number: int, term: Term, places: list[_Place]) -> None:
-    """Add where a term stands in folded text, the first 128 places."""
+    """Add the first 128 places of a term in folded text."""
     stem, word, is_unsegmented = term.stem, term.word, term.is_unsegmented
     find = folded.find
     start = find(stem)
@@ -256,7 +256,7 @@ def _find_places(folded: str, number: int, term: Term, places: list[_Place]) -> 
 
 
 def first_places(folded: str, terms: Terms) -> dict[int, int]:
-    """Where in folded text each term stands first that it has, by the number of the term."""
+    """Return the first place in folded text of each term that occurs, by the number of the term."""
     return places_among(folded, list(enumerate(terms.terms)))
 
 
@@ -273,7 +273,7 @@ def places_among(folded: str, numbered: Sequence[tuple[int, Term]]) -> dict[int,
 
 
 def _first_place(folded: str, term: Term, start: int) -> int:
-    """Of the places from `start` on the first where a word begins with the stem and goes on not too long."""
+    """Return the first place from `start` on where a word begins with the stem and is not much longer."""
     size, length = len(term.stem), len(folded)
     longest = size + _SUFFIXES[min(2, max(0, size - 2))]
     for _ in range(_MOST_PLACES):
@@ -317,7 +317,7 @@ def _shown(text: str, begin: int, stop: int) -> str:
 
 
 def _edges_at(text: str, at: int) -> _Edges:
-    """What is whole at a place: sentences and lines, or in code and in tables lines alone."""
+    """Return the whole units at a place: sentences and lines, or in code and tables only lines."""
     before = text[at - WINDOW if at > WINDOW else 0 : at]
     if "|" not in before and "    " not in before and "\t" not in before and "```" not in text:
         return _SENTENCES
@@ -374,7 +374,7 @@ def _past_question(text: str, begin: int, stop: int) -> int:
         if following is None or not expects_more(text[begin:stop]):
             break
         end = first_block(text, following.start(), len(text), min(REPLY, limit - stop))
-        if end <= stop:  # no room is left for a word of it
+        if end <= stop:  # no space is left for a word of it
             break
         stop = end
     return stop
@@ -403,7 +403,7 @@ def _stem(term: str) -> str:
 _BLANK_LINES: Final = re.compile(r"\n\s*\n")
 _BLANK_LINE: Final = re.compile(r"\n[^\S\n]*(?=\n)")
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|[。！？]")
-#: What ends a sentence, and what may close it.
+#: Marks that end a sentence, and marks that may close it.
 _MARKS: Final = tuple(".!?…。！？")
 _CLOSING: Final = tuple("\"'”’)]*_」』）")
 #: Not the dot of an abbreviation, of an initial or of the number of an item.
@@ -413,7 +413,7 @@ _NO_END: Final = (
 )
 _CLOSED: Final = r"[\"'”’)\]*_]{0,4}(?=\s)"
 _CLOSED_WIDE: Final = "[」』）”’]{0,2}"
-#: A line that goes on with a small letter below is wrapped.
+#: A line is wrapped if the next one begins with a lower-case letter.
 _BREAK: Final = r"(?<=\n)(?![ \t]*[a-z])"
 #: A line break, before it neither a blank nor a question or colon.
 _ASKING: Final = rf"(?<!\s\n)(?<![?？:：…]\n)(?<![?？:：…][{re.escape(''.join(_CLOSING))}]\n)"
@@ -474,7 +474,7 @@ def cut(content: str, most: int) -> tuple[str, int]:
         return content[: sentence.end()], sentence.end()
     space = _last(_SPACE, content, 0, budget)
     shown = content[: space.start() if space else budget].rstrip()
-    # A beginning that is blank is passed over: whoever reads on must get further.
+    # A blank beginning is skipped, so that a caller that reads on makes progress.
     return shown + _ELLIPSIS, len(shown) or budget
 
 

@@ -182,7 +182,7 @@ class Catalogue:
         found = sorted(self._foreign_ids.of(text.strip())) if text not in self._by_id else []
         if len(found) > 1:
             raise InvalidInput(
-                f"{len(found)} notes have the property id {text[:100]!r}, which is no id of Lithos. Name the "
+                f"{len(found)} notes have the property id {text[:100]!r}, which is not a Lithos id. Name the "
                 'note by its path, or by the id that lithos_list with metadata_match {"id": ...} shows.'
             )
         return found[0] if found else text

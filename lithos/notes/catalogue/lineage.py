@@ -40,7 +40,7 @@ MOST_NAMED: Final = 3
 _MOST_NEWER: Final = 20
 _MOST_ALONE: Final = 3
 #: Why a note with conflict markers is not to be trusted.
-_MARKED: Final = "git left a conflict in the text, between <<<<<<< and >>>>>>>; both sides stand there"
+_MARKED: Final = "git left a conflict in the text, between <<<<<<< and >>>>>>>; the text contains both sides"
 #: Times that `settle` begins anew while notes change.
 _TRIES: Final = 20
 
@@ -160,7 +160,7 @@ class Lineage:
             reason = f"another file has the same id and is not served: {name_some(doubles)}"
             yield NoteWarning("duplicated", note.id, note.title, reason, 0)
         if copies := self._catalogue.copy_paths_of(note.id):
-            reason = f"two machines changed it; what one of them wrote is in {name_some(copies)}"
+            reason = f"two machines changed it; the text that one of them wrote is in {name_some(copies)}"
             yield NoteWarning("conflict_copy", note.id, note.title, reason, 0)
         if note.has_conflict_markers:
             yield NoteWarning("conflict_markers", note.id, note.title, _MARKED, 0)

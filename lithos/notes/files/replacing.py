@@ -432,7 +432,7 @@ def _unprotected(target: str) -> OSError:
     return OSError(
         errno.EOPNOTSUPP,
         "this file system can neither rename without overwriting nor link, so a file saved by another "
-        "program could be overwritten. Move the notes to another file system (lithos doctor tells more)",
+        "program could be overwritten. Move the notes to another file system (see lithos doctor)",
         target,
     )
 

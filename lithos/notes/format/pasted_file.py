@@ -120,7 +120,7 @@ def check_said(said: Mapping[str, Any], note: Note, own_version: int, expected: 
     version = said.get("version", own_version)
     if "id" in said and expected is None and version < own_version:
         raise VersionConflict(
-            f"content is the file as of version {version}, and the note is at version {note.version}. Read "
+            f"content is the file at version {version}, but the note is at version {note.version}. Read "
             "it again, merge your change and retry; expected_version decides where you give it.",
             current_version=note.version,
         )

@@ -29,7 +29,7 @@ CALENDAR: Final = word_set(
     tue tues wed thu thur thurs fri sat sun today tomorrow yesterday spring summer autumn winter
     """
 )
-#: Words that are written large only where they stand, never as a part of a name's edge.
+#: Words that are capitalised only because of their position; they are never the edge of a name.
 FILLERS: Final = word_set(
     """
     a about above after again against all almost already also although always am an and another any

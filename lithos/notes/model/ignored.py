@@ -84,12 +84,12 @@ def check_filter(text: str) -> str | None:
     try:
         _compile(expression)
     except (re.error, RecursionError, OverflowError) as failure:
-        return f"it is no regular expression: {failure}"
+        return f"it is not a regular expression: {failure}"
     repeats = len(re.findall(r"(?<!\\)[*+]|\{\d*,\d*\}", expression))
     if _REPEATED_GROUP.search(expression) or re.search(r"\\[1-9]|\(\?P=", expression):
-        return "it repeats a group or refers back to one, which may take for ever"
+        return "it repeats a group or refers back to one, which may never finish"
     if repeats > _MOST_REPEATS:
-        return f"it has more than {_MOST_REPEATS} repetitions, which may take for ever"
+        return f"it has more than {_MOST_REPEATS} repetitions, which may never finish"
     return None
 
 
@@ -115,13 +115,13 @@ def read_filters(document: Any) -> tuple[list[str], list[str]]:
     """The usable filters in the parsed `app.json` of Obsidian, and a complaint for each of the others."""
     given = document.get("userIgnoreFilters") if isinstance(document, dict) else None
     if given is None:
-        return [], [] if isinstance(document, dict) else ["it holds no object"]
+        return [], [] if isinstance(document, dict) else ["it does not contain an object"]
     if not isinstance(given, list):
-        return [], ["userIgnoreFilters is no list"]
+        return [], ["userIgnoreFilters is not a list"]
     usable: list[str] = []
     complaints = [f"only the first {MOST_FILTERS} filters are used"] if len(given) > MOST_FILTERS else []
     for each in given[:MOST_FILTERS]:
-        reason = check_filter(each) if isinstance(each, str) else "it is no text"
+        reason = check_filter(each) if isinstance(each, str) else "it is not text"
         if reason is None:
             usable.append(each)
         else:

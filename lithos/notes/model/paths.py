@@ -190,7 +190,7 @@ def normalise_url(url: str) -> str:
         host, port = _host(parts), parts.port
     except ValueError:
         raise InvalidInput(
-            f"source_url {url[:200]!r} is no http or https address; "
+            f"source_url {url[:200]!r} is not an http or https address; "
             "give one like 'https://example.org/page' or leave it out"
         ) from None
     address = f"{parts.scheme}://{host}"

@@ -142,7 +142,7 @@ def _problem_of(glob: str) -> str | None:
     if not glob.isprintable():
         return "has characters that cannot be printed"
     if glob.startswith("/") or "//" in glob or any(part in (".", "..") for part in glob.split("/")):
-        return "is no path in the vault: leave out a leading /, and parts that are empty, . or .."
+        return "is not a path in the vault: leave out a leading / and all parts that are empty, . or .."
     return None
 
 
@@ -246,9 +246,9 @@ def refusal_of(place: PathAccess, path: str, agent: str, scope: Scope | None) ->
     shown = path[:300]
     if place == "protected":
         return Forbidden(
-            f"{shown} is protected (storage.protected): only persons change it, in an editor or at the "
-            "console. Nothing was changed; tell a person what you would change, or write a note of your own "
-            "elsewhere.",
+            f"{shown} is protected (storage.protected): only people can change it, in an editor or in "
+            "the console. Nothing was changed. Ask a person to make the change, or write a new note in "
+            "another place.",
             path=path,
             scope="protected",
         )

@@ -20,12 +20,12 @@ from attrs import frozen
 #: Equal pairs of lines that `difflib` may look at for each line of both texts, and at most in all.
 PAIRS_PER_LINE: Final = 100
 MOST_PAIRS: Final = 2_000_000
-#: Lines unique between anchors are anchors again, so many levels deep.
+#: Maximum depth at which unique lines between two anchors become anchors again.
 _DEPTH: Final = 8
 
 #: Where equal lines begin in the first and in the second text, and how many there are.
 Block = tuple[int, int, int]
-#: What becomes of lines (`equal`, `replace`, `delete`, `insert`), and their bounds in both texts.
+#: The operation on lines (`equal`, `replace`, `delete`, `insert`), and their bounds in both texts.
 EditScriptStep = tuple[str, int, int, int, int]
 #: Bounds in the first and in the second text.
 _Range = tuple[int, int, int, int]
@@ -70,7 +70,9 @@ def _cut_ends(first: Sequence[int], second: Sequence[int], whole: _Range, partne
 
 
 def _anchors(first: Sequence[int], second: Sequence[int], inner: _Range) -> list[tuple[int, int]]:
-    """Lines that occur once in the range of each text, as many as stand in one order in both."""
+    """Return the lines that occur once in the range of each text: the longest sequence with the same order in
+    both.
+    """
     once = _positions_of_single(first, inner[0], inner[1])
     other = _positions_of_single(second, inner[2], inner[3])
     pairs = [(i, j) for line, i in once.items() if (j := other.get(line)) is not None]
@@ -184,9 +186,9 @@ class _Matched(SequenceMatcher[str]):
 
 
 def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
-    """The diff of two files, whose header names them; empty for equal ones.
+    """Return the diff of two files, whose header names them; empty for equal files.
 
-    What is no UTF-8 is shown as U+FFFD; a line break is LF, so that CRs are part of their lines.
+    Bytes that are not UTF-8 are shown as U+FFFD. A line break is LF, so CRs are part of their lines.
     """
     if old == new:
         return Diff("", is_truncated=False)
@@ -223,7 +225,7 @@ def count_lines(old: bytes, new: bytes) -> tuple[int, int]:
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines with their LF; the last may have none."""
+    """Return the lines with their LF; the last line may have no LF."""
     lines = text.split("\n")
     last = lines.pop()
     return [line + "\n" for line in lines] + ([last] if last else [])

@@ -16,7 +16,7 @@ from attrs import frozen
 _MARKER: Final = re.compile(r"([ \t]*)([-*+]|\d{1,9}([.)]))([ \t]{0,4})(?=[ \t]|\S|\Z)")
 _RULE: Final = re.compile(r"[ \t]*(?:-[ \t]*){3,}\Z|[ \t]*(?:\*[ \t]*){3,}\Z")
 _QUOTE: Final = re.compile(r" {0,3}>[ \t]?")
-#: Beginnings of lines that are no continuation of a list item, where they are not indented.
+#: Beginnings of unindented lines that do not continue a list item.
 _OTHER_BLOCKS: Final = ("#", ">", "|", "<", "-->", "```", "~~~", "$$", "%%")
 #: Lines of a block that are looked at.
 _MOST_LINES: Final = 5_000
@@ -34,7 +34,7 @@ class _Item:
 
 
 def joins_above(above: str, block: str) -> bool:
-    """Whether the block goes on with the list or table with which the text `above` ends."""
+    """Return whether the block continues the list or table at the end of the text `above`."""
     first = block.split("\n", 1)[0].rstrip("\r")
     if "|" not in first and _item(_unquoted(first)) is None:
         return False
@@ -42,7 +42,9 @@ def joins_above(above: str, block: str) -> bool:
 
 
 def joins_below(block: str, below: str) -> bool:
-    """Whether the list with which the text `below` begins goes on with that at the end of the block."""
+    """Return whether the list at the beginning of the text `below` continues the list at the end of the
+    block.
+    """
     lines = islice(_lines_down(below), _MOST_LINES)
     first = next(lines, "")
     item = _item(_unquoted(first))
@@ -52,7 +54,9 @@ def joins_below(block: str, below: str) -> bool:
 
 
 def _continues(lines: Iterator[str], first: str, block: str) -> bool:
-    """Whether a block with this first line goes on with that of which the lines are, the last one first."""
+    """Return whether a block with this first line continues the block of these lines, of which the last one
+    comes first.
+    """
     lines = islice(lines, _MOST_LINES)
     if _QUOTE.match(first):
         lines = map(_unquoted, takewhile(_QUOTE.match, lines))

@@ -1,7 +1,8 @@
-"""The outline of a note's body: its headings as CommonMark has them, and the sections they begin.
+"""The outline of a note's body: its headings according to CommonMark, and the sections they begin.
 
-markdown-it-py decides what is a heading; only headings outside lists and quotes begin sections. Positions
-count characters of the body: what follows the frontmatter. The time is linear in the body's length.
+markdown-it-py decides which lines are headings. Only headings outside lists and quotes begin sections.
+Positions count characters of the body, which is the text after the frontmatter. The time is linear in the
+body's length.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 #: The section of the text before the first heading.
 TOP: Final = "(top)"
-#: What a heading without a text is called in a path.
+#: The name in a path of a heading without text.
 UNTITLED: Final = "(untitled)"
 JOINT: Final = " > "
 #: Paths that a refusal names.
@@ -39,11 +40,11 @@ CANDIDATES: Final = 20
 HASH_DIGITS: Final = 12
 #: A list or table takes 20 microseconds a line, a quote without end 70: this is some seconds at worst.
 MOST_LINES: Final = 100_000
-#: Lists in lists (each takes two levels) beyond which the content of an item is read as plain paragraphs: the
-#: parser by itself would skip the rest of the body.
+#: Nesting (each list takes two levels) beyond which the content of an item is read as plain paragraphs.
+#: Beyond its own limit the parser would skip the rest of the body.
 DEEPEST: Final = 20
-#: Blocks before a change that are read again: the one it is in, and one that this may join. Before them may
-#: be the definition of a link, which is no block, and whose title goes on in the next lines.
+#: Blocks before a change that are read again: the one with the change, and one that it may join. Before them
+#: may be the definition of a link, which is not a block, and whose title continues in the next lines.
 _AROUND: Final = 3
 
 _BREAK: Final = re.compile(r"\r\n?|\n")
@@ -74,7 +75,7 @@ class TaskItem:
 
 @frozen
 class Blocks:
-    """What the parser found in a body: its headings, and where each outermost block begins."""
+    """The parser's result for a body: its headings, and where each outermost block begins."""
 
     headings: tuple[Heading, ...]
     starts: tuple[int, ...]
@@ -212,9 +213,9 @@ def read_outline(body: str, title: tuple[int, int] | None = None) -> Outline:
 
 
 def scan_outline(body: str) -> Outline:
-    """The outline of a body by its `#` headings alone, in a fraction of the time of `read_outline`.
+    """Return the outline of a body by its `#` headings alone, in a fraction of the time of `read_outline`.
 
-    It is the same outline where no heading is underlined and no `#` stands in a comment or a list.
+    The outlines are the same if no heading is underlined and no `#` is in a comment or a list.
     """
     found = (
         (start, body.find("\n", start), level, _plain(text)) for start, level, text in scan_headings(body)
@@ -227,10 +228,10 @@ def scan_outline(body: str) -> Outline:
 
 
 def read_changed(old: Outline, body: str, title: tuple[int, int] | None, start: int, end: int) -> Outline:
-    """The outline of a body that differs from that of `old` only between two positions of the old one.
+    """Return the outline of a body that differs from that of `old` only between two positions of the old one.
 
-    Only some blocks around the change are parsed: what a block is depends on nothing before its first line.
-    Raises `InvalidInput` as `read_outline` does.
+    Only some blocks around the change are parsed, since a block does not depend on text before its first
+    line. Raises `InvalidInput` like `read_outline`.
     """
     starts, grown = old.blocks.starts, len(body) - len(old.body)
     first = max(bisect_left(starts, start) - _AROUND, 0)
@@ -353,8 +354,11 @@ def _make_sections(body: str, title: tuple[int, int] | None, found: Sequence[Hea
 
 
 def _nested(headings: Sequence[Heading], first: int, length: int) -> tuple[list[str], list[int]]:
-    """The path of each, before equal ones are numbered, and where its section ends: at the next of its level
-    or a higher one. From the number `first` on they stand behind the title, below none before it."""
+    """Return the path of each heading, before equal paths are numbered, and the end of its section.
+
+    A section ends at the next heading of its level or a higher one. From heading number `first` on, headings
+    follow the title; the headings before it have no title above them.
+    """
     names, ends, outer = list[str](), [length] * len(headings), list[int]()
     for number, each in enumerate(headings):
         while outer and headings[outer[-1]].level >= each.level:

@@ -10,7 +10,7 @@ from lithos.kernel.values.errors import InvalidInput
 from lithos.text.words.analysis import normalise
 
 Scalar = str | int | float | bool
-#: Variation selectors: the same sign with and without one is one tag.
+#: Variation selectors: a character with and without one is the same tag.
 _SELECTORS: Final = re.compile("[\ufe00-\ufe0f]+")
 
 
@@ -37,10 +37,10 @@ def has_all(values: Iterable[str], wanted: Iterable[str] | None) -> bool:
 
 
 def tag_key(tag: str) -> str:
-    """What spellings of one tag have in common: `Work`, `work`, `#WORK` and `work/` are one tag.
+    """Return the key that all spellings of a tag share: `Work`, `work`, `#WORK` and `work/` are one tag.
 
-    Without leading `#` and trailing `/`, in one case and normal form, and without the selectors that show a
-    sign as text or as emoji.
+    The key has no leading `#` and no trailing `/`, one case and normal form, and no selectors that show a
+    character as text or as emoji.
     """
     name = tag.strip().lstrip("#").rstrip("/") or tag
     if name.isascii():

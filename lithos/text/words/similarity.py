@@ -1,7 +1,8 @@
 """How much of one text is in another, by the pairs of neighbouring words that they share.
 
-The containment of word 2-shingles (A. Broder, On the resemblance and containment of documents, 1997). Pairs
-tell a rewritten text from another one on the same subject, which shares words and hardly any pairs.
+The measure is the containment of word 2-shingles (A. Broder, On the resemblance and containment of documents,
+1997). Pairs distinguish a rewritten text from another text on the same subject, which shares words and hardly
+any pairs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from lithos.text.words.analysis import fold
 
 #: Characters of a text that are looked at.
 LOOKED_AT: Final = 40_000
-#: A text of fewer pairs says too little to be told from others.
+#: A text with fewer pairs is too short to be distinguished from others.
 LEAST_PAIRS: Final = 8
 #: Shares from which on a match is `fair`, and `strong`. False rates: docs/spec/copies.md §4.
 FAIR: Final = 0.4
@@ -27,11 +28,11 @@ STRONG: Final = 0.6
 LEAST_FAMILY: Final = 4
 #: The share of what two texts have in common that others of their template have as well.
 OF_FAMILY: Final = 0.5
-#: Pairs of identical texts that are no blank form, whatever the number of those texts.
+#: Pairs from which on identical texts are not blank forms, whatever the number of those texts.
 LEAST_COPY: Final = 50
 #: Texts that are looked at of all that have a pair.
 _MOST_OWNERS: Final = 32
-#: What of ASCII is part of no word becomes a space.
+#: ASCII characters that are not part of a word become a space.
 _LETTERS: Final = bytes(each if chr(each).isalnum() and each < 128 else 32 for each in range(256))
 
 Match = Literal["strong", "fair"]
@@ -40,7 +41,7 @@ Pairs: TypeAlias = NDArray[np.int64]
 
 #: Mixes the hash of a pair's first word, so that its order counts; odd, hence nothing is lost (mod 2**64).
 _FACTOR: Final = np.int64(0x5BD1E9955BD1E995)
-#: A sign of a script without spaces is a word.
+#: Each character of a script without spaces is a word.
 _NO_SPACES: Final = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD: Final = re.compile(rf"[{_NO_SPACES}]|[^\W_{_NO_SPACES}]+")
 
@@ -77,7 +78,7 @@ def clusters(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
 
 
 def match_of(share: float) -> Match | None:
-    """What a likeness is called; None for too little."""
+    """Return the name of a likeness; None if it is too small."""
     if share >= STRONG:
         return "strong"
     return "fair" if share >= FAIR else None
@@ -85,10 +86,10 @@ def match_of(share: float) -> Match | None:
 
 @define(eq=False)
 class Templates:
-    """Tells texts that repeat each other from those that were made of one template.
+    """Distinguishes texts that repeat each other from texts made from one template.
 
-    What a template gave them is what two texts share and others have as well, wherever those are stored: it
-    does not count. For some pairs of words it is known which texts have them (`of`).
+    The text from a template is what two texts share with others as well, wherever those are stored: it does
+    not count. For some pairs of words it is known which texts have them (`of`).
     """
 
     _hashes: Pairs
@@ -118,7 +119,7 @@ class Templates:
         )
 
     def _template_of(self, shared: Pairs) -> Pairs:
-        """The pairs, of those that two texts share, that a family of texts has; none where there is none."""
+        """Return the pairs shared by two texts that a family of texts has; empty if there is no family."""
         begins = np.searchsorted(self._hashes, shared, "left")
         counts = np.searchsorted(self._hashes, shared, "right") - begins
         pairs = np.repeat(np.arange(len(shared)), counts)

@@ -63,7 +63,7 @@ def _line_start(source: str, position: int) -> int:
 
 
 def _end_of(source: str, node: yaml.Node) -> int:
-    """Where the value's last character stands; libyaml ends block values at the next token."""
+    """Return the position of the value's last character; libyaml ends block values at the next token."""
     start, end = node.start_mark.index, node.end_mark.index
     if isinstance(node, yaml.ScalarNode):
         return start + len(source[start:end].rstrip()) if node.style in ("|", ">") else end
@@ -163,7 +163,7 @@ class _Editor:
         )
 
     def edit(self, changes: KeyChanges, *, drops_merges: bool) -> str:
-        """The text with the changes made; new entries stand behind all others."""
+        """Return the text with the changes made; new entries follow all others."""
         values = changes.values
         effective = {entry.key: entry for entry in self._entries if not entry.merge}  # the last of equal keys
         edits: list[Edit] = []
@@ -228,7 +228,7 @@ class _Editor:
                 return edits
         indent = self._indent(first)
         if indent == self._indent(entry.line_start) and isinstance(value, Mapping):
-            indent += "  "  # only lists may stand level with their key
+            indent += "  "  # only lists may have the same indent as their key
         return [(first, entry.line_end, write_block(value, indent, self._newline))]
 
     def _indent(self, line_start: int) -> str:

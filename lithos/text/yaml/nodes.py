@@ -24,7 +24,7 @@ from lithos.kernel.values.times import format_time
 MAX_DEPTH: Final = 100
 #: Values in one frontmatter, aliases expanded ("billion laughs"); long texts count for several.
 MAX_VALUES: Final = 200_000
-#: Characters of a number; what is longer is a text. Python writes no number of more than 4,300 digits.
+#: Maximum characters of a number; longer ones are text. Python writes no number of more than 4,300 digits.
 LONGEST_NUMBER: Final = 100
 
 _TAG: Final = "tag:yaml.org,2002:"
@@ -36,9 +36,9 @@ _CONSTRUCTOR: Final = SafeConstructor()
 
 
 class UnreadableNote(Exception):
-    """The file is no note Lithos can read; `reason` says what is wrong and what to do by hand.
+    """The file is not a note that Lithos can read; `reason` says why and what to do by hand.
 
-    `line` is that of the file, from 1; for the frontmatter as a whole its first one.
+    `line` is a line of the file, from 1; for the frontmatter as a whole it is its first line.
     """
 
     def __init__(self, reason: str, line: int = 2) -> None:
@@ -58,7 +58,7 @@ def _compose(source: str) -> yaml.MappingNode | None:
         loader.dispose()
     if root is None or isinstance(root, yaml.MappingNode):
         return root
-    raise UnreadableNote("the frontmatter is no mapping; write `key: value` lines between the `---` lines")
+    raise UnreadableNote("the frontmatter is not a mapping; write `key: value` lines between the `---` lines")
 
 
 def _refuse_deep_nesting(source: str) -> None:
@@ -191,7 +191,7 @@ def _scalar_value(node: yaml.ScalarNode) -> Any:
         return node.value
     try:
         return convert(node)
-    except (ValueError, OverflowError):  # 2024-02-30, !!int x: what the author wrote says more than a failure
+    except (ValueError, OverflowError):  # 2024-02-30, !!int x: the author's text says more than a failure
         return node.value
 
 
@@ -227,7 +227,7 @@ _CONVERSIONS: Final[dict[str, Callable[[yaml.ScalarNode], Any]]] = {
 
 _resolve: Final[Callable[[type[yaml.Node], str, tuple[bool, bool]], str]] = Resolver().resolve
 _TEXT_TAG: Final = "tag:yaml.org,2002:str"
-# What libyaml does not accept as it stands, and line breaks, which quoted text would fold.
+# Characters that libyaml does not accept unescaped, and line breaks, which quoted text would fold.
 _ESCAPED: Final = re.compile(
     "[^\t\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
@@ -242,7 +242,7 @@ _SCALARS: Final = (str, bool, int, float, datetime, type(None))
 
 
 def is_scalar(value: Any) -> bool:
-    """True for everything that stands on one line: text, number, boolean, time, null."""
+    """Return whether a value takes one line: text, number, boolean, time, null."""
     return isinstance(value, _SCALARS)
 
 

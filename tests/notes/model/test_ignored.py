@@ -61,7 +61,7 @@ def test_usable_filters_are_read_and_the_others_complained_about() -> None:
     usable, complaints = read_filters({"userIgnoreFilters": ["Old/", 7, "/(/"]})
     assert usable == ["Old/"]
     assert len(complaints) == 2
-    assert read_filters({"userIgnoreFilters": "Old/"}) == ([], ["userIgnoreFilters is no list"])
+    assert read_filters({"userIgnoreFilters": "Old/"}) == ([], ["userIgnoreFilters is not a list"])
     assert read_filters({}) == ([], [])
     assert read_filters({"userIgnoreFilters": ["a"] * 1_001})[1] == ["only the first 1000 filters are used"]
 
