@@ -40,7 +40,7 @@ _HEXADECIMAL: Final = re.compile(r"[0-9a-f-]*")
 class SkippedFile:
     """A file that is not indexed, with its state when examined.
 
-    `note_id`: the note whose second file it is. `copy`: what it is to that note as a conflict copy.
+    `note_id` is the note whose id the file has, too. `copy` is its relation to that note as a conflict copy.
     """
 
     reason: str
@@ -125,17 +125,17 @@ class Catalogue:
         self.files = FileNames()
         #: Links and provenance, always as current as the notes.
         self.graph = NoteGraph(self.files, by_file_name=style.is_foreign)
-        #: What was said one after the other.
+        #: The turns of conversations, in order.
         self.turns = Turns()
         #: Lineage, successors, quarantines and contradictions, as current as the notes and typed edges.
         self.relations = Relations()
-        #: What extraction found in notes, outside their files.
+        #: The entities that extraction found in notes, stored outside their files.
         self.entities = KeptEntities()
         #: Files that are not indexed, and why: unreadable ones and second files of one id. See `skip`.
         self.skipped: dict[str, SkippedFile] = {}
         #: The paths of the second files by the id that another file has.
         self.doubles: dict[str, set[str]] = {}
-        #: Told the serial number of each note that is removed: what is kept of it elsewhere is of no use.
+        #: Called with the serial number of each removed note, so that data about it is deleted elsewhere.
         self.when_removed: list[Callable[[int], None]] = []  # bounded: fixed when the server starts
         self._next_serial = 1
 
@@ -161,12 +161,12 @@ class Catalogue:
         return self._by_id.get(note_id)
 
     def title(self, note_id: str) -> str | None:
-        """The title of a note, None where there is none."""
+        """Return the title of a note, None if there is no such note."""
         entry = self._by_id.get(note_id)
         return None if entry is None else entry.note.title
 
     def require(self, note_id: str) -> Entry:
-        """The same; raises `DocNotFound` where there is none."""
+        """Return the entry of a note; raises `DocNotFound` if there is no such note."""
         entry = self._by_id.get(note_id)
         if entry is None:
             raise DocNotFound(
@@ -233,7 +233,7 @@ class Catalogue:
         return self._by_id[self._by_serial[serial]]
 
     def named_in(self, text: str) -> dict[int, str]:
-        """The serials of the notes whose title or alias stands in a text, with that name."""
+        """Return the serials of the notes whose title or alias occurs in a text, with that name."""
         return {self._by_id[note_id].serial: name for note_id, name in self.graph.named_in(text).items()}
 
     def at_serials(self, serials: Iterable[int]) -> list[Entry]:
@@ -242,9 +242,9 @@ class Catalogue:
         return [self._by_id[note_id] for note_id in ids if note_id is not None]
 
     def may_begin(self, prefix: str) -> Iterator[Entry]:
-        """The notes whose ids, in lower case, may begin with this text, in the order of the listing.
+        """Return the notes whose ids, in lower case, may begin with this text, in the order of the listing.
 
-        Only a text of hexadecimal digits and hyphens takes a look at every note.
+        Only for a text of hexadecimal digits and hyphens are all notes examined.
         """
         if _HEXADECIMAL.fullmatch(prefix):
             return iter(self)
@@ -280,9 +280,10 @@ class Catalogue:
         return self.records.version(note_id) or (entry.standing if entry else None)
 
     def with_creation(self, note: Note, modified_at: datetime) -> Note:
-        """The note that was read from a file of this time, with the time of creation that is known of it.
+        """Return the note read from a file with this time, with the creation time that is known for it.
 
-        That of a note which changes, or is about to, is recorded, as the file's time will tell it no longer.
+        If the note changes or is about to, its creation time is recorded, as the file's time will no longer
+        show it.
         """
         entry = self._by_id.get(note.id)
         known = self.records.creation(note.id), entry.note.created_at if entry else None
@@ -305,7 +306,7 @@ class Catalogue:
         return note_id if note_id is not None else self.records.id_at(path)
 
     def stamps(self) -> dict[int, int]:
-        """What every index should hold: serial to stamp."""
+        """Return the content that every index should have: serial to stamp."""
         return {entry.serial: entry.stamp for entry in self._by_id.values()}
 
     def take_serial(self) -> int:
@@ -345,7 +346,7 @@ class Catalogue:
         vars(self).update(vars(filled) | {name: vars(self)[name] for name in own})
 
     def adopt(self, filled: Catalogue) -> None:
-        """Have the notes of another catalogue without loading them again; this one has none yet."""
+        """Take over the notes of another catalogue without loading them again; this one must be empty."""
         own = ("records", "graph", "entities", "files", "skipped", "doubles", "when_removed")
         vars(self).update(vars(filled) | {name: vars(self)[name] for name in own})
         self.graph.load(sorted(self._by_id.values(), key=attrgetter("path")))
@@ -368,7 +369,7 @@ class Catalogue:
         yield from self.graph.put_in_steps(entry)
 
     def see_file(self, path: str, *, is_there: bool) -> None:
-        """Note that a file which is no note has appeared, or that it is gone."""
+        """Record that a file which is not a note has appeared or vanished."""
         if self.files.add(path) if is_there else self.files.discard(path):
             self.graph.see_file(path)
 
@@ -411,7 +412,7 @@ class Catalogue:
                     yield note_id, path, copy
 
     def duplicates_of(self, note_id: str) -> list[str]:
-        """The paths of the files that have the id of a note and are no conflict copies of it."""
+        """Return the paths of the files that have the id of a note and are not conflict copies of it."""
         return sorted(path for path in self.doubles.get(note_id, ()) if self.skipped[path].copy is None)
 
     def note_state(self, note_id: str, state: FileState) -> None:

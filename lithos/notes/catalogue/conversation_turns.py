@@ -1,7 +1,7 @@
-"""Turns of conversations: short notes whose titles tell when they were said, in the order of their folder.
+"""Turns of conversations: short notes whose titles contain a time, in the order of their folder.
 
-What answers a question often stands beside what has its words: the answer to what somebody asked, or the
-question that it answers. Specified in docs/spec/search.md §5.
+The answer to a question is often in the turn next to the one with its words: in the reply, or in the question
+before it. Specified in docs/spec/search.md §5.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Whose conflict copy a file is that names no id: its lines tell (docs/spec/copies.md §1).
+"""Finds the note of a conflict copy without an id by comparing lines (docs/spec/copies.md §1).
 
-One that names the id of its note is known by that alone (`note_reading.second_file`).
+A copy that names the id of its note is known by that alone (`note_reading.second_file`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ At = Callable[[str], Entry | None]
 class Kinship:
     """Finds the notes of conflict copies: `at` knows the notes.
 
-    `is_own` tells whether a person said of a file that it is a note of its own. Files that are `undecided`
+    `is_own` returns whether a person has marked a file as a note of its own. Files that are `undecided`
     explain no line of another copy of the same note: they may be copies as well.
     """
 
@@ -93,7 +93,7 @@ class Kinship:
                 yield name, original
 
     def _read(self, path: str) -> LineCounts:
-        """The lines of a file; none of one that cannot be read, which is nobody's kin."""
+        """Return the lines of a file; empty for an unreadable one, which is related to no note."""
         try:
             return lines_of(self.files.read(path).data)
         except (OSError, OutsideKnowledge):
@@ -106,10 +106,11 @@ class Kinship:
 
 @frozen
 class _Search:
-    """The search for lines of a copy in other files than its note: what those have too proves nothing.
+    """The search for lines of a copy in other files than its note: lines that others have, too, prove
+    nothing.
 
-    The notes of the folder may be made from one template, of which one keeps what another has replaced; so
-    their oldest versions count as well. A template may also be in a folder of its own.
+    The notes of the folder may come from one template, and one note may keep a line that another has
+    replaced; so their oldest versions count as well. A template may also be in a folder of its own.
     """
 
     kinship: Kinship
@@ -160,7 +161,7 @@ def _names_in(root: str, folder: str) -> list[str]:
 
 
 def _template_folders(files: NoteFiles) -> Iterator[str]:
-    """The folders of templates: by their names, or because what is in them are no notes."""
+    """Return the folders of templates, known by their names, or because their files are not notes."""
     root = str(files.root)
     for folder, folders, _ in islice(os.walk(root), MOST_FOLDERS):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

@@ -1,12 +1,12 @@
-"""Postings of the notes: the order of the listing, and which notes have a tag, an author, a folder, a date.
+"""Postings of the notes: the order of the listing, and the notes with each tag, author, folder and date.
 
-A posting is an ascending array of places. A place says where a note stands in the listing (the order of
-first indexing), so that what postings have in common is in order as it is: a page of it needs no sort and no
-look at the notes that are left out, and the number of all of them is a length. Every change of a note changes
-its postings, nothing is counted anew. Memory: eight bytes for each note and value.
+A posting is an ascending array of places. A place is the position of a note in the listing (the order of
+first indexing), so an intersection of postings is already sorted: a page of it needs no sort and does not
+examine the notes that are left out, and the total is a length. Every change of a note changes its postings;
+they are not counted again. Memory: eight bytes for each note and value.
 
-Titles regardless of case are joined in blocks of places, each of which is searched at once: made when it is
-first searched, and again after one of its notes has changed.
+Titles in folded case are joined in blocks of places, each of which is searched in one call. A block is made
+when it is first searched, and again after one of its notes has changed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ class Titles:
     def find(
         self, block: int, wanted: str, serials: Callable[[], Sequence[int]], title_of: Callable[[int], str]
     ) -> Sequence[int]:
-        """Whose titles of a block contain `wanted`, which is folded; `serials` tells whose it has."""
+        """Return the serials of the titles of a block that contain `wanted`, which is folded, out of
+        `serials`.
+        """
         known = self._blocks.get(block)
         if known is None:
             whose = serials()
@@ -85,7 +87,7 @@ class Titles:
 
 
 Places: TypeAlias = "array[int]"
-#: The place of a note is its serial number, shifted: the room between two is for a note that is entered after
+#: The place of a note is its serial number, shifted: the gap between two is for a note that is entered after
 #: one with a greater number.
 _SHIFT: Final = 20
 _BLOCK: Final = _SHIFT + BLOCK_BITS
@@ -96,7 +98,7 @@ MOST_COMPARED: Final = 2_000
 
 @frozen(kw_only=True)
 class FacetFilter:
-    """What notes must have, all of it; None and empty tags: any. `since` is inclusive."""
+    """Conditions that notes must all meet; None and empty tags: any. `since` is inclusive."""
 
     tags: tuple[str, ...] = ()
     author: str | None = None
@@ -151,7 +153,7 @@ class _Values:
 
 @frozen
 class _Tags(_Values):
-    """Which notes have each tag, by its key, and by a tag those that stand below it (`a/b` below `a`)."""
+    """The notes with each tag, by its key; a tag includes the tags below it (`a/b` below `a`)."""
 
     below: Multimap = field(factory=Multimap)
 
@@ -183,10 +185,10 @@ def _above(tag: str) -> list[str]:
 
 
 class Facets:
-    """The postings of all notes of a catalogue, which tells of each change."""
+    """The postings of all notes of a catalogue, which reports each change."""
 
     def __init__(self) -> None:
-        #: All notes in the order of the listing, and beside each its `updated_at` in microseconds since 1970.
+        #: All notes in the order of the listing, each with its `updated_at` in microseconds since 1970.
         self._places: Places = array("q")
         self._updated: Places = array("q")
         self._tags = _Tags()
@@ -293,7 +295,7 @@ class Facets:
     def page(
         self, wanted: FacetFilter, path_of: Callable[[int], str], offset: int = 0, limit: int | None = None
     ) -> FacetPage:
-        """Some of the notes that pass, from `offset` on; `path_of` tells the path of a serial number."""
+        """Return matching notes from `offset` on; `path_of` returns the path of a serial number."""
         prefix = wanted.path_prefix or ""
         folder = folder_of(prefix)
         is_whole = prefix in ("", f"{folder}/")  # no name of a note is compared
@@ -328,7 +330,7 @@ class Facets:
         return self._titles.find(block, wanted, serials, title_of)
 
     def size_of(self, folder: str) -> int:
-        """How many notes lie in a folder itself."""
+        """Return the number of notes directly in a folder."""
         return len(self._folders.places.get(folder, ()))
 
     def in_folder(self, folder: str) -> list[int]:
@@ -341,7 +343,7 @@ class Facets:
         return self._serials(within.tolist())
 
     def place_of(self, serial: int) -> int:
-        """Where a note stands in the listing: the order of these numbers."""
+        """Return the position of a note in the listing: the order of these numbers."""
         return self._late.get(serial, serial << _SHIFT) if self._late else serial << _SHIFT
 
     def _serials(self, places: list[int]) -> list[int]:
@@ -412,7 +414,7 @@ def _view(places: Places) -> NDArray[np.int64]:
 
 
 def _common(few: NDArray[np.int64], many: NDArray[np.int64]) -> NDArray[np.int64]:
-    """What two ascending arrays have in common; the first is the shorter one."""
+    """Return the intersection of two ascending arrays; the first is the shorter one."""
     if not len(few):
         return few
     at = np.searchsorted(many, few)

@@ -1,7 +1,8 @@
-"""First looks: titles and first lines of all notes, for searches while a long first start indexes them.
+"""Previews: titles and first lines of all notes, for searches while a long first start indexes them.
 
-A look reads the beginning of each file and nothing else, some seconds for ten thousand notes. It is forgotten
-once every note is indexed. Ids are those that files name, or that files without one are going to have.
+A preview reads only the beginning of each file, which takes some seconds for ten thousand notes. It is
+dropped once every note is indexed. Ids are those that files name, or that files without one are going to
+have.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class FirstLook:
 
 @define(eq=False)
 class FirstLooks:
-    """The first looks at the notes of a folder; one thread reads, others may search meanwhile."""
+    """The previews of the notes of a folder; one thread reads, others may search meanwhile."""
 
     _files: NoteFiles
     _style: VaultStyle
@@ -75,7 +76,9 @@ class FirstLooks:
         self._is_over, self._looks = True, []
 
     def find(self, query: str, most: int, path_prefix: str = "") -> list[tuple[FirstLook, float]]:
-        """The looks with words of a query, best first by the idf of these, ties by path; scores are 0..1."""
+        """Return the previews with words of a query, best first by the idf of these, ties by path; scores are
+        0..1.
+        """
         looks = self._looks
         asked = dict.fromkeys(word for _, word in words(fold(query[:1_000])))
         wanted = ([word for word in asked if word not in FUNCTION_WORDS] or list(asked))[:_MOST_WORDS]

@@ -86,7 +86,10 @@ class LinkGraph:
             self.version += 1
 
     def unlink(self, start: Node, end: Node) -> None:
-        """Remove one edge, the inverse of `link`; the nodes stay. Raises `KeyError` where there is none."""
+        """Remove one edge, the inverse of `link`; the nodes stay.
+
+        Raises `KeyError` if there is no such edge.
+        """
         ends = self._ends[start]
         times = count(ends, end)
         if not times:

@@ -1,18 +1,19 @@
-"""Lineage of notes: what a note rests on, what rests on it, and the warnings that follow.
+"""Lineage of notes: the sources of a note, the notes that rest on it, and the warnings that follow.
 
 Specified in docs/spec/context.md §2.
 
 A note rests on its `derived_from_ids` and on the ends of its typed edges `derived_from`, `depends_on` and
-`refines`, unless these are inferred; its lineage is that, followed on. It is suspect when a note of its
-lineage is quarantined or superseded. A superseded note counts for nothing where the note itself, or another
-one of its lineage, supersedes it, directly or by a chain.
+`refines`, unless these are inferred; its lineage is that relation, followed transitively. A note is suspect
+when a note of its lineage is quarantined or superseded. A superseded note does not count if the note itself,
+or another one of its lineage, supersedes it, directly or by a chain.
 
-The answers are those of the moment of the call; nothing is awaited. Backwards from all quarantined and
-superseded notes it is found once per change who may be suspect (`settle`): most notes are not, which is then
-one look-up. Of each other one the nearest cause is found by a walk forwards, and remembered until the next
-change. A call follows at most `STEPS` edges backwards and as many forwards, some two milliseconds. So in a
-call before the way back is complete, causes beyond the nearest `STEPS` edges are missed; whoever shows notes
-awaits `settle` first. A cause that is found to exist, but not in that many steps, is told nevertheless.
+The answers are those of the moment of the call; nothing is awaited. Once per change, a walk backwards from
+all quarantined and superseded notes finds the notes that may be suspect (`settle`). Most notes are not, which
+costs one check. For each of the others a walk forwards finds the nearest cause, which is remembered until
+the next change. A call follows at most `STEPS` edges backwards and as many forwards, about two milliseconds.
+So a call before the walk backwards is complete misses causes beyond the nearest `STEPS` edges; callers that
+show notes await `settle` first. A cause that is known to exist, but is not found in that many steps, is
+reported nevertheless.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ STEPS: Final = 2_000
 _AT_ONCE: Final = 250
 #: Other notes named for one kind of warning.
 MOST_NAMED: Final = 3
-#: Successors of one note, and notes excused in a walk, up to which each is looked for by itself.
+#: Maximum number of successors of one note, and of notes excused in a walk, that are searched one by one.
 _MOST_NEWER: Final = 20
 _MOST_ALONE: Final = 3
 #: Why a note with conflict markers is not to be trusted.
 _MARKED: Final = "git left a conflict in the text, between <<<<<<< and >>>>>>>; the text contains both sides"
-#: Times that `settle` begins anew while notes change.
+#: Attempts of `settle` while notes change.
 _TRIES: Final = 20
 
 
@@ -73,26 +74,28 @@ class Lineage:
         self._doubtful: dict[str, str] = {}
         self._spreading: Iterator[None] = iter(())
         self._is_settled = False
-        #: What was found for doubtful notes since the last change.
+        #: The causes found for doubtful notes since the last change.
         self._causes: dict[str, _Cause | None] = {}
 
     # -- kin -----------------------------------------------------------------------------------
 
     def sources(self, note_id: str) -> list[LineageStep]:
-        """What a note rests on directly, only notes that exist, by id."""
+        """Return the direct sources of a note, only notes that exist, by id."""
         entry = self._catalogue.get(note_id)
         stated = () if entry is None else entry.note.derived_from_ids
         return self._kin(note_id, stated, self._relations.typed.types_from(note_id))
 
     def dependents(self, note_id: str) -> list[LineageStep]:
-        """What rests on a note directly, only notes that exist, by id."""
+        """Return the notes that rest directly on a note, only notes that exist, by id."""
         stated = self._relations.derived.of(note_id)
         return self._kin(note_id, stated, self._relations.typed.types_to(note_id))
 
     def _kin(
         self, note_id: str, stated: Iterable[str], typed: Iterable[tuple[str, str]]
     ) -> list[LineageStep]:
-        """Each once: what notes say themselves goes before typed edges, of these the first type by name."""
+        """Return each related note once: relations in the notes precede typed edges, of these the first type
+        by name.
+        """
         found = dict.fromkeys(stated, "derived_from_ids")
         for other, via in sorted(typed):
             found.setdefault(other, via)
@@ -181,12 +184,12 @@ class Lineage:
         reason = entry.note.quarantine_reason
         return f"rests on a quarantined note: {reason}" if reason else "rests on a quarantined note"
 
-    # -- backwards: who may be suspect -----------------------------------------------------------
+    # -- backwards: notes that may be suspect --------------------------------------------------------
 
     async def settle(self) -> None:
-        """Find out who may be suspect, in steps of a millisecond or two.
+        """Find the notes that may be suspect, in steps of a millisecond or two.
 
-        Gives up when the lineage changes again and again meanwhile; then each call looks for itself.
+        If the lineage changes repeatedly meanwhile, stop; then each call searches on its own.
         """
         version, tries = -1, 0
         while tries < _TRIES:
@@ -346,7 +349,9 @@ class Lineage:
         far: Collection[str],
         left: int,
     ) -> tuple[list[str], int, bool]:
-        """What is one step further, how many edges may be followed then, whether it met the other side."""
+        """Return the next step of the walk, how many more edges may be followed, and whether it met the other
+        side.
+        """
         found: list[str] = []
         for each in front:
             for other in step(each):
@@ -364,7 +369,7 @@ class Lineage:
         return chain(self._relations.derived.of(note_id), self._relations.typed.dependents(note_id))
 
     def replaced_by(self, ids: Iterable[str]) -> set[str]:
-        """What these notes supersede, directly or by a chain."""
+        """Return the notes that these notes supersede, directly or by a chain."""
         replaced, steps = set[str](), 0
         for each in ids:
             at: str | None = each

@@ -116,7 +116,7 @@ class NoteGraph:
         #: By a name reduced to what all kinds of keys share: the targets that may resolve to its note.
         self._interested = Multimap()
         self._unresolved = 0
-        #: What `load` has left to do.
+        #: The remaining steps of `load`.
         self._loading: Iterator[None] = iter(())
 
     def __contains__(self, note_id: str) -> bool:
@@ -146,15 +146,15 @@ class NoteGraph:
         return self._table.resolve(target)
 
     def named_in(self, text: str) -> dict[str, str]:
-        """The notes whose title or alias stands in a text, by id, with the longest of these names.
+        """Return the notes whose title or alias occurs in a text, by id, with the longest of these names.
 
-        None before all notes are entered, some time after a start.
+        The result is empty until all notes are entered, some time after a start.
         """
         text, spans = name_spans(text)
         return self._table.named_in(text, spans, NAMESAKES) if spans and self.settle(0) else {}
 
     def resolve_if_moved(self, target: str, moved: Entry, keys: frozenset[Key]) -> str | None:
-        """What a target would mean if a note that is here were `moved`, with these keys."""
+        """Return what a target would mean if an existing note were `moved`, with these keys."""
         return self._table.resolve_if_moved(target, moved.note.id, moved.path, keys)
 
     def written_like(self, keys: Iterable[Key]) -> set[str]:
@@ -315,7 +315,7 @@ class NoteGraph:
                 yield
 
     def _write(self, note_id: str, name: str, times: int) -> None:
-        """Have a note write a target so many times."""
+        """Record that a note contains a target this many times."""
         target = self._targets.get(name)
         if target is None:
             target = self._targets[name] = self._target(name, self._table.resolve(name))

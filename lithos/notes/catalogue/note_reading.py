@@ -83,7 +83,7 @@ def examine_renamed(
 ) -> list[Examined]:
     """Read files whose folder or name was changed: those with these hashes, in the states they had. Blocks.
 
-    A walk is not of one moment: what is renamed during the first may be missed, and is looked for once more.
+    A walk takes time: it may miss files that are renamed during it, so they are searched a second time.
     """
     states = set(lost.values())
     for _ in range(2):

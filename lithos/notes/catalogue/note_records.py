@@ -34,10 +34,11 @@ _JOINT: Final = "\x1f"
 
 
 class KeptEntities:
-    """What was found, by note id (docs/spec/memory.md §4); deleted notes may still have theirs for a while.
+    """Extracted entities by note id (docs/spec/memory.md §4); those of deleted notes may remain for a while.
 
-    `stats.db` has it. The memory actor, which owns that, enters all of it when it starts, then each change
-    after its commit. What a note's own file says comes first, unless an earlier machine wrote it there.
+    They are stored in `stats.db`. The memory actor, which owns that, enters all of them when it starts, then
+    each change after its commit. Entities in a note's own file have priority, unless an earlier machine wrote
+    them there.
     """
 
     def __init__(self) -> None:
@@ -55,11 +56,11 @@ class KeptEntities:
             self._found[note_id] = found
 
     def get(self, note_id: str) -> ExtractedEntities | None:
-        """What was found in a note, whether it counts or not."""
+        """Return the entities found in a note, whether they count or not."""
         return self._found.get(note_id)
 
     def counting(self, note: Note) -> ExtractedEntities | None:
-        """What was found in a note, where that counts and not what its file says."""
+        """Return the entities found in a note if they count, and not those in its file."""
         found = self._found.get(note.id)
         return found if found is not None and found.counts_for(note) else None
 
@@ -77,7 +78,9 @@ class KeptEntities:
         return attrs.evolve(note, entities=found.entities, entities_extractor=marker)
 
     def stamped(self, stamp: int, note: Note) -> tuple[int, tuple[str, ...]]:
-        """What an index holds of a note: its file's stamp, changed by what was found; and its entities."""
+        """Return the entry of an index for a note: its file's stamp, changed by the found entities; and its
+        entities.
+        """
         found = self.counting(note)
         if found is None or found.entities == note.entities:
             return stamp, note.entities
@@ -101,7 +104,7 @@ class NoteRecords(ExtraRows):
         self._own = {path for path, is_own in rows.own.items() if is_own}
         #: Whether a reader waits until what a person said is durable.
         self._own_is_urgent = False
-        #: What no commit has taken yet.
+        #: Rows that are not part of a commit yet.
         self._unsaved = NoteRows()
         #: Versions that are about to be written, or written but not in the manifest yet.
         self._intents: dict[str, dict[int, str]] = {}
@@ -113,8 +116,8 @@ class NoteRecords(ExtraRows):
         self._urgent: set[str] = set()
         #: Notes that are being written; set once what is written stays or was taken back.
         self._undecided: dict[str, trio.Event] = {}
-        #: Has everything unsaved committed; what it returns waits for that. Where nothing ever is, as in a
-        #: survey, there is nothing to wait for.
+        #: Commits all unsaved rows; the returned function waits for the commit. Where rows are never saved,
+        #: as in a survey, there is nothing to wait for.
         self.commit: Callable[[], Awaitable[Callable[[], Awaitable[object]]]] | None = None
 
     def take_over(self, newer: NoteRecords) -> None:
@@ -131,7 +134,8 @@ class NoteRecords(ExtraRows):
 
     def see(self, note_id: str, digest: str, own: int, known: AssignedVersion | None) -> int:
         """Assign the effective version of bytes that were read; `known` is the catalogue's version."""
-        # What a write has placed may not be in the catalogue yet; one that was refused is no intent any more.
+        # A version that a write has placed may not be in the catalogue yet; a refused write is no longer an
+        # intent.
         last = newest((self._versions.get(note_id) or known, *self.intents(note_id)), digest)
         version = effective_version(own, digest, last)
         if last is not None and last.digest != digest:
@@ -210,7 +214,9 @@ class NoteRecords(ExtraRows):
 
     @contextmanager
     def deciding(self, note_ids: Collection[str]) -> Iterator[None]:
-        """While files are written: what is intended may be in a file, and be taken back (a lost exchange)."""
+        """Run while files are written: an intended version may be in a file, and be taken back (a lost
+        exchange).
+        """
         decided = trio.Event()
         self._undecided.update(dict.fromkeys(note_ids, decided))
         try:
@@ -221,9 +227,10 @@ class NoteRecords(ExtraRows):
             decided.set()
 
     async def decided(self, note_id: str) -> bool:
-        """False when nobody is writing the note; else True, once it is decided whether what is written stays.
+        """Return False if the note is not being written; else True, once it is decided whether the written
+        bytes stay.
 
-        Until then nobody can tell whether other bytes are an edit of it or of what was there before.
+        Before that, it is unknown whether other bytes are an edit of this version or of the one before.
         """
         written = self._undecided.get(note_id)
         if written is None:
@@ -352,9 +359,9 @@ class NoteRecords(ExtraRows):
             await (await self.commit())()
 
     async def save_intents(self) -> Callable[[], Awaitable[object]]:
-        """Have the intents recorded so far committed; what it returns waits for that.
+        """Commit the intents recorded so far; the returned function waits for the commit.
 
-        As `save`, it gives up on a broken database.
+        Like `save`, it stops on a broken database.
         """
         if self._urgent_intents and self.commit is not None:
             return await self.commit()

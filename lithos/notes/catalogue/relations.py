@@ -1,8 +1,8 @@
-"""What trust follows, indexed both ways: lineage, successors, quarantines, contradictions.
+"""The relations that trust depends on, indexed both ways: lineage, successors, quarantines, contradictions.
 
 Specified in docs/spec/context.md §2.
 
-The catalogue enters what its notes say themselves. The memory actor, which owns `edges.db`, enters the typed
+The catalogue enters the relations in its notes. The memory actor, which owns `edges.db`, enters the typed
 edges: all of them when it starts, then each change after its commit and before its caller has a reply. So a
 call that begins after the answer to a change reads it here, without a wait and without a database.
 """
@@ -231,7 +231,7 @@ class Relations:
 
 
 def _said(note: Note) -> tuple[bool, str | None, tuple[str, ...]]:
-    """What of a note matters here."""
+    """Return the fields of a note that matter here."""
     return note.status == "quarantined", note.supersedes, note.derived_from_ids
 
 

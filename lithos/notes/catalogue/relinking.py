@@ -102,7 +102,7 @@ class _Planning:  # bounded: ends with its call
             yield
 
     def result(self) -> LinkPlan:
-        """What was found."""
+        """Return the findings."""
         moved = Relinking(old=self._old.path, new=self._new.path, pages=self._pages, paths=self._paths)
         followed = [
             each.path
@@ -142,7 +142,7 @@ class _Planning:  # bounded: ends with its call
         return page == self._new.path.removesuffix(_SUFFIX) and (is_placed or self._takes_back)
 
     def _resolve(self, target: str) -> str | None:
-        """What a target means after the move."""
+        """Return what a target means after the move."""
         return self._catalogue.graph.resolve_if_moved(target, self._new, self._keys)
 
     def _names_place(self, target: str) -> bool:

@@ -153,7 +153,7 @@ def give_versions(
         indexed = AssignedVersion(row.note.version, row.digest) if row is not None else None
         last = newest((indexed, remembered, told), entry.digest)
         if last is None or last.digest != entry.digest:
-            # Without the intended bytes in the file, the write was not done, or somebody edited after it.
+            # Without the intended bytes in the file, the write was not done, or the file was edited after it.
             done = [intent for intent in intents if intent.digest == entry.digest]
             last = newest((last, *(done or intents)), entry.digest)
         version = effective_version(entry.note.version, entry.digest, last)
@@ -217,7 +217,7 @@ class _Told:
 def _drop_vanished(
     files: NoteFiles, found: dict[str, FoundFile], examined: dict[str, Entry | SkippedFile]
 ) -> set[str]:
-    """Take the files that vanished between the listing and the look out of both; return their paths."""
+    """Remove the files that vanished between the listing and the check from both; return their paths."""
     unreadable = [path for path, seen in examined.items() if isinstance(seen, SkippedFile)]
     lost = {path for path in unreadable if current_state(files, path) is None}
     for path in lost:
@@ -318,7 +318,7 @@ def scan_folder(
     changed = [entry for entry in entries.values() if _differs(entry, rows.get(entry.path))]
     paths = {entry.path for entry in entries.values()}
     removed = tuple(path for path in rows if path not in paths)
-    # Where all notes are as the manifest has them there is nothing to tell, nor to look for.
+    # If all notes are as in the manifest, there is nothing to announce or to search.
     is_known = manifest.is_new or not (announced or changed or removed)
     told = told if announced or is_known else _recall(rows.values(), ())
     events = () if is_known else tuple(_events(told, entries, now))
@@ -357,7 +357,7 @@ def _find_copies(
         return None if path in found or _is_second(entry, named) else entry
 
     kinship = Kinship(files, at, catalogue.records.is_own, versions)
-    # What was a note, here or elsewhere, stays one under a name that people give.
+    # A file that was a note, here or elsewhere, remains one under a name that people give.
     held = {row.note.id for row in rows.values()}
     known = {path for path, entry in named.items() if path in rows or entry.note.id in held}
     doubtful = {
@@ -368,7 +368,7 @@ def _find_copies(
         and not says_own_note(entry.note.extra)
     }
     kinship = attrs.evolve(kinship, undecided=doubtful)
-    # A copy of a copy has the longer name: what it is named after is decided before it.
+    # A copy of a copy has the longer name: the file that it is named after is decided first.
     for path, entry in sorted(doubtful.items(), key=lambda each: (len(each[0]), each[0])):
         original = kinship.find_original(path, entry.note.id, is_note=path in known)
         if original is not None:
@@ -528,7 +528,9 @@ def _differs(entry: Entry, row: Entry | None) -> bool:
 
 
 def _recall(rows: Iterable[Entry], announced: Iterable[Event]) -> dict[str, _Told]:
-    """What subscribers know of each note: the manifest's state with the events announced after it applied."""
+    """Return the state of each note that subscribers know: the manifest with the later announced events
+    applied.
+    """
     told = {row.note.id: _Told(row.path, row.standing, row.note.all_tags) for row in rows}
     for event in announced:
         draft, note_id = event.draft, str(event.draft.payload.get("id"))

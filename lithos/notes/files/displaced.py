@@ -1,9 +1,10 @@
-"""What `.lithos` keeps of changes: bytes that would otherwise be lost, and what is under way. All blocks.
+"""Records of changes in `.lithos`: bytes that would otherwise be lost, and changes in progress. All functions
+block.
 
-`displaced/` has a file with the bytes as another program saved them and, beside it, a `.json` that names the
-note. `moves/`, the journal of moves, has a file for each note that is being moved: written before the note's
-file is renamed and removed once all links to it are rewritten, so what a killed process began is finished at
-the next start. `merging-copy.json` is the same for the merge of a conflict copy.
+`displaced/` has a file with the bytes that another program saved and, next to it, a `.json` that names the
+note. `moves/`, the journal of moves, has a file for each note that is being moved. It is written before the
+note's file is renamed and removed once all links to it are rewritten, so the next start finishes the move of
+a killed process. `merging-copy.json` is the same for the merge of a conflict copy.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class Moves:
         return _load(self._path(note_id), MoveIntent, _NOT_FINISHED)
 
     def pending(self) -> list[MoveIntent]:
-        """All intents, the earliest first; what cannot be read is set aside and logged."""
+        """Return all intents, the earliest first; unreadable ones are set aside and logged."""
         paths = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
         return [intent for path in paths if (intent := _load(path, MoveIntent, _NOT_FINISHED)) is not None]
 
@@ -148,7 +149,7 @@ class CopyMerges:
         sync_folder(self._path.parent)
 
     def pending(self) -> CopyIntent | None:
-        """What an earlier process began; what cannot be read is set aside and logged."""
+        """Return the merge that an earlier process began; an unreadable one is set aside and logged."""
         return _load(self._path, CopyIntent, "merge not finished")
 
 
@@ -177,7 +178,7 @@ class DisplacedFile:
 
 
 class Displaced:
-    """The copies, with retention: the oldest goes when it is 7 days old or the folder exceeds 100 MB."""
+    """The copies, with retention: the oldest is deleted after 7 days or above 100 MB in total."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -214,7 +215,10 @@ class Displaced:
                 yield DisplacedFile(path, _note_of(path), time, path.stat().st_size)
 
     def prune(self, now: datetime) -> int:
-        """Apply the retention, oldest first; the newest never goes for its size. Returns how many went."""
+        """Apply the retention, oldest first, and return the number of deleted copies.
+
+        The newest copy is never deleted because of its size.
+        """
         files = self.list()
         left = sum(file.size for file in files)
         dropped = 0

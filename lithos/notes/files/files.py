@@ -64,10 +64,11 @@ class NoteFiles:
         place: Path | None = None,
         reread: Callable[[], Ignored | None] | None = None,
     ) -> None:
-        """`ignored` files are no notes; in a folder that `is_foreign` nothing is made but notes.
+        """Use a folder of notes: `ignored` files are not notes; a folder that `is_foreign` gets no files
+        except notes.
 
-        `reread` gives what is ignored when that has changed, else None.
-        `place` is a folder for exchanged files, which is made; not used where it is on another volume.
+        `reread` returns the ignored patterns after they have changed, else None. `place` is a folder for
+        exchanged files, which is created; it is not used if it is on another volume.
         """
         self.root = root
         self.ignored = ignored or Ignored()
@@ -117,7 +118,7 @@ class NoteFiles:
 
     def read(self, path: str) -> ReadFile:
         """Read one note as it is now. Raises `OSError`, also `FileInCloud`, or `OutsideKnowledge`."""
-        # O_NONBLOCK: opening a named pipe would wait for a writer, for ever.
+        # O_NONBLOCK: opening a named pipe would wait for a writer, possibly without end.
         target = self._locate(path)
         try:
             descriptor = self._calls.open(target, os.O_RDONLY | os.O_NONBLOCK)
@@ -131,7 +132,10 @@ class NoteFiles:
             self._calls.close(descriptor)
 
     def fingerprint(self, path: str) -> Fingerprint | None:
-        """What is at a path, by one look: None for no regular file. One system call, for any thread."""
+        """Return the fingerprint of a path; None if it is not a regular file.
+
+        One system call, for any thread.
+        """
         try:
             status = self._calls.lstat(os.path.join(self.root, path))
         except (OSError, ValueError):
@@ -176,7 +180,7 @@ class NoteFiles:
 
     @property
     def _has_leases(self) -> bool:
-        # Only a change probes anew: a read or a settling would make files beside those of a change.
+        # Only a change probes again: a read or a settling would create files while a change does so.
         if self._replacing is not None:
             return self._replacing.protection.leases
         try:
@@ -243,8 +247,9 @@ class NoteFiles:
     def _find_targets(
         self, changes: Sequence[Put | Remove | Move], results: list[FileState | Exception | None]
     ) -> tuple[dict[str, list[int]], dict[int, str], dict[str, list[int]]]:
-        """Group the numbers of the changes by real file, tell the file that each leaves, and group them by
-        created parent folder."""
+        """Group the numbers of the changes by real file, set the file that each leaves, and group them by
+        created parent folder.
+        """
         folders: dict[str, list[int]] = {}
         targets: dict[str, list[int]] = {}
         written: dict[int, str] = {}
@@ -308,7 +313,7 @@ class NoteFiles:
         settle(self._calls, kept, save, leases=self._has_leases)
 
     def find_renamed(self, lost: Sequence[Kept]) -> list[Kept]:
-        """Those of these displaced files beside their notes that are still there, where they are now."""
+        """Return the current paths of the displaced files next to their notes that still exist."""
         wanted = {os.path.basename(each.path): each for each in lost if each.is_beside}
         found: list[Kept] = []
         for folder, names in self._find_private() if wanted else ():

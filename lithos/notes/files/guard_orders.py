@@ -1,6 +1,6 @@
-"""What the deletion guard keeps over restarts, and what a command leaves in `.lithos` for it.
+"""Records of the deletion guard that survive restarts, and orders that a command leaves in `.lithos` for it.
 
-`vanished.json` are vanished files that are kept in the indexes; `accept-vanished.json` is left by
+`vanished.json` lists vanished files that are kept in the indexes. `accept-vanished.json` is written by
 `lithos reconcile --accept-vanished` and lists exactly those files that the operator gives up.
 """
 

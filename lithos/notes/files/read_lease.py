@@ -59,11 +59,11 @@ def settle(calls: SystemCalls, kept: Kept, save: SaveBytes, *, leases: bool) -> 
 def recover_folder(
     calls: SystemCalls, folder: str, names: Collection[str], place: PrivateFolder | None = None
 ) -> tuple[list[Kept], int]:
-    """Crash recovery of one folder: returns the files to settle, and how many others were tidied up.
+    """Recover one folder after a crash: return the files to settle, and how many others were tidied up.
 
-    Their notes are beside them, or those that the `place`, if it is that folder, says.
+    The notes of these files are next to them, or are given by the `place`, if this is that folder.
 
-    Temporary files are removed, files aside get their names back. Run it before anything is changed.
+    Temporary files are removed, files aside get their names back. Run this before any change.
     """
     kept: list[Kept] = []
     tidied = 0
@@ -83,7 +83,8 @@ def recover_folder(
         if found.kind == "aside" and found.note is not None and _go_back(calls, path, note):
             tidied += 1
             continue
-        # What is aside of a note that has another file by now may be all that is left of its text.
+        # A file that was set aside for a note which now has another file may contain the only copy of its
+        # text.
         known = found.known if found.kind == "swap" else ()
         kept.append(Kept(path, note, known, is_leased=False))
     return kept, tidied
@@ -115,8 +116,8 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW
 class Watch:
     """A regular file, open for reading. While it is open, its inode number is not given to another file.
 
-    Raises `FileBusy` when it is open for writing, and `OSError`. `leases` False: none is asked for, so that
-    only the times of the file tell.
+    Raises `FileBusy` when it is open for writing, and `OSError`. If `leases` is False, no lease is requested,
+    and only the times of the file show changes.
     """
 
     def __init__(self, calls: SystemCalls, path: str, *, leases: bool) -> None:

@@ -29,7 +29,7 @@ LARGEST: Final = 1_000_000
 LONGEST: Final = 1_000
 MOST: Final = 500
 _DEEPEST: Final = 5
-#: What has the templates where no setting of Obsidian's own plugin names a folder.
+#: The folder of the templates if no setting of Obsidian's own plugin names one.
 USUAL: Final = "templates"
 
 #: Settings files below `.obsidian`, and the keys of a folder of templates in each.
@@ -83,7 +83,7 @@ def _paths(value: Any, depth: int) -> Iterator[str]:
 
 
 def _clean(value: Any) -> str:
-    """A path in the vault without slashes around it; empty for what is none."""
+    """Return a path in the vault without slashes around it; empty if the value is not such a path."""
     if not isinstance(value, str) or len(value) > LONGEST:
         return ""
     parts = [part for part in value.strip().split("/") if part not in ("", ".")]
@@ -97,7 +97,9 @@ def _as_file(path: str) -> str:
 
 @define
 class VaultSettings:
-    """What the settings of a vault say is not a note, and whether they changed since they were read."""
+    """The patterns of ignored files in the settings of a vault, and whether they changed since they were
+    read.
+    """
 
     vault: Path
     #: Patterns of the configuration, which replace the folders of templates.
@@ -106,7 +108,7 @@ class VaultSettings:
     _is_broken: bool = field(default=False, init=False)
 
     def read(self) -> Ignored:
-        """What is not a note now. Blocks."""
+        """Return the patterns that are ignored now. Blocks."""
         self._seen, self._is_broken = self._stamps(), False
         filters, complaints = read_filters(self._parsed(_HIDDEN, {}))
         for complaint in complaints:
@@ -154,5 +156,5 @@ def _stamp(path: Path) -> object:
 
 
 def read_ignored(vault: Path, globs: Iterable[str] | None) -> Ignored:
-    """What is not a note in a vault; `globs` None: the templates, as Obsidian and its plugins know them."""
+    """Return the patterns to ignore in a vault; `globs` None: the templates of Obsidian and its plugins."""
     return VaultSettings(vault, globs).read()

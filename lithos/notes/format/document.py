@@ -1,8 +1,8 @@
 """Parsing and rendering of note files: bytes to `Document` and back (docs/spec/notes.md §2 to §5).
 
-Reading is tolerant and never fails for odd values; only files that are no text or no YAML are
-unreadable, and where the style serves a broken frontmatter, only those that are no text. Writing keeps
-what is unknown byte for byte; the result is read back before anyone may store it.
+Reading is tolerant and never fails for odd values; only files that are not text or not YAML are unreadable,
+and where the style serves a broken frontmatter, only those that are not text. Writing keeps unknown parts
+byte for byte; the result is read back before it may be stored.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ _DEFAULT_FROM_FILE: Final = frozenset(("id", "created_at", "updated_at"))
 _LONGEST_REASON: Final = 1_000
 #: A key with names, and its value: the rest of the line, and the indented lines and items after it.
 _NAMES: Final = re.compile(r"^(title|alias|aliases):[ \t]*([^\r\n]*)(?:\r?\n[ \t-][^\r\n]*)*", re.MULTILINE)
-#: All that an update adds to a note of somebody else besides what the call changed, under a minimal style:
-#: by it the note is known when a person moves and changes the file at once.
+#: The only keys that an update adds to a person's note under a minimal style, in addition to the call's
+#: changes: the id identifies the note when a person moves and changes the file at once.
 _ADDED: Final = frozenset(("id",))
-#: What changes with every update; where a note of somebody else does not say it Lithos keeps it elsewhere.
+#: Keys that change with every update; if a person's note does not have them, Lithos stores them elsewhere.
 _STAMPS: Final = ("version", "updated_at")
-#: What a new note has under a minimal style, besides what was given.
+#: Keys of a new note under a minimal style, in addition to the given ones.
 _CREATED: Final = _ADDED | {"author", "created_at", *_STAMPS}
 _DEFAULTS: Final = written_values(Note(id="", title=""))
 #: Every value of a note but `extra`, whose numbers are compared more closely.
@@ -119,7 +119,7 @@ class Reading:
         return None if self.layout.keeps_heading else self.layout.heading
 
     def heading_for(self, title: str) -> str:
-        """What an H1 with this title says; one that says it already stays as it is written."""
+        """Return the H1 with this title; an H1 that has the title already is unchanged."""
         found = self.title_heading
         if found is None or title != self.document.note.title:
             return title
@@ -153,7 +153,9 @@ class Reading:
         )
 
     def _as_said(self, wanted: Note, changes: KeyChanges) -> Note:
-        """What a file with these changes says of the note: what Lithos keeps elsewhere stays as it was."""
+        """Return the note as a file with these changes gives it: values that Lithos stores elsewhere are
+        unchanged.
+        """
         written = changes.values.keys()
         kept = {
             key: getattr(self.document.note, key)
@@ -204,11 +206,11 @@ def parse_document(
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
 ) -> Document:
-    """Read a note file; `path` and `modified_at` (aware) stand in where the file names no id, title or times.
+    """Read a note file; `path` and `modified_at` (aware) are used where the file names no id, title or times.
 
-    `stand_in` is the id of a file without one that its path does not give. Raises `UnreadableNote` for
-    binary data, anything but UTF-8, and, unless the style serves it, a frontmatter that is malformed or no
-    mapping: such a note has a `frontmatter_error`.
+    `stand_in` is the id of a file without one that its path does not give. Raises `UnreadableNote` for binary
+    data, for text that is not UTF-8 and, unless the style serves it, for a frontmatter that is malformed or
+    not a mapping: such a note has a `frontmatter_error`.
     """
     return open_document(data, path, modified_at, stand_in, style).document
 
@@ -318,7 +320,7 @@ def amend_document(
     """
     old = open_document(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
     fields = dict(values)
-    if "id" in values:  # its own id was no source of it, but that of another note is
+    if "id" in values:  # its own id cannot be its source; another note's id can
         fields["derived_from_ids"] = clean_sources(old.owned.values.get("derived_from_ids", ()), values["id"])
     expected = evolve(old.document, note=evolve(old.document.note, **fields))
     written = written_values(expected.note)
@@ -335,12 +337,11 @@ def adopt_document(
     decide: Callable[[Document, frozenset[str]], tuple[Note, frozenset[str]]],
     style: VaultStyle = PLAIN,
 ) -> tuple[bytes, Document, bool]:
-    """`data` of somebody else with further values in its frontmatter; every other byte stays.
+    """Return a person's `data` with further values in its frontmatter; every other byte is unchanged.
 
-    `decide` gets what the file says and the owned keys of which it gives a usable value; it returns the note
-    as it shall be, and the owned keys to write. Returns the bytes, what they read as, and whether
-    they name the id. Raises `UnreadableNote` when `data` is unreadable or no edit would read
-    back right.
+    `decide` gets the values in the file and the owned keys with usable values; it returns the new note, and
+    the owned keys to write. Returns the bytes, the document they read as, and whether they name the id.
+    Raises `UnreadableNote` when `data` is unreadable or no edit would read back right.
     """
     old = open_document(data, path, modified_at, None, evolve(style, serves_broken=False))
     wanted, keys = decide(old.document, frozenset(old.owned.values))
@@ -355,12 +356,15 @@ def adopt_document(
 
 
 def _expected(note: Note, content: str, style: VaultStyle) -> Document:
-    """What a file with these values and this content reads back as."""
+    """Return the document that a file with these values and this content reads back as."""
     return Document(note=evolve(normalise_note(note), **told_by(content, style)), content=content)
 
 
 def told_by(content: str, style: VaultStyle) -> dict[str, Any]:
-    """The fields of a note that its text tells: its `inline_tags`, and whether it has conflict markers."""
+    """Return the fields of a note that depend on its text:
+
+    `inline_tags`, and whether it has conflict markers.
+    """
     tags = scan_tags(content) if style.is_foreign else ()
     return {"inline_tags": tags, "has_conflict_markers": has_conflict_markers(content)}
 
@@ -380,7 +384,7 @@ def open_document(
     except UnreadableNote as problem:
         if not style.serves_broken:
             raise
-        # The names that stand in it are aliases, so that links by them still lead here.
+        # The names in the frontmatter are aliases, so that links by them still lead here.
         mapping, nodes, owned = FRONTMATTER.load(""), {}, NO_KEYS
         fields["aliases"] = _names_in(layout.yaml)
         fields["frontmatter_error"] = {"line": problem.line, "reason": problem.reason[:_LONGEST_REASON]}
@@ -411,7 +415,7 @@ def _is_extra(key: str, owned: OwnedKeys) -> bool:
 
 
 def _names_in(broken: str) -> tuple[str, ...]:
-    """The title and aliases in a frontmatter that cannot be read: each by itself, a title as it stands."""
+    """Return the title and aliases in an unreadable frontmatter, each read on its own, a title literally."""
     names: list[str] = []
     for found in _NAMES.finditer(broken):
         try:
@@ -557,5 +561,5 @@ def _same(one: Document, other: Document) -> bool:
 
 
 def _same_json(one: Any, other: Any) -> bool:
-    """Equality that tells 1, 1.0 and true apart."""
+    """Compare two values; 1, 1.0 and true are different."""
     return one is other or json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 #: Characters of each text of a conflict.
 TEXT_CUT: Final = 2_000
-#: Conflicts that are kept; what counts is that there are any.
+#: Maximum number of conflicts that are kept; the caller needs to know only that there are any.
 MOST_CONFLICTS: Final = 20
 #: Lines of each text; longer ones, of five characters a line and less, are not compared (some 0.5 s each).
 MOST_LINES: Final = 200_000
@@ -55,10 +55,10 @@ class Conflict:
 
 @frozen(kw_only=True)
 class Merged(Generic[T]):
-    """What was merged, or None and the conflicts: the first `MOST_CONFLICTS` of `total`.
+    """The merged text, or None and the conflicts: the first `MOST_CONFLICTS` of `total`.
 
-    Not `is_complete`: the texts differ too much to be compared whole, so some overlaps are larger than they
-    would have to be.
+    Not `is_complete`: the texts differ too much to be compared whole, so some overlaps are larger than
+    necessary.
     """
 
     result: T | None = None
@@ -226,7 +226,7 @@ class LineMerge:
             self._overlap(base, mine, theirs)
 
     def _take(self, side: NumberedLines, bounds: Bounds) -> None:
-        """What one side has, or both, between two common parts."""
+        """Return the lines of one side, or both, between two common parts."""
         self._texts += side.texts[slice(*bounds)]
         self._breaks += side.breaks[slice(*bounds)]
 
@@ -299,7 +299,7 @@ def _merge_extra(
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Equality that tells 1, 1.0 and true apart, and a missing value from any other."""
+    """Compare two values; 1, 1.0 and true are different, and so are a missing value and any other."""
     if one is other:
         return True
     if one is _ABSENT or other is _ABSENT or one != other:
@@ -319,7 +319,7 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """A value for a caller; one that is no text but whose JSON is long becomes text, cut."""
+    """Return a value for a caller; a value that is not text but has long JSON becomes text, cut."""
     if value is _ABSENT:
         return None
     if isinstance(value, datetime):

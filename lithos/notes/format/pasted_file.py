@@ -1,7 +1,7 @@
-"""A note file that is given as the content of a note, read as a file is (docs/spec/tools.md §3).
+"""A note file given as the content of a note, read like a file (docs/spec/tools.md §3).
 
-Agents give back what a resource or an editor shows them. Stored as text, its frontmatter would be a second
-block below that of the note, which nobody reads.
+Agents send back the text that a resource or an editor shows them. Stored as text, its frontmatter would be a
+second block below that of the note, which is never read.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _QUOTED, _NAMED = 60, 20
 
 @frozen(kw_only=True)
 class Pasted:
-    """A content with frontmatter: what it says, and the text below it.
+    """A content with frontmatter: the values in it, and the text below it.
 
-    `values` are fields of a note that have arguments, `said` those that have none (`KEPT`), `extra` further
-    keys. `unused` are keys whose values nobody can use.
+    `values` are fields of a note that have arguments, `said` those that have no argument (`KEPT`), `extra`
+    further keys. `unused` are keys with unusable values.
     """
 
     content: str

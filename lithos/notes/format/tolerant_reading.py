@@ -34,7 +34,7 @@ def clean_sources(ids: Iterable[str], own_id: str) -> tuple[str, ...]:
 
 
 def clean_confidence(number: float) -> float:
-    """`number` within 0..1; what is not finite counts as 1.0."""
+    """Return `number` limited to 0..1; a number that is not finite counts as 1.0."""
     return min(1.0, max(0.0, float(number))) if math.isfinite(number) else 1.0
 
 
@@ -121,7 +121,7 @@ def _title(node: yaml.Node, values: ValueReader) -> str | None:
 
 
 def _sources(node: yaml.Node, values: ValueReader) -> tuple[str, ...] | None:
-    """Ids of notes, among them what is none; a list without any id is a person's own."""
+    """Return sources, including entries that are not ids; a list without any id is a person's own."""
     items = _items(node, values)
     if items and not any(is_id(item.strip()) for item in items):
         return None

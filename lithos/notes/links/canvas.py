@@ -128,7 +128,7 @@ def relink_canvas(
 
 
 def _written(text: str, part: CardText, edits: list[Edit]) -> Iterator[Edit]:
-    """The edits of a value as edits of the file: what stays of the value stays as it is written."""
+    """Return the edits of a value as edits of the file: unchanged parts of the value keep their spelling."""
     source = text[part.start : part.end]
     is_ascii = _ESCAPED in source and source.isascii() and not part.value.isascii()
     if "\\" in source:

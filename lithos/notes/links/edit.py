@@ -1,8 +1,8 @@
-"""Rewriting of links when a note moves: where they stand in a text, and what else they must say.
+"""Rewriting of links when a note moves: their places in a text, and their new targets.
 
-Wiki-links are replaced by what they mean, or by the path they lead to where they say one; so are Markdown
-links, also in properties. Every other character stays. Code has no links. All of it takes linear time, in
-calls that are short enough for a worker thread.
+Wiki-links are replaced by their meaning, or by their new path where they contain one; so are Markdown links,
+also in properties. Every other character is unchanged. Code has no links. The time is linear, in calls that
+are short enough for a worker thread.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ENCODED: Final = re.compile(r"[\x00-\x20<>()\\%#?\"]")
 _ENCODED_ALL: Final = re.compile(r"[\x00-\x20<>()\\%#?\"]|[^\x00-\x7f]+")
 _ENCODED_BLANK: Final = re.compile(r"%2[089]")
 _LOWER_HEX: Final = re.compile(r"%(?:[0-9][a-f]|[a-f][0-9a-f])")
-#: What a wiki-link cannot have in its target.
+#: Characters that the target of a wiki-link cannot contain.
 UNLINKABLE: Final = frozenset("[]|#^\n\\")
 
 #: Whether there is a file at a path of the vault.
@@ -55,11 +55,11 @@ _Resolve: TypeAlias = Callable[[str, str], tuple[str | None, bool]]
 
 @frozen(kw_only=True)
 class Relinking:
-    """What a move of the file `old` to `new` changes in links, all paths relative to the notes folder.
+    """The effect on links of a move of the file `old` to `new`, all paths relative to the notes folder.
 
-    `pages` has the new text for what wiki-links name, before any anchor; no new text is itself a key,
-    so doing it twice changes nothing. `paths` are where links lead that say a path, before and after; those
-    of wiki-links begin with a slash, before.
+    `pages` has the new text for each target of a wiki-link, before any anchor; no new text is itself a key,
+    so a second run changes nothing. `paths` has the targets of links that contain a path, before and after;
+    those of wiki-links begin with a slash, before.
     """
 
     old: str

@@ -35,7 +35,7 @@ _INLINE: Final = re.compile(
     rf"\]\([ \t]*+(?:\n[ \t]*+)?(?:{_IN_ANGLES}|({_BARE}++(?:\({_BARE}*+\){_BARE}*+)*+))"
     rf"(?:(?:[ \t]++|[ \t]*+\r?\n[ \t]*+){_TITLE})?[ \t]*+(?:\r?\n[ \t]*+)?\)"
 )
-#: A definition of a reference: its label, and where it leads. Footnotes are none.
+#: A definition of a reference: its label and its target. Footnotes are excluded.
 _DEFINITION: Final = re.compile(
     r"^ {0,3}(?:> {0,4})*+\[(?!\^)((?:[^\[\]\\\n]|\\.){1,999})\]:[ \t]*+(?:\r?\n[ \t]*+)?"
     rf"(?:<([^<>\n]++)>|([^\s<>]\S*+))(?:[ \t]++{_TITLE})?[ \t\r]*$",
@@ -45,9 +45,9 @@ _DEFINED: Final = "]:"
 #: A link by reference: its text, and its label where that is another one.
 _USE: Final = re.compile(r"(?<![\]\\])\[((?:[^\[\]\\]|\\.)++)\](?:\[((?:[^\[\]\\]|\\.)*+)\])?(?!\()")
 
-#: What is an address, or one without a scheme: no path.
+#: Matches an address, with or without a scheme, which is not a path.
 SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|www\.")
-#: What ends the path of a Markdown destination.
+#: Characters that end the path of a Markdown destination.
 ANCHOR: Final = re.compile(r"[#?]")
 SUFFIX: Final = ".md"
 #: The ending of the name of a file of another kind: `.png`, and not `.2` or `. Who`.
@@ -85,7 +85,9 @@ def wiki_links(masked: str) -> Iterator[re.Match[str]]:
 
 
 def may_have_links(text: str) -> bool:
-    """Whether a text has what every link has; most that have none are known by it at once."""
+    """Return whether a text has the characters that every link has; this excludes most texts without links at
+    once.
+    """
     return "[[" in text or "](" in text or _DEFINED in text
 
 
@@ -102,7 +104,7 @@ def _is_target(written: str, masked: str, start: int) -> bool:
 
 
 def shown_by(match: re.Match[str], text: str) -> str:
-    """What a wiki-link shows; "" where it does not say. Its last bracket may be behind the match."""
+    """Return the text that a wiki-link shows, or "". The link's last bracket may be after the match."""
     if match[2] is None:
         return ""
     shown = text[slice(*match.span(2))]
@@ -164,7 +166,7 @@ def _referenced(text: str, masked: str) -> Iterator[Destination]:
             used.add(label)
             yield _defined(defined[label], use.start(), join_lines(text[slice(*use.span(1))]))
     for label, match in defined.items():
-        # What leads to a Markdown file is meant as a link; a line such as `[Done]: yesterday` is not.
+        # A destination that is a Markdown file is meant as a link; a line such as `[Done]: yesterday` is not.
         if label not in used and _path_in(text[slice(*match.span(2 if match[2] else 3))]).endswith(SUFFIX):
             yield _defined(match, match.start(), text[slice(*match.span(1))].strip())
 

@@ -43,7 +43,7 @@ _SUFFIX: Final = ".md"
 #: in files, and link targets, may be as long as the file.
 LONGEST_NAME: Final = 4_096
 
-#: What a note is found by and a target looks for: (kind, name).
+#: A lookup key of a note or a link target: (kind, name).
 Key: TypeAlias = tuple[str, str]
 _ID: Final = "id"
 _TAIL: Final = "tail"
@@ -66,7 +66,8 @@ class WikiLink:
 
 
 def scan_links(content: str, path: str = "") -> list[WikiLink]:
-    """Return the links of the body of the note at `path` in order, repeated ones too; code has none.
+    """Return the links of the body of the note at `path` in order, including repeated ones; code has no
+    links.
 
     `a[[0]]` is an index, not a link; a line break inside counts as a space.
     """
@@ -123,7 +124,7 @@ def linking_sentence(content: str, path: str, keys: frozenset[Key]) -> str:
         return ""
     before = content[max(0, place - _LONGEST_SIDE) : place].rpartition("\n")[2]
     behind = content[place : place + _LONGEST_SIDE].partition("\n")[0]
-    # What looks like an end of a sentence within the link is none.
+    # Text like the end of a sentence within the link is not an end.
     begins, closes = len(before), "]]" if behind.startswith("[[") else "]"
     if behind.startswith("]("):
         begins, closes = before.rfind("["), ")"
@@ -148,7 +149,9 @@ def _targets(content: str, masked: str, path: str) -> tuple[str, ...]:
 
 
 def _target_of(match: re.Match[str], content: str, folder: str) -> str:
-    """What a wiki-link in `folder` leads to: one that is relative from the notes folder on, with a slash."""
+    """Return the target of a wiki-link in `folder`; a relative one becomes relative to the notes folder, with
+    a slash.
+    """
     target = join_lines(written_target(match, content))
     return place_target(target, folder) if is_placed(target) else target
 
@@ -165,9 +168,9 @@ def note_keys(note_id: str, path: str, title: str, aliases: Iterable[str]) -> fr
 def target_keys(target: str) -> tuple[Key, ...]:
     """Return the lookup keys of a link target, in order of precedence.
 
-    A target with an anchor (`note#heading`, `note#^block`) that names no note by itself means the note
-    before the `#`, as people write it in Obsidian. Only a note that shares one of these keys can change
-    what the target resolves to. A target that is longer than any name looks for nothing.
+    If a target with an anchor (`note#heading`, `note#^block`) does not name a note, it means the note before
+    the `#`, as people write it in Obsidian. Only a note that shares one of these keys can change the
+    resolution of the target. A target that is longer than any name has no keys.
     """
     page, anchor, _ = target.partition("#")
     return _page_keys(target) + (_page_keys(page) if anchor and page.strip() else ())
@@ -185,7 +188,8 @@ def _tails_of(path: str) -> Iterator[Key]:
 def names_of(keys: Iterable[Key]) -> set[str]:
     """Normalise keys to names: equal keys have equal names, whatever their kind, and there are fewer.
 
-    The last parts of a path have none: with them a note and a target share the name of its file.
+    Keys for the last parts of a path have no names: a note and a target with such keys share the name of its
+    file.
     """
     return {name.casefold().replace("-", " ").removesuffix(_SUFFIX) for kind, name in keys if kind != _TAIL}
 
@@ -220,7 +224,7 @@ def _page_keys(target: str) -> tuple[Key, ...]:
 
 
 def _ends_of(name: str) -> Iterator[Key]:
-    """What the path of the note may end in that a target with folders means: the longest end first."""
+    """Return the ends of the note's path that a target with folders may name, the longest first."""
     if "/" not in name:
         return
     parts = name.removesuffix(_SUFFIX).casefold().split("/")
@@ -298,7 +302,9 @@ class LinkTable:
                 by_name[name] = notes[0]
 
     def resolve(self, target: str) -> str | None:
-        """Return the id of the note a target means; `None` when there is none or its stem is ambiguous."""
+        """Return the id of the note a target means; `None` when there is no such note or its stem is
+        ambiguous.
+        """
         kind, notes = self._first_match(target)
         return notes[0][1] if len(notes) == 1 or (notes and kind not in _ONE) else None
 
@@ -313,7 +319,7 @@ class LinkTable:
         found: dict[str, str] = {}
         for start, end in spans:
             title, alias, other = spaced[start:end], text[start:end], hyphened[start:end]
-            # Most spans are no name, and no function is called for them.
+            # Most spans are not names, and then no function is called for them.
             if title in titles or alias in aliases or other in aliases:
                 keys = ("title", title), ("alias", alias), ("alias", other)
                 notes = {note[1] for key in keys for note in self._notes(key)[: most + 1]}
@@ -322,7 +328,7 @@ class LinkTable:
         return found
 
     def resolve_if_moved(self, target: str, note_id: str, path: str, keys: frozenset[Key]) -> str | None:
-        """What a target would mean if the note had this path and these keys; in constant time."""
+        """Return what a target would mean if the note had this path and these keys; in constant time."""
         old_keys = {(_ID, note_id), *_keys_in(self._records[note_id])}
         for key in target_keys(target):
             notes = self._notes(key)
@@ -361,9 +367,9 @@ def _keys_in(record: _Record) -> Iterator[Key]:
 
 
 def normalise_sources(ids: Sequence[str], self_id: str | None) -> tuple[str, ...]:
-    """Return `derived_from_ids` as stored: lower case, without repetition, sorted.
+    """Return `derived_from_ids` as they are stored: lower case, without repetition, sorted.
 
-    Raises `InvalidInput` for an entry that is no UUID or is the note itself.
+    Raises `InvalidInput` for an entry that is not a UUID or is the note itself.
     """
     sources = {source.strip().lower() for source in ids}
     for source in sorted(sources):
@@ -408,7 +414,7 @@ class FileNames:
         return frozenset(self._paths)
 
     def add(self, path: str) -> bool:
-        """Remember a file, by its path in the vault; False when it is known, or there is no room."""
+        """Remember a file, by its path in the vault; False when it is known, or the limit is reached."""
         if path in self._paths:
             return False
         if len(self._paths) >= MOST_FILES:

@@ -18,7 +18,7 @@ from lithos.text.pieces import matches_in_lines
 _CANDIDATE: Final = re.compile(r"^(?>[ >]*?(?: {4}|\t))[^\n\[]*+\[", re.MULTILINE)
 #: A line: its quote marks, its indentation, its text.
 _LINE: Final = re.compile(r"^((?: {0,3}>)*+)([ \t]*+)([^\n]*+)", re.MULTILINE)
-#: What the lines behind it may be indented for: an item, a footnote, a block of MkDocs.
+#: The reason why the next lines may be indented: an item, a footnote, a block of MkDocs.
 _ITEM: Final = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:(?=[ \t\r]*$)|[ \t]+)")
 _BLOCK: Final = re.compile(r"\[\^[^\[\]\n]{1,200}\]:|(?:!!!|\?\?\?\+?|===)[ \t]")
 _RULE: Final = re.compile(r"(?:(?:\*[ \t]*+){3,}+|(?:-[ \t]*+){3,}+|(?:_[ \t]*+){3,}+)\r?$")

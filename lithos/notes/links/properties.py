@@ -146,7 +146,9 @@ def property_edits(layout: Layout, rewrite: Rewrite) -> list[Edit]:
 
 
 def _written(each: Property, source: str, edits: list[Edit], in_quotes: bool) -> list[Edit]:
-    """The edits of the source of a property in its style, or all of it in double quotes where it has none."""
+    """Return the edits of the source of a property in its style, or all of it in double quotes if it has no
+    style.
+    """
     written = source[each.start : each.end]
     if in_quotes and not each.style and "\n" not in written:
         return [(each.start, each.end, write_text(apply_edits(written, edits), '"'))]

@@ -1,9 +1,10 @@
-"""Conflict copies: what programs that synchronise folders name them, and whether one is kin of its note.
+"""Conflict copies: the names that synchronising programs give them, and their kinship with a note.
 
-When two machines changed one note, such a program leaves the loser beside it as a second file. It is known
-by its name and its kinship together (docs/spec/copies.md §1): a name alone may be anybody's. Names of
-Syncthing, Dropbox, Nextcloud and Obsidian Sync say what they are; those of OneDrive, iCloud and Google Drive
-are weak: people give them too, so such a file is a note unless something proves that it is a copy.
+When two machines changed one note, such a program keeps the losing version next to it as a second file. It is
+recognised by its name and its kinship together (docs/spec/copies.md §1), since anyone may choose such a name.
+Names of Syncthing, Dropbox, Nextcloud and Obsidian Sync are unmistakable. Those of OneDrive, iCloud and
+Google Drive are weak: people use them too, so such a file is a note unless something proves that it is a
+copy.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ DRIVE: Final = "Google Drive"
 ONEDRIVE: Final = "OneDrive"
 
 _SUFFIX: Final = ".md"
-#: Bytes of a name on any file system; a longer one is nobody's.
+#: Bytes of a name on any file system; no program gives longer ones.
 _LONGEST_NAME: Final = 255
 #: Copies of copies that are followed, and hyphens from the end at which a host name may begin.
 _DEEPEST: Final = 8
@@ -57,7 +58,7 @@ _BRACKETED: Final = re.compile(r" ?\([1-9]\d{0,2}\)\Z")
 #: No number and no date.
 _HOST: Final = re.compile(r"(?=[\d-]*[^\W\d_])[^\W_][\w-]{0,62}\Z")
 
-#: The key by which a person says that a file is no conflict copy.
+#: The key by which a person marks a file as a note of its own, not a conflict copy.
 OWN_NOTE_KEY: Final = "conflict_copy"
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 #: Names looked at on the way from a copy of a copy to the note.
@@ -68,13 +69,13 @@ _LETTER: Final = re.compile(r"[^\W_]")
 #: The part of its lines that a copy shares with a kept version of its note.
 MOST_LINES: Final = 0.5
 NEARLY_ALL: Final = 0.8
-#: What two texts have in common that both are near to a third: 0.6 of its lines, which are 0.8 of theirs.
+#: Share that two texts have in common if each is close to a third: 0.6 of its lines, which are 0.8 of theirs.
 LEAST_COMMON: Final = 0.48
 
 
 @frozen
 class CopyName:
-    """What the name of a file says: that it would be the copy of `original`, made by `program`.
+    """A file name of a conflict copy: the copy of `original`, made by `program`.
 
     `is_weak`: people give such names, too.
     """
@@ -100,10 +101,11 @@ def copy_names(path: str) -> tuple[CopyName, ...]:
 
 
 def is_copy_of(path: str, original: str, note_id: str) -> bool:
-    """Whether a file that has the id of the note at `original` is a conflict copy of it, by its name.
+    """Return whether a file that has the id of the note at `original` is by its name a conflict copy of it.
 
-    A note may have been moved since; then only a name that no person gives tells. Under a name that people
-    give an id proves something only if it is a UUID, as Lithos gives them: any other one is a word of theirs.
+    The note may have been moved since; then only a name that no person gives is proof. Under a name that
+    people give, an id is proof only if it is a UUID, as Lithos generates them: any other id is a word of
+    theirs.
     """
     if any(not each.is_weak for each in copy_names(path)):
         return True
@@ -149,7 +151,7 @@ def says_own_note(values: Mapping[str, Any]) -> bool:
 
 
 def may_be_strong(path: str) -> bool:
-    """False for nearly all names that are no copy's of the kind that only programs give; at once."""
+    """Return False at once for nearly all names that are not those of copies which only programs name."""
     return path.endswith(").md") or ".sync-conflict-" in path
 
 
@@ -183,7 +185,7 @@ def _deeper(found: CopyName, depth: int) -> Iterator[CopyName]:
 
 
 def _strong(stem: str) -> CopyName | None:
-    """What a name says that only a program gives."""
+    """Return the copy name in a file name that only a program gives."""
     if stem.endswith(")"):
         return _in_brackets(stem)
     mark = _SYNCTHING.search(stem)
@@ -238,10 +240,10 @@ LineCounts = Counter[str]
 
 
 def lines_of(data: bytes) -> LineCounts:
-    """The lines of a note's body that are not blank, without the spaces at their ends.
+    """Return the lines of a note's body that are not blank, without the spaces at their ends.
 
-    The frontmatter does not count: notes made from one template have most of it in common. None for bytes
-    that are no text.
+    The frontmatter does not count: notes made from one template have most of it in common. Bytes that are not
+    text have no lines.
     """
     try:
         body = read_layout(data).body

@@ -16,7 +16,8 @@ RELATED_TO: Final = "related_to"
 DERIVED_FROM: Final = "derived_from"
 #: Edges of these types say that a note rests on another one.
 LINEAGE: Final = frozenset((DERIVED_FROM, "depends_on", "refines"))
-#: Provenance types of edges that no one asserted: what a model concluded, and shadows of `derived_from_ids`.
+#: Provenance types of edges that were not asserted: conclusions of a model, and shadows of
+#: `derived_from_ids`.
 INFERRED: Final = "inferred"
 FRONTMATTER: Final = "frontmatter"
 SUPERSEDED: Final = "superseded"
@@ -50,12 +51,12 @@ def is_lineage(edge: Edge) -> bool:
 
 
 def is_unresolved(edge: Edge) -> bool:
-    """Whether the edge is a contradiction that nobody has settled by any of `RESOLUTIONS`."""
+    """Return whether the edge is a contradiction without any of the `RESOLUTIONS`."""
     return edge.type == CONTRADICTS and edge.conflict_state not in RESOLUTIONS
 
 
 class EdgeCommand(Command[R_co]):
-    """What can be asked of edges."""
+    """Requests about edges."""
 
     __slots__ = ()
 

@@ -37,14 +37,14 @@ _PRODUCT: Final = re.compile(
     r"(?=[^a-z]|[a-z]{1,2}[A-Z])(?=[^\d]*[A-Z])(?=.*\d)[A-Za-z][A-Za-z0-9]*(?:[-.][A-Za-z0-9]+)*"
     r"|[A-Z][A-Za-z0-9]*\.(?:js|NET|net|io|ai|jl)"
 )
-#: Small words that stand within names: Bank of America, Ludwig van Beethoven.
+#: Small words within names: Bank of America, Ludwig van Beethoven.
 _PARTICLES: Final = frozenset(("of", "de", "del", "la", "le", "du", "da", "di", "der", "den", "van", "von"))
-#: What is written small in titles, so that its presence makes no sentence.
+#: Words in lower case in titles, so that they do not make a title a sentence.
 _TITLE_SMALL: Final = _PARTICLES | word_set("a an and as at for from in into on or per the to vs with")
 _ABBREVIATIONS: Final = word_set("al approx cf dr e.g eg etc fig i.e ie mr mrs ms no prof st vs")
 _CODE_MARKS: Final = "_/\\=<>{}|"
 _ENDS: Final = (".", "!", "?")
-#: What may stand behind the mark that ends a sentence.
+#: Characters that may follow the mark that ends a sentence.
 _CLOSING: Final = "\"'’”»)]}*_"
 _QUOTES: Final = frozenset("\"'“‘«„")
 
@@ -116,7 +116,7 @@ def _sentences(block: str) -> Iterator[list[_Token]]:
 
 
 def _is_no_word(written: str) -> bool:
-    """True for web and mail addresses, code, and what is no text."""
+    """Return True for web and mail addresses, code, and other text that is not a word."""
     return (
         written == EDGE
         or "://" in written
@@ -145,7 +145,7 @@ def _count_sentence(sentence: Sequence[_Token], is_title: bool, mentions: Mentio
         words = _trimmed(words)
         if not words or len(words) > _LONGEST_RUN:
             continue
-        # What was cut from the front leaves a name that does not start the sentence any more.
+        # If words were cut from the front, the name no longer starts the sentence.
         starts = starts and words[0] == run[0].text
         name = " ".join(words)
         mentions.seen[name] += 1
@@ -187,7 +187,9 @@ def _is_capitalised(word: str) -> bool:
 
 
 def _trimmed(words: Sequence[str]) -> list[str]:
-    """Without stop words and dates at the front, and stop words and signs at the end."""
+    """Return the words without stop words and dates at the front, and without stop words and marks at the
+    end.
+    """
     begin, end = 0, len(words)
     while begin < end and (is_filler(words[begin]) or is_calendar(words[begin]) or words[begin] == "&"):
         begin += 1
@@ -203,10 +205,10 @@ _SEEN_AT_LEAST: Final = 2
 
 @frozen
 class ExtractedEntities:
-    """What extraction found in a note, as it is kept outside of the note's file.
+    """The entities that extraction found in a note, stored outside the note's file.
 
     `extractor` is the marker of the rules, `source` the hash of the file's bytes. `instead_of` is the digest
-    of the entities that a machine wrote into the file and that these replace, empty where there are none.
+    of the entities that a machine wrote into the file and that these replace, or empty.
     """
 
     entities: tuple[str, ...]
@@ -244,10 +246,10 @@ def may_extract(note: Note, *, force: bool = False) -> bool:
 
 
 def decide_extraction(note: Note, content: str, *, force: bool = False) -> tuple[str, ...] | None:
-    """What to store as the note's entities, with the current marker; None leaves the note as it is.
+    """Return the note's entities to store, with the current marker; None leaves the note unchanged.
 
-    Entities without a marker were chosen by a person. `force` extracts them too, and those of the
-    current marker, but never replaces a person's choice by nothing.
+    Entities without a marker were chosen by a person. `force` also extracts again for those and for entities
+    with the current marker, but never replaces a person's choice with an empty list.
     """
     if not may_extract(note, force=force):
         return None
@@ -295,7 +297,9 @@ def _one_spelling(names: Mapping[str, int], taken: set[str]) -> Counter[str]:
 
 
 def _named(code: Iterable[str], mentions: Mentions) -> Mapping[str, int]:
-    """Names that are no link targets, with the number of mentions; of code what prose has, too."""
+    """Return names that are not link targets, with the number of mentions; of code only names that occur in
+    prose too.
+    """
     names = Counter(" ".join(span.split()) for span in code)
     counts = {
         name: count + mentions.seen[name]

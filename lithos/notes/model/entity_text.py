@@ -72,7 +72,7 @@ GENERIC: Final = word_set(
     uri url urls ux xml yaml licence license licenses universal waiver work works
     """
 )
-#: What commands and instructions begin with; they end no name, so they are only cut from its front.
+#: Words that begin commands and instructions. They do not end names, so they are only cut from the front.
 OPENERS: Final = word_set(
     """
     accept access according add adding adjust allow apply ask assign assume avoid based begin bring
@@ -141,7 +141,7 @@ def is_stop_word(word: str) -> bool:
 
 
 def is_opener(word: str) -> bool:
-    """True for words that stand before a name at the start of a sentence: `Install Apache Kafka`."""
+    """Return True for words that precede a name at the start of a sentence: `Install Apache Kafka`."""
     lower = word.casefold()
     return lower in FILLERS or lower in OPENERS or (word.endswith("ing") and not word.isupper())
 
@@ -194,7 +194,7 @@ def is_link_name(target: str) -> bool:
     return is_word and not _LINK_CODE.search(bare) and not is_file_name(bare)
 
 
-#: Stands in cleaned text where a name must end: at the edges of links, code and removed markup.
+#: Marks the places in cleaned text where a name must end: edges of links, code and removed markup.
 EDGE: Final = "\x1f"
 LABEL_WORDS: Final = 3
 #: Words of a link's text that may be a name.
@@ -219,7 +219,7 @@ _DASH: Final = re.compile(r"[–—…]|\.{3,}|--+")
 
 @define
 class BodyText:
-    """What a body is made of; repeated links and code spans are there as often as they are written."""
+    """The contents of a body; repeated links and code spans are in it as often as they are written."""
 
     #: Paragraphs and list items, each on one line, without markup.
     prose: list[str] = field(factory=list)

@@ -1,8 +1,8 @@
-"""Which files below the notes folder are no notes: globs of the configuration, filters of Obsidian.
+"""The files below the notes folder that are not notes: globs of the configuration, filters of Obsidian.
 
-A glob is a path from the notes folder on: `*` and `?` stay within one name, `**` spans folders, and what
-names a folder covers everything below it. A filter of Obsidian is the beginning of a path, or a regular
-expression between slashes; both ignore case, as Obsidian does.
+A glob is a path relative to the notes folder: `*` and `?` stay within one name, `**` spans folders, and a
+glob that names a folder covers everything below it. A filter of Obsidian is the beginning of a path, or a
+regular expression between slashes; both ignore case, as Obsidian does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _GLOBS: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 @frozen
 class Ignored:
-    """Patterns of paths that are no notes; the empty one ignores nothing."""
+    """Patterns of paths that are not notes; without patterns all files are notes."""
 
     _globs: re.Pattern[str] | None = None
     _prefixes: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Ignored:
         return self._globs is not None or bool(self._prefixes) or bool(self._expressions)
 
     def covers(self, path: str) -> bool:
-        """Whether the file at this path, relative to the notes folder, is no note."""
+        """Return whether the file at this path, relative to the notes folder, is ignored."""
         return self.covers_folder(path) or any(each.search(path) for each in self._expressions)
 
     def covers_folder(self, path: str) -> bool:
@@ -72,9 +72,9 @@ def _folded(path: str) -> str:
 
 
 def check_filter(text: str) -> str | None:
-    """Why a filter of Obsidian cannot be used; None when it can.
+    """Return why a filter of Obsidian cannot be used; None if it can.
 
-    An expression comes with the vault, from whoever wrote that: one that may take for ever is refused.
+    An expression comes with the vault and is not trusted: one that may never finish is refused.
     """
     if not text or len(text) > LONGEST_FILTER:
         return f"it is empty or longer than {LONGEST_FILTER} characters"

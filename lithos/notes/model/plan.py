@@ -34,7 +34,7 @@ class IndexPlan:
 
 
 def plan_index(wanted: Mapping[int, int], held: Mapping[int, int]) -> IndexPlan:
-    """Compare stamps by serial: what an index should hold with what it holds."""
+    """Compare stamps by serial: the required content of an index with its actual content."""
     add = tuple(sorted(serial for serial, stamp in wanted.items() if held.get(serial) != stamp))
     remove = tuple(sorted(serial for serial in held if serial not in wanted))
     return IndexPlan(add, remove)
@@ -42,7 +42,7 @@ def plan_index(wanted: Mapping[int, int], held: Mapping[int, int]) -> IndexPlan:
 
 @frozen
 class FilePlan:
-    """What a scan has to do, by path: `examine` new and changed files, `missing` ones have vanished."""
+    """The work of a scan, by path: `examine` new and changed files; `missing` ones have vanished."""
 
     examine: tuple[str, ...]
     missing: tuple[str, ...]
@@ -66,13 +66,14 @@ def plan_event(told: tuple[str, str] | None, current: tuple[str, str]) -> str | 
 #: Where a note was last known to be, and the hash of the bytes that it had there.
 RecordedPath: TypeAlias = tuple[str, str]
 
-#: What programs that synchronise folders add to the name of a note for the loser of a conflict.
+#: Suffixes that synchronising programs add to a note's name for the losing version of a conflict.
 _CONFLICT: Final = re.compile(
     r"(?:\.sync-conflict-[\w-]+"
     r"| ?\([^()]*(?:conflict|konflikt|conflit|конфликт|競合|冲突|衝突)[^()]*\))\.md$",
     re.IGNORECASE,
 )
-#: What people and programs add for any other copy: ` 2`, ` (1)`, `-1`, `-HOST`, ` copy`, ` - Kopie (2)`.
+#: Suffixes that people and programs add for any other copy: ` 2`, ` (1)`, `-1`, `-HOST`, ` copy`, ` - Kopie
+#: (2)`.
 _COPY: Final = re.compile(
     r"(?: \d{1,3}| ?\(\d{1,3}\)|-\d{1,3}|-(?-i:[A-Z0-9]{2,}(?:-[A-Z0-9]+)*)"
     r"|[ _-](?:copy|copia|cópia|copie|kopie|kopia)(?: ?\(?\d{1,3}\)?)?)\.md$"
@@ -139,7 +140,9 @@ class VanishRule:
 
 
 def is_mass_loss(vanished: int, corpus: int, fraction: float) -> bool:
-    """True when so many of `corpus` notes vanished at once that a folder is likelier lost than emptied."""
+    """Return True when the share of `corpus` notes that vanished at once suggests a lost folder, not a
+    deletion.
+    """
     return corpus > UNGUARDED_NOTES and vanished > fraction * corpus
 
 

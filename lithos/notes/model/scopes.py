@@ -21,7 +21,7 @@ from lithos.kernel.values.principals import ANYONE, OWNER, Principal, fold_name,
 MOST_GLOBS: Final = 100
 LONGEST_GLOB: Final = 500
 
-#: Where a path lies for a caller: changed at once, kept as a proposal, or refused.
+#: Access of a caller to a path: changes are made at once, kept as a proposal, or refused.
 PathAccess = Literal["write", "propose", "outside", "protected"]
 EVERYTHING: Final = ("**",)
 #: How the path of every note ends.
@@ -30,13 +30,13 @@ _NOTE: Final = ".md"
 
 @frozen
 class Scope:
-    """What one token or agent may change; the default may change everything."""
+    """The paths that one token or agent may change; the default may change everything."""
 
     write: tuple[str, ...] = EVERYTHING
     propose: tuple[str, ...] = ()
 
     def place_of(self, path: str) -> PathAccess:
-        """Where the path of a note lies in this scope."""
+        """Return the access to the path of a note in this scope."""
         if covers(self.write, path):
             return "write"
         return "propose" if covers(self.propose, path) else "outside"
@@ -147,7 +147,7 @@ def _problem_of(glob: str) -> str | None:
 
 
 def covers(globs: Sequence[str], path: str) -> bool:
-    """Whether a list of globs covers a path: what the last one that matches says."""
+    """Return whether a list of globs covers a path: the last one that matches decides."""
     names = normalize("NFC", path).split("/")
     for glob in reversed(globs):
         if _matches(glob.removeprefix("!"), names):
@@ -172,9 +172,9 @@ def _name_matches(pattern: str, name: str) -> bool:
 def _match(
     pattern: Sequence[str], text: Sequence[str], star: str, is_one: Callable[[str, str], bool]
 ) -> bool:
-    """Match a sequence against a pattern in which `star` stands for any number of items.
+    """Match a sequence against a pattern in which `star` matches any number of items.
 
-    Goes back to the last star alone, since what earlier ones took need never change.
+    Backtracking is to the last star alone, since the matches of earlier ones need never change.
     """
     at = place = 0
     back, taken = -1, 0
@@ -192,15 +192,16 @@ def _match(
     return all(each == star for each in pattern[place:])
 
 
-#: Tells the scope that a named token has at this moment, None where it has none.
+#: Returns the current scope of a named token, None if it has no scope.
 ScopeOfToken: TypeAlias = Callable[[Principal], Scope | None]
 
 
 @frozen
 class WriteScopes:
-    """Who may change which path now: tokens, agents by the name they give, and what only persons change.
+    """Access to paths: the scopes of tokens, of agents by the name they give, and paths that only people
+    change.
 
-    `of_token` tells the scope that a named token has at this moment, None where it has none.
+    `of_token` returns the current scope of a named token, None if it has no scope.
     """
 
     protected: tuple[str, ...] = ()
@@ -208,7 +209,7 @@ class WriteScopes:
     of_token: ScopeOfToken = lambda _: None
 
     def place_of(self, by: Principal | None, agent: str, path: str) -> PathAccess:
-        """Where a path lies for who asks under an agent's name; `by` None is Lithos's own work."""
+        """Return the access to a path for a caller under an agent's name; `by` None is Lithos's own work."""
         if self.protected and covers(self.protected, path) and not is_person(by, agent):
             return "protected"
         scope = self.scope_of(by, agent)

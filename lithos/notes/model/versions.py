@@ -1,4 +1,4 @@
-"""Versions of a note: what differs between two, and how long they are kept (docs/spec/history.md §4)."""
+"""Versions of a note: the differences between two, and how long they are kept (docs/spec/history.md §4)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ BODY: Final = "body"
 PATH: Final = "path"
 ADDRESS: Final = "source_url"
 
-#: Properties in this order. What every write changes is none of them (version, `updated_at`, contributors),
-#: and neither is what no write may change.
+#: Properties in this order, without those that every write changes (version, `updated_at`, contributors), and
+#: without those that no write may change.
 _PROPERTIES: Final = (
     "title", "tags", "aliases", "status", "quarantine_reason", "note_type", "access_scope", "namespace",
     "confidence", "source", ADDRESS, "derived_from_ids", "supersedes", "expires_at", "schema_version",
@@ -43,7 +43,7 @@ def have_same_body(one: bytes, other: bytes) -> bool:
 
 
 def head_of(data: bytes) -> bytes:
-    """The frontmatter of a file with the lines that enclose it; empty where there is none."""
+    """Return the frontmatter of a file with the lines that enclose it; empty if there is no frontmatter."""
     found = _FRONTMATTER.match(data)
     return data[: found.end()] if found else b""
 
@@ -56,7 +56,7 @@ def body_of(data: bytes) -> bytes:
     return _BLANK_LINES.sub(b"", body[heading.end() :] if heading else body, count=1).rstrip()
 
 
-#: What made a version.
+#: The origins of a version.
 CREATED: Final = "created"
 UPDATED: Final = "updated"
 RENAMED: Final = "renamed"
@@ -153,10 +153,10 @@ def cuts(now: datetime, limits: VersionLimits) -> list[datetime]:
 
 
 def believe_order(rows: Sequence[KeptVersion], firsts: Sequence[tuple[datetime, int]]) -> list[KeptVersion]:
-    """The versions with times that the order of recording can have.
+    """Return the versions with times that agree with the order of recording.
 
-    `firsts` are moments, with the place of the first version from then on. What was recorded after it is no
-    older, whatever a clock said that was put back to 1970 until a time server answered.
+    `firsts` are moments, each with the place of the first version after it. A version recorded after a moment
+    is not older than that, even if the clock was at 1970 until a time server answered.
     """
     lifted = []
     for row in rows:
@@ -166,7 +166,7 @@ def believe_order(rows: Sequence[KeptVersion], firsts: Sequence[tuple[datetime, 
 
 
 def before(now: datetime, days: int) -> datetime | None:
-    """The moment so many days ago; None for 0, and for more than the calendar has."""
+    """Return the moment `days` ago; None for 0, and for more days than the calendar has."""
     try:
         return now - timedelta(days=days) if days else None
     except OverflowError:
