@@ -54,7 +54,7 @@ def test_the_first_path_keeps_slug_and_url_whatever_the_order_of_loading(catalog
     assert (catalogue.slugs.surplus, catalogue.urls.surplus) == (1, 1)
 
 
-def test_a_key_that_is_given_up_goes_to_the_next_in_line(catalogue):
+def test_released_key_passes_to_the_next_note_that_claims_it(catalogue):
     one, other = make_entry(1, title="Same"), make_entry(2, title="Same")
     catalogue.load([one, other])
     catalogue.put(attrs.evolve(one, note=attrs.evolve(one.note, title="Else")))

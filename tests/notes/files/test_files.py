@@ -158,7 +158,7 @@ def test_short_writes_are_continued(files, monkeypatch):
 
 
 @pytest.mark.parametrize("code", [None, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK])
-def test_of_two_creations_of_one_file_the_first_stays_also_without_hard_links(files, monkeypatch, code):
+def test_first_of_two_creations_stays_even_without_hard_links(files, monkeypatch, code):
     if code is not None:
         monkeypatch.setattr(os, "link", fail(code))
     first, second = files.apply([Put("a.md", b"one", None), Put("a.md", b"two", None)])
@@ -194,7 +194,9 @@ def test_deep_folders_are_made_and_every_changed_folder_is_synced(files, syncs):
 
 
 def choose_way(files: NoteFiles, monkeypatch: pytest.MonkeyPatch, *, unnamed: bool) -> None:
-    """Write files without a name, or, as where there are none, with one from the beginning."""
+    """Write files without a name first, or with a name from the beginning, as on systems without nameless
+    files.
+    """
     if not unnamed:
         monkeypatch.setattr(KernelCalls, "link_unnamed", fail(errno.EOPNOTSUPP))
     elif not files.protection.unnamed:
@@ -214,7 +216,7 @@ def test_the_file_is_synced_before_it_gets_its_name(files, monkeypatch, name):
     assert steps == ["fsync", "name", "folder", "fsync"]
 
 
-def test_only_a_change_probes_a_file_system_anew(files, monkeypatch):
+def test_only_a_change_probes_the_file_system_again(files, monkeypatch):
     """A read meanwhile made files among the notes, that a person or a sync client could see."""
     files.apply([Put("a.md", b"one", None)])
     monkeypatch.setattr(KernelCalls, "link_unnamed", fail(errno.EOPNOTSUPP))
@@ -320,7 +322,7 @@ def test_even_a_cancelled_write_leaves_no_temporary_file(files, monkeypatch):
     assert everything(files) == {}
 
 
-def test_a_folder_that_cannot_be_synced_is_told_apart_from_a_failed_write(files, monkeypatch):
+def test_unsyncable_folder_is_distinguished_from_a_failed_write(files, monkeypatch):
     """behaviour 1: the change is there, only its durability is unknown, and no temporary file is left."""
     files.apply([Put("b.md", b"old", None), Put("c.md", b"old", None)])
     monkeypatch.setattr(replacing, "_sync", fail(errno.EIO))
@@ -355,7 +357,7 @@ def test_one_failed_change_leaves_the_others_of_its_batch_alone(files, monkeypat
     assert everything(files) == {"a.md": b"one", "c.md": b"two"}
 
 
-def test_what_no_file_can_be_called_is_an_error_and_no_crash(files):
+def test_impossible_file_name_is_an_error_without_a_crash(files):
     files.apply([Put("a", b"a file", None)])
     in_file, too_long = files.apply([Put("a/b.md", b"x", None), Put("x" * 300 + ".md", b"x", None)])
     assert isinstance(in_file, OSError)
@@ -391,7 +393,7 @@ def test_a_name_that_is_not_utf8_is_skipped(files):
     assert paths(files) == ["café.md"]
 
 
-def test_what_a_symlink_reaches_outside_is_neither_listed_read_nor_written(files, tmp_path):
+def test_symlinks_to_outside_are_neither_listed_read_nor_written(files, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.md").write_bytes(b"secret")
@@ -450,7 +452,7 @@ def test_many_crossing_links_are_listed_in_no_time(files):
     assert len(paths(files)) == 12
 
 
-def test_a_folder_that_has_only_links_to_it_is_listed_under_the_first(files):
+def test_folder_with_only_links_to_it_is_listed_under_the_first(files):
     (files.root / ".store").mkdir()
     (files.root / ".store" / "a.md").write_bytes(b"x")
     (files.root / "z").symlink_to(".store")
@@ -499,7 +501,7 @@ def test_a_root_that_leads_elsewhere_by_now_is_followed(tmp_path):
     assert files.read("two.md").data == b"two"
 
 
-def test_a_named_pipe_in_the_place_of_a_note_is_no_file_and_holds_nobody_up(files):
+def test_named_pipe_in_place_of_a_note_is_ignored_without_blocking(files):
     os.mkfifo(files.root / "pipe.md")
     (files.root / "folder.md").mkdir()
     assert paths(files) == []

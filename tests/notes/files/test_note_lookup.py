@@ -30,7 +30,7 @@ def files(tmp_path):
     return files
 
 
-def test_what_is_found_is_what_a_listing_shows(files, tmp_path):
+def test_lookup_finds_exactly_the_listed_notes(files, tmp_path):
     (files.root / "in.md").symlink_to("a.md")
     (files.root / "out.md").symlink_to(tmp_path / "outside.md")
     (files.root / "folder.md").mkdir()
@@ -42,7 +42,7 @@ def test_what_is_found_is_what_a_listing_shows(files, tmp_path):
     assert find_note(files, "a.md/b.md") is None
 
 
-def test_behind_a_symlinked_folder_only_a_listing_tells(files):
+def test_path_behind_a_symlinked_folder_needs_a_listing(files):
     (files.root / "alias").symlink_to("sub")
     with pytest.raises(AliasedPath):
         find_note(files, "alias/b.md")

@@ -1,4 +1,4 @@
-"""What Obsidian's settings say of a vault; broken ones are left out."""
+"""Obsidian's settings of a vault; broken ones are left out."""
 
 from __future__ import annotations
 

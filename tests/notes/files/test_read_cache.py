@@ -48,7 +48,7 @@ def remembered(files: NoteFiles, path: str = "a.md", content: str = "one") -> tu
     return known, entry
 
 
-def test_what_was_read_is_known_while_its_file_is_the_same(files):
+def test_read_note_is_recalled_while_its_file_is_unchanged(files):
     put_old(files, "a.md", "one")
     known, entry = remembered(files)
     assert known.get(entry).content == "one"
@@ -76,10 +76,10 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_a_person_s_change_of_the_file_is_seen(files, change):
-    """docs/spec/notes.md: the file is the source of truth, whoever has changed it."""
+    """docs/spec/notes.md: the file is the source of truth, for every program that changes it."""
     put_old(files, "a.md", "one")
     known, entry = remembered(files)
-    time.sleep(0.02)  # the clock of the file system goes in steps of some milliseconds
+    time.sleep(0.02)  # the clock of the file system has steps of some milliseconds
     change(files.root / "a.md")
     assert known.get(entry) is None
     assert known._kept == {}
@@ -94,7 +94,7 @@ def test_another_state_of_the_note_is_another_note(files):
     assert known.get(attrs.evolve(entry, note=attrs.evolve(entry.note, status="archived"))) is None
 
 
-def test_a_file_that_was_changed_just_now_may_change_again_with_the_same_times(files):
+def test_recently_changed_file_is_not_recalled_by_its_times(files):
     put_old(files, "a.md", "one")  # long ago, but its status has changed just now
     source, fingerprint = files.read_stable("a.md")
     assert (source.data, fingerprint) == (b"one", None)

@@ -1,4 +1,4 @@
-"""Replacing, removing and creating beside other programs: no save is lost, nothing is waited for."""
+"""Replacing, removing and creating while other programs write: no save is lost, and no call waits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from lithos.notes.files.values import (
 )
 
 OLD, NEW, THEIRS = b"old note", b"our new note", b"their note"
-#: In place of a call: exchanged files are beside their notes.
+#: In place of a call: exchanged files are next to their notes.
 PLACE = "place"
 LACKING = {
     "a place of their own": (),
@@ -134,7 +134,7 @@ def save(path: Path, data: bytes) -> None:
 
 
 def quiet(*paths: Path) -> None:
-    """Nobody has touched them for long."""
+    """Make the files look untouched for long."""
     for path in paths:
         os.utime(path, (1e9, 1e9))
 
@@ -186,7 +186,7 @@ def test_a_save_between_the_comparison_and_the_change_stays(desk: Desk, change: 
     assert (desk.others(), desk.saved) == ([], [])
 
 
-def test_bytes_that_nobody_was_told_of_are_saved(desk: Desk) -> None:
+def test_unreported_displaced_bytes_are_saved(desk: Desk) -> None:
     assert isinstance(desk.put(saves_old=True), FileState)
     quiet(*desk.everything())
     if not desk.files.protection.leases:
@@ -202,7 +202,7 @@ def test_a_removed_note_is_gone(desk: Desk) -> None:
     assert (desk.others(), desk.saved) == ([], [])
 
 
-def test_without_any_way_to_take_a_free_name_it_is_refused_and_nothing_touched(tmp_path: Path) -> None:
+def test_creation_is_refused_without_a_safe_way_and_changes_nothing(tmp_path: Path) -> None:
     calls = Calls(("exchange", "rename_new", "link", "link_unnamed"))
     files = NoteFiles(tmp_path / "knowledge", calls)
     files.create_root()
@@ -233,7 +233,7 @@ def test_a_call_that_stops_working_is_tried_out_again(best: Desk, call: str, cap
 # -- out of sight -----------------------------------------------------------------------------------
 
 
-def test_what_was_exchanged_lies_in_no_folder_of_notes(tmp_path: Path) -> None:
+def test_exchanged_file_is_outside_the_folders_of_notes(tmp_path: Path) -> None:
     """Issue 25, number 9: `git add -A` took a replaced text along."""
     desk = make_desk(tmp_path)
     assert isinstance(desk.put(), FileState)
@@ -266,7 +266,9 @@ def test_new_bytes_have_no_name_before_they_are_the_note(tmp_path: Path) -> None
 def test_a_new_note_inherits_from_its_folder_what_any_file_does(
     tmp_path: Path, lacking: tuple[str, ...]
 ) -> None:
-    """Its group, by the setgid bit, and its access list, for which somebody made the folder so."""
+    """The note gets the folder's group, by the setgid bit, and its access list, as the folder's owner
+    intended.
+    """
     desk = make_desk(tmp_path, *lacking)
     folder = desk.files.root / "shared"
     folder.mkdir()
@@ -289,8 +291,8 @@ def test_a_new_note_inherits_from_its_folder_what_any_file_does(
     assert one[0] == folder.stat().st_gid != os.getegid()
 
 
-def test_its_name_says_which_note_it_was(tmp_path: Path) -> None:
-    """A path that is too long for a name is not cut: then the file lies beside its note."""
+def test_displaced_file_name_contains_the_path_of_its_note(tmp_path: Path) -> None:
+    """A path that is too long for a name is not cut: then the file is next to its note."""
     desk = make_desk(tmp_path)
     paths = ["a %2F b/50%/ü.md", "-".join(["long"] * 45) + ".md", "/".join(["deep"] * 45) + ".md"]
     for path in paths:
@@ -331,9 +333,7 @@ def remote(calls: Calls, place: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["put", "remove"])
-def test_in_a_folder_on_another_volume_it_lies_beside_its_note_for_a_moment(
-    tmp_path: Path, change: str
-) -> None:
+def test_displaced_file_is_briefly_next_to_its_note_on_another_volume(tmp_path: Path, change: str) -> None:
     desk = make_desk(tmp_path)
     remote(desk.calls, tmp_path / "place")
     far = desk.files.root / "far"
@@ -432,7 +432,7 @@ def test_a_folder_that_is_renamed_after_the_exchange_is_synced_with_all(best: De
     assert (best.files.root / "two" / "note.md").read_bytes() == NEW
 
 
-# -- beside a program that has it open --------------------------------------------------------------
+# -- while a program has the file open ------------------------------------------------------------
 
 
 def test_a_note_open_for_writing_is_busy_at_once(best: Desk) -> None:

@@ -224,7 +224,7 @@ def test_whatever_is_written_reads_back(
 
 @given(value=json_values, key=any_text | words)
 def test_values_read_back_in_pyyaml_in_both_styles(value: Any, key: str) -> None:
-    """An independent reader: what other tools make of our files."""
+    """An independent reader: how other tools parse our files."""
     assert yaml.load(write_inline({key: value}), yaml.CSafeLoader) == {key: value}
     assert yaml.load(write_entry(key, value, "  ", "\n"), yaml.CSafeLoader) == {key: value}
     assert yaml.load(write_entry(key, value, "", "\r\n"), yaml.CSafeLoader) == {key: value}

@@ -1,4 +1,4 @@
-"""Write scopes: which paths a list of globs covers, and who counts as a person."""
+"""Write scopes: the paths that a list of globs covers, and the callers that count as people."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_only_persons_change_what_is_protected(by, agent, person) -> None:
     assert place == ("write" if person else "protected")
 
 
-def test_the_tokens_scope_goes_before_that_of_the_name() -> None:
+def test_token_scope_precedes_that_of_the_name() -> None:
     token, other = Principal("t", "write"), Principal("o", "write")
     scopes = WriteScopes(
         agents={"claude": Scope(("b/**",))}, of_token=lambda by: Scope(("a/**",)) if by.name == "t" else None

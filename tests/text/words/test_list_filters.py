@@ -107,7 +107,7 @@ def test_all_wanted_values_must_be_there():
     assert not has_all(("A",), ("a",))
 
 
-def test_no_wish_is_no_filter():
+def test_empty_wish_is_not_a_filter():
     assert has_all((), ())
     assert has_all((), None)
 
