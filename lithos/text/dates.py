@@ -18,9 +18,9 @@ from attrs import frozen
 
 from lithos.text.chunk import MONTHS
 
-#: Keys of the frontmatter that may hold it, the first that does counts.
+#: Keys of the frontmatter that may contain the date; the first one with a date counts.
 KEYS: Final = ("date", "created")
-#: Characters of a content, and lines with text among them, in which a line `Date: ...` is looked for.
+#: Characters of a content, and lines with text among them, in which a line `Date: ...` is searched.
 HEAD: Final = 600
 HEAD_LINES: Final = 6
 #: Characters of a title or value that are read.
@@ -33,7 +33,7 @@ _MONTH: Final = (
 _YEAR: Final = r"(?P<year>(?:19|20)[0-9]{2})"
 _ANY_YEAR: Final = re.compile(r"(?:19|20)[0-9]{2}")
 _DAY: Final = r"(?P<day>[0-3]?[0-9])"
-#: Names of files join a date to what is before it and behind it: `2024-05-03-standup`, `standup_2024-05`.
+#: Names of files join a date to the text before and after it: `2024-05-03-standup`, `standup_2024-05`.
 _BEFORE: Final = r"(?<![^\W_])(?<!\.)(?<![0-9][-_])"
 _BEHIND: Final = r"(?![^\W_]|\.[0-9])"
 _NOT_A_DAY: Final = r"(?![-_][0-9])"
@@ -152,13 +152,13 @@ _ASKED_MONTH: Final = re.compile(
 _ASKED_YEAR: Final = re.compile(rf"(?<![\w-]){_YEAR}(?![\w-])")
 _MONTH_BEGINS: Final = re.compile("|".join(month[:3] for month in MONTHS), re.IGNORECASE)
 _DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-#: Characters of a question in which a time is looked for.
+#: Characters of a question in which a time is searched.
 _QUESTION: Final = 2_000
 
 
 @frozen
 class AskedTime:
-    """The time that a question names: a year, a month of any year or of one, or a day of such a month."""
+    """The time that a question names: a year, a month of any year or one, or a day of such a month."""
 
     year: int | None
     month: int | None = None
@@ -184,7 +184,7 @@ def asked_time(question: str) -> AskedTime | None:
     whole = read_date(question)
     if whole is not None:
         return AskedTime(whole.year, whole.month, whole.day)
-    # Most questions have no such letters, and need not be looked through then.
+    # Most questions have no such letters, and then no search is needed.
     for found in _ASKED_MONTH.finditer(question) if _MONTH_BEGINS.search(question) else ():
         if found["name"].lower() not in ("may", "mar", "march") or found["name"][0].isupper():
             return _asked(found)
@@ -201,7 +201,7 @@ def _asked(found: re.Match[str]) -> AskedTime:
 
 
 def time_alone(text: str) -> AskedTime | None:
-    """The time that a short text is, when it says nothing else: `8 May 2023`, `May`, `2023`."""
+    """Return the time of a short text that contains nothing else: `8 May 2023`, `May`, `2023`."""
     text = text.strip()
     if len(text) > LONGEST:
         return None

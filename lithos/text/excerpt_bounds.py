@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: Characters before a place, and behind it, that are looked at.
+#: Characters before and after a place that are examined.
 BACK: Final = 1_000
 AHEAD: Final = 600
 

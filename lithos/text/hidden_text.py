@@ -24,18 +24,18 @@ from lithos.text.markdown import code_fences, comments, strip_markup
 from lithos.text.pieces import matches_in_lines
 from lithos.text.words.analysis import fold, words
 
-#: Stands for each hidden character: no text that is read as a note has it for anything.
+#: Replaces each hidden character: it has no other use in the text of a note.
 HIDDEN: Final = "\x00"
-#: Blocks that count at either end of a note, and characters there that they are looked for in.
+#: Blocks that count at either end of a note, and the characters there in which they are searched.
 COUNTED: Final = 6
 REACH: Final = 8_192
-#: Words of a block that counts, at least; characters of one, at most.
+#: Minimum number of words of a block that counts; maximum number of its characters.
 LEAST_WORDS: Final = 4
 LONGEST_BLOCK: Final = 2_000
 #: Minimum number of notes that show which text a folder shares.
 LEAST_NOTES: Final = 8
 
-#: Stands for numbers, and for words of the note's folder.
+#: Replaces numbers, and words of the note's folder.
 _FILLED: Final = "0"
 _LINE: Final = re.compile(r"[^\n]*\n?")
 _NUMBER: Final = re.compile(r"\d+")

@@ -12,7 +12,7 @@ from typing import Final
 from lithos.kernel.values.limits import TITLE, cut_items
 from lithos.text.pieces import PIECE, line_pieces, matches_in_lines, pieces_of_lines
 
-#: Stands for each character of code: no space, no bracket, no part of a tag.
+#: Replaces each character of code: not a space, not a bracket, not part of a tag.
 CODE_MARK: Final = "`"
 
 #: Also matches inside lists and quotes. The line of a fence of backticks has no further backticks.
@@ -52,7 +52,7 @@ _REPEATED: Final = re.compile(r"([a-fA-F])\1+|(?:([a-fA-F])\2){3,4}")
 _MAY_BE_TAG: Final = re.compile(rf"\#[\w/\-{_SIGNS}]")
 
 
-#: A line that git begins or ends a conflict with; the name of a side may be behind it.
+#: A line with which git begins or ends a conflict; the name of a side may follow.
 _MARKED: Final = re.compile(r"^(?:<{7}|>{7})(?: [^\n]*|\r)?$", re.MULTILINE)
 
 

@@ -21,7 +21,7 @@ _OPENING: Final = "[["
 def matches_of_space(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[re.Match[str]]:
     """`pattern.finditer(text, start, end)` for a pattern that matches white space only, or nothing.
 
-    What matches nothing where a piece ends is found there once more.
+    An empty match at the end of a piece is found there a second time.
     """
     while start < end:
         space = _SPACE.match(text, start + PIECE, end)

@@ -51,7 +51,7 @@ class SkippedFile:
 
 @frozen
 class ConflictCopy:
-    """The loser of a conflict, as a program that synchronises folders left it: the hash of its bytes.
+    """The losing version of a conflict, as a synchronising program left it: the hash of its bytes.
 
     `original` is the path of the note; `names_id`: the file itself says whose copy it is. `is_weak`: people
     give such names, too, so nothing is done with it unless a person names it.
@@ -93,14 +93,14 @@ class Catalogue:
     """All notes, with indexes by id, path, slug, URL, tag and serial, and the note graph."""
 
     def __init__(self, records: NoteRecords | None = None, style: VaultStyle = PLAIN) -> None:
-        #: How the notes are understood and written.
+        #: The rules by which the notes are read and written.
         self.style = style
-        #: Persistent facts that the files do not hold themselves: versions, ids of files without one.
+        #: Persistent facts that are not in the files: versions, ids of files without an id.
         self.records = records if records is not None else NoteRecords()
         self._by_id: dict[str, Entry] = {}
         self._by_serial: dict[int, str] = {}
         self._by_path: dict[str, str] = {}
-        #: Ids by what the spellings of a path have in common (`name_key`).
+        #: Ids by the key that all spellings of a path share (`name_key`).
         self._by_spelling = Multimap()
         #: Ids of notes whose files are named like conflict copies, by the path of the original.
         self._named_copies = Multimap()
@@ -113,9 +113,9 @@ class Catalogue:
         #: Notes by the host of their source URL.
         self.sites = Multimap()
         self.tags = TagCounts()
-        #: The notes by what lists are reduced to, in the order of the listing.
+        #: The notes by the values that lists filter on, in the order of the listing.
         self.facets = Facets()
-        #: Ids with other characters than UUIDs have: few or none in most vaults.
+        #: The characters in ids other than those of UUIDs: few or none in most vaults.
         self._own_ids: set[str] = set()
         #: Notes by the property `id` that a person gave them, as text.
         self._foreign_ids = Multimap()
@@ -201,7 +201,7 @@ class Catalogue:
         return entry
 
     def holder(self, path: str, but: str | None = None) -> Entry | None:
-        """The note in this file or in another spelling of its path, but that with the id `but`."""
+        """Return the note in this file or another spelling of its path, except the one with the id `but`."""
         entry = self.at_path(path)
         if entry is not None and entry.note.id != but:
             return entry
@@ -209,11 +209,11 @@ class Catalogue:
         return next((self._by_id[each] for each in ids if each != but), None)
 
     def path_to_make(self, path: str) -> str:
-        """Where a note is made that shall be at `path`. Raises `InvalidInput`, as `spelling.path_to_make`."""
+        """Return the path for a new note at `path`. Raises `InvalidInput`, like `spelling.path_to_make`."""
         return path_to_make(path, self.facets.folders)
 
     def prefix_as_spelled(self, prefix: str) -> str:
-        """The beginning of paths that a filter asks for, with its folders spelled as those there are."""
+        """Return the beginning of paths in a filter, with its folders spelled like the existing ones."""
         return prefix_as_spelled(prefix, self.facets.folders)
 
     def at_serial(self, serial: int) -> Entry | None:
@@ -222,7 +222,7 @@ class Catalogue:
         return None if note_id is None else self._by_id[note_id]
 
     def page(self, wanted: FacetFilter, offset: int = 0, limit: int | None = None) -> FacetPage:
-        """Notes that have what is wanted, in the order of first indexing, from `offset` on."""
+        """Return the matching notes in the order of first indexing, from `offset` on."""
         return self.facets.page(wanted, lambda serial: self._at(serial).path, offset, limit)
 
     def titled(self, block: int, wanted: str) -> Sequence[int]:
@@ -237,7 +237,7 @@ class Catalogue:
         return {self._by_id[note_id].serial: name for note_id, name in self.graph.named_in(text).items()}
 
     def at_serials(self, serials: Iterable[int]) -> list[Entry]:
-        """The notes with these serial numbers that there are."""
+        """Return the existing notes with these serial numbers."""
         ids = map(self._by_serial.get, serials)
         return [self._by_id[note_id] for note_id in ids if note_id is not None]
 
@@ -275,7 +275,7 @@ class Catalogue:
         return self.records.see(note_id, digest, own, entry.standing if entry else None)
 
     def standing(self, note_id: str) -> AssignedVersion | None:
-        """The newest version assigned to a note, and the hash of the bytes that have it."""
+        """Return the newest version assigned to a note, and the hash of the bytes that have it."""
         entry = self._by_id.get(note_id)
         return self.records.version(note_id) or (entry.standing if entry else None)
 
@@ -293,7 +293,7 @@ class Catalogue:
         return dated
 
     def to_update(self, note: Note, modified_at: datetime, now: datetime) -> Note:
-        """The note that was read from a file of this time, as an update starts from it now.
+        """Return the note read from a file with this time, as the starting point of an update.
 
         Where the update writes the time of creation to the file it is that which is known.
         """
@@ -301,7 +301,7 @@ class Catalogue:
         return not_ahead(dated, modified_at, now)
 
     def stand_in(self, path: str) -> str | None:
-        """The id for a file at this path that names none; None: derive it from the path."""
+        """Return the id for a file at this path that names none; None: derive it from the path."""
         note_id = self._by_path.get(path)
         return note_id if note_id is not None else self.records.id_at(path)
 
@@ -330,7 +330,7 @@ class Catalogue:
         self.graph.load(ordered)
 
     def take_over(self, filled: Catalogue) -> None:
-        """Have everything that another catalogue was filled with, at once; this one has no links yet.
+        """Take over all contents of another catalogue at once; this one must not have links yet.
 
         Its records, graph, relations and entities stay the same objects, since others hold them. `filled` is
         not used again, and has no entities.
@@ -340,7 +340,7 @@ class Catalogue:
         self.show(filled)
 
     def show(self, filled: Catalogue) -> None:
-        """Have the notes of another catalogue until `take_over`, but neither its links nor its records."""
+        """Show the notes of another catalogue until `take_over`, but neither its links nor its records."""
         self.relations.take_over(filled.relations)
         own = ("records", "graph", "relations", "entities", "when_removed")
         vars(self).update(vars(filled) | {name: vars(self)[name] for name in own})
@@ -374,14 +374,14 @@ class Catalogue:
             self.graph.see_file(path)
 
     def skip(self, path: str, skipped: SkippedFile) -> None:
-        """Note that a file is not indexed, and why."""
+        """Record that a file is not indexed, and why."""
         self.unskip(path)
         self.skipped[path] = skipped
         if skipped.note_id is not None:
             self.doubles.setdefault(skipped.note_id, set()).add(path)
 
     def unskip(self, path: str) -> None:
-        """Forget why a file was not indexed: it is, or it is gone."""
+        """Delete the record of a file that was not indexed: it is indexed now, or deleted."""
         skipped = self.skipped.pop(path, None)
         if skipped is not None and skipped.note_id is not None:
             paths = self.doubles[skipped.note_id]
@@ -481,7 +481,7 @@ class Catalogue:
         self._by_id[note_id] = new
         self.facets.replace(old.serial, (old.path, old.note), (new.path, new.note))
         if old.path != new.path:
-            if self._by_path.get(old.path) == note_id:  # another note may have the file by now
+            if self._by_path.get(old.path) == note_id:  # another note may have this file now
                 del self._by_path[old.path]
             self._by_path[new.path] = note_id
             self._by_spelling.discard(name_key(old.path), note_id)

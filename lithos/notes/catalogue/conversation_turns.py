@@ -13,9 +13,9 @@ from typing import Final, TypeAlias
 from lithos.notes.files.manifest import Entry
 from lithos.notes.model.paths import folder_of
 
-#: Bytes of a file that is a turn.
+#: Maximum size in bytes of a file that is a turn.
 LONGEST: Final = 2_048
-#: Minutes between neighbours, at most; both are of one day.
+#: Maximum minutes between neighbours; both are on the same day.
 APART: Final = 30
 
 _SAID: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T,]{1,2}([01]\d|2[0-3]):([0-5]\d)")
@@ -26,7 +26,9 @@ _Place: TypeAlias = tuple[str, int, str, int]
 
 
 class Turns:
-    """The turns of a catalogue by folder, in the order of time; at one time in that of their paths."""
+    """The turns of a catalogue by folder, in the order of time; turns of equal time in the order of their
+    paths.
+    """
 
     def __init__(self) -> None:
         self._placed: dict[int, tuple[str, _Place]] = {}
@@ -39,7 +41,7 @@ class Turns:
         return serial in self._placed
 
     def enter(self, entry: Entry) -> None:
-        """Take a note in if it is a turn."""
+        """Add a note if it is a turn."""
         said = _SAID.search(entry.note.title) if entry.state.size <= LONGEST else None
         if said is None:
             return

@@ -27,12 +27,12 @@ from lithos.notes.model.copies import (
 )
 from lithos.notes.model.paths import folder_of
 
-#: Kept versions of a note that are looked at, the newest first.
+#: Maximum number of kept versions of a note that are examined, the newest first.
 MOST_VERSIONS: Final = 50
 #: Other files in which a line is searched that may prove kinship; notes whose oldest version is, too.
 MOST_OTHERS: Final = 1_000
 MOST_OLDEST: Final = 100
-#: Folders looked at for templates, and what the name of such a folder contains.
+#: Maximum number of folders examined for templates, and the part of a name that marks such a folder.
 MOST_FOLDERS: Final = 1_000
 _TEMPLATES: Final = ("templat", "vorlage", "modèle", "modele", "plantilla", "modelli", "szablon", "テンプレ")
 
@@ -57,7 +57,7 @@ class Kinship:
     undecided: Container[str] = ()
 
     def may_be_copy(self, path: str, *, is_note: bool) -> bool:
-        """Whether a file without id has to be looked at: by its name it is the copy of a note that there is.
+        """Return whether a file without id has to be examined: its name is that of an existing note's copy.
 
         One that `is_note` already stays so under a name that people give, too.
         """
@@ -68,7 +68,7 @@ class Kinship:
     def find_original(
         self, path: str, own_id: str, data: bytes | None = None, *, is_note: bool = False
     ) -> Entry | None:
-        """The note whose conflict copy a file without id is, if it is one; `data` are its bytes. Blocks.
+        """Return the note whose conflict copy a file without id is, or None; `data` are its bytes. Blocks.
 
         `own_id` is the id that it has as a note: one of which versions are kept was a note before.
         """
@@ -86,7 +86,9 @@ class Kinship:
         return None
 
     def _named(self, path: str, *, is_note: bool) -> Iterator[tuple[CopyName, Entry]]:
-        """The notes after which a file is named, the likeliest first; a copy of a copy is one of the note."""
+        """Return the notes after which a file is named, the likeliest first; a copy of a copy is a copy of
+        the note.
+        """
         for name in all_copy_names(path):
             original = self.at(name.original)
             if original is not None and not (is_note and name.is_weak):
@@ -118,7 +120,7 @@ class _Search:
     original: str
 
     def unexplained(self, lines: frozenset[str]) -> frozenset[str]:
-        """Those of the lines that no other file has."""
+        """Return the lines that no other file has."""
         left = lines
         for other in islice(self._others(), MOST_OTHERS):
             left -= self.kinship.lines_in(other).keys()
@@ -154,7 +156,7 @@ class _Search:
 
 
 def _names_in(root: str, folder: str) -> list[str]:
-    """The names of the Markdown files in a folder; none of one that cannot be listed."""
+    """Return the names of the Markdown files in a folder; empty for a folder that cannot be listed."""
     with suppress(OSError):
         return sorted(name for name in os.listdir(os.path.join(root, folder)) if name.endswith(".md"))
     return []

@@ -36,14 +36,14 @@ _BETWEEN: Final = "\0"
 
 @frozen
 class _Block:
-    """Joined titles, where each begins (and where the next one would), and whose they are."""
+    """Joined titles, the beginning of each (and of the next one), and the notes that have them."""
 
     text: str
     begins: Sequence[int]
     serials: Sequence[int]
 
     def find(self, wanted: str) -> list[int]:
-        """Whose titles contain a text that is not empty."""
+        """Return the serials of the notes whose titles contain a text that is not empty."""
         found: list[int] = []
         text, begins, length = self.text, self.begins, len(wanted)
         at = text.find(wanted)
@@ -68,7 +68,7 @@ class Titles:
         return len(self._blocks)
 
     def leave(self, block: int) -> None:
-        """Forget a block: a note of it has changed, come or gone."""
+        """Drop a block: one of its notes was changed, added or removed."""
         self._blocks.pop(block, None)
 
     def find(
@@ -92,7 +92,7 @@ Places: TypeAlias = "array[int]"
 _SHIFT: Final = 20
 _BLOCK: Final = _SHIFT + BLOCK_BITS
 _NONE: Final = np.empty(0, np.int64)
-#: Notes of one folder whose names are compared with a prefix at once: less than a millisecond.
+#: Maximum number of notes of one folder whose names are compared with a prefix: less than a millisecond.
 MOST_COMPARED: Final = 2_000
 
 
@@ -109,7 +109,7 @@ class FacetFilter:
 
 @frozen
 class FacetPage:
-    """The serial numbers of some notes that pass, in the order of the listing, and how many pass in all.
+    """Serial numbers of some matching notes, in the order of the listing, and the number of all matches.
 
     Not `is_exact`: these are all that may pass, and the paths are still to be compared, in turns.
     """
@@ -121,7 +121,7 @@ class FacetPage:
 
 @frozen
 class _Values:
-    """Which notes have each value of one kind; a value that no note has is not there."""
+    """The notes with each value of one kind; values without notes are left out."""
 
     places: dict[str, Places] = field(factory=dict)
 
@@ -174,7 +174,7 @@ class _Tags(_Values):
                 self.below.discard(parent, value)
 
     def wished(self, wish: str) -> NDArray[np.int64]:
-        """The notes that a filter lets pass, as `has_tag` does."""
+        """Return the notes that match a filter, as `has_tag` does."""
         name = tag_key(wish)
         return self.of((name, *self.below.of(name)))
 
@@ -289,7 +289,7 @@ class Facets:
 
     @property
     def folders(self) -> Collection[str]:
-        """The folders that notes are right in."""
+        """Return the folders that directly contain notes."""
         return self._folders.places.keys()
 
     def page(
@@ -352,7 +352,7 @@ class Facets:
         return [self._late_serials.get(place, place >> _SHIFT) for place in places]
 
     def _select(self, wanted: FacetFilter, path_of: Callable[[int], str] | None) -> NDArray[np.int64] | None:
-        """The places of the notes that pass; None: all do. The smallest posting is looked through."""
+        """Return the places of the matching notes; None: all match. The smallest posting is scanned."""
         postings = [self._tags.wished(tag) for tag in wanted.tags]
         if wanted.author is not None:
             postings.append(self._authors.of((wanted.author,)))
@@ -372,7 +372,8 @@ class Facets:
         return found[updated[np.searchsorted(places, found)] >= since]
 
     def _below(self, prefix: str, path_of: Callable[[int], str] | None) -> NDArray[np.int64]:
-        """The notes whose paths begin so: those of whole folders, and some of the one that it ends in.
+        """Return the notes whose paths begin with a prefix: those of whole folders, and some of the last
+        folder.
 
         Without `path_of` all notes of that one.
         """
@@ -409,7 +410,7 @@ def _insert(places: Places, place: int) -> None:
 
 
 def _view(places: Places) -> NDArray[np.int64]:
-    """The array without a copy: not to be kept, since what is looked at cannot grow."""
+    """Return the array without a copy: do not keep it, since an array with a view cannot grow."""
     return np.frombuffer(places, np.int64)
 
 
@@ -418,11 +419,11 @@ def _common(few: NDArray[np.int64], many: NDArray[np.int64]) -> NDArray[np.int64
     if not len(few):
         return few
     at = np.searchsorted(many, few)
-    at[at == len(many)] = 0  # greater than all: the first one is another
+    at[at == len(many)] = 0  # greater than all: the first one differs
     shared: NDArray[np.int64] = few[many[at] == few]
     return shared
 
 
 def _namespace(path: str, note: Note) -> str:
-    """As `namespace_of`, for a path as the catalogue has it, in a tenth of the time."""
+    """Return the same as `namespace_of`, for a path of the catalogue, in a tenth of the time."""
     return normalise("NFC", note.namespace or folder_of(path) or DEFAULT_NAMESPACE)

@@ -54,7 +54,7 @@ class LinkGraph:
         return len(self._ends)
 
     def edges(self) -> dict[tuple[Node, Node], int]:
-        """How often each pair is linked."""
+        """Return the number of links of each pair."""
         return {(start, end): count(ends, end) for start, ends in self._ends.items() for end in ends}
 
     def nodes(self) -> set[Node]:

@@ -21,7 +21,7 @@ from lithos.notes.model.note import AssignedVersion, Document, Note
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
-#: Bytes of a file that is still read as a note: a larger one would exhaust the memory.
+#: Bytes up to which a file is read as a note: a larger one would exhaust the memory.
 LARGEST_FILE = 64 * 1024 * 1024
 
 
@@ -41,7 +41,7 @@ class Examined:
     is_known: bool = False
     #: Targets of the links, repeated ones too.
     links: tuple[str, ...] = ()
-    #: The bytes, where they are to be kept as a version.
+    #: The bytes, if they are to be kept as a version.
     data: bytes | None = field(default=None, repr=False, eq=False)
 
 
@@ -98,7 +98,7 @@ def examine_renamed(
 
 
 def unreadable(file: FoundFile, reason: str) -> Examined:
-    """A file that is there but cannot be read."""
+    """Return the result for a file that exists but cannot be read."""
     return Examined(file.path, file.state, "", False, None, reason)
 
 

@@ -10,7 +10,7 @@ The version of a tool's write is in its file, which a person may replace after a
 or the journal has it. So a write records its intent first (write-ahead), in a commit that overlaps the
 sync of the file; the intent is dropped once the manifest has the version.
 
-What extraction found in notes is kept outside their files, too (`KeptEntities`).
+Extracted entities are stored outside the notes' files, too (`KeptEntities`).
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class KeptEntities:
         self._found: dict[str, ExtractedEntities] = {}
 
     def load(self, found: Mapping[str, ExtractedEntities]) -> None:
-        """Have all that is stored, and nothing else."""
+        """Replace the contents by all stored rows."""
         self._found = dict(found)
 
     def put(self, note_id: str, found: ExtractedEntities | None) -> None:
-        """Enter what was found in a note; None: nothing is kept of it."""
+        """Record the entities found in a note; None: delete them."""
         if found is None:
             self._found.pop(note_id, None)
         else:
@@ -100,9 +100,9 @@ class NoteRecords(ExtraRows):
         self._ids = {path: note_id for path, note_id in rows.ids.items() if note_id is not None}
         self._paths = {note_id: path for path, note_id in self._ids.items()}
         self._creations = {key: at for key, at in rows.creations.items() if at is not None}
-        #: Paths of files of which a person said that they are notes of their own.
+        #: Paths of files that a person marked as notes of their own.
         self._own = {path for path, is_own in rows.own.items() if is_own}
-        #: Whether a reader waits until what a person said is durable.
+        #: Whether a reader waits until a person's marks are durable.
         self._own_is_urgent = False
         #: Rows that are not part of a commit yet.
         self._unsaved = NoteRows()
@@ -114,14 +114,14 @@ class NoteRecords(ExtraRows):
         self._urgent_intents: set[str] = set()
         #: Notes whose versions no reader may see yet: unsaved ones, and those being committed.
         self._urgent: set[str] = set()
-        #: Notes that are being written; set once what is written stays or was taken back.
+        #: Notes that are being written; set once it is decided whether the written bytes stay.
         self._undecided: dict[str, trio.Event] = {}
         #: Commits all unsaved rows; the returned function waits for the commit. Where rows are never saved,
         #: as in a survey, there is nothing to wait for.
         self.commit: Callable[[], Awaitable[Callable[[], Awaitable[object]]]] | None = None
 
     def take_over(self, newer: NoteRecords) -> None:
-        """Have everything that another cache knows, in place of what this one does."""
+        """Replace the contents by those of another cache."""
         commit = self.commit
         vars(self).update(vars(newer))
         self.commit = commit
@@ -152,7 +152,7 @@ class NoteRecords(ExtraRows):
                 self._urgent.add(note_id)
 
     def settle_version(self, note_id: str, standing: AssignedVersion, *, is_said: bool = True) -> None:
-        """Drop the row of a version that the file itself says by now, and the catalogue too.
+        """Delete the row of a version that both the file and the catalogue have now.
 
         One that the file does not say (not `is_said`) is recorded: by the commit that the next one joins, and
         no later than its intent is dropped. Other bytes may have been read while it was written: their
@@ -175,7 +175,7 @@ class NoteRecords(ExtraRows):
     # -- intents -------------------------------------------------------------------------------
 
     def intents(self, note_id: str) -> Collection[AssignedVersion]:
-        """The versions that writes are placing or have placed, and that the manifest may not have yet."""
+        """The versions that writes are placing or have placed, and that may be missing in the manifest."""
         known = self._intents.get(note_id, {})
         return [AssignedVersion(version, digest) for version, digest in known.items()]
 
@@ -199,7 +199,7 @@ class NoteRecords(ExtraRows):
         self._drop_intents(note_id, [each for each in known if version is None or each <= version])
 
     def fulfil_all(self) -> None:
-        """Drop the intents of the last run, once what they led to is recorded."""
+        """Delete the intents of the last run, once their results are recorded."""
         for note_id in list(self._intents):
             self.fulfil(note_id)
 
@@ -266,7 +266,7 @@ class NoteRecords(ExtraRows):
                 self.place(path, note_id)
 
     def leave(self, path: str, note_id: str) -> None:
-        """Delete the id at a path that a note has left."""
+        """Delete the id at a path that a note was moved from."""
         if self._ids.get(path) == note_id:
             self.place(path, None)
 
@@ -282,15 +282,15 @@ class NoteRecords(ExtraRows):
 
     @property
     def has_own(self) -> bool:
-        """Whether a person said of any file that it is a note of its own."""
+        """Return whether a person marked any file as a note of its own."""
         return bool(self._own)
 
     def is_own(self, path: str) -> bool:
-        """Whether a person said of the file at a path that it is a note of its own."""
+        """Return whether a person marked the file at a path as a note of its own."""
         return path in self._own
 
     def put_own(self, path: str) -> None:
-        """Record that a person said so, for good; `save` makes it durable."""
+        """Record a person's permanent mark; `save` makes it durable."""
         if path not in self._own:
             self._own.add(path)
             self._unsaved.own[path] = True
@@ -298,16 +298,16 @@ class NoteRecords(ExtraRows):
 
     @property
     def is_own_saved(self) -> bool:
-        """Whether all that persons said so far is durable."""
+        """Return whether all marks of people are durable."""
         return not self._own_is_urgent
 
     def drop_own(self, path: str) -> None:
-        """Take back what could not be made durable."""
+        """Remove the marks that could not be made durable."""
         self._own.discard(path)
         self._unsaved.own[path] = None
 
     def move_own(self, former: str, path: str) -> None:
-        """Record that the file was moved, if a person said so of it."""
+        """Record that a marked file was moved."""
         if former in self._own and former != path:
             self._own.discard(former)
             self._own.add(path)
@@ -316,7 +316,7 @@ class NoteRecords(ExtraRows):
     # -- times ---------------------------------------------------------------------------------
 
     def creation(self, note_id: str) -> datetime | None:
-        """When a note was created whose file does not say it, and had another time once."""
+        """Return when a note was created if its file does not contain that, and had another time once."""
         return self._creations.get(note_id)
 
     def put_creation(self, note_id: str, created_at: datetime) -> None:

@@ -98,7 +98,7 @@ class _Planning:  # bounded: ends with its call
             page = target.partition("#")[0].strip()
             is_other = page in self._pages and target not in self._pages and target != page
             if is_other and graph.resolve(target) != graph.resolve(page):
-                self._pages[target] = target  # the mark is part of a name here: it stays
+                self._pages[target] = target  # the mark is part of a name here, so it is kept
             yield
 
     def result(self) -> LinkPlan:
@@ -114,7 +114,7 @@ class _Planning:  # bounded: ends with its call
         return LinkPlan(moved, tuple(self._sources), tuple(followed))
 
     def _look_at(self, target: str) -> bool:
-        """Take up a target; whether links with it have to change."""
+        """Process a target; return whether links with it have to change."""
         graph = self._catalogue.graph
         meant = graph.resolve(target)
         if meant is None or self._is_whole_again(target):

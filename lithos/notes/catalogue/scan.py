@@ -179,16 +179,16 @@ log = get_logger("lithos.scan")
 
 _UNGUARDED = VanishRule()
 
-#: Known notes whose files take longer to look at than a reader should wait.
+#: Number of known notes whose check takes longer than a reader should wait.
 MANY_KNOWN: Final = 20_000
 #: Files that take longer to read.
 MANY_UNREAD: Final = 300
 
 #: Progress callback: files known or read so far, and of how many.
 Progress = Callable[[int, int], None]
-#: Has readers see notes that were known, until the scan is over.
+#: Shows the known notes to readers until the scan is over.
 Show = Callable[[Catalogue], None]
-#: Where notes were according to the history, by id; asked only where several files have one id.
+#: Returns the paths of notes in the history, by id; called only when several files have one id.
 PlacesOf = Callable[[Collection[str]], Mapping[str, RecordedPath]]
 
 
@@ -207,7 +207,7 @@ class ScanResult:
 
 @frozen
 class _Told:
-    """The state of a note that was last announced by an event."""
+    """The state of a note in the last event about it."""
 
     path: str
     standing: AssignedVersion
@@ -226,9 +226,9 @@ def _drop_vanished(
 
 
 def _read_again(found: Iterable[str], rows: Mapping[str, Entry], *, reads_links: bool) -> list[str]:
-    """Files that are as they were and are read again: a few notes, or all whose links were read before.
+    """Return unchanged files that are read again: a few notes, or all whose links were read before.
 
-    What is made of a frontmatter that is broken may have changed since.
+    The rules for a broken frontmatter may have changed since.
     """
     return [
         path
@@ -347,7 +347,7 @@ def _find_copies(
     catalogue: Catalogue,
     versions: VersionsOf,
 ) -> dict[str, SkippedFile]:
-    """The conflict copies among the files that name no id."""
+    """Return the conflict copies among the files that name no id."""
     found: dict[str, SkippedFile] = {}
     if not catalogue.style.knows_copies:
         return found
@@ -411,7 +411,7 @@ def _choose_kept(
 def _look(
     files: NoteFiles, file: FoundFile, row: Entry | None, catalogue: Catalogue, *, reads_links: bool = False
 ) -> Entry | SkippedFile:
-    """Read a file that is new or was touched, without its text; its serial is assigned by `_elect`.
+    """Read a new or touched file, without its text; its serial is assigned by `_elect`.
 
     `reads_links`: those that are known were found by older rules.
     """
@@ -483,7 +483,7 @@ def _places(
     told: Mapping[str, _Told],
     recorded: PlacesOf,
 ) -> dict[str, list[RecordedPath]]:
-    """Where notes were that several files claim to be, the surest first."""
+    """Return the paths of notes whose ids several files have, the most reliable first."""
     places: dict[str, list[RecordedPath]] = {note_id: [] for note_id in claimants}
     for note_id in claimants.keys() & told.keys():
         places[note_id].append((told[note_id].path, told[note_id].standing.digest))
@@ -506,13 +506,13 @@ def _settle_claims(
     entries: dict[str, Entry],
     catalogue: Catalogue,
 ) -> None:
-    """Decide who of several has an id; the others are skipped, or get another one where they name none."""
+    """Decide which of several files has an id; the others are skipped, or get another id if unnamed."""
     path = elect([entry.claim for entry in claimants], places).path
     for entry in claimants:
         if entry.path == path:
             entries[note_id] = entry
         elif entry.path in catalogue.skipped:
-            continue  # it cannot be read, which says more
+            continue  # it cannot be read, which is the more important error
         elif entry.identified:
             catalogue.skip(entry.path, second_file(entry, note_id, path, catalogue.style))
         else:

@@ -38,7 +38,7 @@ _NOT_FINISHED: Final = "move not finished"
 
 @frozen(kw_only=True)
 class MoveIntent:
-    """A move that has begun: of which note, by whom, and what is left to do.
+    """A move that has begun: its note, its author, and the remaining steps.
 
     `digest` is the hash of the note's bytes as it was moved, `identified` whether the file names its id,
     `sources` are the ids of the notes with links that have to be rewritten, `canvases` the paths of such
@@ -85,7 +85,7 @@ def _load(path: Path, kind: type[Intent], trouble: str) -> Intent | None:
         known: Mapping[str, Any] = json.loads(path.read_bytes())
         if known["format"] != _FORMAT:
             raise ValueError(f"format {known['format']}")
-        # Older ones of moves do not say these.
+        # Older records of moves lack these fields.
         known = {"source": TOOL, "canvases": (), "approved_by": None, **known}
         fields = {each.name: known[each.name] for each in attrs.fields(kind)}
         if kind is MoveIntent:
@@ -117,7 +117,7 @@ class Moves:
         return [intent for path in paths if (intent := _load(path, MoveIntent, _NOT_FINISHED)) is not None]
 
     def write(self, intent: MoveIntent) -> None:
-        """Make an intent durable, in the place of an earlier one of the note. Raises `OSError`."""
+        """Make an intent durable; it replaces an earlier one of the note. Raises `OSError`."""
         if not self._folder.is_dir():
             self._folder.mkdir(parents=True, exist_ok=True)
             sync_folder(self._folder.parent)
@@ -144,7 +144,7 @@ class CopyMerges:
         _store(self._path, intent)
 
     def remove(self) -> None:
-        """It is done, or given up. Raises `OSError`."""
+        """Remove the intent of a finished or abandoned merge. Raises `OSError`."""
         self._path.unlink(missing_ok=True)
         sync_folder(self._path.parent)
 

@@ -95,7 +95,10 @@ class NoteFiles:
         self._pool.shutdown()
 
     def refresh_ignored(self) -> bool:
-        """Take up what is ignored by now; True when other files are notes. Blocks."""
+        """Apply the current patterns of ignored files; return True if the set of notes has changed.
+
+        Blocks.
+        """
         found = self._reread() if self._reread is not None else None
         if found is None or found == self.ignored:
             return False
@@ -198,7 +201,7 @@ class NoteFiles:
         return self._replacing
 
     def _make_place(self, root: str) -> PrivateFolder | None:
-        """None where there is no folder for exchanged files and none can be made."""
+        """Return the folder for exchanged files, created if necessary; None if that fails."""
         if self._place is None:
             return None
         folder = os.path.realpath(self._place)
@@ -400,12 +403,12 @@ class NoteFiles:
         return {path: real for path, real in found.items() if real != path}
 
     def _find_root(self) -> str:
-        """Where the folder really is: a symlink may lead elsewhere by now."""
+        """Return the real path of the folder: a symlink may point to another one now."""
         try:
             if os.path.samestat(os.stat(self.root), os.stat(self._real_root)):
                 return self._real_root
         except OSError:
-            pass  # it is gone, or moved
+            pass  # it was deleted or moved
         self._real_root = os.path.realpath(self.root)
         return self._real_root
 

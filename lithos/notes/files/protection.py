@@ -36,7 +36,7 @@ class Protection:
 
     @property
     def can_place(self) -> bool:
-        """Whether a name can be taken without overwriting; without that no note is written."""
+        """Whether a name can be given without overwriting a file; otherwise no note is written."""
         return self.no_replace or self.links
 
 

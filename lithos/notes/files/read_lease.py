@@ -91,7 +91,7 @@ def recover_folder(
 
 
 def _go_back(calls: SystemCalls, path: str, target: str) -> bool:
-    """Rename an aside file back to its note without overwriting; whether that succeeded."""
+    """Rename an aside file back to its note without overwriting; return whether that succeeded."""
     try:
         calls.rename_new(path, target)
     except FileExistsError:
@@ -175,7 +175,9 @@ class Watch:
         return digest_of(self._calls.read(self.descriptor)) == digest
 
     def let_write(self, patience: float) -> None:
-        """Release the lease to programs that wait in open(), and wait until they close it, or time out."""
+        """Release the lease for programs that wait in open(), and wait until they close the file, or time
+        out.
+        """
         self._calls.end_lease(self.descriptor)
         for _ in range(round(patience / 0.01)):
             self._calls.sleep(0.01)

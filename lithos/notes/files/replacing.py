@@ -369,7 +369,7 @@ class Replacing:
             return Kept.of(aside, target, {needless}, watch.is_leased)
         try:
             self._place(aside, target)
-        except FileExistsError:  # a newer one has the name by now
+        except FileExistsError:  # a newer file has the name now
             raise FileChanged(target, Kept.of(aside, target, (), watch.is_leased)) from None
         raise FileChanged(target)
 
@@ -496,7 +496,7 @@ def try_writing(folder: Path) -> None:
     try:
         try:
             left = _SIZE
-            while left:  # a nearly full disk takes a part
+            while left:  # a nearly full disk accepts only a part
                 left -= os.write(descriptor, bytes(left))
             os.fsync(descriptor)
         finally:

@@ -37,9 +37,9 @@ class _Walk:
 def walk_notes(root: str, ignored: Ignored) -> Iterator[tuple[str, os.stat_result]]:
     """Every `.md` file by path relative to `root`, with `/`, in no order; `root` is a real path.
 
-    What is `ignored` is left out.
+    Files that are `ignored` are left out.
 
-    Raises `OSError` when a folder cannot be listed although it is there.
+    Raises `OSError` when a folder exists but cannot be listed.
     """
     walk = _Walk(root, ignored)
     yield from _walk_below(walk, root, "")

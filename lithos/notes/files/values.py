@@ -52,7 +52,7 @@ class PrivateFolder:
     root: str
 
     def stand_in(self, target: str) -> str:
-        """A path in the folder whose name says which note is meant: its path with `/` as `%2F`."""
+        """Return a path in the folder whose name identifies the note: its path with `/` as `%2F`."""
         name = os.path.relpath(target, self.root).replace("%", "%25").replace(os.sep, "%2F")
         return os.path.join(self.folder, name)
 
@@ -250,7 +250,7 @@ class PathRedirected(Exception):
     def __init__(self, path: str, real: str) -> None:
         super().__init__(path)
         self.path = path
-        #: Where they lead now, relative to `knowledge/`.
+        #: The current target of the links, relative to `knowledge/`.
         self.real = real
 
 

@@ -66,7 +66,7 @@ _CREATED: Final = _ADDED | {"author", "created_at", *_STAMPS}
 _DEFAULTS: Final = written_values(Note(id="", title=""))
 #: Every value of a note but `extra`, whose numbers are compared more closely.
 _BUT_EXTRA: Final = attrgetter(*(each.name for each in fields_of(Note) if each.name != "extra"))
-#: By these a note that Lithos made is known among those that it manages.
+#: Keys by which a note that Lithos made is recognised among those that it manages.
 _SIGNATURE: Final = frozenset(("author", "created_at"))
 
 
@@ -109,7 +109,9 @@ class Reading:
 
     @property
     def is_signed(self) -> bool:
-        """Whether those who change it are to be written down; a minimal style spares the notes of others."""
+        """Return whether the authors of changes are recorded; a minimal style does not do so in a person's
+        notes.
+        """
         is_own = self.owned.is_managed and self.owned.said >= _SIGNATURE
         return not self.style.minimal_frontmatter or is_own
 
@@ -218,7 +220,7 @@ def parse_document(
 def parse_identified(
     data: bytes, path: str, modified_at: datetime, stand_in: str | None = None, style: VaultStyle = PLAIN
 ) -> tuple[Document, bool]:
-    """The same, and whether the file itself names its id."""
+    """Return the same, and whether the file itself names its id."""
     reading = open_document(data, path, modified_at, stand_in, style)
     return reading.document, reading.is_identified
 

@@ -115,9 +115,9 @@ def _persons(
     *,
     is_managed: bool,
 ) -> set[str]:
-    """The keys of a vault whose values would mean something, and are a person's nevertheless.
+    """Return the keys of a vault whose values are valid for Lithos, but a person's nevertheless.
 
-    What they say is taken out of `healed`, but for the time of update, which is the best that is known.
+    Their values are removed from `healed`, except the time of update, which is the best one known.
     """
     found: set[str] = set()
     if not is_managed:

@@ -199,7 +199,7 @@ def _page_text(
 
 
 def _placed_text(page: str, before: str, after: str, resolve: _Resolve) -> str | None:
-    """The new text of a wiki-link that says a place: relative, or from the folder of all notes on."""
+    """Return the new text of a wiki-link with a path: relative, or from the folder of all notes on."""
     path, is_rooted = resolve(_with_suffix(place_target(page, before)), page)
     if path is None:
         return None

@@ -209,7 +209,7 @@ def _page_keys(target: str) -> tuple[Key, ...]:
     if len(target) > LONGEST_NAME:
         return ()
     name = _normalise(target)
-    if name.startswith("/"):  # its place is said: no other note of this name is meant
+    if name.startswith("/"):  # it names a place: no other note of this name is meant
         bare = name.removeprefix("/")
         return ("path", bare), ("path", bare + _SUFFIX), (_TAIL, name.removesuffix(_SUFFIX).casefold())
     return (
@@ -276,7 +276,7 @@ class LinkTable:
         self.add_keys(note_id, path, note_keys(note_id, path, title, aliases))
 
     def add_keys(self, note_id: str, path: str, keys: frozenset[Key]) -> None:
-        """The same, where its `note_keys` are at hand."""
+        """Add the same note by its known `note_keys`."""
         self.remove(note_id)
         others = [key for key in keys if key[0] != _ID]
         self._records[note_id] = record = path, note_id, *chain.from_iterable(others)
@@ -388,7 +388,7 @@ MOST_FILES: Final = 100_000
 
 
 class FileNames:
-    """Attachments by name, ci: a link need not say the folder."""
+    """Attachments by name, in any case: a link need not name the folder."""
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
         self._paths: set[str] = set()

@@ -66,7 +66,7 @@ def _comments(text: str) -> Iterator[tuple[int, int]]:
 def indented_code(text: str) -> Iterator[tuple[int, int]]:
     """Start and end of each line of indented code, as CommonMark has it; without its line break.
 
-    What continues an item of a list, a footnote or a paragraph is not code.
+    Lines that continue an item of a list, a footnote or a paragraph are not code.
     """
     blocks, fences = _Blocks(), code_fences(text)
     start, end = next(fences, (len(text), len(text)))

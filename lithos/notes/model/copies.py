@@ -86,7 +86,7 @@ class CopyName:
 
 
 def copy_names(path: str) -> tuple[CopyName, ...]:
-    """Whose conflict copy a file may be by its name, the likeliest first; none for an ordinary name.
+    """Return the originals whose conflict copy a file may be by its name, the likeliest first.
 
     A copy of a copy is one of the original as well. At most some twenty, in time linear in the name.
     """
@@ -118,7 +118,8 @@ def is_named_after(path: str, original: str) -> bool:
 
 
 def all_copy_names(path: str) -> Iterator[CopyName]:
-    """Whose copy a file may be by its name, also that of a copy, the nearest first.
+    """Return the originals whose copy a file may be by its name, including copies of copies, the nearest
+    first.
 
     A copy of a copy has a weak name if either has.
     """
@@ -146,7 +147,7 @@ def is_weakly_named(path: str, original: str) -> bool:
 
 
 def says_own_note(values: Mapping[str, Any]) -> bool:
-    """Whether a frontmatter says that its file is a note of its own: `conflict_copy: false`."""
+    """Return whether a frontmatter marks its file as a note of its own: `conflict_copy: false`."""
     return str(values.get(OWN_NOTE_KEY, "")).strip().lower() in ("false", "no")
 
 
@@ -156,7 +157,7 @@ def may_be_strong(path: str) -> bool:
 
 
 def strong_originals(path: str) -> tuple[str, ...]:
-    """Whose copy a file is by a name that only programs give."""
+    """Return the originals whose copy a file is by a name that only programs give."""
     if not may_be_strong(path):
         return ()
     return tuple(each.original for each in copy_names(path) if not each.is_weak)
@@ -172,7 +173,7 @@ def _names(stem: str, depth: int) -> Iterator[CopyName]:
         return
     for weak in _weak(stem):
         yield weak
-        # Of a copy whose name was taken: `NAME (Ann's conflicted copy 2026-01-02) (1)`.
+        # For a copy whose name was in use: `NAME (Ann's conflicted copy 2026-01-02) (1)`.
         deeper = _strong(weak.original) if depth else None
         if deeper is not None:
             yield deeper
@@ -265,13 +266,13 @@ def are_kin(
     kept: Iterable[LineCounts],
     unexplained: Unexplained = lambda lines: lines,
 ) -> bool:
-    """Whether a file is the conflict copy that its name says; `named_id` is the id in it.
+    """Return whether a file is the conflict copy that its name suggests; `named_id` is the id in it.
 
-    One that names an id is kin by that alone. Else the lines decide, its own and those of the original and
-    of its `kept` versions, which are looked at only as far as needed: more than half of the copy's are in one
-    of them. Where the name is weak, one has at least four fifths of the lines of both texts, as they have
-    four fifths of its, and the copy has a line of it that proves where it began: the original does not say
-    it any more, and nothing but that version explains it.
+    One that names an id is kin by that alone. Else the lines decide, its own and those of the original and of
+    its `kept` versions, which are looked at only as far as needed: more than half of the copy's are in one of
+    them. Where the name is weak, one has at least four fifths of the lines of both texts, as they have four
+    fifths of its, and the copy has a line of it that proves where it began: the original does not say it any
+    more, and nothing but that version explains it.
     """
     if named_id is not None:
         return named_id == note_id

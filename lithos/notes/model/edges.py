@@ -14,7 +14,7 @@ from lithos.kernel.values.messages import Command, R_co
 CONTRADICTS: Final = "contradicts"
 RELATED_TO: Final = "related_to"
 DERIVED_FROM: Final = "derived_from"
-#: Edges of these types say that a note rests on another one.
+#: Edges of these types mean that a note rests on another one.
 LINEAGE: Final = frozenset((DERIVED_FROM, "depends_on", "refines"))
 #: Provenance types of edges that were not asserted: conclusions of a model, and shadows of
 #: `derived_from_ids`.

@@ -241,7 +241,7 @@ def is_stale(note: Note) -> bool:
 
 
 def may_extract(note: Note, *, force: bool = False) -> bool:
-    """False for a note that stays as it is whatever its text says: curated, or extracted by these rules."""
+    """Return False for a note that is never extracted: it is curated, or was extracted by these rules."""
     return force or not note.entities or is_stale(note)
 
 

@@ -117,10 +117,10 @@ class Document:
 
 
 def with_creation(note: Note, modified_at: datetime, *known: datetime | None) -> Note:
-    """The note that was read from a file of this time, created no later than it is `known` to be, or updated.
+    """Return the note read from a file of this time, created no later than any `known` time or its update.
 
-    What the file itself says of its creation stays; only where it says nothing the time of the file stood in,
-    which every exchange of the file makes a later one.
+    A creation time in the file itself is unchanged. Only without one the time of the file was used, which
+    every exchange of the file makes later.
     """
     if note.created_at != modified_at:
         return note

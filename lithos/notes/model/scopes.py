@@ -52,9 +52,9 @@ class Scope:
 
 
 def make_scope(write: Sequence[str] | None, propose: Sequence[str] | None) -> Scope | None:
-    """The scope of what was given; None where neither was, which limits nothing.
+    """Return the scope with the given globs; None if neither is given, which limits nothing.
 
-    Who may only propose writes nothing at once. Raises `ValueError` for globs that cannot be used.
+    An agent that may only propose makes no change at once. Raises `ValueError` for globs that cannot be used.
     """
     if write is None and propose is None:
         return None
@@ -79,7 +79,7 @@ def check_globs(globs: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_typed(globs: Sequence[str]) -> tuple[str, ...]:
-    """The globs as a person gave them: `check_globs`, and none that can match no note.
+    """Return the globs that a person typed, like `check_globs`, but refuse globs that can match no note.
 
     A folder's name alone would match nothing, and so protect or allow nothing. Raises `ValueError`.
     """
@@ -216,7 +216,7 @@ class WriteScopes:
         return "write" if scope is None else scope.place_of(path)
 
     def limits(self, by: Principal | None, agent: str) -> bool:
-        """Whether there is any path that this caller may not change at once."""
+        """Return whether this caller may not change some path at once."""
         return bool(self.protected) or self.scope_of(by, agent) is not None
 
     def scope_of(self, by: Principal | None, agent: str) -> Scope | None:

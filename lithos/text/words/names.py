@@ -7,7 +7,7 @@ from typing import Final
 
 from lithos.text.words.analysis import normalise
 
-#: Words of a question that are looked at, and of one name.
+#: Maximum number of words of a question that are examined, and of one name.
 MOST_WORDS: Final = 24
 LONGEST_NAME: Final = 5
 _AROUND: Final = ".,;:!?\"'()[]{}“”‘’«»…"

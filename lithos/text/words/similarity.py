@@ -17,20 +17,20 @@ from numpy.typing import NDArray
 
 from lithos.text.words.analysis import fold
 
-#: Characters of a text that are looked at.
+#: Characters of a text that are examined.
 LOOKED_AT: Final = 40_000
 #: A text with fewer pairs is too short to be distinguished from others.
 LEAST_PAIRS: Final = 8
 #: Shares from which on a match is `fair`, and `strong`. False rates: docs/spec/copies.md §4.
 FAIR: Final = 0.4
 STRONG: Final = 0.6
-#: Texts made of one template, at least: two or three that repeat each other are more likely copies.
+#: Minimum number of texts made from one template: two or three that repeat each other are more likely copies.
 LEAST_FAMILY: Final = 4
 #: The share of what two texts have in common that others of their template have as well.
 OF_FAMILY: Final = 0.5
 #: Pairs from which on identical texts are not blank forms, whatever the number of those texts.
 LEAST_COPY: Final = 50
-#: Texts that are looked at of all that have a pair.
+#: Maximum number of texts with a pair that are examined.
 _MOST_OWNERS: Final = 32
 #: ASCII characters that are not part of a word become a space.
 _LETTERS: Final = bytes(each if chr(each).isalnum() and each < 128 else 32 for each in range(256))
