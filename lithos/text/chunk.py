@@ -37,7 +37,7 @@ def spell_dates(text: str) -> str:
 
 
 def dates_in_words(text: str) -> str:
-    """The ISO dates of a text in words, each once, one per line; empty without any."""
+    """Return the ISO dates of a text in words, each once, one per line; empty without any."""
     found: dict[str, None] = {}
     for piece in cut_at_spaces(text):
         for match in _ISO_DATE.finditer(piece):
@@ -122,7 +122,7 @@ def chunk_spans(title: str, content: str, chunk_size: int, chunk_max: int) -> It
 
 
 def headings_of(content: str) -> str:
-    """The headings outside fenced code, one per line."""
+    """Return the headings outside fenced code, one per line."""
     return "\n".join(text for _, _, text in scan_headings(content))
 
 
@@ -257,11 +257,11 @@ class ChunkSizes:
         return 2 * self.size
 
     def chunks(self, title: str, content: str) -> list[Chunk]:
-        """The chunks of a note."""
+        """Return the chunks of a note."""
         return chunk_text(title, content, chunk_size=self.size, chunk_max=self.maximum)
 
     def spans(self, title: str, content: str) -> Iterator[Span]:
-        """Where the chunks of a note begin and end in its content, one by one (`chunk_spans`)."""
+        """Yield where the chunks of a note begin and end in its content, one by one (`chunk_spans`)."""
         return chunk_spans(title, content, self.size, self.maximum)
 
     def mix(self, stamp: int) -> int:

@@ -110,7 +110,7 @@ def _dated_lines(content: str) -> Iterator[str]:
 
 
 def read_date(text: str) -> OwnDate | None:
-    """The first date that is written in a short text, a whole one before a month alone."""
+    """Return the first date that is written in a short text, a whole one before a month alone."""
     if _ANY_YEAR.search(text) is None:  # as in most texts
         return None
     for form in _FORMS:
@@ -172,14 +172,17 @@ class AskedTime:
         return (month,) if self.day is None else (f"{month}-{self.day:02}", month)
 
     def covers(self, own: OwnDate) -> bool:
-        """Whether a note's own date is within it."""
+        """Return whether a note's own date is within it."""
         return (
             self.year in (None, own.year) and self.month in (None, own.month) and self.day in (None, own.day)
         )
 
 
 def asked_time(question: str) -> AskedTime | None:
-    """The time that a question names, the most exact form of it. `may` alone is a verb, not a month."""
+    """Return the time that a question names, the most exact form of it.
+
+    `may` alone is a verb, not a month.
+    """
     question = question[:_QUESTION]
     whole = read_date(question)
     if whole is not None:
@@ -193,7 +196,7 @@ def asked_time(question: str) -> AskedTime | None:
 
 
 def _asked(found: re.Match[str]) -> AskedTime:
-    """A month as it was asked for, with its day or its year where these are given."""
+    """Return a month as it was asked for, with its day or its year where these are given."""
     year, month, day = found["year"], _month_of(found["name"]), found["before"] or found["behind"]
     if day is not None and not 1 <= int(day) <= _DAYS[month - 1]:
         day = None

@@ -53,7 +53,7 @@ class Frame:
     names: frozenset[str] = frozenset()
 
     def has(self, block: str) -> bool:
-        """Whether others have this block as well."""
+        """Return whether others have this block as well."""
         return not self.shared.isdisjoint(_hashes_of(block, self.names))
 
 
@@ -61,12 +61,12 @@ NO_FRAME: Final = Frame()
 
 
 def names_in(folder: str) -> frozenset[str]:
-    """The words of a folder's path, as blocks have them."""
+    """Return the words of a folder's path, as blocks have them."""
     return frozenset(word for _, word in words(fold(folder)))
 
 
 def shared_blocks(notes: Sequence[tuple[str, str]]) -> frozenset[int]:
-    """The hashes of the blocks that more than half of these notes have, each a folder and a content.
+    """Return the hashes of the blocks that more than half of these notes have, each a folder and a content.
 
     None of fewer notes than `LEAST_NOTES`.
     """
@@ -95,18 +95,18 @@ def hide(content: str, frame: Frame = NO_FRAME) -> str:
 
 
 def without_hidden(text: str) -> str:
-    """A short text without what is hidden, and without the blank lines around it."""
+    """Return a short text without what is hidden, and without the blank lines around it."""
     return _BLANK_LINES.sub("\n\n", text.replace(HIDDEN, "")) if HIDDEN in text else text
 
 
 def _hashes(content: str, names: frozenset[str]) -> set[int]:
-    """The hashes (32 bits each) of the blocks of a note that count."""
+    """Return the hashes (32 bits each) of the blocks of a note that count."""
     shown = hide(content)
     return {each for start, end in _ends(shown) for each in _hashes_of(shown[start:end], names)}
 
 
 def _ends(shown: str) -> list[tuple[int, int]]:
-    """Start and end of the first and the last blocks; comments are hidden already."""
+    """Return start and end of the first and the last blocks; comments are hidden already."""
     if len(shown) <= 2 * REACH:
         spans = list(_blocks(shown, 0, len(shown)))
         first, last = spans[:COUNTED], spans[COUNTED:][-COUNTED:]
@@ -117,7 +117,7 @@ def _ends(shown: str) -> list[tuple[int, int]]:
 
 
 def _blocks(shown: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Start and end of each block of a part of a text."""
+    """Yield start and end of each block of a part of a text."""
     part = shown[begin:end]
     fences = list(code_fences(part)) if "```" in part or "~~~" in part else []
     done = 0
@@ -129,7 +129,7 @@ def _blocks(shown: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _paragraphs(part: str, begin: int, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """The paragraphs of `part[start:stop]`, by their places from `begin` on."""
+    """Yield the paragraphs of `part[start:stop]`, by their places from `begin` on."""
     first = last = -1
     for line in matches_in_lines(_LINE, part[start:stop], 0):
         if not line[0].strip("\x00 \t\r\n"):

@@ -57,7 +57,10 @@ _MARKED: Final = re.compile(r"^(?:<{7}|>{7})(?: [^\n]*|\r)?$", re.MULTILINE)
 
 
 def has_conflict_markers(text: str) -> bool:
-    """Whether git left a conflict in a text: `<<<<<<<` and later `>>>>>>>`, each on its line, in no fence."""
+    """Return whether git left a conflict in a text:
+
+    `<<<<<<<` and later `>>>>>>>`, each on its line, in no fence.
+    """
     if "<<<<<<<" not in text or ">>>>>>>" not in text:
         return False
     fences, is_open = code_fences(text), False
@@ -75,7 +78,8 @@ def has_conflict_markers(text: str) -> bool:
 
 
 def mask_code(text: str) -> str:
-    """`text` with each character of its code, fenced or inline, replaced by `CODE_MARK`; positions stay.
+    """Return `text` with each character of its code, fenced or inline, replaced by `CODE_MARK`; positions
+    stay.
 
     A fence that is not closed reaches to the end; inline code ends within its paragraph.
     """
@@ -105,7 +109,9 @@ def code_fences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _inline(text: str, start: int, end: int) -> Iterator[str]:
-    """The text between two fences with its inline code masked: backticks to the next ones of their number."""
+    """Yield the text between two fences with its inline code masked: backticks to the next ones of their
+    number.
+    """
     if text.find("``", start, end) >= 0:
         yield from _inline_of_many(text, start, end)
         return
@@ -114,7 +120,7 @@ def _inline(text: str, start: int, end: int) -> Iterator[str]:
 
 
 def _inline_of_many(text: str, start: int, end: int) -> Iterator[str]:
-    """The same where some code has several backticks on each side."""
+    """Yield the same where some code has several backticks on each side."""
     runs = [
         match.span()
         for begin, stop in line_pieces(text, start, end, keeps=CODE_MARK)
@@ -158,7 +164,7 @@ def scan_tags(content: str) -> tuple[str, ...]:
 
 
 def _is_colour(tag: str) -> bool:
-    """True for a colour of CSS. `face` and `decade` are words, without digits, and so is `b2b`."""
+    """Return True for a colour of CSS. `face` and `decade` are words, without digits, and so is `b2b`."""
     if _COLOUR.fullmatch(tag) is None or _WORD_WITH_DIGIT.fullmatch(tag) is not None:
         return False
     return not tag.isalpha() or _REPEATED.fullmatch(tag) is not None
@@ -179,7 +185,7 @@ _EMPHASIS: Final = re.compile(
 
 
 def plain_title(text: str) -> str:
-    """A title without markup: emphasis, code marks, links and images leave their text.
+    """Return a title without markup: emphasis, code marks, links and images leave their text.
 
     `[[dataview|Dataview]]` is `Dataview`. The result has nothing more to strip, and a title of nothing but
     markup stays. One of more than `TITLE` characters is left as it is.
@@ -232,7 +238,7 @@ _FRONTMATTER: Final = "---"
 
 
 def visible_text(content: str) -> str:
-    """The text of a note's body as it reads, without its title line; linear in its length.
+    """Return the text of a note's body as it reads, without its title line; linear in its length.
 
     Without comments, images, badges, link targets and HTML tags: snippets are cut from it, so that an address
     or a comment is never shown as an answer. In code such marks are taken out as well, but for comments.
@@ -250,7 +256,7 @@ def visible_text(content: str) -> str:
 
 
 def strip_markup(text: str) -> str:
-    """The text without images, badges, link targets and HTML tags."""
+    """Return the text without images, badges, link targets and HTML tags."""
     if _MARKS.search(text) is None:
         return text
     return "".join([_MARKUP.sub(r"\g<wiki>\g<link>", piece) for piece in pieces_of_lines(text)])
@@ -274,7 +280,7 @@ _SIZE: Final = re.compile(r"[0-9]+(?:x[0-9]+)?")
 
 
 def strip_images(text: str) -> str:
-    """The text with only what images and badges say in words, without their addresses and file names.
+    """Return the text with only what images and badges say in words, without their addresses and file names.
 
     Targets of other links stay: they are looked for.
     """
@@ -284,7 +290,7 @@ def strip_images(text: str) -> str:
 
 
 def strip_passage(text: str) -> str:
-    """`strip_images` of a part of a text, which may begin within an image."""
+    """Return `strip_images` of a part of a text, which may begin within an image."""
     rest = _REST_OF_IMAGE.match(text) if "](" in text else None
     return strip_images(text[rest.end() :] if rest else text)
 
@@ -327,10 +333,10 @@ def _between(
 
 
 def one_line(text: str) -> str:
-    """`text` trimmed, each line break with the blank space around it as one space."""
+    """Return `text` trimmed, each line break with the blank space around it as one space."""
     return " ".join(filter(None, map(str.strip, text.splitlines())))
 
 
 def clean_title(text: str) -> str:
-    """A title on one line, without markup."""
+    """Return a title on one line, without markup."""
     return plain_title(one_line(text))

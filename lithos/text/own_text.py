@@ -44,7 +44,7 @@ def has_own_text(content: str) -> bool:
 
 
 def _lines(content: str) -> Iterator[str]:
-    """The lines without headings, and without the fenced blocks that are queries."""
+    """Yield the lines without headings, and without the fenced blocks that are queries."""
     fence = ""
     position = 0
     while position < len(content):

@@ -47,7 +47,7 @@ def matches_in_lines(pattern: re.Pattern[str], text: str, start: int) -> Iterato
 
 
 def line_pieces(text: str, start: int, end: int, *, keeps: str) -> Iterator[tuple[int, int]]:
-    """Where pieces of `text[start:end]` begin and end: behind paragraphs, or else lines.
+    """Yield where pieces of `text[start:end]` begin and end: behind paragraphs, or else lines.
 
     A longer line is cut at a space, or anywhere; a run of the character `keeps` stays whole.
     """
@@ -86,7 +86,7 @@ def matches_of_brackets(
 
 
 def pieces_of_lines(text: str) -> Iterator[str]:
-    """The text in pieces that end with a line; a longer line is cut."""
+    """Yield the text in pieces that end with a line; a longer line is cut."""
     start = 0
     while len(text) - start > PIECE:
         stop = text.rfind("\n", start, start + PIECE) + 1 or start + PIECE
@@ -96,7 +96,7 @@ def pieces_of_lines(text: str) -> Iterator[str]:
 
 
 def cut_at_spaces(text: str) -> Iterator[str]:
-    """The text in pieces that end before a space; a word of more than `PIECE` characters is cut."""
+    """Yield the text in pieces that end before a space; a word of more than `PIECE` characters is cut."""
     start = 0
     while len(text) - start > PIECE:
         stop = text.rfind(" ", start + 1, start + PIECE)

@@ -151,7 +151,7 @@ def parse_query(text: str) -> Node | None:
 
 
 def _with_time(tree: Node) -> Node:
-    """The query, which also finds notes of the time that its ranked words name."""
+    """Return the query, which also finds notes of the time that its ranked words name."""
     clauses = tree.clauses if isinstance(tree, Boolean) else ((Occur.SHOULD, tree),)
     ranked = [
         each.text
@@ -198,7 +198,7 @@ def begin_last(node: Node | None) -> Node | None:
 
 
 def words_of(node: Node | None) -> str:
-    """The text of a query without its syntax and its excluded clauses."""
+    """Return the text of a query without its syntax and its excluded clauses."""
     return " ".join(_included_texts(node))
 
 
@@ -306,7 +306,7 @@ class _Parser:
 
 
 def _read_word(field: str | None, token: _Token) -> Node:
-    """A word, perhaps with a boost, or the beginning of one."""
+    """Return a word, perhaps with a boost, or the beginning of one."""
     found = _WORD_BOOST.fullmatch(token.text)
     text = found["word"] if found else token.text
     if _FUZZY.fullmatch(text):
@@ -323,7 +323,7 @@ def _read_word(field: str | None, token: _Token) -> Node:
 
 
 def _read_beginning(field: str | None, text: str, position: int) -> Node:
-    """A beginning such as `begin*`."""
+    """Return a beginning such as `begin*`."""
     parts = [word for _, word in words(fold(text))]
     if len(parts) > 1 or len(parts[0]) < _SHORTEST_BEGINNING:
         raise QuerySyntaxError(
@@ -351,7 +351,7 @@ def _read_slop(phrase: _Token) -> int:
 
 
 def _boosted(node: Node, token: _Token) -> Node:
-    """The node with the boost behind it."""
+    """Return the node with the boost behind it."""
     if token.boost is None:
         return node
     factor = float(token.boost) if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{0,9})?", token.boost) else 0.0
@@ -369,7 +369,7 @@ def _boosted(node: Node, token: _Token) -> Node:
 
 
 def _strongest(node: Node) -> float:
-    """The highest product of boosts one within the other."""
+    """Return the highest product of boosts one within the other."""
     if isinstance(node, Boosted):
         return node.factor * _strongest(node.node)
     return (

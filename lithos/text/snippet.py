@@ -91,7 +91,7 @@ class Terms:
 
 
 def _weigh(word: str, idf: Mapping[str, float], usual: float) -> float:
-    """The idf of a word: of the longest stem that it begins with."""
+    """Return the idf of a word: of the longest stem that it begins with."""
     for length in range(len(word), 1, -1):
         beginning = word[:length]
         weight = idf.get(beginning) or idf.get(beginning[:-1] + "i")
@@ -142,7 +142,9 @@ def find_passage(visible: str, terms: Terms) -> Snippet:
 
 
 def mark_matches(text: str, terms: Terms) -> list[tuple[str, bool]]:
-    """A short text in parts, in order, each with whether it matches a term; matches that touch are one."""
+    """Return a short text in parts, in order, each with whether it matches a term; matches that touch are
+    one.
+    """
     folded = fold(text)
     places: list[_Place] = []
     for number, term in enumerate(terms.terms):
@@ -190,7 +192,7 @@ def first_prose(visible: str) -> str:
 
 
 def _best_window(piece: str, terms: Terms) -> _Window | None:
-    """The best window of one piece of text, in characters of the folded piece."""
+    """Return the best window of one piece of text, in characters of the folded piece."""
     folded = fold(piece)
     places: list[_Place] = []
     for number, term in enumerate(terms.terms):
@@ -204,7 +206,7 @@ def _best_window(piece: str, terms: Terms) -> _Window | None:
 
 
 def _slide(weights: Sequence[float], places: Sequence[_Place]) -> tuple[int, int, float, float]:
-    """The best window: its first and last place, the weight it covers, and what it is worth.
+    """Return the best window: its first and last place, the weight it covers, and what it is worth.
 
     Each term counts once, by its better form, and a little for each match. Written without calls: it takes
     most time of a snippet.
@@ -261,7 +263,7 @@ def first_places(folded: str, terms: Terms) -> dict[int, int]:
 
 
 def places_among(folded: str, numbered: Sequence[tuple[int, Term]]) -> dict[int, int]:
-    """The same of some terms."""
+    """Return the same of some terms."""
     found: dict[int, int] = {}
     for number, term in numbered:
         start = folded.find(term.stem)
@@ -290,7 +292,9 @@ def _first_place(folded: str, term: Term, start: int) -> int:
 
 
 def _cut_window(text: str, start: int, end: int) -> str:
-    """The passage around `text[start:end]`: about 300 characters, of whole sentences or lines, else words."""
+    """Return the passage around `text[start:end]`: about 300 characters, of whole sentences or lines, else
+    words.
+    """
     spare = WINDOW - (end - start)
     begin = start - spare // _BEFORE if spare > 0 else start
     edges = _edges_at(text, start)
@@ -308,7 +312,7 @@ def _cut_window(text: str, start: int, end: int) -> str:
 
 
 def _shown(text: str, begin: int, stop: int) -> str:
-    """A part of a text, with dots where it ends within a sentence."""
+    """Return a part of a text, with dots where it ends within a sentence."""
     shown = _tidy(text[begin:stop])
     is_whole = (
         stop == len(text) or shown[-1:] in _MARKS or (shown[-1:] in _CLOSING and shown[-2:-1] in _MARKS)
@@ -327,7 +331,8 @@ def _edges_at(text: str, at: int) -> _Edges:
 
 
 def _beginning(text: str, begin: int, start: int, edges: _Edges, back: int = REACH) -> int:
-    """Where a passage begins that may at `begin` and shows `start`: at a sentence or line, or else a word.
+    """Return where a passage begins that may at `begin` and shows `start`: at a sentence or line, or else a
+    word.
 
     At the first one from `begin` on, or up to `back` characters before.
     """
@@ -345,7 +350,7 @@ def _beginning(text: str, begin: int, start: int, edges: _Edges, back: int = REA
 
 
 def _ending(text: str, begin: int, end: int, stop: int, edges: _Edges) -> int:
-    """Where a passage ends that shows what is before `end` and may go on to `stop`, by the same rule.
+    """Return where a passage ends that shows what is before `end` and may go on to `stop`, by the same rule.
 
     Not on a question or a colon where it may end elsewhere, else behind the reply.
     """
@@ -367,7 +372,7 @@ def _ending(text: str, begin: int, end: int, stop: int, edges: _Edges) -> int:
 
 
 def _past_question(text: str, begin: int, stop: int) -> int:
-    """Where a passage ends that would end at `stop`: behind the reply, where it ends on a question."""
+    """Return where a passage ends that would end at `stop`: behind the reply, where it ends on a question."""
     limit = stop + MOST_REPLIES
     while stop < limit:
         following = _WORD.search(text, stop)
@@ -381,7 +386,7 @@ def _past_question(text: str, begin: int, stop: int) -> int:
 
 
 def _cut_at_word(text: str, most: int) -> str:
-    """The beginning of a text, with dots where it is cut."""
+    """Return the beginning of a text, with dots where it is cut."""
     if len(text) <= most:
         return text
     space = _LAST_SPACE.match(text, most // 2, most)
@@ -389,7 +394,7 @@ def _cut_at_word(text: str, most: int) -> str:
 
 
 def _tidy(text: str) -> str:
-    """A short text without blank lines, and without white space around it."""
+    """Return a short text without blank lines, and without white space around it."""
     text = text.strip()
     return _BLANK_LINES.sub("\n", text) if "\n" in text else text
 

@@ -75,7 +75,7 @@ class UniqueKeys(Multimap):
     surplus: int = 0
 
     def owner(self, key: str) -> str | None:
-        """The id of the note that owns the key."""
+        """Return the id of the note that owns the key."""
         return next(iter(self.of(key)), None)
 
     def add(self, key: str, note_id: str) -> None:
@@ -147,7 +147,8 @@ class Catalogue:
         return iter(list(map(self._by_id.__getitem__, self._by_serial.values())))
 
     def serials(self) -> list[int]:
-        """The serial numbers in the order of first indexing, in a hundredth of the time of all entries.
+        """Return the serial numbers in the order of first indexing, in a hundredth of the time of all
+        entries.
 
         For walks in turns, with `at_serials`: a list of a million entries alone holds the event loop.
         """
@@ -157,7 +158,7 @@ class Catalogue:
         return note_id in self._by_id
 
     def get(self, note_id: str) -> Entry | None:
-        """The note with this id."""
+        """Return the note with this id."""
         return self._by_id.get(note_id)
 
     def title(self, note_id: str) -> str | None:
@@ -175,7 +176,8 @@ class Catalogue:
         return entry
 
     def identify(self, text: str) -> str:
-        """The id of the note whose file has this text as `id`, which is a person's property; else the text.
+        """Return the id of the note whose file has this text as `id`, which is a person's property; else the
+        text.
 
         Raises `InvalidInput` where several notes have it.
         """
@@ -188,12 +190,14 @@ class Catalogue:
         return found[0] if found else text
 
     def at_path(self, path: str) -> Entry | None:
-        """The note in this file."""
+        """Return the note in this file."""
         note_id = self._by_path.get(path)
         return None if note_id is None else self._by_id[note_id]
 
     def spelled(self, path: str) -> Entry | None:
-        """The note in this file, or in the only one whose path differs from it in case or Unicode form."""
+        """Return the note in this file, or in the only one whose path differs from it in case or Unicode
+        form.
+        """
         entry = self.at_path(path)
         if entry is None:
             others = self._by_spelling.of(name_key(path))
@@ -217,7 +221,7 @@ class Catalogue:
         return prefix_as_spelled(prefix, self.facets.folders)
 
     def at_serial(self, serial: int) -> Entry | None:
-        """The note with this serial number."""
+        """Return the note with this serial number."""
         note_id = self._by_serial.get(serial)
         return None if note_id is None else self._by_id[note_id]
 
@@ -226,7 +230,9 @@ class Catalogue:
         return self.facets.page(wanted, lambda serial: self._at(serial).path, offset, limit)
 
     def titled(self, block: int, wanted: str) -> Sequence[int]:
-        """The serial numbers of the notes of a block (`facets.blocks`) whose titles contain a folded text."""
+        """Return the serial numbers of the notes of a block (`facets.blocks`) whose titles contain a folded
+        text.
+        """
         return self.facets.titled(block, wanted, lambda serial: self._at(serial).note.title)
 
     def _at(self, serial: int) -> Entry:
@@ -252,11 +258,11 @@ class Catalogue:
         return iter(sorted(own, key=lambda entry: self.facets.place_of(entry.serial)))
 
     def nameless(self, digest: str) -> list[Entry]:
-        """The notes with these bytes whose files name no id."""
+        """Return the notes with these bytes whose files name no id."""
         return [self._by_id[note_id] for note_id in self._nameless.of(digest)]
 
     def slug_owner(self, slug: str, path: str) -> str | None:
-        """The id of the note that has a slug where a note at `path` must not have it too."""
+        """Return the id of the note that has a slug where a note at `path` must not have it too."""
         if self.style.is_foreign:
             return self._folder_slugs.owner(_in_folder(slug, path))
         return self.slugs.owner(slug)
@@ -390,21 +396,21 @@ class Catalogue:
                 del self.doubles[skipped.note_id]
 
     def named_copies(self, original: str) -> list[Entry]:
-        """The notes whose files are named, as only programs do, like conflict copies of a file."""
+        """Return the notes whose files are named, as only programs do, like conflict copies of a file."""
         return [self._by_id[note_id] for note_id in self._named_copies.of(original)]
 
     def copies_of(self, note_id: str) -> list[tuple[str, ConflictCopy]]:
-        """The conflict copies of a note, by path."""
+        """Return the conflict copies of a note, by path."""
         paths = self.doubles.get(note_id, ())
         found = ((path, self.skipped[path].copy) for path in paths)
         return sorted((path, copy) for path, copy in found if copy is not None)
 
     def copy_paths_of(self, note_id: str) -> list[str]:
-        """The paths of the conflict copies of a note."""
+        """Return the paths of the conflict copies of a note."""
         return [path for path, _ in self.copies_of(note_id)]
 
     def copied(self) -> Iterator[tuple[str, str, ConflictCopy]]:
-        """Every conflict copy: the id of its note, its path, and what it is."""
+        """Yield every conflict copy: the id of its note, its path, and what it is."""
         for note_id, paths in sorted(self.doubles.items()):
             for path in sorted(paths):
                 copy = self.skipped[path].copy

@@ -63,7 +63,7 @@ class Turns:
             del self._folders[folder]
 
     def beside(self, serial: int) -> list[int]:
-        """The serial numbers of the turns just before and after one."""
+        """Return the serial numbers of the turns just before and after one."""
         folder, place = self._placed[serial]
         turns = self._folders[folder]
         at = bisect_left(turns, place)

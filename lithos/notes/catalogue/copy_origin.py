@@ -102,7 +102,7 @@ class Kinship:
             return LineCounts()
 
     def lines_in(self, path: str) -> LineCounts:
-        """The lines of another file, which may explain a line that two files have in common."""
+        """Return the lines of another file, which may explain a line that two files have in common."""
         return self._read(path)
 
 
@@ -136,7 +136,7 @@ class _Search:
         return left
 
     def _others(self) -> Iterator[str]:
-        """The other notes of the folder, then the templates."""
+        """Yield the other notes of the folder, then the templates."""
         for entry in self._notes():
             yield entry.path
         root = str(self.kinship.files.root)

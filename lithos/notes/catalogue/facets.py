@@ -144,7 +144,7 @@ class _Values:
             self.add(new, place)
 
     def of(self, values: Iterable[str]) -> NDArray[np.int64]:
-        """The notes that have one of several values; a note may have more than one of them."""
+        """Return the notes that have one of several values; a note may have more than one of them."""
         found = [_view(known) for value in values if (known := self.places.get(value)) is not None]
         if len(found) < 2:
             return found[0] if found else _NONE
@@ -180,7 +180,7 @@ class _Tags(_Values):
 
 
 def _above(tag: str) -> list[str]:
-    """The tags above one: `a/b/c` is below `a/b` and `a`."""
+    """Return the tags above one: `a/b/c` is below `a/b` and `a`."""
     return [tag[:at] for at, character in enumerate(tag) if character == "/"] if "/" in tag else []
 
 
@@ -307,11 +307,11 @@ class Facets:
         return FacetPage(self._serials(found[start:end].tolist()), len(found), is_exact)
 
     def expiring(self) -> list[int]:
-        """The serial numbers of the notes that expire or have expired, in the order of the listing."""
+        """Return the serial numbers of the notes that expire or have expired, in the order of the listing."""
         return self._serials(self._expiring.tolist())
 
     def blocks(self) -> list[int]:
-        """The numbers of the blocks of titles, in the order of the listing."""
+        """Return the numbers of the blocks of titles, in the order of the listing."""
         found: list[int] = []
         position = 0
         while position < len(self._places):
@@ -320,7 +320,7 @@ class Facets:
         return found
 
     def titled(self, block: int, wanted: str, title_of: Callable[[int], str]) -> Sequence[int]:
-        """The notes of a block whose titles contain a folded text, in order."""
+        """Return the notes of a block whose titles contain a folded text, in order."""
 
         def serials() -> list[int]:
             start = bisect_left(self._places, block << _BLOCK)
@@ -334,11 +334,11 @@ class Facets:
         return len(self._folders.places.get(folder, ()))
 
     def in_folder(self, folder: str) -> list[int]:
-        """The serial numbers of the notes in a folder itself, in the order of the listing."""
+        """Return the serial numbers of the notes in a folder itself, in the order of the listing."""
         return self._serials(list(self._folders.places.get(folder, ())))
 
     def below(self, folder: str) -> list[int]:
-        """The serial numbers of the notes in a folder and below it, in the order of the listing."""
+        """Return the serial numbers of the notes in a folder and below it, in the order of the listing."""
         within = self._below(f"{folder}/", None) if folder else _view(self._places)
         return self._serials(within.tolist())
 

@@ -108,11 +108,11 @@ class Lineage:
     # -- warnings ------------------------------------------------------------------------------
 
     def is_suspect(self, note_id: str) -> bool:
-        """Whether a note of its lineage is quarantined or superseded."""
+        """Return whether a note of its lineage is quarantined or superseded."""
         return note_id in self._catalogue and self._cause(note_id) is not None
 
     def warnings(self, note_id: str, now: datetime) -> tuple[NoteWarning, ...]:
-        """The warnings about a note, in the order of the kinds; none for one that does not exist."""
+        """Return the warnings about a note, in the order of the kinds; none for one that does not exist."""
         entry = self._catalogue.get(note_id)
         if entry is None:
             return ()
@@ -150,7 +150,9 @@ class Lineage:
         return bool(self._catalogue.doubles)
 
     def copies(self, note_id: str) -> list[dict[str, Any]]:
-        """The conflict copies of a note: where each is, and whether it says anything else than the note."""
+        """Return the conflict copies of a note: where each is, and whether it says anything else than the
+        note.
+        """
         entry = self._catalogue.get(note_id)
         if entry is None or note_id not in self._catalogue.doubles:
             return []
@@ -169,7 +171,7 @@ class Lineage:
             yield NoteWarning("conflict_markers", note.id, note.title, _MARKED, 0)
 
     def _existing(self, ids: Collection[str]) -> list[str]:
-        """Those that exist, each once, by id, and no more than are named."""
+        """Return those that exist, each once, by id, and no more than are named."""
         return sorted(each for each in set(islice(ids, STEPS)) if each in self._catalogue)[:MOST_NAMED]
 
     def _title(self, note_id: str) -> str:
@@ -177,7 +179,7 @@ class Lineage:
         return "" if entry is None else entry.note.title
 
     def _explain(self, note_id: str) -> str:
-        """Why a note is not to be trusted."""
+        """Return why a note is not to be trusted."""
         entry = self._catalogue.get(note_id)
         if entry is None or entry.note.status != "quarantined":
             return "rests on a superseded note"
@@ -253,7 +255,7 @@ class Lineage:
     # -- forwards: the nearest cause -------------------------------------------------------------
 
     def _cause(self, note_id: str) -> _Cause | None:
-        """The nearest note that makes this one suspect."""
+        """Return the nearest note that makes this one suspect."""
         relations = self._relations
         is_changed = self._version != relations.version or self._seen_leaves != len(relations.leaves)
         if is_changed or not self._is_settled:
@@ -268,7 +270,7 @@ class Lineage:
         return self._causes[note_id]
 
     def _walk(self, note_id: str) -> tuple[_Cause | None, bool]:
-        """The nearest cause; whether that is known until the next change."""
+        """Return the nearest cause; whether that is known until the next change."""
         relations, exists = self._relations, self._catalogue.__contains__
         quarantined, successors, doubtful = relations.quarantined, relations.successors, self._doubtful
         is_settled, reached, frontier = self._is_settled, {note_id}, [note_id]
@@ -296,7 +298,7 @@ class Lineage:
         return None, True
 
     def _give_up(self, note_id: str, distance: int) -> _Cause | None:
-        """A cause that there is, if not the nearest; None where none is known."""
+        """Return a cause that there is, if not the nearest; None where none is known."""
         cause = self._doubtful.get(note_id)
         return None if cause is None or cause not in self._catalogue else _Cause(cause, distance)
 
@@ -307,7 +309,7 @@ class Lineage:
         return chain(stated, typed) if typed else stated
 
     def reach(self, note_id: str) -> set[str]:
-        """The note with its lineage, as far as `STEPS` edges lead."""
+        """Return the note with its lineage, as far as `STEPS` edges lead."""
         reached, waiting, steps = {note_id}, [note_id], 0
         for each in waiting:
             for source in self._rests_on(each):
@@ -320,7 +322,8 @@ class Lineage:
         return reached
 
     def is_excused(self, note_id: str, source: str) -> bool | None:
-        """Whether a note or another of its lineage supersedes a source of it; None where that takes long.
+        """Return whether a note or another of its lineage supersedes a source of it; None where that takes
+        long.
 
         Searched from both ends: in a dense lineage they meet after a few dozen notes.
         """

@@ -43,7 +43,7 @@ def prefix_as_spelled(prefix: str, folders: Collection[str]) -> str:
 
 
 def _spelled(folder: str, folders: Collection[str]) -> list[str]:
-    """The parts of a folder that are there already, each as it is spelled there."""
+    """Return the parts of a folder that are there already, each as it is spelled there."""
     if not folder:
         return []
     below = f"{folder}/"
@@ -61,7 +61,7 @@ def _spelled(folder: str, folders: Collection[str]) -> list[str]:
 
 
 def _with_key(folders: Iterable[str], depth: int, key: str) -> set[str]:
-    """The folders of a depth that are spellings of one."""
+    """Return the folders of a depth that are spellings of one."""
     tops = {"/".join(parts) for folder in folders if len(parts := folder.split("/")[:depth]) == depth}
     return {top for top in tops if name_key(top) == key}
 

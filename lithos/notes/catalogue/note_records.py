@@ -65,12 +65,12 @@ class KeptEntities:
         return found if found is not None and found.counts_for(note) else None
 
     def of(self, note: Note) -> tuple[str, ...]:
-        """The entities of a note, as filters and indexes know them."""
+        """Return the entities of a note, as filters and indexes know them."""
         found = self.counting(note)
         return note.entities if found is None else found.entities
 
     def shown(self, note: Note) -> Note:
-        """The note as readers see it, with the entities that count."""
+        """Return the note as readers see it, with the entities that count."""
         found = self.counting(note)
         if found is None:
             return note
@@ -129,7 +129,7 @@ class NoteRecords(ExtraRows):
     # -- versions ------------------------------------------------------------------------------
 
     def version(self, note_id: str) -> AssignedVersion | None:
-        """The version assigned to a note last, unless its file itself says it."""
+        """Return the version assigned to a note last, unless its file itself says it."""
         return self._versions.get(note_id)
 
     def see(self, note_id: str, digest: str, own: int, known: AssignedVersion | None) -> int:
@@ -175,7 +175,9 @@ class NoteRecords(ExtraRows):
     # -- intents -------------------------------------------------------------------------------
 
     def intents(self, note_id: str) -> Collection[AssignedVersion]:
-        """The versions that writes are placing or have placed, and that may be missing in the manifest."""
+        """Return the versions that writes are placing or have placed, and that may be missing in the
+        manifest.
+        """
         known = self._intents.get(note_id, {})
         return [AssignedVersion(version, digest) for version, digest in known.items()]
 
@@ -241,7 +243,7 @@ class NoteRecords(ExtraRows):
     # -- ids -----------------------------------------------------------------------------------
 
     def id_at(self, path: str) -> str | None:
-        """The recorded id of a file that names none, unless it is the one derived from its path."""
+        """Return the recorded id of a file that names none, unless it is the one derived from its path."""
         return self._ids.get(path)
 
     def place(self, path: str, note_id: str | None) -> None:
@@ -271,7 +273,9 @@ class NoteRecords(ExtraRows):
             self.place(path, None)
 
     def free_id(self, path: str, is_taken: Callable[[str], bool]) -> str:
-        """An id for a new file that names none: derived from its path, with a number if that one is taken."""
+        """Return an id for a new file that names none: derived from its path, with a number if that one is
+        taken.
+        """
         number, note_id = 1, derive_id(path)
         while is_taken(note_id) or self._paths.get(note_id, path) != path:
             number += 1

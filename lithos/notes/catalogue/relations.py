@@ -34,11 +34,11 @@ class Multimap:
         return len(self._items)
 
     def keys(self) -> Collection[str]:
-        """The keys that have texts."""
+        """Return the keys that have texts."""
         return self._items.keys()
 
     def of(self, key: str) -> Collection[str]:
-        """The items under a key, in the order in which they came."""
+        """Return the items under a key, in the order in which they came."""
         items = self._items.get(key, ())
         return (items,) if isinstance(items, str) else items
 
@@ -103,30 +103,30 @@ class CountedEdges:
         return ((self._opposed, edge.from_id, edge.to_id), (self._opposed, edge.to_id, edge.from_id))
 
     def touches(self, note_id: str) -> bool:
-        """Whether an edge of the lineage leaves or reaches the note."""
+        """Return whether an edge of the lineage leaves or reaches the note."""
         return note_id in self._sources or note_id in self._dependents
 
     def sources(self, note_id: str) -> Collection[str]:
-        """The notes that a note rests on, perhaps more than once, perhaps missing ones."""
+        """Return the notes that a note rests on, perhaps more than once, perhaps missing ones."""
         found = self._sources.get(note_id)
         return found.values() if found else ()
 
     def dependents(self, note_id: str) -> Collection[str]:
-        """The notes that rest on a note, perhaps more than once, perhaps missing ones."""
+        """Return the notes that rest on a note, perhaps more than once, perhaps missing ones."""
         found = self._dependents.get(note_id)
         return found.values() if found else ()
 
     def opposed(self, note_id: str) -> Collection[str]:
-        """The other ends of the note's contradictions."""
+        """Return the other ends of the note's contradictions."""
         found = self._opposed.get(note_id)
         return found.values() if found else ()
 
     def types_from(self, note_id: str) -> list[tuple[str, str]]:
-        """Each note that a note rests on, with the type of the edge."""
+        """Return each note that a note rests on, with the type of the edge."""
         return [(other, self._edges[edge].type) for edge, other in self._sources.get(note_id, {}).items()]
 
     def types_to(self, note_id: str) -> list[tuple[str, str]]:
-        """Each note that rests on a note, with the type of the edge."""
+        """Return each note that rests on a note, with the type of the edge."""
         return [(other, self._edges[edge].type) for edge, other in self._dependents.get(note_id, {}).items()]
 
 

@@ -72,7 +72,8 @@ def name_entries(
     taken = named_by.keys() | {rows[path].note.id for path in unread if path in rows}
 
     def is_taken(note_id: str, path: str) -> bool:
-        """Whether another file has the id: one that is named as a copy of this one has it from this one.
+        """Return whether another file has the id: one that is named as a copy of this one has it from this
+        one.
 
         A file that named its id, and does not any more, may have been renamed to what people call a copy.
         """
@@ -113,7 +114,7 @@ def name_entries(
 def _kept_id(
     entry: Entry, row: Entry | None, vanished: dict[str, list[str]], records: NoteRecords
 ) -> str | None:
-    """The id that a file without one had before; None for a new file."""
+    """Return the id that a file without one had before; None for a new file."""
     if row is None or row.digest != entry.digest:
         moved = vanished.get(entry.digest)
         if moved:
@@ -377,7 +378,7 @@ def _find_copies(
 
 
 def _is_second(entry: Entry | None, named: Mapping[str, Entry]) -> bool:
-    """Whether a file names the id of a note after which it is named."""
+    """Return whether a file names the id of a note after which it is named."""
     if entry is None or not entry.identified:
         return False
     originals = (named.get(name.original) for name in all_copy_names(entry.path))
@@ -392,7 +393,7 @@ def _show(rows: Iterable[Entry], style: VaultStyle, show: Show) -> Catalogue:
 
 
 def _are_same(entries: Mapping[str, Entry], rows: Mapping[str, Entry]) -> bool:
-    """Whether the notes are exactly those of the manifest."""
+    """Return whether the notes are exactly those of the manifest."""
     return len(entries) == len(rows) and all(rows.get(each.path) is each for each in entries.values())
 
 
@@ -402,7 +403,10 @@ def _choose_kept(
     entries: Mapping[str, Entry],
     rule: VanishRule,
 ) -> list[Entry]:
-    """The vanished notes to keep. One without id in its file whose bytes are at a new path is not lost."""
+    """Return the vanished notes to keep.
+
+    One without id in its file whose bytes are at a new path is not lost.
+    """
     arrived = {entry.digest for entry in entries.values() if entry.path not in rows}
     lost = {row.path: row for row in missing if row.identified or row.digest not in arrived}
     return [lost[path] for path in sorted(plan_vanished(lost, len(rows), rule))]
@@ -428,7 +432,7 @@ def _look(
 
 
 def _examine_hidden(files: NoteFiles, path: str) -> SkippedFile | None:
-    """Why a known file is not listed although it has not vanished: its folder may be unreadable."""
+    """Return why a known file is not listed although it has not vanished: its folder may be unreadable."""
     try:
         files.read(path)
     except (FileNotFoundError, NotADirectoryError, OutsideKnowledge):
@@ -521,7 +525,7 @@ def _settle_claims(
 
 
 def _differs(entry: Entry, row: Entry | None) -> bool:
-    """Whether the manifest row is stale; most notes are unchanged and pass the fast path."""
+    """Return whether the manifest row is stale; most notes are unchanged and pass the fast path."""
     if row is not None and entry.note is row.note and entry.state is row.state:
         return entry.serial != row.serial
     return row != entry

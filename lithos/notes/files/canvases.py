@@ -49,7 +49,9 @@ def find_canvases(files: NoteFiles, paths: Iterable[str], names: Collection[str]
 
 
 def _may_name(data: bytes, names: Collection[str]) -> bool:
-    """Whether a canvas may have one of these names; one that writes characters by numbers may have each."""
+    """Return whether a canvas may have one of these names; one that writes characters by numbers may have
+    each.
+    """
     if b"\\u" in data or b"%" in data or not all(map(str.isascii, names)):
         return True
     text = data.lower()

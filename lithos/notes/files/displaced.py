@@ -80,7 +80,7 @@ def _store(path: Path, intent: Any) -> None:
 
 
 def _load(path: Path, kind: type[Intent], trouble: str) -> Intent | None:
-    """The intent in a file; one that cannot be read is set aside and logged as `trouble`."""
+    """Return the intent in a file; one that cannot be read is set aside and logged as `trouble`."""
     try:
         known: Mapping[str, Any] = json.loads(path.read_bytes())
         if known["format"] != _FORMAT:
@@ -108,7 +108,7 @@ class Moves:
         self._folder = private / MOVES
 
     def find(self, note_id: str) -> MoveIntent | None:
-        """The intent of a note."""
+        """Return the intent of a note."""
         return _load(self._path(note_id), MoveIntent, _NOT_FINISHED)
 
     def pending(self) -> list[MoveIntent]:
@@ -201,7 +201,7 @@ class Displaced:
         return path
 
     def list(self) -> list[DisplacedFile]:
-        """The copies, oldest first."""
+        """Return the copies, oldest first."""
         with suppress(OSError):  # a folder that cannot be read is reported by the check of the data directory
             return sorted(self._find(), key=lambda file: file.time)
         return []

@@ -106,10 +106,10 @@ class NoteFiles:
         return True
 
     def list_notes(self) -> list[FoundFile]:
-        """Every `.md` file, in sorted path order.
+        """Return every `.md` file, in sorted path order.
 
-        Dot-names and `ignored` files are left out, as is what a symlink reaches outside the folder. A
-        folder that symlinks lead to is visited once, by its own name if it has one here, so loops end.
+        Dot-names and `ignored` files are left out, as is what a symlink reaches outside the folder. A folder
+        that symlinks lead to is visited once, by its own name if it has one here, so loops end.
         """
         found = [FoundFile(path, state_of(status)) for path, status in self.walk()]
         found.sort(key=lambda file: file.path)
@@ -272,7 +272,8 @@ class NoteFiles:
         return targets, written, folders
 
     def _find_target(self, change: Put | Remove | Move, root: str) -> tuple[str, str]:
-        """The real file of a change, and the real file that it leaves, which a move gives another name.
+        """Return the real file of a change, and the real file that it leaves, which a move gives another
+        name.
 
         Raises what `apply` returns.
         """
@@ -297,7 +298,7 @@ class NoteFiles:
             try_writing(self.root)
 
     def is_file(self, path: str) -> bool:
-        """True when there is any file at this path, a note or not, within the folder."""
+        """Return True when there is any file at this path, a note or not, within the folder."""
         target = os.path.normpath(os.path.join(self._find_root(), path))
         return is_inside(target, self._find_root()) and os.path.isfile(target)
 
@@ -326,7 +327,7 @@ class NoteFiles:
         return found
 
     def _find_private(self) -> Iterator[tuple[str, list[str]]]:
-        """Every folder of notes with files of ours, and their names."""
+        """Yield every folder of notes with files of ours, and their names."""
         for folder, folders, names in os.walk(self._find_root()):
             folders[:] = [name for name in folders if not name.startswith(".")]
             ours = [name for name in names if name.startswith(TEMPORARY_PREFIX)]
@@ -334,7 +335,7 @@ class NoteFiles:
                 yield folder, ours
 
     def relative(self, target: str) -> str:
-        """The path of a note in the folder, with `/`."""
+        """Return the path of a note in the folder, with `/`."""
         return os.path.relpath(target, self._find_root()).replace(os.sep, "/")
 
     def _do_all(self, work: Callable[[T], None], items: Iterable[T]) -> None:
@@ -397,7 +398,7 @@ class NoteFiles:
             raise LinkedFile(path, _below(root, self._locate(path, root)))
 
     def real_paths(self, paths: Iterable[str]) -> dict[str, str]:
-        """Where links lead, by each path that has one on the way. Raises `OutsideKnowledge`."""
+        """Return where links lead, by each path that has one on the way. Raises `OutsideKnowledge`."""
         root = self._find_root()
         found = {path: _below(root, self._locate(path, root)) for path in paths}
         return {path: real for path, real in found.items() if real != path}
@@ -414,5 +415,5 @@ class NoteFiles:
 
 
 def _below(root: str, target: str) -> str:
-    """The path of a file below the root, with `/`."""
+    """Return the path of a file below the root, with `/`."""
     return target[len(root) + 1 :].replace(os.sep, "/")

@@ -43,7 +43,7 @@ class VanishedFiles:
         _write(self._approval, paths)
 
     def is_approval_waiting(self) -> bool:
-        """True until a server has taken the approval."""
+        """Return True until a server has taken the approval."""
         return self._approval.exists()
 
     def settle_approval(self) -> None:

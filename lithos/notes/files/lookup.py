@@ -33,7 +33,7 @@ def list_attachments(root: str) -> Iterator[str]:
 
 
 def compare_attachments(root: str, known: Set[str]) -> tuple[tuple[str, bool], ...]:
-    """The paths that are new, each with true, and those of `known` that are gone, with false."""
+    """Return the paths that are new, each with true, and those of `known` that are gone, with false."""
     found = set(list_attachments(root))
     return (*((path, False) for path in known - found), *((path, True) for path in found - known))
 
@@ -125,7 +125,7 @@ def find_note(files: NoteFiles, path: str) -> FoundFile | None:
 
 
 def is_there(files: NoteFiles, path: str) -> bool:
-    """True while a known note file or its placeholder has its name, or when that cannot be determined.
+    """Return True while a known note file or its placeholder has its name, or when that cannot be determined.
 
     On a disk that ignores case an old spelling can be opened, but is not listed.
     """
@@ -140,7 +140,7 @@ def is_there(files: NoteFiles, path: str) -> bool:
 
 
 def current_state(files: NoteFiles, path: str) -> FileState | None:
-    """Size and time of a file now; None when it is gone."""
+    """Return size and time of a file now; None when it is gone."""
     try:
         return state_of(os.stat(os.path.join(files.root, path)))
     except (FileNotFoundError, NotADirectoryError):
@@ -150,7 +150,7 @@ def current_state(files: NoteFiles, path: str) -> FileState | None:
 
 
 def is_same_file(files: NoteFiles, one: str, other: str) -> bool:
-    """True when both names are spellings of one directory entry, as on a disk that ignores case."""
+    """Return True when both names are spellings of one directory entry, as on a disk that ignores case."""
     try:
         first, second = (os.lstat(os.path.join(files.root, path)) for path in (one, other))
     except OSError:

@@ -259,7 +259,7 @@ def _load_all(texts: Sequence[str]) -> list[Any]:
 
 
 def _share(extra: dict[str, Any], known: dict[bytes, dict[str, Any]]) -> Mapping[str, Any]:
-    """An equal mapping that another note has, if there is one: small dicts take half a kilobyte."""
+    """Return an equal mapping that another note has, if there is one: small dicts take half a kilobyte."""
     key = marshal.dumps(extra, 2)  # distinguishes 1 from 1.0 and True, and orders of keys
     return known.setdefault(key, extra) if len(key) <= _LONGEST_SHARED else extra
 

@@ -38,7 +38,10 @@ class FileInCloud(OSError):
 
 
 def find_in_cloud(target: str, path: str) -> FileInCloud | None:
-    """The placeholder in the place of a file that is not there; `path` is what the file is called. Blocks."""
+    """Return the placeholder in the place of a file that is not there; `path` is what the file is called.
+
+    Blocks.
+    """
     folder, name = os.path.split(target)
     for program, before, behind in _NAMES:
         placeholder = os.path.join(folder, f"{before}{name}{behind}")

@@ -119,7 +119,7 @@ def _works(call: Callable[[], None]) -> bool:
 
 
 def _overwrites(calls: SystemCalls, source: str, target: str) -> bool:
-    """Some file systems ignore flags that they do not know."""
+    """Return whether a rename overwrites: some file systems ignore flags that they do not know."""
     try:
         calls.rename_new(source, target)
     except FileExistsError:
@@ -149,7 +149,9 @@ def _can_lease(calls: SystemCalls, path: str) -> bool:
 
 
 def remote_file_system(folder: str) -> str | None:
-    """The type of a file system that others than this machine may change; None for a local or unknown one."""
+    """Return the type of a file system that others than this machine may change; None for a local or unknown
+    one.
+    """
     kind = file_system_of(folder)
     return kind if kind is not None and kind.startswith(_LEASES_LIE) else None
 

@@ -86,7 +86,7 @@ class Recall(Fitting[int, CachedNote]):
         self._rests_until = float("-inf")
 
     def get(self, entry: CataloguedNote) -> CachedNote | None:
-        """The note of an entry, if its file is now what it was when it was read."""
+        """Return the note of an entry, if its file is now what it was when it was read."""
         known = self._kept.get(entry.serial)
         if known is None:
             return None

@@ -433,7 +433,7 @@ class Replacing:
 
 
 def is_same_spelling(one: str, other: str) -> bool:
-    """True for two spellings of one name, in case or Unicode form, that a disk takes for the same."""
+    """Return True for two spellings of one name, in case or Unicode form, that a disk takes for the same."""
     return name_key(one) == name_key(other)
 
 

@@ -84,7 +84,7 @@ class SystemCalls(Protocol):
         """Take a read lease: `BlockingIOError` while any program has the file open for writing."""
 
     def is_leased(self, descriptor: int) -> bool:
-        """Whether the lease is unbroken: False once a program wants to open the file for writing."""
+        """Return whether the lease is unbroken: False once a program wants to open the file for writing."""
 
     def end_lease(self, descriptor: int) -> None: ...
     def token(self) -> str:

@@ -35,7 +35,7 @@ class _Walk:
 
 
 def walk_notes(root: str, ignored: Ignored) -> Iterator[tuple[str, os.stat_result]]:
-    """Every `.md` file by path relative to `root`, with `/`, in no order; `root` is a real path.
+    """Yield every `.md` file by path relative to `root`, with `/`, in no order; `root` is a real path.
 
     Files that are `ignored` are left out.
 
@@ -50,7 +50,7 @@ def walk_notes(root: str, ignored: Ignored) -> Iterator[tuple[str, os.stat_resul
 
 
 def is_inside(real: str, root: str) -> bool:
-    """True for real paths at or below the real path `root`."""
+    """Return True for real paths at or below the real path `root`."""
     return real.startswith(root + os.sep) or real == root
 
 
@@ -106,7 +106,7 @@ def _walk_below(walk: _Walk, top: str, prefix: str) -> Iterator[tuple[str, os.st
 def _look_into(
     walk: _Walk, descriptor: int, folder: str, prefix: str, folders: list[tuple[str, str]]
 ) -> Iterator[tuple[str, os.stat_result]]:
-    """The notes right in an open folder; folders in it are added to `folders` or to the linked ones."""
+    """Yield the notes right in an open folder; folders in it are added to `folders` or to the linked ones."""
     with os.scandir(descriptor) as entries:
         for entry in entries:
             name = entry.name

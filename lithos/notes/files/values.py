@@ -57,12 +57,12 @@ class PrivateFolder:
         return os.path.join(self.folder, name)
 
     def note_of(self, name: str) -> str:
-        """The path of the note that the name of a `stand_in` means."""
+        """Return the path of the note that the name of a `stand_in` means."""
         return os.path.join(self.root, name.replace("%2F", os.sep).replace("%25", "%"))
 
 
 def temporary_name(calls: SystemCalls, folder: str) -> str:
-    """A path for a file of ours that may be partial."""
+    """Return a path for a file of ours that may be partial."""
     return os.path.join(folder, f"{TEMPORARY_PREFIX}{calls.token()}{calls.token()}{TEMPORARY_SUFFIX}")
 
 
@@ -96,7 +96,7 @@ def parse_name(name: str) -> PrivateName | None:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file is ours and may be partial."""
+    """Return whether a file is ours and may be partial."""
     return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
 
 
@@ -133,7 +133,7 @@ class Fingerprint:
     ctime_ns: int
 
     def is_old(self, now: float) -> bool:
-        """Whether the file was last changed so long ago that a further change has other times.
+        """Return whether the file was last changed so long ago that a further change has other times.
 
         `now`: seconds of the clock that file times are in.
         """
@@ -297,5 +297,5 @@ def digest_of(data: bytes) -> str:
 
 
 def state_of(status: os.stat_result) -> FileState:
-    """The state of a file by its `stat` result."""
+    """Return the state of a file by its `stat` result."""
     return FileState(status.st_size, max(-_LATEST_NS, min(status.st_mtime_ns, _LATEST_NS)))

@@ -54,7 +54,9 @@ _NAMED: Final = ("template", "templatePath", "choices")
 
 
 def template_prefixes(read: Callable[[str], Any]) -> list[str]:
-    """The beginnings of the paths of all templates; `read` gives a parsed settings file by name, or None."""
+    """Return the beginnings of the paths of all templates; `read` gives a parsed settings file by name, or
+    None.
+    """
     found = {name: read(name) for name in {**_FOLDERS, **_FILES}}
     settings = {name: value for name, value in found.items() if isinstance(value, Mapping)}
     folders = {
@@ -70,7 +72,7 @@ def template_prefixes(read: Callable[[str], Any]) -> list[str]:
 
 
 def _paths(value: Any, depth: int) -> Iterator[str]:
-    """The paths of templates in a value: a text, an object that names one, or a list of such."""
+    """Yield the paths of templates in a value: a text, an object that names one, or a list of such."""
     if isinstance(value, str):
         if path := _clean(value):
             yield path
@@ -91,7 +93,7 @@ def _clean(value: Any) -> str:
 
 
 def _as_file(path: str) -> str:
-    """The file that a setting means, which may leave out `.md`."""
+    """Return the file that a setting means, which may leave out `.md`."""
     return path if path.casefold().endswith((".md", ".canvas")) else f"{path}.md"
 
 
@@ -118,7 +120,10 @@ class VaultSettings:
         return Ignored.of((), filters, template_prefixes(lambda name: self._parsed(name, None)))
 
     def read_again(self) -> Ignored | None:
-        """The same if a settings file changed since; None otherwise, and while one is broken. Blocks."""
+        """Return the same if a settings file changed since; None otherwise, and while one is broken.
+
+        Blocks.
+        """
         if self._stamps() == self._seen:
             return None
         found = self.read()
@@ -131,7 +136,7 @@ class VaultSettings:
         return tuple(_stamp(self._file(name)) for name in (_HIDDEN, *{**_FOLDERS, **_FILES}))
 
     def _parsed(self, name: str, otherwise: Any) -> Any:
-        """The parsed file, or `otherwise`."""
+        """Return the parsed file, or `otherwise`."""
         path = self._file(name)
         try:
             with open_regular(path) as file:

@@ -128,7 +128,7 @@ class Reading:
         return self.layout.text[found.start : found.end]
 
     def rewritten(self, new: Document, *, replace_body: bool) -> Rewritten:
-        """The file changed to say `new`, as `rewrite_document` does; it must not be a broken one."""
+        """Return the file changed to say `new`, as `rewrite_document` does; it must not be a broken one."""
         given = unify_breaks(new.content, self.layout.newline) if replace_body else self.document.content
         expected = _expected(new.note, trim_content(given), self.style)
         if replace_body:
@@ -140,7 +140,7 @@ class Reading:
         )
 
     def updated(self, wanted: Note, body: str, is_right: Callable[[Reading, Note], bool]) -> Rewritten:
-        """The file as the next version of the note, with this body.
+        """Return the file as the next version of the note, with this body.
 
         `is_right` compares what the new file reads as with the values that it has to say. Raises
         `UnreadableNote`.
@@ -169,7 +169,7 @@ class Reading:
     def edited(
         self, changes: KeyChanges, body: str, is_right: Callable[[Reading], bool]
     ) -> tuple[bytes, Reading]:
-        """The file with this body and changed frontmatter: the gentlest edit that reads back right.
+        """Return the file with this body and changed frontmatter: the gentlest edit that reads back right.
 
         Also what it reads as. Raises `UnreadableNote` where no edit does.
         """
@@ -192,10 +192,10 @@ class Reading:
 
 
 def derive_id(path: str, number: int = 1) -> str:
-    """The id of a file without one: UUIDv5 of `path`, relative to the notes folder, POSIX separators.
+    """Return the id of a file without one: UUIDv5 of `path`, relative to the notes folder, POSIX separators.
 
-    A later file in the place of one that moved away with its id has `number` 2 and so on: after the path
-    and a NUL, which no path has.
+    A later file in the place of one that moved away with its id has `number` 2 and so on: after the path and
+    a NUL, which no path has.
     """
     name = path if number == 1 else f"{path}\0{number}"
     return str(uuid.uuid5(_PATH_NAMESPACE, normalise("NFC", name)))
@@ -226,7 +226,7 @@ def parse_identified(
 
 
 def given_keys(data: bytes, style: VaultStyle = PLAIN) -> frozenset[str]:
-    """The owned keys of which the file itself gives a usable value; raises as `parse_document` does.
+    """Return the owned keys of which the file itself gives a usable value; raises as `parse_document` does.
 
     Under a minimal style only those that an update would keep up to date.
     """
@@ -236,10 +236,9 @@ def given_keys(data: bytes, style: VaultStyle = PLAIN) -> frozenset[str]:
 
 
 def render_document(document: Document, path: str = "", style: VaultStyle = PLAIN) -> bytes:
-    """A new file: the keys of the style, blank line, H1 where titles are headings, content.
+    """Return a new file: the keys of the style, blank line, H1 where titles are headings, content.
 
-    Raises `UnreadableNote` when no such file would read back
-    as `document`.
+    Raises `UnreadableNote` when no such file would read back as `document`.
     """
     expected = _expected(document.note, trim_content(document.content), style)
     note = expected.note
@@ -285,7 +284,7 @@ def edit_document(
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
 ) -> Rewritten:
-    """`data` with another body, character by character, as the next version of the note.
+    """Return `data` with another body, character by character, as the next version of the note.
 
     `decide` makes the values of the new note of the old one and `Reading.is_signed`. Raises `UnreadableNote`
     when `data` is unreadable or no edit would read back as these values, and `InvalidInput` for a body that
@@ -315,7 +314,7 @@ def amend_document(
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
 ) -> bytes:
-    """`data` with other values of some owned keys; no other byte changes, no other key is added.
+    """Return `data` with other values of some owned keys; no other byte changes, no other key is added.
 
     `values` are fields of `Note`. Raises `UnreadableNote` when `data` is unreadable or no edit would read
     back right.
@@ -374,7 +373,7 @@ def told_by(content: str, style: VaultStyle) -> dict[str, Any]:
 def open_document(
     data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle
 ) -> Reading:
-    """The file as read, to be rewritten: parsed once for both. Raises as `parse_document` does."""
+    """Return the file as read, to be rewritten: parsed once for both. Raises as `parse_document` does."""
     layout = read_layout(data, keeps_heading=style.is_foreign)
     fields: dict[str, Any] = {"created_at": modified_at, "updated_at": modified_at}
     try:
@@ -412,7 +411,7 @@ def open_document(
 
 
 def _is_extra(key: str, owned: OwnedKeys) -> bool:
-    """Whether a key of the file is a person's own."""
+    """Return whether a key of the file is a person's own."""
     return key in owned.foreign or not (key in _OWNED or key in PREFIXED)
 
 
@@ -434,7 +433,7 @@ def _file_title(path: str) -> str:
 
 
 def _new_values(note: Note, path: str, style: VaultStyle) -> dict[str, Any]:
-    """The owned keys of a new file."""
+    """Return the owned keys of a new file."""
     values = written_values(note)
     if not style.minimal_frontmatter:
         return values
@@ -444,7 +443,7 @@ def _new_values(note: Note, path: str, style: VaultStyle) -> dict[str, Any]:
 
 
 def _changes(old: Reading, new: Note) -> KeyChanges:
-    """The changes of an update; under a minimal style only `_ADDED`, and what differs."""
+    """Return the changes of an update; under a minimal style only `_ADDED`, and what differs."""
     before, after = written_values(old.document.note), written_values(new)
     owned, minimal = old.owned, old.style.minimal_frontmatter
     is_older = older_source(old.nodes, old.mapping.values) is not None
@@ -475,7 +474,9 @@ def _changes(old: Reading, new: Note) -> KeyChanges:
 
 
 def _to_mark(old: Reading, new: Note, extra: KeyChanges) -> set[str]:
-    """The keys of which Lithos says its own value too, as what a person's say now would be taken for it."""
+    """Return the keys of which Lithos says its own value too, as what a person's say now would be taken for
+    it.
+    """
     changed = {key for key in extra.values if key in _OWNED and key not in old.owned.prefixed}
     marked = {key for key in changed if means_something(key, extra.values[key])}
     if not old.style.minimal_frontmatter:
@@ -504,14 +505,14 @@ def _body(title: str | None, content: str, newline: str = "\n") -> str:
 
 
 def _with_tail(body: str, tail: str, newline: str) -> str:
-    """The body with the blank space at its end that was given, if that has a line break."""
+    """Return the body with the blank space at its end that was given, if that has a line break."""
     if "\n" not in tail:
         return body
     return body.rstrip() + tail.replace("\n", newline)
 
 
 def _replaced_body(old: Reading, title: str, given: str) -> str:
-    """The body with the content that was given; one that is the same keeps every byte around it."""
+    """Return the body with the content that was given; one that is the same keeps every byte around it."""
     content, tail, newline = trim_content(given), tail_of(given), old.layout.newline
     has_its_heading = old.style.is_foreign or old.title_heading is not None
     if content == old.document.content and has_its_heading:
@@ -524,7 +525,7 @@ def _replaced_body(old: Reading, title: str, given: str) -> str:
 
 
 def _spared_body(layout: Layout, content: str) -> str:
-    """A body with another content; the blank lines around the text stay."""
+    """Return a body with another content; the blank lines around the text stay."""
     newline, rest = layout.newline, layout.body
     if not rest.strip() or not content:
         return _body(None, content, newline)

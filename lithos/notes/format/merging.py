@@ -89,7 +89,7 @@ def merge_documents(base: Document, mine: Document, theirs: Document) -> Merged[
 
 
 def metadata_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A merge-patch (null deletes a key) that makes `new` of `old`; None where they are the same."""
+    """Return a merge-patch (null deletes a key) that makes `new` of `old`; None where they are the same."""
     removed = {key: None for key in old if key not in new}
     changed = {key: value for key, value in new.items() if not is_same(value, old.get(key, _ABSENT))}
     return {**removed, **changed} or None
@@ -159,7 +159,7 @@ class NumberedLines:
         return found.pop() if len(found) == 1 else None
 
     def beginning(self, start: int, end: int) -> str:
-        """The text of some lines, as far as a conflict shows it."""
+        """Return the text of some lines, as far as a conflict shows it."""
         shown = range(start, min(end, start + TEXT_CUT))
         return "".join(self.texts[at][:TEXT_CUT] + self.breaks[at] for at in shown)[:TEXT_CUT]
 
@@ -179,7 +179,7 @@ class LineMerge:
         self._total = 0
 
     def run(self) -> Merged[str]:
-        """The merged text or the conflicts."""
+        """Return the merged text or the conflicts."""
         is_complete = self._walk()
         if self._total:
             conflicts = tuple(self._conflicts)
@@ -200,7 +200,7 @@ class LineMerge:
         return is_whole and is_other_whole
 
     def _common(self, mine: Sequence[Block], theirs: Sequence[Block]) -> Iterator[tuple[int, int, int, int]]:
-        """Lines of base that both sides have: where they begin in each, how many; none at the end."""
+        """Yield lines of base that both sides have: where they begin in each, how many; none at the end."""
         number = other = 0
         while number < len(mine) and other < len(theirs):
             i, in_mine, size = mine[number]
@@ -252,7 +252,7 @@ class LineMerge:
         )
 
     def _joined(self) -> str:
-        """The text of the lines that were decided on."""
+        """Return the text of the lines that were decided on."""
         base, mine, theirs = self._base, self._mine, self._theirs
         kinds = base.kind, mine.kind, theirs.kind
         one_kind = None if None in kinds else merge_break(*(kind or "" for kind in kinds))
@@ -284,7 +284,7 @@ def _merge_value(key: str, base: Any, mine: Any, theirs: Any, conflicts: list[Co
 def _merge_extra(
     base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any], conflicts: list[Conflict]
 ) -> dict[str, Any]:
-    """The metadata that Lithos does not own, by key, in the order of theirs."""
+    """Return the metadata that Lithos does not own, by key, in the order of theirs."""
     merged: dict[str, Any] = {}
     for key in dict.fromkeys((*theirs, *mine)):
         was, wanted, present = base.get(key, _ABSENT), mine.get(key, _ABSENT), theirs.get(key, _ABSENT)
@@ -308,7 +308,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 def token_of(value: Any) -> str:
-    """A value as text: equal for equal values only."""
+    """Return a value as text: equal for equal values only."""
     if isinstance(value, datetime):
         return f"time {value.timestamp()}"
     return json.dumps(value, sort_keys=True, default=_plain)

@@ -136,7 +136,7 @@ def _persons(
 
 
 def _is_blank(node: yaml.Node) -> bool:
-    """Whether a key says nothing, so that its place is free."""
+    """Return whether a key says nothing, so that its place is free."""
     if isinstance(node, yaml.ScalarNode):
         return is_null(node) or not node.value.strip()
     return not node.value
@@ -148,7 +148,7 @@ def _is_out_of_range(node: yaml.Node) -> bool:
 
 
 def _has_others(node: yaml.Node, values: ValueReader) -> bool:
-    """Whether a mapping has keys besides those of Lithos's summaries."""
+    """Return whether a mapping has keys besides those of Lithos's summaries."""
     return isinstance(node, yaml.MappingNode) and not values.pairs(node).keys() <= {"short", "long"}
 
 
@@ -166,7 +166,7 @@ def check_keys(patch: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
 
 
 def means_something(key: str, value: Any) -> bool:
-    """Whether a value of a person under a key of Lithos would be read as Lithos's."""
+    """Return whether a value of a person under a key of Lithos would be read as Lithos's."""
     try:
         mapping = read_mapping(write_entry(key, value, "", "\n"))
     except UnreadableNote:

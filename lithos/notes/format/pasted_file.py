@@ -51,14 +51,17 @@ class Pasted:
     is_empty: bool
 
     def properties(self, old: Mapping[str, Any]) -> dict[str, Any]:
-        """The further keys to store in a note that has the `old` ones. Raises `InvalidInput` for too many."""
+        """Return the further keys to store in a note that has the `old` ones.
+
+        Raises `InvalidInput` for too many.
+        """
         merged = {key: value for key, value in self.extra.items() if key in old or key not in _SPELLINGS}
         check_merged(old, {**old, **merged})
         return merged
 
 
 def read_pasted(content: str, style: VaultStyle) -> Pasted | None:
-    """The content as a note file; None for one that does not begin with frontmatter.
+    """Return the content as a note file; None for one that does not begin with frontmatter.
 
     Raises `InvalidInput` for a frontmatter that cannot be read.
     """
@@ -96,7 +99,7 @@ def read_pasted(content: str, style: VaultStyle) -> Pasted | None:
 
 
 def begins_with_note_keys(text: str) -> bool:
-    """Whether a text begins with frontmatter that says something of a note, as its title or tags."""
+    """Return whether a text begins with frontmatter that says something of a note, as its title or tags."""
     start = frontmatter_at(text)
     found = FRONTMATTER.find(text[start:]) if start is not None else None
     if found is None:
@@ -127,7 +130,9 @@ def check_said(said: Mapping[str, Any], note: Note, own_version: int, expected: 
 
 
 def warn_of_unused(said: Mapping[str, Any], unused: tuple[str, ...], note: Note | None) -> tuple[str, ...]:
-    """A warning that names what a frontmatter says and a write does not take over; `note` as it is now."""
+    """Return a warning that names what a frontmatter says and a write does not take over; `note` as it is
+    now.
+    """
     names = [
         key
         for key, value in said.items()
@@ -144,5 +149,5 @@ def warn_of_unused(said: Mapping[str, Any], unused: tuple[str, ...], note: Note 
 
 
 def _says(reading: Reading, key: str) -> bool:
-    """Whether a key has a value."""
+    """Return whether a key has a value."""
     return reading.mapping.values.value(reading.nodes[key]) not in (None, "", [], {})

@@ -68,17 +68,17 @@ class Relinking:
     paths: Mapping[str, str] = field(factory=dict)
 
     def path_after(self, path: str) -> str | None:
-        """Where a link leads that led to `path`; None where that did not move."""
+        """Return where a link leads that led to `path`; None where that did not move."""
         found = self.paths.get(path) or self.paths.get(normalise("NFC", path))
         return found or (self.new if self.was_at(path.removeprefix("/")) else None)
 
     def was_at(self, path: str) -> bool:
-        """Whether the note that moves was at a path."""
+        """Return whether the note that moves was at a path."""
         return path == self.old or normalise("NFC", path) == normalise("NFC", self.old)
 
 
 def relink(data: bytes, path: str, moved: Relinking, is_file: IsFile) -> bytes:
-    """The bytes of the note at `path` with its links as they have to be after the move.
+    """Return the bytes of the note at `path` with its links as they have to be after the move.
 
     Raises `UnreadableNote`, as `relink_own` does.
     """
@@ -87,13 +87,13 @@ def relink(data: bytes, path: str, moved: Relinking, is_file: IsFile) -> bytes:
 
 
 def relink_text(text: str, path: str, moved: Relinking, is_file: IsFile) -> list[Edit]:
-    """The edits that the links in a text need which is a part of the file at `path`: on a canvas."""
+    """Return the edits that the links in a text need which is a part of the file at `path`: on a canvas."""
     folder = folder_of(path)
     return _apart(_edits(text, mask_literal(text), moved, folder, folder, partial(_resolve, moved, is_file)))
 
 
 def _resolve(moved: Relinking, is_file: IsFile, joined: str, written: str) -> tuple[str | None, bool]:
-    """Where a link of another note leads."""
+    """Return where a link of another note leads."""
     is_rooted = written.startswith("/")
     new = moved.path_after(joined)
     bare = _with_suffix(posixpath.normpath(written.lstrip("/")))
@@ -109,7 +109,7 @@ def _resolve(moved: Relinking, is_file: IsFile, joined: str, written: str) -> tu
 
 
 def relink_own(data: bytes, moved: Relinking, is_file: IsFile, *, only_broken: bool) -> bytes:
-    """The bytes of the moved note, written at its old place, for its new one: relative links change.
+    """Return the bytes of the moved note, written at its old place, for its new one: relative links change.
 
     `only_broken`: it may have been done already, so what leads to a file now stays.
     """
@@ -133,7 +133,9 @@ def _with_suffix(path: str) -> str:
 
 
 def _relinked(data: bytes, moved: Relinking, before: str, after: str, resolve: _Resolve) -> bytes:
-    """The bytes of a note, written in the folder `before`, with its links as they have to be in `after`."""
+    """Return the bytes of a note, written in the folder `before`, with its links as they have to be in
+    `after`.
+    """
     layout = read_layout(data)
     body = layout.body
     start = layout.body_start
@@ -166,7 +168,7 @@ def _edits(
     resolve: _Resolve,
     read: Callable[[str], str] = str,
 ) -> Iterator[Edit]:
-    """The edits of one text; `read` makes what a part of it says of how it is written."""
+    """Yield the edits of one text; `read` makes what a part of it says of how it is written."""
     for match in wiki_links(masked):
         written = written_target(match, text)
         target = join_lines(read(written))
@@ -191,7 +193,7 @@ def _edits(
 def _page_text(
     written: str, target: str, moved: Relinking, read: Callable[[str], str]
 ) -> tuple[str, str | None]:
-    """The page that a wiki-link names as it is written, and its new text."""
+    """Return the page that a wiki-link names as it is written, and its new text."""
     if target in moved.pages:
         return written, moved.pages[target]
     page = written.partition("#")[0]
@@ -225,7 +227,7 @@ def _new_destination(written: str, is_raw: bool, before: str, after: str, resolv
 
 
 def _destination(path: str, folder: str, written: str, target: str, is_raw: bool, *, is_rooted: bool) -> str:
-    """The destination of a Markdown link in `folder` to `path`, in the manner of what it was."""
+    """Return the destination of a Markdown link in `folder` to `path`, in the manner of what it was."""
     if is_rooted:
         text = f"/{path}" if target.startswith("/") else path
     else:

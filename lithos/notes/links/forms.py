@@ -78,7 +78,7 @@ class Destination:
 
 
 def wiki_links(masked: str) -> Iterator[re.Match[str]]:
-    """The wiki-links of a masked text: their target is the first group, what they show the second."""
+    """Yield the wiki-links of a masked text: their target is the first group, what they show the second."""
     for match in matches_of_brackets(WIKI, masked):
         if _is_target(match[1], masked, match.start()):
             yield match
@@ -113,25 +113,29 @@ def shown_by(match: re.Match[str], text: str) -> str:
 
 
 def written_target(match: re.Match[str], text: str) -> str:
-    """The target of a wiki-link as it is written; in a table its bar has a backslash before it."""
+    """Return the target of a wiki-link as it is written; in a table its bar has a backslash before it."""
     written = text[slice(*match.span(1))]
     return written.removesuffix("\\") if match[2] is not None else written
 
 
 def is_placed(target: str) -> bool:
-    """Whether a wiki-link says where its note is: `../x/Note`, `./Note` or `/x/Note`."""
+    """Return whether a wiki-link says where its note is: `../x/Note`, `./Note` or `/x/Note`."""
     return target.startswith(_PLACED)
 
 
 def place_target(target: str, folder: str) -> str:
-    """The target of a placed wiki-link in `folder`, from the folder of all notes on, with a leading slash."""
+    """Return the target of a placed wiki-link in `folder`, from the folder of all notes on, with a leading
+    slash.
+    """
     page, mark, anchor = target.partition("#")
     start = "" if page.startswith("/") else folder
     return f"/{posixpath.normpath(posixpath.join(start, page.strip().lstrip('/')))}{mark}{anchor}"
 
 
 def destinations(text: str, masked: str) -> list[Destination]:
-    """The Markdown links of a text in order: also each use of a reference, and definitions without a use."""
+    """Return the Markdown links of a text in order: also each use of a reference, and definitions without a
+    use.
+    """
     found = list(_inline(text, masked)) if _OPENING in masked else []
     if _DEFINED in masked:
         found += _referenced(text, masked)
@@ -185,7 +189,7 @@ def _path_in(written: str) -> str:
 
 
 def read_path(written: str) -> str:
-    """The path in a Markdown destination, without its anchor; "" for an address and for a folder."""
+    """Return the path in a Markdown destination, without its anchor; "" for an address and for a folder."""
     path = _path_in(written)
     if SCHEME.match(path) or path.endswith("/"):
         return ""
@@ -193,13 +197,15 @@ def read_path(written: str) -> str:
 
 
 def names_note(path: str) -> bool:
-    """Whether a path that is read from a destination is that of a note: `Note.md` or `Note`."""
+    """Return whether a path that is read from a destination is that of a note: `Note.md` or `Note`."""
     name = path.rpartition("/")[2]
     return name.endswith(SUFFIX) or (name not in ("", ".", "..") and _OTHER_FILE.search(name) is None)
 
 
 def join_path(path: str, folder: str) -> str:
-    """The path of a destination in `folder`, from the folder of all notes on; one that leaves it as it is."""
+    """Return the path of a destination in `folder`, from the folder of all notes on; one that leaves it as it
+    is.
+    """
     start = "" if path.startswith("/") else folder
     return posixpath.normpath(posixpath.join(start, path.lstrip("/")))
 
@@ -216,7 +222,7 @@ def note_target(written: str, folder: str) -> str:
 
 
 def join_lines(text: str) -> str:
-    """The text without blanks around it; a line break counts as a space."""
+    """Return the text without blanks around it; a line break counts as a space."""
     if "\n" not in text:
         return text.strip()
     return " ".join(filter(None, (line.strip() for line in text.split("\n"))))

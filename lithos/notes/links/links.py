@@ -75,7 +75,9 @@ def scan_links(content: str, path: str = "") -> list[WikiLink]:
 
 
 def links_in(data: bytes, content: str, path: str) -> tuple[WikiLink, ...]:
-    """The links of the note at `path`, whose file has these bytes: in its properties, then in its body."""
+    """Return the links of the note at `path`, whose file has these bytes: in its properties, then in its
+    body.
+    """
     properties = properties_in(data)
     if not properties:
         return tuple(scan_links(content, path))
@@ -86,7 +88,7 @@ def links_in(data: bytes, content: str, path: str) -> tuple[WikiLink, ...]:
 
 
 def targets_in(data: bytes, content: str, path: str) -> tuple[str, ...]:
-    """The targets of `links_in` but those in the note itself, in less time."""
+    """Return the targets of `links_in` but those in the note itself, in less time."""
     properties = properties_in(data)
     if not properties:
         return scan_targets(content, path)
@@ -95,7 +97,7 @@ def targets_in(data: bytes, content: str, path: str) -> tuple[str, ...]:
 
 
 def _placed_links(content: str, masked: str, path: str) -> Iterator[tuple[int, WikiLink]]:
-    """The links with where they begin; a Markdown link where its text ends."""
+    """Yield the links with where they begin; a Markdown link where its text ends."""
     folder = folder_of(path)
     wiki = (
         (match.start(), _link_of(_target_of(match, content, folder), shown_by(match, content)))
@@ -114,7 +116,8 @@ def _link_of(target: str, shown: str) -> WikiLink:
 
 
 def linking_sentence(content: str, path: str, keys: frozenset[Key]) -> str:
-    """The sentence or the line of the note at `path` with its first link to the note of `keys`; "" without.
+    """Return the sentence or the line of the note at `path` with its first link to the note of `keys`; ""
+    without.
 
     Cut from the Markdown, at most `_LONGEST_SIDE` characters before the link and behind where it begins.
     """
@@ -177,7 +180,9 @@ def target_keys(target: str) -> tuple[Key, ...]:
 
 
 def _tails_of(path: str) -> Iterator[Key]:
-    """The whole path, with a slash before it, and its last parts; without regard to case, and no suffix."""
+    """Yield the whole path, with a slash before it, and its last parts; without regard to case, and no
+    suffix.
+    """
     parts = _normalise(path).removesuffix(_SUFFIX).casefold().split("/")
     yield _TAIL, f"/{'/'.join(parts)}"
     for count in _TAIL_PARTS:
@@ -240,7 +245,7 @@ def _normalise(name: str) -> str:
 
 
 def file_alias(path: str) -> str:
-    """The file name as a link target without regard to case, as Obsidian has it."""
+    """Return the file name as a link target without regard to case, as Obsidian has it."""
     return _normalise(path).rpartition("/")[2].removesuffix(_SUFFIX)
 
 
@@ -309,7 +314,7 @@ class LinkTable:
         return notes[0][1] if len(notes) == 1 or (notes and kind not in _ONE) else None
 
     def named_in(self, text: str, spans: Iterable[tuple[int, int]], most: int) -> dict[str, str]:
-        """The notes whose titles or aliases are among the spans of a text in lower case, by id.
+        """Return the notes whose titles or aliases are among the spans of a text in lower case, by id.
 
         Each with the first of these names. A name that more than `most` notes share names none. Hyphens and
         spaces are one in a title; an alias may have either.
@@ -362,7 +367,7 @@ class LinkTable:
 
 
 def _keys_in(record: _Record) -> Iterator[Key]:
-    """All keys of a record but the id."""
+    """Yield all keys of a record but the id."""
     return zip(record[2::2], record[3::2], strict=True)
 
 
@@ -401,7 +406,7 @@ class FileNames:
         return len(self._paths)
 
     def __contains__(self, target: object) -> bool:
-        """Whether a link target, with or without an anchor, leads to one of the files."""
+        """Return whether a link target, with or without an anchor, leads to one of the files."""
         if not isinstance(target, str) or len(target) > LONGEST_NAME:
             return False
         name = file_key(target.partition("#")[0])
@@ -410,7 +415,7 @@ class FileNames:
         return name in self._names or bare in self._names or (self._is_full and "." in bare)
 
     def paths(self) -> frozenset[str]:
-        """All of them as they are now: two milliseconds for the most there are."""
+        """Return all of them as they are now: two milliseconds for the most there are."""
         return frozenset(self._paths)
 
     def add(self, path: str) -> bool:
@@ -437,7 +442,7 @@ class FileNames:
 
 
 def file_key(path: str) -> str:
-    """The name of a file as links are compared with it."""
+    """Return the name of a file as links are compared with it."""
     return normalise("NFC", path.rpartition("/")[2]).strip().casefold()
 
 
@@ -447,7 +452,9 @@ def named_file(target: str) -> str:
 
 
 def same_name(paths: Iterable[str], target: str) -> str | None:
-    """The first path, by folder and alphabet, whose file has the name of a link target; None without one."""
+    """Return the first path, by folder and alphabet, whose file has the name of a link target; None without
+    one.
+    """
     wanted = file_key(target.partition("#")[0])
     return min(
         (path for path in paths if file_key(path) == wanted),

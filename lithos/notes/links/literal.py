@@ -32,7 +32,8 @@ _COMMENT_END: Final = "-->"
 
 
 def mask_literal(text: str) -> str:
-    """`text` with each character of its code and HTML comments replaced by `CODE_MARK`; positions stay.
+    """Return `text` with each character of its code and HTML comments replaced by `CODE_MARK`; positions
+    stay.
 
     A comment that is not closed is not a comment.
     """
@@ -64,7 +65,7 @@ def _comments(text: str) -> Iterator[tuple[int, int]]:
 
 
 def indented_code(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each line of indented code, as CommonMark has it; without its line break.
+    """Yield start and end of each line of indented code, as CommonMark has it; without its line break.
 
     Lines that continue an item of a list, a footnote or a paragraph are not code.
     """
@@ -95,7 +96,7 @@ class _Blocks:
         self._is_paragraph = False
 
     def is_code(self, line: re.Match[str]) -> bool:
-        """Whether a line is indented code; the lines before it were taken up."""
+        """Return whether a line is indented code; the lines before it were taken up."""
         quotes, rest = line[1].count(">"), line[3]
         if not rest.strip():
             self._is_paragraph = False

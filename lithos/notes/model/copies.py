@@ -113,7 +113,9 @@ def is_copy_of(path: str, original: str, note_id: str) -> bool:
 
 
 def is_named_after(path: str, original: str) -> bool:
-    """Whether a file is named as a conflict copy of the one at `original`, or as a copy of such a copy."""
+    """Return whether a file is named as a conflict copy of the one at `original`, or as a copy of such a
+    copy.
+    """
     return any(each.original == original for each in all_copy_names(path))
 
 
@@ -136,12 +138,16 @@ def all_copy_names(path: str) -> Iterator[CopyName]:
 
 
 def _has_mark(path: str) -> bool:
-    """Whether a name ends like a copy's of another program; where a host name may begin is known by then."""
+    """Return whether a name ends like a copy's of another program; where a host name may begin is known by
+    then.
+    """
     return may_be_strong(path) or _NUMBERED.search(path.removesuffix(_SUFFIX)) is not None
 
 
 def is_weakly_named(path: str, original: str) -> bool:
-    """Whether people, too, give a file the name that says it is a conflict copy of the note at `original`."""
+    """Return whether people, too, give a file the name that says it is a conflict copy of the note at
+    `original`.
+    """
     exact = [each for each in all_copy_names(path) if each.original == original]
     return all(each.is_weak for each in exact or copy_names(path))
 
@@ -164,7 +170,7 @@ def strong_originals(path: str) -> tuple[str, ...]:
 
 
 def _names(stem: str, depth: int) -> Iterator[CopyName]:
-    """The originals of a name without suffix, also without one."""
+    """Yield the originals of a name without suffix, also without one."""
     found = _strong(stem)
     if found is not None:
         yield found
@@ -210,7 +216,7 @@ def _in_brackets(stem: str) -> CopyName | None:
 
 
 def _opening(stem: str) -> int:
-    """Where the bracket opens that the last character closes; -1 where none does."""
+    """Return where the bracket opens that the last character closes; -1 where none does."""
     depth = 0
     for at in range(len(stem) - 1, -1, -1):
         depth += (stem[at] == ")") - (stem[at] == "(")
@@ -287,7 +293,7 @@ def are_kin(
 
 
 def _is_proven(copy: LineCounts, original: LineCounts, version: LineCounts, unexplained: Unexplained) -> bool:
-    """Whether two texts began with a version of the one, which the other cannot have but from it.
+    """Return whether two texts began with a version of the one, which the other cannot have but from it.
 
     A line that the original still says proves nothing: a person makes a new page by copying a page.
     """
@@ -302,13 +308,13 @@ def _is_proven(copy: LineCounts, original: LineCounts, version: LineCounts, unex
 
 
 def _says_something(line: str) -> bool:
-    """Whether a line is more than a heading, a label without a value, or marks alone."""
+    """Return whether a line is more than a heading, a label without a value, or marks alone."""
     text = line.strip()
     return not text.endswith(":") and not _HEADING.match(text) and _LETTER.search(text) is not None
 
 
 def _shared(one: LineCounts, other: LineCounts) -> int:
-    """How many lines two texts have in common, each as often as both have it."""
+    """Return how many lines two texts have in common, each as often as both have it."""
     few, many = (one, other) if len(one) <= len(other) else (other, one)
     return sum(min(count, many[line]) for line, count in few.items() if line in many)
 

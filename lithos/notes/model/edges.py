@@ -46,7 +46,7 @@ class Edge:
 
 
 def is_lineage(edge: Edge) -> bool:
-    """Whether the edge says that its note rests on another one: nothing inferred or projected does."""
+    """Return whether the edge says that its note rests on another one: nothing inferred or projected does."""
     return edge.type in LINEAGE and edge.provenance_type not in (INFERRED, FRONTMATTER)
 
 
@@ -101,7 +101,7 @@ class EdgeFilter:
 
 
 def check_conflict(edge: Edge | None, command: ResolveConflict) -> Edge:
-    """The edge, if the command may settle it. Raises `NotFound`, `InvalidInput`."""
+    """Return the edge, if the command may settle it. Raises `NotFound`, `InvalidInput`."""
     if edge is None:
         raise NotFound(f"No edge has the id {command.edge_id[:100]!r}. Find it with lithos_edge_list.")
     if edge.type != CONTRADICTS:
@@ -118,12 +118,12 @@ def check_conflict(edge: Edge | None, command: ResolveConflict) -> Edge:
 
 
 def other_end(edge: Edge, note_id: str) -> str:
-    """The id at the other end of an edge that touches `note_id`."""
+    """Return the id at the other end of an edge that touches `note_id`."""
     return edge.to_id if note_id == edge.from_id else edge.from_id
 
 
 def announce_edge(edge: Edge, agent: str, delivery: str, source: str = TOOL) -> EventDraft:
-    """The event of a changed edge; `delivery` is unique to it, so that it is never journalled twice.
+    """Return the event of a changed edge; `delivery` is unique to it, so that it is never journalled twice.
 
     `source` is that of the hidden origin.
     """

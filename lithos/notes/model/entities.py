@@ -173,7 +173,7 @@ def _runs(sentence: Sequence[_Token]) -> Iterator[list[_Token]]:
 
 
 def _is_capitalised(word: str) -> bool:
-    """True for `Raft`, `eBay`, `GPT-4.1` and `Wi-Fi`; not for `Peer-to-peer` and contractions."""
+    """Return True for `Raft`, `eBay`, `GPT-4.1` and `Wi-Fi`; not for `Peer-to-peer` and contractions."""
     if word == "&":
         return True
     if _CONTRACTION.search(word):
@@ -217,12 +217,12 @@ class ExtractedEntities:
     instead_of: str = ""
 
     def counts_for(self, note: Note) -> bool:
-        """False where the file has entities that a person chose."""
+        """Return False where the file has entities that a person chose."""
         return not note.entities or is_machine_made(note, self.instead_of)
 
 
 def is_machine_made(note: Note, digest: str | None) -> bool:
-    """Whether the file has just the entities of this digest, under a marker."""
+    """Return whether the file has just the entities of this digest, under a marker."""
     return note.entities_extractor is not None and digest == digest_entities(note.entities)
 
 
@@ -231,12 +231,12 @@ MOST_ENTITIES: Final = 50
 
 
 def digest_entities(entities: Iterable[str]) -> str:
-    """A short name for these entities in this order."""
+    """Return a short name for these entities in this order."""
     return hashlib.blake2b(json.dumps(list(entities)).encode(), digest_size=16).hexdigest()
 
 
 def is_stale(note: Note) -> bool:
-    """True for entities that older rules found, also when they found none."""
+    """Return True for entities that older rules found, also when they found none."""
     return note.entities_extractor is not None and note.entities_extractor < MARKER
 
 
@@ -262,7 +262,7 @@ def decide_extraction(note: Note, content: str, *, force: bool = False) -> tuple
 
 
 def extract_entities(body: str, limit: int = MOST_ENTITIES) -> tuple[str, ...]:
-    """The names in a body, sorted, each once; at most `limit` by frequency.
+    """Return the names in a body, sorted, each once; at most `limit` by frequency.
 
     Takes time in proportion to the length of the body.
     """
@@ -280,7 +280,7 @@ def extract_entities(body: str, limit: int = MOST_ENTITIES) -> tuple[str, ...]:
 
 
 def _page(target: str) -> str:
-    """The note that a link target means, without the anchor in it."""
+    """Return the note that a link target means, without the anchor in it."""
     page, anchor, _ = target.partition("#")
     return page.strip() if anchor and page.strip() and not target.endswith("#") else target
 
@@ -316,7 +316,10 @@ def _named(code: Iterable[str], mentions: Mentions) -> Mapping[str, int]:
 
 
 def _is_supported(name: str, mentions: Mentions) -> bool:
-    """A phrase needs one mention inside a sentence, a single word two; neither may be written small, too."""
+    """Return whether mentions support a name.
+
+    A phrase needs one mention inside a sentence, a single word two. Neither may also be in lower case.
+    """
     if " " in name:
         pairs = set(map(" ".join, pairwise(name.casefold().split())))
         return not pairs <= mentions.lower_pairs

@@ -60,14 +60,16 @@ class Ignored:
         return self.covers_folder(path) or any(each.search(path) for each in self._expressions)
 
     def covers_folder(self, path: str) -> bool:
-        """Whether nothing below a folder (`path` ends with `/`) is a note; False where that is not sure."""
+        """Return whether nothing below a folder (`path` ends with `/`) is a note; False where that is not
+        sure.
+        """
         if self._globs is not None and self._globs.fullmatch(path) is not None:
             return True
         return bool(self._prefixes) and _folded(path).startswith(self._prefixes)
 
 
 def _folded(path: str) -> str:
-    """A path as file systems compare it that know neither case nor normal form."""
+    """Return a path as file systems compare it that know neither case nor normal form."""
     return path.lower() if path.isascii() else normalise("NFC", normalise("NFC", path).casefold())
 
 
@@ -106,7 +108,7 @@ def _compile(expression: str) -> re.Pattern[str]:
 
 
 def _translate(glob: str) -> str:
-    """A regular expression for the paths that a glob names, and for everything below those."""
+    """Return a regular expression for the paths that a glob names, and for everything below those."""
     parts = _GLOB_PARTS.findall(glob.strip().strip("/"))
     return f"(?:{''.join(_GLOBS.get(part) or re.escape(part) for part in parts)})(?:/.*)?"
 

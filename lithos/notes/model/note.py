@@ -104,7 +104,7 @@ class Note:
         return max(now, self.updated_at)
 
     def is_stale(self, now: datetime) -> bool:
-        """True once `now` is past `expires_at`."""
+        """Return True once `now` is past `expires_at`."""
         return self.expires_at is not None and now > self.expires_at
 
 
@@ -149,7 +149,7 @@ def effective_version(own: int, digest: str, last: AssignedVersion | None) -> in
 
 
 def newest(standings: Iterable[AssignedVersion | None], digest: str) -> AssignedVersion | None:
-    """The one with the highest version; on a tie the one that stands for these bytes."""
+    """Return the one with the highest version; on a tie the one that stands for these bytes."""
     known = (standing for standing in standings if standing is not None)
     return max(known, key=lambda each: (each.version, each.digest == digest), default=None)
 

@@ -55,7 +55,9 @@ def plan_files(known: Mapping[str, object], found: Mapping[str, object]) -> File
 
 
 def plan_event(told: tuple[str, str] | None, current: tuple[str, str]) -> str | None:
-    """The event type for subscribers, from (path, digest) of a note as last announced to what it is now."""
+    """Return the event type for subscribers, from (path, digest) of a note as last announced to what it is
+    now.
+    """
     if told is None:
         return NOTE_CREATED
     if told[0] != current[0]:
@@ -102,10 +104,10 @@ def claim_order(path: str, mtime_ns: int) -> tuple[bool, int, str]:
 
 
 def elect(claims: Collection[IdClaim], known: Iterable[RecordedPath]) -> IdClaim:
-    """The file that keeps an id that several claim (docs/spec/notes.md §4).
+    """Return the file that keeps an id that several claim (docs/spec/notes.md §4).
 
-    `known` is where the note was, the surest first: the file there, else one with the bytes it had there.
-    A conflict copy, by its name, holds no id against its note: some programs rename the note to make it.
+    `known` is where the note was, the surest first: the file there, else one with the bytes it had there. A
+    conflict copy, by its name, holds no id against its note: some programs rename the note to make it.
     """
     by_path = {claim.path: claim for claim in claims}
     ordered = sorted(claims, key=lambda claim: _claim_order(claim, by_path))
@@ -120,7 +122,7 @@ def elect(claims: Collection[IdClaim], known: Iterable[RecordedPath]) -> IdClaim
 
 
 def _claim_order(claim: IdClaim, paths: Container[str]) -> tuple[bool, tuple[bool, int, str]]:
-    """The order of claims: a file that is named as a copy of another one comes after that."""
+    """Return the order of claims: a file that is named as a copy of another one comes after that."""
     is_copy = any(name.original in paths for name in all_copy_names(claim.path))
     return is_copy, claim_order(claim.path, claim.mtime_ns)
 

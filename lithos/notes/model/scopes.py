@@ -62,7 +62,7 @@ def make_scope(write: Sequence[str] | None, propose: Sequence[str] | None) -> Sc
 
 
 def check_globs(globs: Sequence[str]) -> tuple[str, ...]:
-    """The globs, normalised. Raises `ValueError`, which says which one cannot be used and why."""
+    """Return the globs, normalised. Raises `ValueError`, which says which one cannot be used and why."""
     if len(globs) > MOST_GLOBS:
         raise ValueError(f"a list has at most {MOST_GLOBS} patterns, not {len(globs)}")
     checked = tuple(normalize("NFC", glob.strip()) for glob in globs)
@@ -95,7 +95,7 @@ def check_typed(globs: Sequence[str]) -> tuple[str, ...]:
 
 
 def scopes_of_agents(given: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, Scope]:
-    """The scopes of section `agents` of the configuration, by the agents' names and by those folded.
+    """Return the scopes of section `agents` of the configuration, by the agents' names and by those folded.
 
     Raises `ValueError` for a pattern that cannot be used; it begins with the key, such as `agents.ann.write`.
     """
@@ -111,7 +111,7 @@ def scopes_of_agents(given: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[s
 
 
 def typed_under(key: str, globs: Sequence[str]) -> tuple[str, ...]:
-    """`check_typed` of a setting, whose key begins the message of the `ValueError`."""
+    """Return `check_typed` of a setting, whose key begins the message of the `ValueError`."""
     try:
         return check_typed(globs)
     except ValueError as problem:
@@ -119,7 +119,7 @@ def typed_under(key: str, globs: Sequence[str]) -> tuple[str, ...]:
 
 
 def chosen_scope(write: Sequence[str], propose: Sequence[str]) -> Scope | None:
-    """The scope of what a person chose in a form: writes there, or everywhere, but where changes wait.
+    """Return the scope of what a person chose in a form: writes there, or everywhere, but where changes wait.
 
     None where neither was given. Raises `ValueError` as `check_typed`.
     """
@@ -130,7 +130,7 @@ def chosen_scope(write: Sequence[str], propose: Sequence[str]) -> Scope | None:
 
 
 def _turned(glob: str) -> str:
-    """The pattern that takes away what this one adds, and the other way round."""
+    """Return the pattern that takes away what this one adds, and the other way round."""
     return glob.removeprefix("!") if glob.startswith("!") else f"!{glob}"
 
 
@@ -156,7 +156,9 @@ def covers(globs: Sequence[str], path: str) -> bool:
 
 
 def _matches(glob: str, names: Sequence[str]) -> bool:
-    """Whether a glob matches the whole of a path; takes time in proportion to the product of both lengths."""
+    """Return whether a glob matches the whole of a path; takes time in proportion to the product of both
+    lengths.
+    """
     parts = glob.split("/")
     if parts[-1] == "":
         parts[-1] = "**"
@@ -233,8 +235,9 @@ class WriteScopes:
 
 
 def is_person(by: Principal | None, agent: str) -> bool:
-    """Whether a person changes something: at the console, by a command under no agent's name, or with an
-    `admin` token that is bound to no agent."""
+    """Return whether a person changes something: at the console, by a command under no agent's name, or with
+    an `admin` token that is bound to no agent.
+    """
     if by is None or by.agent is not None or not by.may("admin"):
         return False
     if by.is_own:
@@ -243,7 +246,7 @@ def is_person(by: Principal | None, agent: str) -> bool:
 
 
 def refusal_of(place: PathAccess, path: str, agent: str, scope: Scope | None) -> Forbidden:
-    """The refusal for a path that the caller may not change; it names the path and the scope."""
+    """Return the refusal for a path that the caller may not change; it names the path and the scope."""
     shown = path[:300]
     if place == "protected":
         return Forbidden(

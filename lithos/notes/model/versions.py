@@ -32,13 +32,13 @@ _HEADING: Final = re.compile(rb"\A\s*#[ \t][^\n]*(?:\n|\Z)")
 
 
 def changed_properties(old: Note, new: Note) -> tuple[str, ...]:
-    """The properties that differ; of the text nothing is said."""
+    """Return the properties that differ; of the text nothing is said."""
     changed = (name for name in _PROPERTIES if getattr(old, name) != getattr(new, name))
     return tuple("metadata" if name == "extra" else name for name in changed)
 
 
 def have_same_body(one: bytes, other: bytes) -> bool:
-    """Whether two files have the same text below the frontmatter and the heading that is the title."""
+    """Return whether two files have the same text below the frontmatter and the heading that is the title."""
     return body_of(one) == body_of(other)
 
 
@@ -49,7 +49,7 @@ def head_of(data: bytes) -> bytes:
 
 
 def body_of(data: bytes) -> bytes:
-    """The text of a file below its frontmatter and the heading that is its title."""
+    """Return the text of a file below its frontmatter and the heading that is its title."""
     found = _FRONTMATTER.match(data)
     body = data[found.end() :] if found else data
     heading = _HEADING.match(body)
@@ -118,7 +118,8 @@ class KeptVersion:
 
 
 def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: VersionLimits) -> list[int]:
-    """The places of those of one note's versions that go; `rows` are all of them, in the order of recording.
+    """Return the places of those of one note's versions that go; `rows` are all of them, in the order of
+    recording.
 
     The first and the newest stay, unless the newest is a deletion of long ago: then all go. A version from
     the future, as a clock that was set back leaves them, is as young as can be.
@@ -147,7 +148,7 @@ def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: Version
 
 
 def cuts(now: datetime, limits: VersionLimits) -> list[datetime]:
-    """The moments before which a version is old for one of the limits."""
+    """Return the moments before which a version is old for one of the limits."""
     found = (before(now, limits.keep_days), before(now, limits.keep_deleted_days), now - COUNTED_AFTER)
     return sorted({each for each in found if each is not None})
 

@@ -58,7 +58,7 @@ def match_lines(first: Sequence[int], second: Sequence[int]) -> tuple[list[Block
 
 
 def _cut_ends(first: Sequence[int], second: Sequence[int], whole: _Range, partners: list[int]) -> _Range:
-    """The range without its equal beginning and end, which are matched."""
+    """Return the range without its equal beginning and end, which are matched."""
     i, i_end, j, j_end = whole
     while i < i_end and j < j_end and first[i] == second[j]:
         partners[i] = j
@@ -98,7 +98,7 @@ def _anchors(first: Sequence[int], second: Sequence[int], inner: _Range) -> list
 
 
 def _positions_of_single(lines: Sequence[int], start: int, end: int) -> dict[int, int]:
-    """The position of each line that occurs once in the range."""
+    """Return the position of each line that occurs once in the range."""
     positions: dict[int, int] = {}
     for position in range(start, end):
         line = lines[position]
@@ -107,7 +107,7 @@ def _positions_of_single(lines: Sequence[int], start: int, end: int) -> dict[int
 
 
 def _gaps(inner: _Range, anchors: Sequence[tuple[int, int]]) -> Iterator[_Range]:
-    """The ranges before, between and behind anchors in which there are lines of both texts."""
+    """Yield the ranges before, between and behind anchors in which there are lines of both texts."""
     i, j = inner[0], inner[2]
     for to_i, to_j in (*anchors, (inner[1], inner[3])):
         if i < to_i and j < to_j:
@@ -144,7 +144,7 @@ def _match_repeated(
 
 
 def _blocks(partners: Sequence[int]) -> list[Block]:
-    """The runs of partners that follow each other in both texts."""
+    """Return the runs of partners that follow each other in both texts."""
     blocks: list[Block] = []
     begin = -1
     for i, j in enumerate(partners):
@@ -181,7 +181,7 @@ class _Matched(SequenceMatcher[str]):
         self._blocks = [*(Match(*block) for block in blocks), Match(len(first), len(second), 0)]
 
     def get_matching_blocks(self) -> list[Match]:
-        """The equal lines, and the ends."""
+        """Return the equal lines, and the ends."""
         return self._blocks
 
 
@@ -204,7 +204,7 @@ def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
 
 
 def group_changes(first: Sequence[str], second: Sequence[str]) -> Iterator[list[EditScriptStep]]:
-    """The changes from one text to another by lines, in groups with a few equal lines around each."""
+    """Yield the changes from one text to another by lines, in groups with a few equal lines around each."""
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))
     matched = _Matched(first, second, match_lines(one, other)[0])
@@ -216,7 +216,7 @@ def group_changes(first: Sequence[str], second: Sequence[str]) -> Iterator[list[
 
 
 def count_lines(old: bytes, new: bytes) -> tuple[int, int]:
-    """How many lines are added to a text, and how many are taken away from it."""
+    """Return how many lines are added to a text, and how many are taken away from it."""
     first, second = _lines_of(old), _lines_of(new)
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))

@@ -68,7 +68,7 @@ def _continues(lines: Iterator[str], first: str, block: str) -> bool:
 
 
 def _joins_list(lines: Iterator[str], item: _Item) -> bool:
-    """Whether an item belongs to the list at the end of these lines, the last one first."""
+    """Return whether an item belongs to the list at the end of these lines, the last one first."""
     shallowest: _Item | None = None
     for line in lines:
         if not line.strip():
@@ -87,7 +87,7 @@ def _joins_list(lines: Iterator[str], item: _Item) -> bool:
 
 
 def _is_loose(further: Iterator[str], item: _Item) -> bool:
-    """Whether a blank line parts an item from its neighbour, as it does all items of a loose list.
+    """Return whether a blank line parts an item from its neighbour, as it does all items of a loose list.
 
     `further` are the lines on the way to that.
     """
@@ -105,7 +105,7 @@ def _is_loose(further: Iterator[str], item: _Item) -> bool:
 
 
 def _is_table(lines: Iterator[str]) -> bool:
-    """Whether these lines, the last one first, end with a table."""
+    """Return whether these lines, the last one first, end with a table."""
     for line in takewhile(_is_row, lines):
         if _is_delimiter(line):
             return _is_row(next(lines, ""))
@@ -113,7 +113,7 @@ def _is_table(lines: Iterator[str]) -> bool:
 
 
 def _has_own_head(block: str) -> bool:
-    """Whether a block is a table of its own."""
+    """Return whether a block is a table of its own."""
     return any(_is_delimiter(_unquoted(line)) for line in block.splitlines()[1:2])
 
 
@@ -134,13 +134,13 @@ def _item(line: str) -> _Item | None:
 
 
 def _unquoted(line: str) -> str:
-    """The line without the mark of a quote."""
+    """Return the line without the mark of a quote."""
     found = _QUOTE.match(line)
     return line[found.end() :] if found else line
 
 
 def _lines_up(text: str) -> Iterator[str]:
-    """The lines of a text, the last one first."""
+    """Yield the lines of a text, the last one first."""
     end = len(text)
     while end > 0:
         begin = text.rfind("\n", 0, end) + 1
@@ -149,7 +149,7 @@ def _lines_up(text: str) -> Iterator[str]:
 
 
 def _lines_down(text: str) -> Iterator[str]:
-    """The lines of a text."""
+    """Yield the lines of a text."""
     begin = 0
     while begin < len(text):
         end = text.find("\n", begin)

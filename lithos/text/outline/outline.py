@@ -139,11 +139,11 @@ class Outline:
         self.sections = _make_sections(body, title, blocks.headings)
 
     def listed(self) -> Sequence[Section]:
-        """The sections as they are shown: without an empty `(top)`."""
+        """Return the sections as they are shown: without an empty `(top)`."""
         return [each for each in self.sections if each.path != TOP or each.start < each.stop]
 
     def find(self, given: str) -> Section:
-        """The section of a path or of an unambiguous tail of one, compared without regard to case.
+        """Return the section of a path or of an unambiguous tail of one, compared without regard to case.
 
         Raises `SectionNotFound` with `candidates`.
         """
@@ -169,14 +169,14 @@ class Outline:
         )
 
     def _nearest(self, key: str) -> Sequence[Section]:
-        """Sections that have something of the name first, else in order."""
+        """Return sections that have something of the name first, else in order."""
         words = set(key.split())
         like = [each for each in self.sections if key in _key(each.path)]
         like += [each for each in self.sections if words & set(_key(each.path).split())]
         return list(dict.fromkeys([*like, *self.listed()]))[:CANDIDATES]
 
     def at(self, start: int, level: int) -> Section | None:
-        """The section that begins there; of level 0 it is `(top)`."""
+        """Return the section that begins there; of level 0 it is `(top)`."""
         for each in self.sections:
             if each.level == level and (level == 0 or each.start == start):
                 return each
@@ -187,17 +187,17 @@ class Outline:
         return self.body[section.start : section.stop]
 
     def hash_of(self, section: Section) -> str:
-        """The hash of its text."""
+        """Return the hash of its text."""
         return hash_text(self.text_of(section))
 
 
 def hash_text(text: str) -> str:
-    """The first 12 hex digits of SHA-256 over the text in UTF-8."""
+    """Return the first 12 hex digits of SHA-256 over the text in UTF-8."""
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
 
 
 def title_of(layout: Layout) -> tuple[int, int] | None:
-    """Where the H1 with the title is in the body of a file: begin, and end of the text of its line."""
+    """Return where the H1 with the title is in the body of a file: begin, and end of the text of its line."""
     heading = layout.heading
     if heading is None or layout.keeps_heading:
         return None
@@ -208,7 +208,7 @@ def title_of(layout: Layout) -> tuple[int, int] | None:
 
 
 def read_outline(body: str, title: tuple[int, int] | None = None) -> Outline:
-    """The outline of a body. Raises `InvalidInput` for one of more than `MOST_LINES` lines."""
+    """Return the outline of a body. Raises `InvalidInput` for one of more than `MOST_LINES` lines."""
     return Outline(body, title, _read_blocks(body))
 
 
@@ -264,7 +264,7 @@ def read_changed(old: Outline, body: str, title: tuple[int, int] | None, start: 
 
 
 def begins_with_heading(text: str, level: int) -> bool:
-    """Whether the first block of a text is a heading of this level."""
+    """Return whether the first block of a text is a heading of this level."""
     paragraph = re.split(r"\n[ \t\r]*\n", text, maxsplit=1)[0]
     if paragraph.count("\n") > TITLE:
         return False
@@ -277,7 +277,7 @@ def _moved(headings: Sequence[Heading], by: int) -> Iterator[Heading]:
 
 
 def _lines_of(body: str) -> list[int]:
-    """Where each line begins, and the length."""
+    """Return where each line begins, and the length."""
     starts = [0, *(found.end() for found in _BREAK.finditer(body)), len(body)]
     if len(starts) > MOST_LINES:
         raise InvalidInput(
@@ -313,7 +313,7 @@ def _read_blocks(body: str) -> Blocks:
 
 
 def scan_tasks(body: str) -> Iterator[TaskItem]:
-    """The task-list items of a body, or of a section: they may be in lists and quotes, not in code."""
+    """Yield the task-list items of a body, or of a section: they may be in lists and quotes, not in code."""
     if "[" not in body:
         return
     lines = _lines_of(body)
@@ -330,7 +330,7 @@ def scan_tasks(body: str) -> Iterator[TaskItem]:
 
 
 def _plain(text: str) -> str:
-    """A heading's text without markup on one line, of at most `TITLE` characters."""
+    """Return a heading's text without markup on one line, of at most `TITLE` characters."""
     line = " ".join(plain_title(" ".join(text.split())).split())
     return " ".join(_ESCAPED.sub(r"\1", line)[:TITLE].split())
 
@@ -378,7 +378,7 @@ def _top(body: str, origin: int, end: int) -> Section:
 
 
 def stop_before(body: str, at: int, least: int) -> int:
-    """Where the last text before a position ends, with the blanks on its line; not before `least`."""
+    """Return where the last text before a position ends, with the blanks on its line; not before `least`."""
     stop = at
     while stop > least and body[stop - 1] in " \t\r\n":
         stop -= 1
@@ -388,7 +388,7 @@ def stop_before(body: str, at: int, least: int) -> int:
 
 
 def _number(paths: Sequence[str]) -> list[str]:
-    """The paths, made different: of equal ones the second gets ` (2)`, and so on."""
+    """Return the paths, made different: of equal ones the second gets ` (2)`, and so on."""
     taken, seen = set(paths), Counter[str]()
     numbered: list[str] = []
     for path in paths:

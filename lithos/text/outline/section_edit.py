@@ -99,7 +99,7 @@ class _Change:
         return len(self.text) - (self.end - self.start)
 
     def apply(self, body: str) -> str:
-        """The body with it."""
+        """Return the body with it."""
         return body[: self.start] + self.text + body[self.end :]
 
 
@@ -125,7 +125,8 @@ def check_edit(edit: SectionEdit) -> None:
 def apply_edit(
     edit: SectionEdit, body: str, title: tuple[int, int] | None, newline: str, outline: Outline | None
 ) -> Edited:
-    """The body after an edit that `check_edit` accepts; `outline` is that of the body, if it names a section.
+    """Return the body after an edit that `check_edit` accepts; `outline` is that of the body, if it names a
+    section.
 
     `title`: where the H1 with the title is. Raises `SectionNotFound`, `TextNotFound`, `TextAmbiguous`,
     `InvalidInput` (too many lines) and `OtherHash`.
@@ -150,7 +151,7 @@ def apply_edit(
 
 
 def _whole(body: str, origin: int) -> Section:
-    """The body behind the title as a section, which has no path."""
+    """Return the body behind the title as a section, which has no path."""
     return Section("", 0, origin, origin, stop_before(body, len(body), origin), len(body))
 
 
@@ -161,7 +162,7 @@ def _text_of(body: str, section: Section) -> str:
 
 
 def _compared(edit: SectionEdit, body: str, section: Section) -> Section:
-    """The section; raises `OtherHash` when it is not the expected one."""
+    """Return the section; raises `OtherHash` when it is not the expected one."""
     if edit.expected_hash is not None:
         text = _text_of(body, section)
         found = hash_text(text)
@@ -201,7 +202,7 @@ def _insert(
     after_list: bool = False,
     before_list: bool = False,
 ) -> _Change:
-    """A block behind the text that ends at `at`, before what follows.
+    """Return a block behind the text that ends at `at`, before what follows.
 
     No blank line parts it from a list or table that it joins.
     """
@@ -300,7 +301,7 @@ def _toggle(edit: SectionEdit, body: str, section: Section, _: str) -> _Change:
 
 
 def _items_called(items: Sequence[TaskItem], given: str) -> list[TaskItem]:
-    """The items with this text: as it is written, or else without markup."""
+    """Return the items with this text: as it is written, or else without markup."""
     wanted = " ".join(given.split())
     bare = " ".join(_ITEM.sub("", given, count=1).split()) if _ITEM.match(given) else wanted
     for name in dict.fromkeys((wanted, bare)):
@@ -331,14 +332,14 @@ def _lost(before: Outline, after: Outline, change: _Change) -> tuple[str, ...]:
 
 
 def _as_block(text: str, newline: str) -> str:
-    """A text without blank lines around it, with the line breaks of the file."""
+    """Return a text without blank lines around it, with the line breaks of the file."""
     blank = _LEADING.match(text)
     block = text[blank.end() if blank else 0 :].rstrip(" \t\r\n")
     return block.replace("\r\n", "\n").replace("\r", "\n").replace("\n", newline)
 
 
 def _blank_behind(body: str, at: int) -> int:
-    """Where the blank lines behind a text end: the next line with text, or the end."""
+    """Return where the blank lines behind a text end: the next line with text, or the end."""
     blank = _LEADING.match(body, at)
     end = blank.end() if blank else at
     rest = end

@@ -56,7 +56,7 @@ def _places(runs: Iterable[tuple[int, int]]) -> set[int]:
 
 
 def _spans(tokens: Sequence[_Token], kept: set[int], lines: Sequence[str]) -> list[list[Span]]:
-    """The spans of the words that are not kept; those that only spaces part are one."""
+    """Return the spans of the words that are not kept; those that only spaces part are one."""
     found: list[list[Span]] = [[] for _ in lines]
     for place, (_, number, (start, end)) in enumerate(tokens):
         if place in kept:

@@ -51,12 +51,12 @@ def name_key(text: str) -> str:
 
 
 def separate_marks(text: str) -> str:
-    """`text` with a joiner in every run of more than 30 marks: the Stream-Safe Text Process."""
+    """Return `text` with a joiner in every run of more than 30 marks: the Stream-Safe Text Process."""
     return _SUSPECT.sub(lambda run: "".join(_separated(run, _JOINER)), text)
 
 
 def drop_excess_marks(text: str) -> str:
-    """`text` without the marks after the first 30 of a run, for what is searched and not shown."""
+    """Return `text` without the marks after the first 30 of a run, for what is searched and not shown."""
     return _SUSPECT.sub(lambda run: "".join(_separated(run, "")), text)
 
 
@@ -75,7 +75,7 @@ def _separated(run: re.Match[str], joiner: str) -> Iterator[str]:
 
 
 def _marks_of(character: str) -> tuple[int, int, bool]:
-    """How many marks its decomposition begins and ends with, and whether it is nothing else."""
+    """Return how many marks its decomposition begins and ends with, and whether it is nothing else."""
     is_mark = [unicodedata.combining(part) != 0 for part in unicodedata.normalize("NFKD", character)]
     leading = is_mark.index(False) if False in is_mark else len(is_mark)
     trailing = is_mark[::-1].index(False) if False in is_mark else len(is_mark)
@@ -154,7 +154,7 @@ def unfold_offset(text: str, offset: int) -> int:
 
 
 def unfold_offsets(text: str, offsets: Iterable[int]) -> list[int]:
-    """`unfold_offset` of ascending offsets of a short text, in one pass."""
+    """Return `unfold_offset` of ascending offsets of a short text, in one pass."""
     places: list[int] = []
     wanted = iter(offsets)
     offset = next(wanted, None)

@@ -162,7 +162,7 @@ def count_names(
 
 
 def name_of(character: str) -> str:
-    """The number and the name of one character."""
+    """Return the number and the name of one character."""
     code = ord(character)
     if code < len(_CONTROLS):
         told = _CONTROLS[code]
@@ -212,7 +212,7 @@ def _name_tags(run: str) -> str:
 
 
 def _belongs(text: str, start: int, end: int) -> bool:
-    """Whether one character, or a run of it, is where people write it."""
+    """Return whether one character, or a run of it, is where people write it."""
     character = text[start]
     if character in _COMMON_SPACES or _PREFIXED.match(character):
         return True
@@ -233,7 +233,7 @@ def _is_symbol(character: str) -> bool:
 
 
 def _is_picture(character: str, before: str) -> bool:
-    """Whether an emoji ends here: a symbol, or its selector or colour of skin behind one."""
+    """Return whether an emoji ends here: a symbol, or its selector or colour of skin behind one."""
     is_behind = character == "\ufe0f" or "\U0001f3fb" <= character <= "\U0001f3ff"
     return _is_symbol(before) if is_behind else _is_symbol(character)
 
@@ -250,7 +250,7 @@ def _is_selector(text: str, start: int, run: str) -> bool:
 
 
 def _is_flag(text: str, start: int, run: str) -> bool:
-    """Whether tags are those of a flag, as that of Scotland: at most seven behind a black one."""
+    """Return whether tags are those of a flag, as that of Scotland: at most seven behind a black one."""
     return text[start - 1 : start] == _FLAG and len(run) <= 8 and run.endswith(_CANCEL)
 
 
@@ -258,7 +258,7 @@ def _is_flag(text: str, start: int, run: str) -> bool:
 
 
 def _mixed_signs(text: str) -> Iterator[Sign]:
-    """The letters of words that do not belong to the script of the most."""
+    """Yield the letters of words that do not belong to the script of the most."""
     for word in _WORD.finditer(text):
         if _OF_TWO.search(word[0]):
             yield from _odd_letters(word[0], word.start())
@@ -291,7 +291,9 @@ def _odd_letters(word: str, begin: int) -> Iterator[Sign]:
 
 
 def _passes_for_latin(word: str) -> bool:
-    """Whether a part of the word between underscores has Latin letters and Greek ones that look like them."""
+    """Return whether a part of the word between underscores has Latin letters and Greek ones that look like
+    them.
+    """
     latin = _SCRIPTS[0][1]
     return any(
         latin.search(part) and any(normalize("NFD", each)[0] in _LATIN_LOOKS for each in part)

@@ -57,7 +57,7 @@ _NOUGHTS: Final = (
 
 
 def _named() -> Iterator[tuple[str, str]]:
-    """The letters whose name says which letter they are; one that decomposes is not there."""
+    """Yield the letters whose name says which letter they are; one that decomposes is not there."""
     for code in (code for some in _RANGES for code in some):
         letter = chr(code)
         named = _NAMED.fullmatch(unicodedata.name(letter, ""))

@@ -32,7 +32,7 @@ def matches_metadata(metadata: Mapping[str, Any], match: Mapping[str, Any] | Non
 
 
 def has_all(values: Iterable[str], wanted: Iterable[str] | None) -> bool:
-    """True when every wanted value is there; no wish, no filter."""
+    """Return True when every wanted value is there; no wish, no filter."""
     return not wanted or set(wanted) <= set(values)
 
 
@@ -50,12 +50,12 @@ def tag_key(tag: str) -> str:
 
 
 def tag_keys(tags: Iterable[str]) -> set[str]:
-    """The keys of some tags."""
+    """Return the keys of some tags."""
     return {tag_key(tag) for tag in tags}
 
 
 def distinct_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Each tag once, as it is spelled first."""
+    """Return each tag once, as it is spelled first."""
     found: dict[str, str] = {}
     for tag in tags:
         found.setdefault(tag_key(tag), tag)
@@ -63,7 +63,7 @@ def distinct_tags(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def most_written(spelled: Mapping[str, int]) -> str:
-    """The spelling that most notes have, of several the first by name; without leading `#`."""
+    """Return the spelling that most notes have, of several the first by name; without leading `#`."""
     best = min(spelled, key=lambda tag: (-spelled[tag], tag))
     return best.lstrip("#") or best
 
@@ -82,7 +82,7 @@ def has_tag(tags: Collection[str], wish: str) -> bool:
 
 
 def has_tags(tags: Collection[str], wanted: Iterable[str] | None) -> bool:
-    """True when every wanted tag is there."""
+    """Return True when every wanted tag is there."""
     if not wanted:
         return True
     own = frozenset(tags)

@@ -47,7 +47,7 @@ _WORD: Final = re.compile(rf"[{_NO_SPACES}]|[^\W_{_NO_SPACES}]+")
 
 
 def word_pairs(text: str) -> Pairs:
-    """The pairs of a text's words, folded; of its first `LOOKED_AT` characters."""
+    """Return the pairs of a text's words, folded; of its first `LOOKED_AT` characters."""
     words = np.fromiter(map(hash, _words(fold(text[:LOOKED_AT]))), np.int64)
     return np.unique(words[:-1] * _FACTOR ^ words[1:])
 
@@ -59,7 +59,7 @@ def _words(folded: str) -> list[str]:
 
 
 def likeness(one: Pairs, other: Pairs) -> float:
-    """The share of the shorter text that is in the longer one, 0..1; 0 for what says too little."""
+    """Return the share of the shorter text that is in the longer one, 0..1; 0 for what says too little."""
     least = min(len(one), len(other))
     if least < LEAST_PAIRS:
         return 0.0
@@ -109,7 +109,7 @@ class Templates:
         return cls(hashes[first], owners[first], len(kept))
 
     def likeness(self, one: Pairs, other: Pairs) -> float:
-        """The likeness of two of the texts without what their template gave them."""
+        """Return the likeness of two of the texts without what their template gave them."""
         shared = np.intersect1d(one, other, assume_unique=True)
         template = self._template_of(shared)
         if not len(template) or (len(one) == len(other) == len(shared) >= LEAST_COPY):

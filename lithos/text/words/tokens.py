@@ -53,7 +53,7 @@ def count_safely(text: str) -> int:
 
 
 def fitting_length(text: str, most: int, count: Count) -> int:
-    """How many characters of a text make at most `most` tokens, cut where it reads best; may be 0.
+    """Return how many characters of a text make at most `most` tokens, cut where it reads best; may be 0.
 
     The number is found by halving, which counts no text more than some ten times.
     """

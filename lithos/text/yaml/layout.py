@@ -73,18 +73,18 @@ class Layout:
 
 
 def unify_breaks(text: str, newline: str) -> str:
-    """`text` of a file whose line breaks are `newline`, with `\\n` instead."""
+    """Return `text` of a file whose line breaks are `newline`, with `\\n` instead."""
     return text.replace("\r\n", "\n") if newline == "\r\n" else text
 
 
 def trim_content(text: str) -> str:
-    """`text` without the blank lines around it; its first line keeps its indentation."""
+    """Return `text` without the blank lines around it; its first line keeps its indentation."""
     blank = _BLANK_LINES.match(text)
     return text[blank.end() if blank else 0 :].rstrip()
 
 
 def tail_of(text: str) -> str:
-    """The blank space after the last line of `text`; nothing for a blank one."""
+    """Return the blank space after the last line of `text`; nothing for a blank one."""
     kept = len(text.rstrip())
     return text[kept:] if kept else ""
 
@@ -143,7 +143,7 @@ class FrontmatterHandler(YAMLHandler):
         return source, text[end.end() :]
 
     def load(self, fm: str, **_: object) -> Any:
-        """A `YamlMapping`, its depth bounded; raises `UnreadableNote` as `read_mapping` does."""
+        """Return a `YamlMapping`, its depth bounded; raises `UnreadableNote` as `read_mapping` does."""
         return read_mapping(fm)
 
 

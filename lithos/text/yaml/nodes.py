@@ -72,7 +72,10 @@ def _refuse_deep_nesting(source: str) -> None:
 
 
 def line_nesting_deeper(source: str, most: int) -> int | None:
-    """The line, from 1, on which collections nest deeper than so; None without one. Raises `YAMLError`."""
+    """Return the line, from 1, on which collections nest deeper than so; None without one.
+
+    Raises `YAMLError`.
+    """
     depth = 0
     for event in yaml.parse(source, yaml.CSafeLoader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -101,12 +104,12 @@ def _explain(error: yaml.YAMLError, source: str) -> UnreadableNote:
 
 
 def is_null(node: yaml.Node) -> bool:
-    """True for an empty value, `null` and `~`."""
+    """Return True for an empty value, `null` and `~`."""
     return node.tag == _NULL
 
 
 def is_integer(node: yaml.Node) -> bool:
-    """True for a YAML integer, false for text that looks like one."""
+    """Return True for a YAML integer, false for text that looks like one."""
     return node.tag == _TAG + "int"
 
 
@@ -125,7 +128,7 @@ class ValueReader:
             raise _too_deep()
 
     def text(self, node: yaml.Node) -> str:
-        """A scalar's text, else the source text of a collection on one line."""
+        """Return a scalar's text, else the source text of a collection on one line."""
         start, end = node.start_mark.index, node.end_mark.index
         self._charge(1 + (end - start) // 64)
         if isinstance(node, yaml.ScalarNode):
@@ -146,7 +149,7 @@ class ValueReader:
         return merged | own if merged else own
 
     def value(self, node: yaml.Node, depth: int = 0) -> Any:
-        """The node as JSON-compatible value: dates and non-finite numbers become text."""
+        """Return the node as JSON-compatible value: dates and non-finite numbers become text."""
         if isinstance(node, yaml.ScalarNode):
             self._charge(1 + len(node.value) // 64, depth)
             return _scalar_value(node)
@@ -176,7 +179,7 @@ def read_mapping(source: str) -> YamlMapping:
 
 
 def is_merge(key: yaml.Node) -> bool:
-    """True for the merge key `<<`."""
+    """Return True for the merge key `<<`."""
     return key.tag == _MERGE
 
 
@@ -300,7 +303,7 @@ def _flow_key(key: str) -> str:
 
 
 def write_block(value: Any, indent: str, newline: str) -> str:
-    """A non-empty list or mapping as lines at `indent`, each ended by `newline`."""
+    """Return a non-empty list or mapping as lines at `indent`, each ended by `newline`."""
     if isinstance(value, Mapping):
         return "".join(write_entry(key, item, indent, newline) for key, item in value.items())
     return "".join(f"{indent}- {write_inline(item)}{newline}" for item in value)
