@@ -172,7 +172,7 @@ class AskedTime:
         return (month,) if self.day is None else (f"{month}-{self.day:02}", month)
 
     def covers(self, own: OwnDate) -> bool:
-        """Return whether a note's own date is within it."""
+        """Return whether a note's own date is within this time."""
         return (
             self.year in (None, own.year) and self.month in (None, own.month) and self.day in (None, own.day)
         )
@@ -196,7 +196,7 @@ def asked_time(question: str) -> AskedTime | None:
 
 
 def _asked(found: re.Match[str]) -> AskedTime:
-    """Return a month as it was asked for, with its day or its year where these are given."""
+    """Return the month in a question, with its day or its year if they are given."""
     year, month, day = found["year"], _month_of(found["name"]), found["before"] or found["behind"]
     if day is not None and not 1 <= int(day) <= _DAYS[month - 1]:
         day = None

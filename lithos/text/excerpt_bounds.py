@@ -67,7 +67,7 @@ def tidy_edge(text: str, at: int, least: int) -> int:
 
 
 def expects_more(text: str) -> bool:
-    """Return whether a text ends on a question, on a colon or on a heading."""
+    """Return whether a text ends with a question, a colon or a heading."""
     shown = text.rstrip()[-200:]
     if shown.rstrip(_CLOSING)[-1:] in _DANGLING:
         return True

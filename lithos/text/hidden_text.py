@@ -95,7 +95,7 @@ def hide(content: str, frame: Frame = NO_FRAME) -> str:
 
 
 def without_hidden(text: str) -> str:
-    """Return a short text without what is hidden, and without the blank lines around it."""
+    """Return a short text without hidden characters, and without the blank lines around it."""
     return _BLANK_LINES.sub("\n\n", text.replace(HIDDEN, "")) if HIDDEN in text else text
 
 

@@ -263,7 +263,7 @@ def first_places(folded: str, terms: Terms) -> dict[int, int]:
 
 
 def places_among(folded: str, numbered: Sequence[tuple[int, Term]]) -> dict[int, int]:
-    """Return the same of some terms."""
+    """Return the first places of some terms, by the number of the term."""
     found: dict[int, int] = {}
     for number, term in numbered:
         start = folded.find(term.stem)
@@ -372,7 +372,7 @@ def _ending(text: str, begin: int, end: int, stop: int, edges: _Edges) -> int:
 
 
 def _past_question(text: str, begin: int, stop: int) -> int:
-    """Return where a passage ends that would end at `stop`: behind the reply, where it ends on a question."""
+    """Return the end of a passage until `stop`: after the reply, if the passage ends with a question."""
     limit = stop + MOST_REPLIES
     while stop < limit:
         following = _WORD.search(text, stop)

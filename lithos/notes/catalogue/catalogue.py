@@ -396,7 +396,7 @@ class Catalogue:
                 del self.doubles[skipped.note_id]
 
     def named_copies(self, original: str) -> list[Entry]:
-        """Return the notes whose files are named, as only programs do, like conflict copies of a file."""
+        """Return the notes whose files have names that only programs give to conflict copies of a file."""
         return [self._by_id[note_id] for note_id in self._named_copies.of(original)]
 
     def copies_of(self, note_id: str) -> list[tuple[str, ConflictCopy]]:

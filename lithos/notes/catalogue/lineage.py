@@ -171,7 +171,7 @@ class Lineage:
             yield NoteWarning("conflict_markers", note.id, note.title, _MARKED, 0)
 
     def _existing(self, ids: Collection[str]) -> list[str]:
-        """Return those that exist, each once, by id, and no more than are named."""
+        """Return the existing notes, each once, by id, up to the number that is named."""
         return sorted(each for each in set(islice(ids, STEPS)) if each in self._catalogue)[:MOST_NAMED]
 
     def _title(self, note_id: str) -> str:
@@ -298,7 +298,7 @@ class Lineage:
         return None, True
 
     def _give_up(self, note_id: str, distance: int) -> _Cause | None:
-        """Return a cause that there is, if not the nearest; None where none is known."""
+        """Return a known cause, perhaps not the nearest; None if there is no known cause."""
         cause = self._doubtful.get(note_id)
         return None if cause is None or cause not in self._catalogue else _Cause(cause, distance)
 

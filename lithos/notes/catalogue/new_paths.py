@@ -43,7 +43,7 @@ def prefix_as_spelled(prefix: str, folders: Collection[str]) -> str:
 
 
 def _spelled(folder: str, folders: Collection[str]) -> list[str]:
-    """Return the parts of a folder that are there already, each as it is spelled there."""
+    """Return the existing parts of a folder, in their spelling on disk."""
     if not folder:
         return []
     below = f"{folder}/"

@@ -329,7 +329,7 @@ class NoteRecords(ExtraRows):
             self._creations[note_id] = self._unsaved.creations[note_id] = created_at
 
     def drop_creation(self, note_id: str) -> None:
-        """Delete the row: the note is gone."""
+        """Delete the row: the note was deleted."""
         if self._creations.pop(note_id, None) is not None:
             self._unsaved.creations[note_id] = None
 

@@ -378,7 +378,7 @@ def _find_copies(
 
 
 def _is_second(entry: Entry | None, named: Mapping[str, Entry]) -> bool:
-    """Return whether a file names the id of a note after which it is named."""
+    """Return whether a file has the id of the note after which it is named."""
     if entry is None or not entry.identified:
         return False
     originals = (named.get(name.original) for name in all_copy_names(entry.path))

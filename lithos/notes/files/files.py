@@ -84,7 +84,7 @@ class NoteFiles:
         self.root_was_missing = False
 
     def create_root(self) -> None:
-        """Make the folder if it is missing, and remember that it was; a foreign one is not made."""
+        """Create the folder if it is missing, and record that; a foreign folder is not created."""
         self.root_was_missing = not self.root.is_dir()
         if not self.is_foreign:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ class NoteFiles:
     def list_notes(self) -> list[FoundFile]:
         """Return every `.md` file, in sorted path order.
 
-        Dot-names and `ignored` files are left out, as is what a symlink reaches outside the folder. A folder
+        Dot-names, `ignored` files, and files outside the folder that a symlink reaches are left out. A folder
         that symlinks lead to is visited once, by its own name if it has one here, so loops end.
         """
         found = [FoundFile(path, state_of(status)) for path, status in self.walk()]
@@ -116,7 +116,7 @@ class NoteFiles:
         return found
 
     def walk(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Iterate over what `list_notes` lists, with the `stat` of each, in no order."""
+        """Iterate over the files of `list_notes`, with the `stat` of each, in no order."""
         return walk_notes(self._find_root(), self.ignored)
 
     def read(self, path: str) -> ReadFile:
@@ -398,7 +398,7 @@ class NoteFiles:
             raise LinkedFile(path, _below(root, self._locate(path, root)))
 
     def real_paths(self, paths: Iterable[str]) -> dict[str, str]:
-        """Return where links lead, by each path that has one on the way. Raises `OutsideKnowledge`."""
+        """Return the real path of each path that contains a link. Raises `OutsideKnowledge`."""
         root = self._find_root()
         found = {path: _below(root, self._locate(path, root)) for path in paths}
         return {path: real for path, real in found.items() if real != path}

@@ -33,7 +33,7 @@ def list_attachments(root: str) -> Iterator[str]:
 
 
 def compare_attachments(root: str, known: Set[str]) -> tuple[tuple[str, bool], ...]:
-    """Return the paths that are new, each with true, and those of `known` that are gone, with false."""
+    """Return new paths, each with true, and missing paths of `known`, with false."""
     found = set(list_attachments(root))
     return (*((path, False) for path in known - found), *((path, True) for path in found - known))
 
@@ -140,7 +140,7 @@ def is_there(files: NoteFiles, path: str) -> bool:
 
 
 def current_state(files: NoteFiles, path: str) -> FileState | None:
-    """Return size and time of a file now; None when it is gone."""
+    """Return the current size and time of a file; None when it was deleted."""
     try:
         return state_of(os.stat(os.path.join(files.root, path)))
     except (FileNotFoundError, NotADirectoryError):

@@ -160,14 +160,14 @@ class Watch:
         return not self.is_leased or self._calls.is_leased(self.descriptor)
 
     def is_quiet(self) -> bool:
-        """Return whether the last change seen is long enough ago for the file not to be half saved."""
+        """Return whether the last change is long enough ago that the file is not half saved."""
         status = self._status
         # Without a lease a program that sets the time of its file back is not taken at its word.
         changed = status.st_mtime if self.is_leased else max(status.st_mtime, status.st_ctime)
         return abs(self._calls.now() - changed) >= (QUIET if status.st_size else EMPTY_QUIET)
 
     def is_still(self, path: str, digest: str) -> bool:
-        """Return whether `path` is this very file, and its bytes, with this digest before, are the same."""
+        """Return whether `path` is still this file, and its bytes still have this digest."""
         if not is_same(self._calls, self.descriptor, path):
             return False
         if self.is_leased:
@@ -195,7 +195,7 @@ def check_regular(status: os.stat_result, path: str) -> None:
 
 
 def is_same(calls: SystemCalls, descriptor: int, path: str) -> bool:
-    """Return whether the name leads to the open file."""
+    """Return whether the name is that of the open file."""
     with suppress(FileNotFoundError):
         return os.path.samestat(calls.fstat(descriptor), calls.lstat(path))
     return False

@@ -89,7 +89,7 @@ def merge_documents(base: Document, mine: Document, theirs: Document) -> Merged[
 
 
 def metadata_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return a merge-patch (null deletes a key) that makes `new` of `old`; None where they are the same."""
+    """Return a merge-patch (null deletes a key) from `old` to `new`; None if they are the same."""
     removed = {key: None for key in old if key not in new}
     changed = {key: value for key, value in new.items() if not is_same(value, old.get(key, _ABSENT))}
     return {**removed, **changed} or None

@@ -136,7 +136,7 @@ def _persons(
 
 
 def _is_blank(node: yaml.Node) -> bool:
-    """Return whether a key says nothing, so that its place is free."""
+    """Return whether a key has no value, so that Lithos can use it."""
     if isinstance(node, yaml.ScalarNode):
         return is_null(node) or not node.value.strip()
     return not node.value

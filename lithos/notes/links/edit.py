@@ -68,7 +68,7 @@ class Relinking:
     paths: Mapping[str, str] = field(factory=dict)
 
     def path_after(self, path: str) -> str | None:
-        """Return where a link leads that led to `path`; None where that did not move."""
+        """Return the new target of a link to `path`; None if it did not move."""
         found = self.paths.get(path) or self.paths.get(normalise("NFC", path))
         return found or (self.new if self.was_at(path.removeprefix("/")) else None)
 
@@ -93,7 +93,7 @@ def relink_text(text: str, path: str, moved: Relinking, is_file: IsFile) -> list
 
 
 def _resolve(moved: Relinking, is_file: IsFile, joined: str, written: str) -> tuple[str | None, bool]:
-    """Return where a link of another note leads."""
+    """Return the target of a link of another note."""
     is_rooted = written.startswith("/")
     new = moved.path_after(joined)
     bare = _with_suffix(posixpath.normpath(written.lstrip("/")))

@@ -119,7 +119,7 @@ def written_target(match: re.Match[str], text: str) -> str:
 
 
 def is_placed(target: str) -> bool:
-    """Return whether a wiki-link says where its note is: `../x/Note`, `./Note` or `/x/Note`."""
+    """Return whether a wiki-link names the place of its note: `../x/Note`, `./Note` or `/x/Note`."""
     return target.startswith(_PLACED)
 
 
@@ -197,7 +197,7 @@ def read_path(written: str) -> str:
 
 
 def names_note(path: str) -> bool:
-    """Return whether a path that is read from a destination is that of a note: `Note.md` or `Note`."""
+    """Return whether a path in a destination is that of a note: `Note.md` or `Note`."""
     name = path.rpartition("/")[2]
     return name.endswith(SUFFIX) or (name not in ("", ".", "..") and _OTHER_FILE.search(name) is None)
 

@@ -415,7 +415,7 @@ class FileNames:
         return name in self._names or bare in self._names or (self._is_full and "." in bare)
 
     def paths(self) -> frozenset[str]:
-        """Return all of them as they are now: two milliseconds for the most there are."""
+        """Return all remembered paths: two milliseconds for the maximum number."""
         return frozenset(self._paths)
 
     def add(self, path: str) -> bool:
@@ -442,7 +442,7 @@ class FileNames:
 
 
 def file_key(path: str) -> str:
-    """Return the name of a file as links are compared with it."""
+    """Return the name of a file in the form that links are compared with."""
     return normalise("NFC", path.rpartition("/")[2]).strip().casefold()
 
 

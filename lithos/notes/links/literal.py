@@ -91,12 +91,12 @@ class _Blocks:
     _is_paragraph: bool = False
 
     def enter_fence(self, line: re.Match[str]) -> None:
-        """Take up the first line of a fence, which may be in a new item."""
+        """Enter the first line of a fence, which may be in a new item."""
         self.is_code(line)
         self._is_paragraph = False
 
     def is_code(self, line: re.Match[str]) -> bool:
-        """Return whether a line is indented code; the lines before it were taken up."""
+        """Return whether a line is indented code; the lines before it must have been entered."""
         quotes, rest = line[1].count(">"), line[3]
         if not rest.strip():
             self._is_paragraph = False

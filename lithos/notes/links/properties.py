@@ -194,7 +194,7 @@ def _is_right(
 
 
 def decode(text: str, style: str | None) -> str:
-    """Return a part of the source of a property as it reads."""
+    """Return the decoded text of a part of a property's source."""
     if style == "'":
         return text.replace("''", "'")
     if style == '"' and "\\" in text:

@@ -216,7 +216,7 @@ def _in_brackets(stem: str) -> CopyName | None:
 
 
 def _opening(stem: str) -> int:
-    """Return where the bracket opens that the last character closes; -1 where none does."""
+    """Return the position of the bracket that the last character closes; -1 without one."""
     depth = 0
     for at in range(len(stem) - 1, -1, -1):
         depth += (stem[at] == ")") - (stem[at] == "(")
@@ -314,7 +314,7 @@ def _says_something(line: str) -> bool:
 
 
 def _shared(one: LineCounts, other: LineCounts) -> int:
-    """Return how many lines two texts have in common, each as often as both have it."""
+    """Return the number of common lines of two texts, each as often as both have it."""
     few, many = (one, other) if len(one) <= len(other) else (other, one)
     return sum(min(count, many[line]) for line, count in few.items() if line in many)
 

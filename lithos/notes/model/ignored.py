@@ -69,7 +69,7 @@ class Ignored:
 
 
 def _folded(path: str) -> str:
-    """Return a path as file systems compare it that know neither case nor normal form."""
+    """Return the form in which file systems without case and normal forms compare a path."""
     return path.lower() if path.isascii() else normalise("NFC", normalise("NFC", path).casefold())
 
 

@@ -130,7 +130,7 @@ def chosen_scope(write: Sequence[str], propose: Sequence[str]) -> Scope | None:
 
 
 def _turned(glob: str) -> str:
-    """Return the pattern that takes away what this one adds, and the other way round."""
+    """Return the pattern with the opposite effect."""
     return glob.removeprefix("!") if glob.startswith("!") else f"!{glob}"
 
 

@@ -216,7 +216,7 @@ def group_changes(first: Sequence[str], second: Sequence[str]) -> Iterator[list[
 
 
 def count_lines(old: bytes, new: bytes) -> tuple[int, int]:
-    """Return how many lines are added to a text, and how many are taken away from it."""
+    """Return the numbers of lines added to a text and removed from it."""
     first, second = _lines_of(old), _lines_of(new)
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))

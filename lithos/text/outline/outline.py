@@ -139,7 +139,7 @@ class Outline:
         self.sections = _make_sections(body, title, blocks.headings)
 
     def listed(self) -> Sequence[Section]:
-        """Return the sections as they are shown: without an empty `(top)`."""
+        """Return the sections to show: without an empty `(top)`."""
         return [each for each in self.sections if each.path != TOP or each.start < each.stop]
 
     def find(self, given: str) -> Section:
@@ -169,14 +169,14 @@ class Outline:
         )
 
     def _nearest(self, key: str) -> Sequence[Section]:
-        """Return sections that have something of the name first, else in order."""
+        """Return sections, those with similar names first, else in order."""
         words = set(key.split())
         like = [each for each in self.sections if key in _key(each.path)]
         like += [each for each in self.sections if words & set(_key(each.path).split())]
         return list(dict.fromkeys([*like, *self.listed()]))[:CANDIDATES]
 
     def at(self, start: int, level: int) -> Section | None:
-        """Return the section that begins there; of level 0 it is `(top)`."""
+        """Return the section that begins at a position; for level 0 that is `(top)`."""
         for each in self.sections:
             if each.level == level and (level == 0 or each.start == start):
                 return each
@@ -277,7 +277,7 @@ def _moved(headings: Sequence[Heading], by: int) -> Iterator[Heading]:
 
 
 def _lines_of(body: str) -> list[int]:
-    """Return where each line begins, and the length."""
+    """Return the beginning of each line, and the length of the text."""
     starts = [0, *(found.end() for found in _BREAK.finditer(body)), len(body)]
     if len(starts) > MOST_LINES:
         raise InvalidInput(
@@ -378,7 +378,7 @@ def _top(body: str, origin: int, end: int) -> Section:
 
 
 def stop_before(body: str, at: int, least: int) -> int:
-    """Return where the last text before a position ends, with the blanks on its line; not before `least`."""
+    """Return the end of the last text before a position, with the blanks on its line; at least `least`."""
     stop = at
     while stop > least and body[stop - 1] in " \t\r\n":
         stop -= 1

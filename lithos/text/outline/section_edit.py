@@ -339,7 +339,7 @@ def _as_block(text: str, newline: str) -> str:
 
 
 def _blank_behind(body: str, at: int) -> int:
-    """Return where the blank lines behind a text end: the next line with text, or the end."""
+    """Return the end of the blank lines after a text: the next line with text, or the end."""
     blank = _LEADING.match(body, at)
     end = blank.end() if blank else at
     rest = end

@@ -75,7 +75,7 @@ def _separated(run: re.Match[str], joiner: str) -> Iterator[str]:
 
 
 def _marks_of(character: str) -> tuple[int, int, bool]:
-    """Return how many marks its decomposition begins and ends with, and whether it is nothing else."""
+    """Return the numbers of marks at both ends of its decomposition, and whether it is only marks."""
     is_mark = [unicodedata.combining(part) != 0 for part in unicodedata.normalize("NFKD", character)]
     leading = is_mark.index(False) if False in is_mark else len(is_mark)
     trailing = is_mark[::-1].index(False) if False in is_mark else len(is_mark)

@@ -212,7 +212,7 @@ def _name_tags(run: str) -> str:
 
 
 def _belongs(text: str, start: int, end: int) -> bool:
-    """Return whether one character, or a run of it, is where people write it."""
+    """Return whether one character, or a run of it, belongs in its place."""
     character = text[start]
     if character in _COMMON_SPACES or _PREFIXED.match(character):
         return True
@@ -233,7 +233,7 @@ def _is_symbol(character: str) -> bool:
 
 
 def _is_picture(character: str, before: str) -> bool:
-    """Return whether an emoji ends here: a symbol, or its selector or colour of skin behind one."""
+    """Return whether an emoji ends here: a symbol, or a selector or skin colour after one."""
     is_behind = character == "\ufe0f" or "\U0001f3fb" <= character <= "\U0001f3ff"
     return _is_symbol(before) if is_behind else _is_symbol(character)
 
@@ -250,7 +250,7 @@ def _is_selector(text: str, start: int, run: str) -> bool:
 
 
 def _is_flag(text: str, start: int, run: str) -> bool:
-    """Return whether tags are those of a flag, as that of Scotland: at most seven behind a black one."""
+    """Return whether tags belong to a flag, for example Scotland's: at most seven after a black one."""
     return text[start - 1 : start] == _FLAG and len(run) <= 8 and run.endswith(_CANCEL)
 
 
@@ -258,7 +258,7 @@ def _is_flag(text: str, start: int, run: str) -> bool:
 
 
 def _mixed_signs(text: str) -> Iterator[Sign]:
-    """Yield the letters of words that do not belong to the script of the most."""
+    """Yield the letters of words that are not of the script of most letters."""
     for word in _WORD.finditer(text):
         if _OF_TWO.search(word[0]):
             yield from _odd_letters(word[0], word.start())

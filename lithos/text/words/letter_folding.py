@@ -57,7 +57,7 @@ _NOUGHTS: Final = (
 
 
 def _named() -> Iterator[tuple[str, str]]:
-    """Yield the letters whose name says which letter they are; one that decomposes is not there."""
+    """Yield the letters whose Unicode name contains a plain letter, without those that decompose."""
     for code in (code for some in _RANGES for code in some):
         letter = chr(code)
         named = _NAMED.fullmatch(unicodedata.name(letter, ""))

@@ -55,7 +55,7 @@ def tag_keys(tags: Iterable[str]) -> set[str]:
 
 
 def distinct_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return each tag once, as it is spelled first."""
+    """Return each tag once, in its first spelling."""
     found: dict[str, str] = {}
     for tag in tags:
         found.setdefault(tag_key(tag), tag)

@@ -59,7 +59,7 @@ def _words(folded: str) -> list[str]:
 
 
 def likeness(one: Pairs, other: Pairs) -> float:
-    """Return the share of the shorter text that is in the longer one, 0..1; 0 for what says too little."""
+    """Return the share of the shorter text that is in the longer one, 0..1; 0 for too short texts."""
     least = min(len(one), len(other))
     if least < LEAST_PAIRS:
         return 0.0
