@@ -147,7 +147,7 @@ def test_first_prose_is_neither_heading_nor_badge() -> None:
 
 @given(st.text(max_size=400), st.text(max_size=12))
 @example("a [b](c) d <b>e</b>", "e")
-def test_any_text_and_query_give_text_that_is_there(content: str, query: str) -> None:
+def test_snippet_text_is_part_of_the_note(content: str, query: str) -> None:
     shown = passage(content, query)
     assert len(shown) <= WINDOW + REACH + MOST_REPLIES + max(6, len(query))
     kept = set(visible_text(content).split())

@@ -20,7 +20,7 @@ def beside(turns: Turns, serial: int) -> list[int]:
     return turns.beside(serial)
 
 
-def test_neighbours_are_those_just_before_and_after_in_time_whatever_the_paths() -> None:
+def test_neighbours_are_adjacent_in_time_for_any_paths() -> None:
     turns = Turns()
     for serial, minute in ((1, 40), (2, 20), (3, 30)):
         turns.enter(turn(serial, f"2024-03-05 14:{minute}"))

@@ -149,7 +149,7 @@ def test_a_page_of_a_large_folder_needs_no_comparison(monkeypatch):
     assert not catalogue.page(FacetFilter(path_prefix="ab/c")).is_exact
 
 
-def test_nothing_is_left_of_notes_that_are_gone():
+def test_deleted_notes_leave_no_postings():
     catalogue = Catalogue()
     values = {
         "path": "ab/a.md",

@@ -53,7 +53,7 @@ def test_an_ambiguous_stem_is_a_placeholder_until_one_note_is_left() -> None:
     assert edges_of(graph) == {(note_id(1), note_id(3))}
 
 
-def test_a_better_answer_takes_a_link_over_and_gives_it_back() -> None:
+def test_better_match_takes_over_a_link_until_its_deletion() -> None:
     graph = fresh_graph([make_entry(1, links=("one",)), make_entry(2, "x.md", title="One")])
     graph.put(make_entry(3, "y.md", aliases=("ONE",)))
     assert edges_of(graph) == {(note_id(1), note_id(3))}

@@ -198,7 +198,7 @@ LONG = (3, 5, 6)
 
 
 @pytest.mark.parametrize("most", [module.STEPS, 1])
-def test_any_history_ends_in_what_the_definitions_say(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+def test_lineage_equals_the_definition_after_any_history(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """behaviours 231 and 233; also where looking backwards takes many calls, and many are excused."""
     monkeypatch.setattr(module, "_AT_ONCE", min(most, module._AT_ONCE))
     monkeypatch.setattr(module, "_MOST_ALONE", min(most - 1, module._MOST_ALONE))
@@ -310,7 +310,7 @@ def test_deleted_source_counts_again_when_it_returns() -> None:
     assert vault.told("b") == [("suspect", "c", 1)]
 
 
-def test_kin_says_by_what() -> None:
+def test_related_notes_name_the_relation() -> None:
     vault = Vault()
     vault.put("a", "b")
     vault.put("b")

@@ -163,7 +163,7 @@ def fixed_parts(files: Mapping[str, str]) -> list[str]:
 
 @given(vaults(), st.data())
 @settings(deadline=None)
-def test_moves_keep_what_links_mean_and_their_way_back_restores_all_bytes(
+def test_move_keeps_link_targets_and_moving_back_restores_bytes(
     files: dict[str, str], data: st.DataObject
 ) -> None:
     """behaviour 375"""
@@ -188,7 +188,7 @@ def test_moves_keep_what_links_mean_and_their_way_back_restores_all_bytes(
 
 @given(vaults(ANYWHERE, are_unique=False), st.data())
 @settings(deadline=None)
-def test_moves_between_all_folders_keep_what_links_mean(files: dict[str, str], data: st.DataObject) -> None:
+def test_moves_between_all_folders_keep_link_targets(files: dict[str, str], data: st.DataObject) -> None:
     """behaviour 375: also where several notes have one name, and links must say more than before."""
     vault = Vault(files)
     before = {(source, found) for source, found, _ in vault.edges() if found is not None}

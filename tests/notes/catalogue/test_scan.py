@@ -126,7 +126,7 @@ def test_a_file_without_id_keeps_one_id_over_scans(house):
     assert (again.note.id, again.serial) == (entry.note.id, entry.serial)
 
 
-def test_a_file_without_id_that_moves_is_the_same_note(house):
+def test_moved_file_without_id_is_the_same_note(house):
     """behaviour 270"""
     put(house, "a.md", "just text")
     first_scan(house)
@@ -135,7 +135,7 @@ def test_a_file_without_id_that_moves_is_the_same_note(house):
     assert [entry.note.id for entry in house.catalogue] == [derive_id("a.md")]
 
 
-def test_a_file_without_id_that_moves_and_changes_is_another_note(house):
+def test_moved_and_changed_file_without_id_is_another_note(house):
     """behaviour 177"""
     put(house, "a.md", "just text")
     first_scan(house)
@@ -181,7 +181,7 @@ def test_each_change_emits_its_event_with_agent_scan(house):
     assert rescan(house) == []
 
 
-def test_a_file_that_was_only_touched_is_remembered_and_not_announced(house):
+def test_touched_file_is_recorded_without_an_event(house):
     put(house, "a.md", note(1))
     first_scan(house)
     put(house, "a.md", note(1))
@@ -191,7 +191,7 @@ def test_a_file_that_was_only_touched_is_remembered_and_not_announced(house):
     assert house.restart().examined == 0
 
 
-def test_a_change_that_keeps_size_and_differs_in_time_is_seen(house):
+def test_change_with_equal_size_is_detected_by_time(house):
     put(house, "a.md", note(1, "Aaa"))
     first_scan(house)
     put(house, "a.md", note(1, "Bbb"))
@@ -392,7 +392,7 @@ def test_older_file_owns_an_unknown_id(house):
     assert paths(house) == ["b.md"]
 
 
-def test_a_note_that_moved_is_known_from_its_copy_by_its_bytes(house):
+def test_moved_note_is_distinguished_from_its_copy_by_bytes(house):
     put(house, "b.md", note(1))
     put(house, "a.md", note(1, "Copy"))
     os.utime(house.files.root / "a.md", ns=(10**19, 10**19))

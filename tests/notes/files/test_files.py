@@ -115,7 +115,7 @@ def test_a_file_created_meanwhile_is_not_overwritten(files, monkeypatch):
     assert everything(files) == {"a.md": b"somebody else"}
 
 
-def test_an_edit_right_after_the_rename_is_not_taken_for_ours(files, monkeypatch):
+def test_edit_just_after_the_rename_is_detected_as_external(files, monkeypatch):
     """The reported state must be that of our bytes, else the edit would never be noticed."""
     files.apply([Put("a.md", b"one", None)])
     real = KernelCalls.exchange
@@ -170,7 +170,7 @@ def test_first_of_two_creations_stays_even_without_hard_links(files, monkeypatch
 # -- removing ---------------------------------------------------------------------------------------
 
 
-def test_a_removed_file_is_gone_and_its_folder_synced(files, syncs):
+def test_removed_file_is_deleted_and_its_folder_synced(files, syncs):
     files.apply([Put("a/b.md", b"one", None)])
     syncs.clear()
     assert files.apply([Remove("a/b.md", ONE)]) == [None]
@@ -178,7 +178,7 @@ def test_a_removed_file_is_gone_and_its_folder_synced(files, syncs):
     assert syncs == [str(files.root / "a")]
 
 
-def test_removing_a_missing_file_says_so(files):
+def test_removing_a_missing_file_raises_an_error(files):
     (result,) = files.apply([Remove("a.md", None)])
     assert isinstance(result, FileNotFoundError)
 
@@ -254,7 +254,7 @@ def test_files_of_a_batch_wait_for_the_disk_together(files, monkeypatch):
     assert everything(files) == {"a.md": b"one", "b/b.md": b"two"}
 
 
-def test_changes_of_one_file_under_two_names_are_one_after_the_other(files):
+def test_changes_of_one_file_under_two_names_are_serialised(files):
     files.apply([Put("a/n.md", b"one", None)])
     expected = ONE
     (files.root / "b").symlink_to(files.root / "a")
@@ -334,7 +334,7 @@ def test_unsyncable_folder_is_distinguished_from_a_failed_write(files, monkeypat
     assert set(everything(files)) == {"a.md", "c.md"}
 
 
-def test_a_change_that_failed_is_not_called_unsynced(files, monkeypatch):
+def test_failed_change_is_not_reported_as_unsynced(files, monkeypatch):
     """A folder made for a file that then did not fit."""
     monkeypatch.setattr(os, "write", fail(errno.ENOSPC))
     monkeypatch.setattr(replacing, "_sync", fail(errno.EIO))
@@ -343,7 +343,7 @@ def test_a_change_that_failed_is_not_called_unsynced(files, monkeypatch):
     assert result.errno == errno.ENOSPC
 
 
-def test_one_failed_change_leaves_the_others_of_its_batch_alone(files, monkeypatch):
+def test_failed_change_does_not_affect_its_batch(files, monkeypatch):
     real = os.write
 
     def write(descriptor: int, data: bytes) -> int:
@@ -442,7 +442,7 @@ def test_symlink_loops_end_and_a_linked_folder_counts_once(files):
     assert paths(files) == ["real/a.md"]
 
 
-def test_many_crossing_links_are_listed_in_no_time(files):
+def test_many_crossing_links_are_listed_quickly(files):
     """Each folder links to all others: a walk along every path would never end."""
     for i in range(12):
         (files.root / str(i)).mkdir()
@@ -472,7 +472,7 @@ def test_a_symlinked_file_inside_is_written_through(files):
     assert (files.root / "real.md").read_bytes() == b"two"
 
 
-def test_a_root_behind_a_symlink_is_fine(tmp_path):
+def test_root_behind_a_symlink_is_accepted(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     files = NoteFiles(tmp_path / "link")
@@ -482,7 +482,7 @@ def test_a_root_behind_a_symlink_is_fine(tmp_path):
     assert (tmp_path / "real" / "a.md").exists()
 
 
-def test_a_root_that_leads_elsewhere_by_now_is_followed(tmp_path):
+def test_redirected_root_symlink_is_followed(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.md").write_text(name)

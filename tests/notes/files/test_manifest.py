@@ -68,7 +68,7 @@ rows = st.builds(
 )
 
 
-def test_any_row_comes_back_as_it_was(tmp_path):
+def test_stored_row_is_restored_unchanged(tmp_path):
     manifest = Manifest.open(tmp_path / "m.db", START)
 
     @given(rows)

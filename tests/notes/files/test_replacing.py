@@ -151,7 +151,7 @@ def test_a_note_is_replaced_and_nothing_is_left(desk: Desk) -> None:
     assert (desk.others(), desk.saved) == ([], [])
 
 
-def test_a_note_that_changed_before_is_left_alone(desk: Desk) -> None:
+def test_note_changed_before_the_write_is_not_replaced(desk: Desk) -> None:
     save(desk.note, THEIRS)
     for result in (desk.put(), desk.remove()):
         assert isinstance(result, FileChanged)
@@ -161,7 +161,7 @@ def test_a_note_that_changed_before_is_left_alone(desk: Desk) -> None:
     assert desk.everything() == []
 
 
-def test_the_same_size_and_time_do_not_make_it_the_same_note(desk: Desk) -> None:
+def test_equal_size_and_time_do_not_hide_a_change(desk: Desk) -> None:
     before = desk.note.stat()
     desk.note.write_bytes(OLD[::-1])
     os.utime(desk.note, ns=(before.st_mtime_ns, before.st_mtime_ns))
@@ -195,7 +195,7 @@ def test_unreported_displaced_bytes_are_saved(desk: Desk) -> None:
     assert (desk.others(), desk.saved) == ([], [OLD])
 
 
-def test_a_removed_note_is_gone(desk: Desk) -> None:
+def test_removed_note_is_deleted(desk: Desk) -> None:
     assert desk.remove() is None
     assert not desk.note.exists()
     desk.settle()
@@ -220,7 +220,7 @@ def test_creation_is_refused_without_a_safe_way_and_changes_nothing(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("call", "capability"), [("exchange", "exchange"), ("link_unnamed", "unnamed")])
-def test_a_call_that_stops_working_is_tried_out_again(best: Desk, call: str, capability: str) -> None:
+def test_failing_system_call_is_probed_again(best: Desk, call: str, capability: str) -> None:
     if not getattr(best.files.protection, capability):
         pytest.skip("this file system has it not")
     setattr(best.calls, call, _missing)
@@ -243,7 +243,7 @@ def test_exchanged_file_is_outside_the_folders_of_notes(tmp_path: Path) -> None:
     assert (kept.note, kept.is_beside) == (str(desk.note), False)
 
 
-def test_new_bytes_have_no_name_before_they_are_the_note(tmp_path: Path) -> None:
+def test_new_bytes_are_nameless_until_complete(tmp_path: Path) -> None:
     """Issue 25: `git add -A` took along a file that was being written."""
     notes = tmp_path / "knowledge"
     notes.mkdir()
@@ -263,9 +263,7 @@ def test_new_bytes_have_no_name_before_they_are_the_note(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("lacking", [(), ("link_unnamed",)], ids=["unnamed", "named"])
-def test_a_new_note_inherits_from_its_folder_what_any_file_does(
-    tmp_path: Path, lacking: tuple[str, ...]
-) -> None:
+def test_new_note_inherits_group_and_access_list(tmp_path: Path, lacking: tuple[str, ...]) -> None:
     """The note gets the folder's group, by the setgid bit, and its access list, as the folder's owner
     intended.
     """
@@ -359,7 +357,7 @@ def test_displaced_file_is_briefly_next_to_its_note_on_another_volume(tmp_path: 
     assert desk.saved == []
 
 
-def test_a_data_directory_on_another_volume_is_found_out(tmp_path: Path) -> None:
+def test_data_directory_on_another_volume_is_detected(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as other:
         if os.stat(other).st_dev == tmp_path.stat().st_dev:
             pytest.skip("there is but one volume here")
@@ -391,7 +389,7 @@ def put_in_folder(desk: Desk) -> object:
 
 
 @pytest.mark.parametrize("step", ["write", "link_unnamed", "rename", "exchange", "rename_new", "lease"])
-def test_a_folder_that_is_renamed_before_the_exchange_is_a_changed_note(desk: Desk, step: str) -> None:
+def test_folder_renamed_before_the_exchange_is_a_changed_file(desk: Desk, step: str) -> None:
     """Issue 25, number 10: nothing is left in it, nor made under its old name."""
 
     def rename() -> None:
@@ -463,7 +461,7 @@ def test_only_quiet_or_known_bytes_are_decided_upon(desk: Desk) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["exchange", "pin"])
-def test_a_program_that_opens_the_note_meanwhile_writes_to_the_note(best: Desk, step: str) -> None:
+def test_program_opening_the_note_during_a_write_keeps_its_bytes(best: Desk, step: str) -> None:
     """Its open() waits for our lease and then gets the file that is at the path."""
     program = (
         f"import time; f = open({str(best.note)!r}, 'wb')\n"
@@ -490,7 +488,7 @@ def test_a_program_that_opens_the_note_meanwhile_writes_to_the_note(best: Desk, 
     assert best.note.read_bytes() == THEIRS
 
 
-def test_kept_files_say_whose_they_are(desk: Desk) -> None:
+def test_kept_files_name_their_notes(desk: Desk) -> None:
     desk.put()
     (kept,) = desk.files.take_kept()
     assert isinstance(kept, Kept)

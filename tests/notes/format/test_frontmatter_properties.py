@@ -167,7 +167,7 @@ def allowed(parts: list[Piece], changed: set[str]) -> str:
     parts=pieces(), mark=st.sampled_from(["", "\ufeff"]), newline=st.sampled_from(["\n", "\r\n"]),
     body=st.sampled_from(BODIES), changes=updates, extra=extra_updates,
 )  # fmt: skip
-def test_an_update_touches_nothing_but_what_it_changes(
+def test_update_changes_only_the_given_values(
     parts: list[Piece], mark: str, newline: str, body: str, changes: dict[str, Any], extra: dict[str, Any]
 ) -> None:
     """behaviour 175"""

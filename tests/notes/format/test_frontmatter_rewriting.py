@@ -97,7 +97,7 @@ def test_a_new_file_reads_the_same_in_python_frontmatter() -> None:
     assert {key: post[key] for key in extra} == extra
 
 
-def test_a_file_that_could_not_be_read_again_is_not_made() -> None:
+def test_unreadable_result_is_not_written() -> None:
     note = Note(id=ID, title="T", created_at=LATER, updated_at=LATER)
     for content in ("nul \0", "surrogate \ud800"):
         with pytest.raises(UnreadableNote):
@@ -264,7 +264,7 @@ def test_keys_tied_by_anchors_are_written_out_alone() -> None:
     assert update(before, extra={"x": [1]}) == before.replace("x: *t", "x: [1]")
 
 
-def test_merge_keys_stay_where_they_can_and_are_expanded_where_they_must() -> None:
+def test_merge_keys_are_expanded_only_if_necessary() -> None:
     """behaviour 175"""
     base = "base: &b {k: 1, j: 2} # b\n<<: *b # m\n# c\ny: 'y'"
     assert update(full(base=base), extra={"k": 5}) == full(base=base, k="k: 5")
@@ -289,7 +289,7 @@ def test_unusual_yaml_is_restated_without_losing_a_value(head: str) -> None:
     assert result.endswith(b"---\nbody")
 
 
-def test_the_body_stays_but_for_the_text_of_the_leading_h1() -> None:
+def test_body_is_unchanged_except_its_leading_h1() -> None:
     """behaviours 52, 175"""
     body = "\r\n\r\n  #\t Old \t\r\n\n# Old\r\n  x  \n\n\n"
     before = full().replace("\n\nbody\n", "\n" + body)

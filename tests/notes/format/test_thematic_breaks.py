@@ -56,7 +56,7 @@ def test_an_update_puts_the_frontmatter_before_the_break_and_keeps_every_byte(te
 @pytest.mark.parametrize(
     "head", ["title: [a", "title: a: b", "\ttitle: a", "# comment\nmy own key: [", "{a: b", '"a": [b']
 )
-def test_a_frontmatter_that_became_malformed_is_still_one(head: str) -> None:
+def test_malformed_frontmatter_still_counts_as_frontmatter(head: str) -> None:
     """behaviour 22"""
     with pytest.raises(UnreadableNote):
         parse_document(f"---\n{head}\n---\ntext\n".encode(), "a.md", MODIFIED)

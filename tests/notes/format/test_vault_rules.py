@@ -124,7 +124,7 @@ def test_a_filter_takes_a_tag_with_all_below_it(
     assert has_tags(tags, wanted) is passes
 
 
-def test_a_heading_is_the_title_only_where_the_style_says_so() -> None:
+def test_heading_is_the_title_only_if_the_style_allows() -> None:
     text = "---\nfoo: 1\n---\n# *Heading*\n\ntext #tag\n"
     assert (read(text).note.title, read(text).content) == ("File name", "# *Heading*\n\ntext #tag")
     assert read(text).note.all_tags == ("tag",)
@@ -145,9 +145,7 @@ def test_a_heading_is_the_title_only_where_the_style_says_so() -> None:
 )
 @pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["lf", "crlf"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["no mark", "mark"])
-def test_a_broken_frontmatter_says_its_line_and_leaves_the_text(
-    head: str, line: int, newline: str, mark: str
-) -> None:
+def test_broken_frontmatter_error_names_its_line(head: str, line: int, newline: str, mark: str) -> None:
     text = mark + f"---\n{head}\n---\n# Heading\n\ntext #tag\n".replace("\n", newline)
     document = read(text)
     assert document.content == "# Heading\n\ntext #tag"

@@ -112,7 +112,7 @@ def test_dots_end_a_frontmatter(end: str, breaks: str, style: VaultStyle) -> Non
         ("...\ntitle: A\n...\n", "...\ntitle: A\n..."),
     ],
 )
-def test_other_dots_are_text(text: str, content: str) -> None:
+def test_dots_elsewhere_are_text(text: str, content: str) -> None:
     """behaviour 364"""
     assert parse_document(text.encode(), "a.md", MODIFIED).content == content
 

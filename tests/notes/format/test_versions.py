@@ -15,14 +15,14 @@ def test_the_version_in_the_file_counts_where_nothing_is_known():
     assert effective_version(4, "a", None) == 4
 
 
-def test_an_edit_that_raises_nothing_counts_as_one():
+def test_edit_without_a_higher_version_raises_it_by_one():
     """behaviour 269"""
     assert effective_version(1, "b", AssignedVersion(1, "a")) == 2
     assert effective_version(1, "b", AssignedVersion(7, "a")) == 8
     assert effective_version(7, "b", AssignedVersion(7, "a")) == 8
 
 
-def test_an_edit_that_raises_the_version_has_the_one_it_says():
+def test_edit_with_a_higher_version_keeps_it():
     """behaviour 269"""
     assert effective_version(2, "b", AssignedVersion(1, "a")) == 2
     assert effective_version(9, "b", AssignedVersion(1, "a")) == 9

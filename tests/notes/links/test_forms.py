@@ -79,7 +79,7 @@ def test_display_keeps_its_brackets() -> None:
     assert shown == ["the plan [1]", "see [1", "[a] b", "P"]
 
 
-def test_references_lead_where_their_definitions_say() -> None:
+def test_references_have_the_targets_of_their_definitions() -> None:
     """behaviour 371: full, collapsed and shortcut references, and a definition of a file without a use."""
     text = (
         "[a][Ref] and [ref][] and [REF]; [b][c d]\n\n"

@@ -40,7 +40,7 @@ def rewritten(text: str, path: str = "n.md") -> str:
         ("[[not closed [[foo]]", "[[not closed [[bär (1)]]"),
     ],
 )  # fmt: skip
-def test_only_what_a_link_leads_to_changes(text: str, expected: str) -> None:
+def test_only_link_targets_change(text: str, expected: str) -> None:
     assert rewritten(text) == expected
     assert rewritten(expected) == expected  # twice is once
 

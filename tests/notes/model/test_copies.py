@@ -87,14 +87,12 @@ def first(path: str) -> CopyName:
 @pytest.mark.parametrize("folder", ["", "a/", "a b/c (1)/"])
 @pytest.mark.parametrize("name", ["Plan", "Q1-plan v1.2", "計画 (draft)", "a"])
 @pytest.mark.parametrize(("program", "mark"), STRONG)
-def test_a_strong_name_of_the_table_says_its_program_and_original(
-    program: str, mark: str, name: str, folder: str
-) -> None:
+def test_strong_name_gives_program_and_original(program: str, mark: str, name: str, folder: str) -> None:
     assert first(f"{folder}{name}{mark}.md") == CopyName(f"{folder}{name}.md", program)
 
 
 @pytest.mark.parametrize(("program", "mark"), WEAK)
-def test_a_weak_name_of_the_table_says_its_program_and_original(program: str, mark: str) -> None:
+def test_weak_name_gives_program_and_original(program: str, mark: str) -> None:
     found = [each for each in copy_names(f"a/Plan{mark}.md") if each.original == "a/Plan.md"]
     assert [(each.program, each.is_weak) for each in found] == [(program, True)]
 
@@ -213,7 +211,7 @@ def test_an_original_is_always_in_the_folder_shorter_and_a_note(name: str, mark:
 @pytest.mark.parametrize(
     "part", ["(", ")", " (1)", "-A", " (x's conflicted copy 2026-01-02)", "-", ".sync-conflict-", " x-"]
 )
-def test_a_name_made_to_take_long_takes_no_time(part: str) -> None:
+def test_hostile_name_is_parsed_quickly(part: str) -> None:
     """Beyond what a file system takes there is nothing to read."""
     with cpu_bound(2):
         for _ in range(1_000):

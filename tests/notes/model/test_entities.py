@@ -105,7 +105,7 @@ def test_small_words_within_a_name_stay() -> None:
     assert names(body) == ["Bank of America", "Ludwig van Beethoven"]
 
 
-def test_a_single_proper_noun_counts_from_two_on() -> None:
+def test_single_proper_noun_needs_two_mentions() -> None:
     assert names("We run Redis here.") == []
     assert names("We run Redis here. The cache in Redis is warm.") == ["Redis"]
 

@@ -35,7 +35,7 @@ def test_an_index_lacks_the_new_and_the_changed_and_holds_the_vanished():
 
 
 @given(stamps, stamps)
-def test_carrying_an_index_plan_out_makes_them_meet_and_touches_no_more(wanted, held):
+def test_index_plan_brings_the_index_up_to_date(wanted, held):
     plan = plan_index(wanted, held)
     after = {serial: stamp for serial, stamp in held.items() if serial not in plan.remove}
     after |= {serial: wanted[serial] for serial in plan.add}

@@ -41,7 +41,7 @@ from lithos.notes.model.scopes import (
         ([], [], ["a.md"]),
     ],
 )
-def test_a_list_covers_what_its_last_matching_glob_says(globs, inside, outside) -> None:
+def test_last_matching_glob_decides(globs, inside, outside) -> None:
     assert [path for path in inside if not covers(globs, path)] == []
     assert [path for path in outside if covers(globs, path)] == []
 

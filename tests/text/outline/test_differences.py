@@ -57,7 +57,7 @@ def test_a_diff_leads_from_one_text_to_the_other(old: bytes, new: bytes) -> None
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("patch") is None, reason="patch is not installed")
-def test_patch_understands_it(tmp_path: Path) -> None:
+def test_patch_applies_the_diff(tmp_path: Path) -> None:
     old = b"".join(b"line %d\n" % n for n in range(60)) + b"end"
     new = old.replace(b"line 7\n", b"").replace(b"line 30\n", b"thirty\nmore\n").replace(b"end", b"end\n")
     (tmp_path / "note").write_bytes(old)

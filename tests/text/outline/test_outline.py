@@ -261,9 +261,7 @@ positions = st.tuples(st.integers(0, 10_000), st.integers(0, 10_000))
 
 
 @given(bodies(), texts, positions)
-def test_reading_what_changed_gives_what_reading_all_does(
-    body: str, text: str, places: tuple[int, int]
-) -> None:
+def test_partial_reading_equals_full_reading(body: str, text: str, places: tuple[int, int]) -> None:
     start, end = sorted(place % (len(body) + 1) for place in places)
     changed = body[:start] + text + body[end:]
     after = read_changed(read_outline(body), changed, None, start, end)

@@ -296,7 +296,7 @@ def same_outline_outside(before: Outline, edited: Edited, start: int, end: int) 
 
 
 @given(bodies(), numbers, st.integers(0, 30), new_texts, numbers)
-def test_find_replace_changes_what_it_found_alone(
+def test_find_replace_changes_only_its_match(
     body: str, begin: int, length: int, text: str, number: int
 ) -> None:
     """behaviour 215"""

@@ -54,7 +54,7 @@ def test_lines_are_matched_wherever_they_went() -> None:
     )
 
 
-def test_a_line_of_which_little_is_left_is_new_as_a_whole() -> None:
+def test_mostly_changed_line_is_marked_as_a_whole() -> None:
     old, new = ["Alpha beta gamma delta\n"], ["Some quite different words, delta\n"]
     assert marked(old, new) == (old, new)
     assert marked([], ["new\n"]) == ([], ["new\n"])

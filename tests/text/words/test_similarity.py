@@ -47,7 +47,7 @@ def test_a_rewritten_text_is_strongly_alike(rewrite: str) -> None:
     assert alike(PUMP, rewrite) == alike(rewrite, PUMP)
 
 
-def test_another_text_on_the_same_subject_is_not() -> None:
+def test_text_on_the_same_subject_is_not_alike() -> None:
     """behaviour 287"""
     assert match_of(alike(PUMP, ON_PUMPS)) is None
 
@@ -105,7 +105,7 @@ def test_blank_forms_are_not_alike_and_copies_of_a_long_text_are() -> None:
     assert likeness_among([long] * 6, 0, 1) == 1
 
 
-def test_one_more_note_with_common_words_makes_no_family() -> None:
+def test_note_with_common_words_is_not_a_family() -> None:
     """behaviour 400: others share some pairs with a copied text, and none of them half of it."""
     others = [
         f"{sentence}. {page(word)}" for word, sentence in zip("abcdefg", PUMP.split(". "), strict=False)
