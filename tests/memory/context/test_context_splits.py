@@ -24,7 +24,7 @@ def test_a_note_with_another_text_or_title_is_split_anew():
     assert len(kept._kept) == 1
 
 
-def test_cache_stays_within_its_limit(monkeypatch):
+def test_no_more_is_kept_than_fits(monkeypatch):
     monkeypatch.setattr(passage_cache, "SPLIT_BYTES", 5_000)
     kept = Splits(500, 800)
     for serial in range(30):
