@@ -29,12 +29,15 @@ _ISO_DATE: Final = re.compile(r"([0-9]{4})(?<![\w-][0-9]{4})-([0-9]{2})-([0-9]{2
 
 
 def spell_dates(text: str) -> str:
-    """A short text with each ISO date (`2026-03-05`) in words (`5 March 2026`); what is no date stays."""
+    """Return a short text with each ISO date (`2026-03-05`) in words (`5 March 2026`).
+
+    Other text is unchanged.
+    """
     return _ISO_DATE.sub(_spell, text)
 
 
 def dates_in_words(text: str) -> str:
-    """The ISO dates of a text in words, each once, one per line; empty without any."""
+    """Return the ISO dates of a text in words, each once, one per line; empty without any."""
     found: dict[str, None] = {}
     for piece in cut_at_spaces(text):
         for match in _ISO_DATE.finditer(piece):
@@ -59,10 +62,10 @@ CONTEXT_MAX: Final = 200
 
 Span: TypeAlias = tuple[int, int]
 
-#: What separates paragraphs.
+#: Separates paragraphs.
 _BLANK_LINES: Final = re.compile(r"\n(?:[^\S\n]*\n)+")
-#: What ends a sentence, with the white space behind it, of which the first three marks need some. Begins with
-#: characters, not with a look behind: a third of the time.
+#: The end of a sentence, with the white space after it. The first three marks need white space after them.
+#: The pattern begins with characters, not with a lookbehind, because that takes a third of the time.
 _SENTENCE_END: Final = re.compile(r"[.!?。！？]\s*")
 _NEED_SPACE: Final = ".!?"
 _SPACE: Final = re.compile(r"\s+")
@@ -77,7 +80,7 @@ _HEADING_OR_FENCE: Final = re.compile(
 
 @frozen
 class Chunk:
-    """A slice of a note: `text` is what snippets show, `context` the title and headings it stands under."""
+    """A slice of a note: `text` is shown in snippets, `context` is the title and the headings above it."""
 
     index: int
     text: str
@@ -85,7 +88,7 @@ class Chunk:
 
     @property
     def embedded(self) -> str:
-        """What is embedded: the context line, a line break and the text as it is indexed."""
+        """The text that is embedded: the context line, a line break and the text as it is indexed."""
         return spell_dates(f"{self.context}\n" if self.context else "") + self.indexed
 
     @property
@@ -109,9 +112,9 @@ def chunk_text(title: str, content: str, *, chunk_size: int = 500, chunk_max: in
 
 
 def chunk_spans(title: str, content: str, chunk_size: int, chunk_max: int) -> Iterator[Span]:
-    """Where the chunks of `chunk_text` begin and end in `content`; a part of one in the title is below 0.
+    """Return where the chunks of `chunk_text` begin and end in `content`. Positions in the title are below 0.
 
-    They are found one by one: who needs the first few looks no further.
+    The chunks are found one by one, so a caller that needs only the first few does not pay for the others.
     """
     full = f"{title}\n\n{content}"
     offset = len(full) - len(full.lstrip()) - len(title) - 2
@@ -119,7 +122,7 @@ def chunk_spans(title: str, content: str, chunk_size: int, chunk_max: int) -> It
 
 
 def headings_of(content: str) -> str:
-    """The headings outside fenced code, one per line."""
+    """Return the headings outside fenced code, one per line."""
     return "\n".join(text for _, _, text in scan_headings(content))
 
 
@@ -161,7 +164,9 @@ def _parts(text: str, span: Span, level: int) -> Iterator[Span]:
 
 
 def _sentence_ends(text: str, span: Span) -> Iterator[Span]:
-    """What separates sentences: white space behind a mark, or nothing where the mark needs none."""
+    """Return the ends of sentences: white space after a mark, or the mark itself where it needs no white
+    space.
+    """
     for found in matches_of_space(_SENTENCE_END, text, *span):
         mark, end = found.start(), found.end()
         if end > mark + 1 or text[mark] not in _NEED_SPACE:
@@ -169,7 +174,10 @@ def _sentence_ends(text: str, span: Span) -> Iterator[Span]:
 
 
 def _pack_words(text: str, span: Span, size: int, longest: int) -> Iterator[Span]:
-    """What `_pack` gives for the words of a span; from one end of a pack to the next, not word by word."""
+    """Return the result of `_pack` for the words of a span.
+
+    It moves from one end of a pack to the next, not word by word.
+    """
     start, end = _skip_space(text, *span), span[1]
     while start < end:
         if end - start <= size:
@@ -216,7 +224,7 @@ def _contexts(title: str, text: str, spans: list[Span]) -> Iterator[str]:
 
 
 def scan_headings(text: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
-    """Start, level and text of the ATX headings from `start` on that stand outside fenced code."""
+    """Yield start, level and text of the ATX headings outside fenced code, beginning at `start`."""
     fence = ""
     for match in matches_in_lines(_HEADING_OR_FENCE, text, start):
         mark, info = match["fence"], (match["info"] or "").strip()
@@ -249,11 +257,11 @@ class ChunkSizes:
         return 2 * self.size
 
     def chunks(self, title: str, content: str) -> list[Chunk]:
-        """The chunks of a note."""
+        """Return the chunks of a note."""
         return chunk_text(title, content, chunk_size=self.size, chunk_max=self.maximum)
 
     def spans(self, title: str, content: str) -> Iterator[Span]:
-        """Where the chunks of a note begin and end in its content, one by one (`chunk_spans`)."""
+        """Yield where the chunks of a note begin and end in its content, one by one (`chunk_spans`)."""
         return chunk_spans(title, content, self.size, self.maximum)
 
     def mix(self, stamp: int) -> int:

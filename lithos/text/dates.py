@@ -1,9 +1,10 @@
-"""The date that a note gives itself (docs/spec/context.md §1): when it was said, not when its file changed.
-The time that a question names is compared with it, by searches (docs/spec/search.md §1) and briefings.
+"""The date that a note gives for itself (docs/spec/context.md §1): the date of its content, not of its file.
 
-Taken from the frontmatter (`date`, then `created`), the title, the file name, or a line like `Date: 3 May
-2024` among the first lines, in that order. Day and month written with slashes count only where one number is
-above 12: else nobody can tell which of them is the month.
+Searches (docs/spec/search.md §1) and briefings compare this date with the time that a question names.
+
+The date is taken from the frontmatter (`date`, then `created`), the title, the file name, or a line like
+`Date: 3 May 2024` among the first lines, in that order. A day and month written with slashes count only where
+one of the numbers is above 12: otherwise it is unclear which of them is the month.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from attrs import frozen
 
 from lithos.text.chunk import MONTHS
 
-#: Keys of the frontmatter that may hold it, the first that does counts.
+#: Keys of the frontmatter that may contain the date; the first one with a date counts.
 KEYS: Final = ("date", "created")
-#: Characters of a content, and lines with text among them, in which a line `Date: ...` is looked for.
+#: Characters of a content, and lines with text among them, in which a line `Date: ...` is searched.
 HEAD: Final = 600
 HEAD_LINES: Final = 6
 #: Characters of a title or value that are read.
@@ -32,7 +33,7 @@ _MONTH: Final = (
 _YEAR: Final = r"(?P<year>(?:19|20)[0-9]{2})"
 _ANY_YEAR: Final = re.compile(r"(?:19|20)[0-9]{2}")
 _DAY: Final = r"(?P<day>[0-3]?[0-9])"
-#: Names of files join a date to what is before it and behind it: `2024-05-03-standup`, `standup_2024-05`.
+#: Names of files join a date to the text before and after it: `2024-05-03-standup`, `standup_2024-05`.
 _BEFORE: Final = r"(?<![^\W_])(?<!\.)(?<![0-9][-_])"
 _BEHIND: Final = r"(?![^\W_]|\.[0-9])"
 _NOT_A_DAY: Final = r"(?![-_][0-9])"
@@ -68,20 +69,27 @@ class OwnDate:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What the full-text index has of it: the year, the month (of any year and of this one), the day."""
+        """Return the terms of this date in the full-text index: the year, the month (of any year and of this
+        one), the day.
+        """
         month = f"-{self.month:02}"
         whole = (f"{self.year}", month, f"{self.year}{month}")
         return whole if self.day is None else (*whole, f"{month}-{self.day:02}", str(self))
 
     @property
     def words(self) -> str:
-        """What a question may call it: the ISO form, and the names of day, month and year."""
+        """Return the terms with which a question may name this date: the ISO form, and the names of day,
+        month and year.
+        """
         named = f"{MONTHS[self.month - 1]} {self.year}"
         return f"{self} {named}" if self.day is None else f"{self} {self.day} {named}"
 
 
 def own_date(extra: Mapping[str, Any], title: str, path: str, content: str) -> OwnDate | None:
-    """The date that a note gives itself, or None; `extra`: what its frontmatter has beside our own keys."""
+    """Return the date that a note gives for itself, or None.
+
+    `extra` has the frontmatter's keys that Lithos does not own.
+    """
     return next(_dates(extra, title, path, content), None)
 
 
@@ -102,7 +110,7 @@ def _dated_lines(content: str) -> Iterator[str]:
 
 
 def read_date(text: str) -> OwnDate | None:
-    """The first date that is written in a short text, a whole one before a month alone."""
+    """Return the first date that is written in a short text, a whole one before a month alone."""
     if _ANY_YEAR.search(text) is None:  # as in most texts
         return None
     for form in _FORMS:
@@ -144,13 +152,13 @@ _ASKED_MONTH: Final = re.compile(
 _ASKED_YEAR: Final = re.compile(rf"(?<![\w-]){_YEAR}(?![\w-])")
 _MONTH_BEGINS: Final = re.compile("|".join(month[:3] for month in MONTHS), re.IGNORECASE)
 _DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-#: Characters of a question in which a time is looked for.
+#: Characters of a question in which a time is searched.
 _QUESTION: Final = 2_000
 
 
 @frozen
 class AskedTime:
-    """The time that a question names: a year, a month of any year or of one, or a day of such a month."""
+    """The time that a question names: a year, a month of any year or one, or a day of such a month."""
 
     year: int | None
     month: int | None = None
@@ -164,19 +172,22 @@ class AskedTime:
         return (month,) if self.day is None else (f"{month}-{self.day:02}", month)
 
     def covers(self, own: OwnDate) -> bool:
-        """Whether a note's own date is within it."""
+        """Return whether a note's own date is within this time."""
         return (
             self.year in (None, own.year) and self.month in (None, own.month) and self.day in (None, own.day)
         )
 
 
 def asked_time(question: str) -> AskedTime | None:
-    """The time that a question names, the most exact form of it. `may` alone is a verb, not a month."""
+    """Return the time that a question names, the most exact form of it.
+
+    `may` alone is a verb, not a month.
+    """
     question = question[:_QUESTION]
     whole = read_date(question)
     if whole is not None:
         return AskedTime(whole.year, whole.month, whole.day)
-    # Most questions have no such letters, and need not be looked through then.
+    # Most questions have no such letters, and then no search is needed.
     for found in _ASKED_MONTH.finditer(question) if _MONTH_BEGINS.search(question) else ():
         if found["name"].lower() not in ("may", "mar", "march") or found["name"][0].isupper():
             return _asked(found)
@@ -185,7 +196,7 @@ def asked_time(question: str) -> AskedTime | None:
 
 
 def _asked(found: re.Match[str]) -> AskedTime:
-    """A month as it was asked for, with its day or its year where these are given."""
+    """Return the month in a question, with its day or its year if they are given."""
     year, month, day = found["year"], _month_of(found["name"]), found["before"] or found["behind"]
     if day is not None and not 1 <= int(day) <= _DAYS[month - 1]:
         day = None
@@ -193,7 +204,7 @@ def _asked(found: re.Match[str]) -> AskedTime:
 
 
 def time_alone(text: str) -> AskedTime | None:
-    """The time that a short text is, when it says nothing else: `8 May 2023`, `May`, `2023`."""
+    """Return the time of a short text that contains nothing else: `8 May 2023`, `May`, `2023`."""
     text = text.strip()
     if len(text) > LONGEST:
         return None

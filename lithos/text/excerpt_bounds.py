@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: Characters before a place, and behind it, that are looked at.
+#: Characters before and after a place that are examined.
 BACK: Final = 1_000
 AHEAD: Final = 600
 
@@ -20,19 +20,19 @@ _DANGLING: Final = tuple("?？:：…")
 _CLOSING: Final = "\"'”’)]*_」』）"
 _HEADING: Final = re.compile("#{1,6} ")
 _SENTENCES_END: Final = (". ", "! ", "? ", "。", "！", "？")
-#: What begins an item, a quote or a row.
+#: The beginning of a list item, a quote or a table row.
 _ITEM: Final = re.compile(r"[ \t]*(?:[-*+|>]|\d{1,9}[.)])(?:[ \t]|\||$)")
 _SENTENCE_END: Final = re.compile(r"[.!?…][\"'”’)\]*_]{0,4}(?=\s)|[。！？]")
-#: A link, or what of one stands before the end of the text; none has a line break inside.
+#: A link, or the beginning of one that the end of the text cuts off. It contains no line break.
 _LINK: Final = re.compile(
     r"!?\[\[[^\[\]\n]*(?:\]\]|\Z)|!?\[[^\[\]\n]*(?:\](?:\([^()\n]*(?:\)|\Z))?|\Z)|<?https?://[^\s<>)\]]+>?"
 )
 
 
 def tidy_edge(text: str, at: int, least: int) -> int:
-    """The place at or before `at`, and after `least`, where a text is best cut; `at` where there is none.
+    """Return the best place to cut a text, at or before `at` and after `least`; `at` if no place is better.
 
-    Looks at a bounded part of the text.
+    Only a bounded part of the text is examined.
     """
     if at <= least or at >= len(text):
         return at
@@ -67,7 +67,7 @@ def tidy_edge(text: str, at: int, least: int) -> int:
 
 
 def expects_more(text: str) -> bool:
-    """Whether a text ends on a question, on a colon or on a heading."""
+    """Return whether a text ends with a question, a colon or a heading."""
     shown = text.rstrip()[-200:]
     if shown.rstrip(_CLOSING)[-1:] in _DANGLING:
         return True

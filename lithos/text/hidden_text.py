@@ -1,12 +1,12 @@
-"""What of a note is never shown in an excerpt: its comments, and text that most notes of its folder share.
+"""The parts of a note that excerpts never show: comments, and text that most notes of its folder share.
 
-A block is a paragraph outside comments, lines up to a blank one, or a fenced block of code. Blocks are alike
-when they read alike: without markup, marks, case, and whatever their numbers are, or the words of the note's
-folder, which templates fill in as well. Only the first and last blocks of a note count, since frames stand
-around notes (footers, navigation, licences). One of less than four words is a value, which says something of
-its note although others have it too.
+A block is a paragraph outside comments, the lines up to a blank one, or a fenced block of code. Blocks are
+alike when they are equal without markup, marks and case. Numbers are ignored, and so are the words of the
+note's folder, because templates fill them in. Only the first and last blocks of a note count, since frames
+surround notes (footers, navigation, licences). A block of less than four words is a value: it describes its
+note even if other notes have the same one.
 
-Hidden characters are replaced by `HIDDEN`, so that places stay what they are; `without_hidden` drops them.
+Hidden characters are replaced by `HIDDEN`, so that positions do not change. `without_hidden` drops them.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from lithos.text.markdown import code_fences, comments, strip_markup
 from lithos.text.pieces import matches_in_lines
 from lithos.text.words.analysis import fold, words
 
-#: Stands for each hidden character: no text that is read as a note has it for anything.
+#: Replaces each hidden character: it has no other use in the text of a note.
 HIDDEN: Final = "\x00"
-#: Blocks that count at either end of a note, and characters there that they are looked for in.
+#: Blocks that count at either end of a note, and the characters there in which they are searched.
 COUNTED: Final = 6
 REACH: Final = 8_192
-#: Words of a block that counts, at least; characters of one, at most.
+#: Minimum number of words of a block that counts; maximum number of its characters.
 LEAST_WORDS: Final = 4
 LONGEST_BLOCK: Final = 2_000
-#: Notes that tell what a folder shares, at least.
+#: Minimum number of notes that show which text a folder shares.
 LEAST_NOTES: Final = 8
 
-#: Stands for numbers, and for words of the note's folder.
+#: Replaces numbers, and words of the note's folder.
 _FILLED: Final = "0"
 _LINE: Final = re.compile(r"[^\n]*\n?")
 _NUMBER: Final = re.compile(r"\d+")
@@ -44,13 +44,16 @@ _BLANK_LINES: Final = re.compile(r"\n(?:[^\S\n]*\n){2,}")
 
 @frozen
 class Frame:
-    """What most notes of a folder share, as hashes of blocks; `names` are the words of the note's folder."""
+    """The text that most notes of a folder share, as hashes of blocks.
+
+    `names` are the words of the note's folder.
+    """
 
     shared: frozenset[int] = frozenset()
     names: frozenset[str] = frozenset()
 
     def has(self, block: str) -> bool:
-        """Whether others have this block as well."""
+        """Return whether others have this block as well."""
         return not self.shared.isdisjoint(_hashes_of(block, self.names))
 
 
@@ -58,12 +61,12 @@ NO_FRAME: Final = Frame()
 
 
 def names_in(folder: str) -> frozenset[str]:
-    """The words of a folder's path, as blocks have them."""
+    """Return the words of a folder's path, as blocks have them."""
     return frozenset(word for _, word in words(fold(folder)))
 
 
 def shared_blocks(notes: Sequence[tuple[str, str]]) -> frozenset[int]:
-    """The hashes of the blocks that more than half of these notes have, each a folder and a content.
+    """Return the hashes of the blocks that more than half of these notes have, each a folder and a content.
 
     None of fewer notes than `LEAST_NOTES`.
     """
@@ -74,10 +77,11 @@ def shared_blocks(notes: Sequence[tuple[str, str]]) -> frozenset[int]:
 
 
 def hide(content: str, frame: Frame = NO_FRAME) -> str:
-    """The content with its comments and the blocks of its frame hidden; of equal length, in linear time.
+    """Return the content with its comments and the blocks of its frame hidden. The length is unchanged; the
+    time is linear.
 
-    A note of nothing but shared blocks shows them, those first that say it with the names of its folder: they
-    are no frame.
+    If a note consists only of shared blocks, they are shown, first those that contain the names of its
+    folder: they are not part of a frame.
     """
     shown = content
     if "%%" in content or "<!--" in content:
@@ -91,18 +95,18 @@ def hide(content: str, frame: Frame = NO_FRAME) -> str:
 
 
 def without_hidden(text: str) -> str:
-    """A short text without what is hidden, and without the blank lines around it."""
+    """Return a short text without hidden characters, and without the blank lines around it."""
     return _BLANK_LINES.sub("\n\n", text.replace(HIDDEN, "")) if HIDDEN in text else text
 
 
 def _hashes(content: str, names: frozenset[str]) -> set[int]:
-    """The hashes (32 bits each) of the blocks of a note that count."""
+    """Return the hashes (32 bits each) of the blocks of a note that count."""
     shown = hide(content)
     return {each for start, end in _ends(shown) for each in _hashes_of(shown[start:end], names)}
 
 
 def _ends(shown: str) -> list[tuple[int, int]]:
-    """Start and end of the first and the last blocks; comments are hidden already."""
+    """Return start and end of the first and the last blocks; comments are hidden already."""
     if len(shown) <= 2 * REACH:
         spans = list(_blocks(shown, 0, len(shown)))
         first, last = spans[:COUNTED], spans[COUNTED:][-COUNTED:]
@@ -113,7 +117,7 @@ def _ends(shown: str) -> list[tuple[int, int]]:
 
 
 def _blocks(shown: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Start and end of each block of a part of a text."""
+    """Yield start and end of each block of a part of a text."""
     part = shown[begin:end]
     fences = list(code_fences(part)) if "```" in part or "~~~" in part else []
     done = 0
@@ -125,7 +129,7 @@ def _blocks(shown: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _paragraphs(part: str, begin: int, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """The paragraphs of `part[start:stop]`, by their places from `begin` on."""
+    """Yield the paragraphs of `part[start:stop]`, by their places from `begin` on."""
     first = last = -1
     for line in matches_in_lines(_LINE, part[start:stop], 0):
         if not line[0].strip("\x00 \t\r\n"):
@@ -140,7 +144,7 @@ def _paragraphs(part: str, begin: int, start: int, stop: int) -> Iterator[tuple[
 
 
 def _hashes_of(block: str, names: frozenset[str]) -> set[int]:
-    """What a block reads as, with the words of `names` and without; nothing where it is too short."""
+    """Return the hashes of a block with the words of `names` and without them; nothing if it is too short."""
     said = [_NUMBER.sub(_FILLED, word) for _, word in words(fold(strip_markup(block.replace(HIDDEN, ""))))]
     filled = [_FILLED if word in names else word for word in said]
     # As many in a row count as one: a path has more or fewer names.
@@ -153,7 +157,7 @@ def _hashes_of(block: str, names: frozenset[str]) -> set[int]:
 
 
 def _says_something(line: str) -> bool:
-    """Whether a line that is no heading has a letter or a digit."""
+    """Return whether a line that is not a heading has a letter or a digit."""
     return not line.lstrip().startswith("#") and any(map(str.isalnum, line))
 
 

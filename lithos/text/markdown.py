@@ -12,25 +12,25 @@ from typing import Final
 from lithos.kernel.values.limits import TITLE, cut_items
 from lithos.text.pieces import PIECE, line_pieces, matches_in_lines, pieces_of_lines
 
-#: Stands for each character of code: no space, no bracket, no part of a tag.
+#: Replaces each character of code: not a space, not a bracket, not part of a tag.
 CODE_MARK: Final = "`"
 
-#: Also inside lists and quotes; a fence of backticks has none behind it.
+#: Also matches inside lists and quotes. The line of a fence of backticks has no further backticks.
 _FENCE: Final = re.compile(
     r"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?"
     r"(?:(?P<ticks>`{3,})(?P<info>[^`\n]*)|(?P<tildes>~{3,})(?P<rest>[^\n]*))$",
     re.MULTILINE,
 )
-#: Backticks, and what no inline code goes beyond: the end of a paragraph.
+#: Backticks, or the end of a paragraph, which inline code never crosses.
 _TICKS: Final = re.compile(r"`+|\n[ \t\r]*\n")
 #: Inline code of one backtick on each side.
 _SINGLE: Final = re.compile(r"(?<!\\)`(?:[^`\n]++|\n(?![ \t\r]*\n))*+`")
 
-#: Letters of scripts whose vowel signs are no `\w` to Python.
+#: Vowel signs that belong to letters of these scripts, but do not match `\w` in Python.
 _SIGNS: Final = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e"
 )
-#: A tag, or what has none inside: headings, links, web addresses and HTML tags.
+#: A tag, or text that never contains one: headings, links, web addresses and HTML tags.
 _TAG: Final = re.compile(
     r"^[ ]{0,3}\#{1,6}(?=[ \t\r\n]|\Z)[^\n]*"
     r"|\[\[[^\[\]]{0,4096}\]\]"
@@ -48,16 +48,19 @@ _WORD_WITH_DIGIT: Final = re.compile(r"[a-fA-F]2[a-fA-F]|2[fF][aA]")
 #: One letter, or pairs of letters: `fff`, `ffeedd`.
 _REPEATED: Final = re.compile(r"([a-fA-F])\1+|(?:([a-fA-F])\2){3,4}")
 
-#: What every tag begins with; also before its code is masked, which makes no more of it.
+#: The beginning of every tag. It is also searched before code is masked, since masking adds no tags.
 _MAY_BE_TAG: Final = re.compile(rf"\#[\w/\-{_SIGNS}]")
 
 
-#: A line that git begins or ends a conflict with; the name of a side may be behind it.
+#: A line with which git begins or ends a conflict; the name of a side may follow.
 _MARKED: Final = re.compile(r"^(?:<{7}|>{7})(?: [^\n]*|\r)?$", re.MULTILINE)
 
 
 def has_conflict_markers(text: str) -> bool:
-    """Whether git left a conflict in a text: `<<<<<<<` and later `>>>>>>>`, each on its line, in no fence."""
+    """Return whether git left a conflict in a text:
+
+    `<<<<<<<` and later `>>>>>>>`, each on its line, in no fence.
+    """
     if "<<<<<<<" not in text or ">>>>>>>" not in text:
         return False
     fences, is_open = code_fences(text), False
@@ -75,7 +78,8 @@ def has_conflict_markers(text: str) -> bool:
 
 
 def mask_code(text: str) -> str:
-    """`text` with each character of its code, fenced or inline, replaced by `CODE_MARK`; positions stay.
+    """Return `text` with each character of its code, fenced or inline, replaced by `CODE_MARK`; positions
+    stay.
 
     A fence that is not closed reaches to the end; inline code ends within its paragraph.
     """
@@ -91,7 +95,7 @@ def mask_code(text: str) -> str:
 
 
 def code_fences(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each fenced code block; one that nothing closes goes on to the end."""
+    """Return start and end of each fenced code block. An unclosed block ends at the end of the text."""
     fence, start = "", 0
     for match in matches_in_lines(_FENCE, text, 0):
         found = match["ticks"] or match["tildes"]
@@ -105,7 +109,9 @@ def code_fences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _inline(text: str, start: int, end: int) -> Iterator[str]:
-    """The text between two fences with its inline code masked: backticks to the next ones of their number."""
+    """Yield the text between two fences with its inline code masked: backticks to the next ones of their
+    number.
+    """
     if text.find("``", start, end) >= 0:
         yield from _inline_of_many(text, start, end)
         return
@@ -114,7 +120,7 @@ def _inline(text: str, start: int, end: int) -> Iterator[str]:
 
 
 def _inline_of_many(text: str, start: int, end: int) -> Iterator[str]:
-    """The same where some code has several backticks on each side."""
+    """Yield the same where some code has several backticks on each side."""
     runs = [
         match.span()
         for begin, stop in line_pieces(text, start, end, keeps=CODE_MARK)
@@ -140,10 +146,10 @@ def _inline_of_many(text: str, start: int, end: int) -> Iterator[str]:
 
 
 def scan_tags(content: str) -> tuple[str, ...]:
-    """The `#tags` of a text, each once, in order, as Obsidian reads them.
+    """Return the `#tags` of a text, each once, in order, as Obsidian reads them.
 
-    Letters, digits, `_`, `-` and `/`, with at least one that is no digit, behind a space or an opening
-    bracket; not in code, headings, links and web addresses, and no colours.
+    A tag consists of letters, digits, `_`, `-` and `/`, at least one of which is not a digit, and follows a
+    space or an opening bracket. Tags in code, headings, links and web addresses do not count, nor do colours.
     """
     if "#" not in content or (len(content) <= PIECE and _MAY_BE_TAG.search(content) is None):
         return ()
@@ -158,7 +164,7 @@ def scan_tags(content: str) -> tuple[str, ...]:
 
 
 def _is_colour(tag: str) -> bool:
-    """True for a colour of CSS. `face` and `decade` are words, without digits, and so is `b2b`."""
+    """Return True for a colour of CSS. `face` and `decade` are words, without digits, and so is `b2b`."""
     if _COLOUR.fullmatch(tag) is None or _WORD_WITH_DIGIT.fullmatch(tag) is not None:
         return False
     return not tag.isalpha() or _REPEATED.fullmatch(tag) is not None
@@ -169,7 +175,7 @@ _INDEXED: Final = re.compile(r"[A-Za-z0-9_)\]]")
 _LINKED: Final = re.compile(r"!?\[\[([^\[\]|]+)(?:\|([^\[\]]*))?\]\]")
 _LINK: Final = re.compile(r"!?\[([^\[\]]*)\]\([^()]*(?:\([^()]*\)[^()]*)*\)")
 _CODE: Final = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
-#: Marks beside a word, around what neither begins nor ends with a space. `__init__` is a name.
+#: Emphasis marks next to a word, around text that neither begins nor ends with a space. `__init__` is a name.
 _EMPHASIS: Final = re.compile(
     r"(?<![\w\\*])(\*{1,3})(?![\s*])([^*]*[^\s*\\])\1(?![\w*])"
     r"|(?<![\w\\_])(_{1,3})(?![\s_])(?!(?<=__)[a-z][a-z0-9_]*__(?!\w))([^_]*(?:(?<=\w)_(?=\w)[^_]*)*[^\s_\\])\3(?![\w_])"
@@ -179,7 +185,7 @@ _EMPHASIS: Final = re.compile(
 
 
 def plain_title(text: str) -> str:
-    """A title without markup: emphasis, code marks, links and images leave their text.
+    """Return a title without markup: emphasis, code marks, links and images leave their text.
 
     `[[dataview|Dataview]]` is `Dataview`. The result has nothing more to strip, and a title of nothing but
     markup stays. One of more than `TITLE` characters is left as it is.
@@ -199,13 +205,13 @@ def plain_title(text: str) -> str:
 
 
 def _shown(link: re.Match[str]) -> str:
-    """What a wiki-link shows; an index like `a[[0]]` is not a link."""
+    """Return the text that a wiki-link shows. An index like `a[[0]]` is not a link."""
     if link[1].isdigit() and _INDEXED.match(link.string, max(link.start() - 1, 0)) is not None:
         return link[0]
     return (link[2] or "").strip() or link[1].strip()
 
 
-#: The inside of `(target)`; what opens another link ends it, so that no text is looked at twice.
+#: The inside of `(target)`. An opening bracket of another link ends it, so that no text is scanned twice.
 _TARGET: Final = r"\([^()\[\n]*(?:\([^()\[\n]*\)[^()\[\n]*)*\)"
 _IMAGE: Final = rf"!\[[^\[\]\n]*\](?:{_TARGET}|\[[^\[\]\n]*\])?"
 _TAGS: Final = (
@@ -232,7 +238,7 @@ _FRONTMATTER: Final = "---"
 
 
 def visible_text(content: str) -> str:
-    """The text of a note's body as it reads, without its title line; linear in its length.
+    """Return the text of a note's body as it reads, without its title line; linear in its length.
 
     Without comments, images, badges, link targets and HTML tags: snippets are cut from it, so that an address
     or a comment is never shown as an answer. In code such marks are taken out as well, but for comments.
@@ -250,7 +256,7 @@ def visible_text(content: str) -> str:
 
 
 def strip_markup(text: str) -> str:
-    """The text without images, badges, link targets and HTML tags."""
+    """Return the text without images, badges, link targets and HTML tags."""
     if _MARKS.search(text) is None:
         return text
     return "".join([_MARKUP.sub(r"\g<wiki>\g<link>", piece) for piece in pieces_of_lines(text)])
@@ -274,7 +280,7 @@ _SIZE: Final = re.compile(r"[0-9]+(?:x[0-9]+)?")
 
 
 def strip_images(text: str) -> str:
-    """The text with only what images and badges say in words, without their addresses and file names.
+    """Return the text with only what images and badges say in words, without their addresses and file names.
 
     Targets of other links stay: they are looked for.
     """
@@ -284,7 +290,7 @@ def strip_images(text: str) -> str:
 
 
 def strip_passage(text: str) -> str:
-    """`strip_images` of a part of a text, which may begin within an image."""
+    """Return `strip_images` of a part of a text, which may begin within an image."""
     rest = _REST_OF_IMAGE.match(text) if "](" in text else None
     return strip_images(text[rest.end() :] if rest else text)
 
@@ -295,9 +301,10 @@ def _told_by_image(image: re.Match[str]) -> str:
 
 
 def comments(text: str) -> list[tuple[int, int]]:
-    """Start and end of each comment (`%%...%%`, HTML) outside fenced code, in order, none within another.
+    """Return start and end of each comment (`%%...%%`, HTML) outside fenced code, in order; comments are not
+    nested.
 
-    One that is not closed is none.
+    An unclosed comment does not count.
     """
     fences = list(code_fences(text)) if "```" in text or "~~~" in text else []
     found = [span for marks in _COMMENTS for span in _between(text, *marks, fences)]
@@ -326,10 +333,10 @@ def _between(
 
 
 def one_line(text: str) -> str:
-    """`text` trimmed, each line break with the blank space around it as one space."""
+    """Return `text` trimmed, each line break with the blank space around it as one space."""
     return " ".join(filter(None, map(str.strip, text.splitlines())))
 
 
 def clean_title(text: str) -> str:
-    """A title on one line, without markup."""
+    """Return a title on one line, without markup."""
     return plain_title(one_line(text))

@@ -30,9 +30,9 @@ _LONGEST_LINE: Final = 4_096
 
 
 def has_own_text(content: str) -> bool:
-    """True when a body has a word outside headings, links, tags, queries and comments.
+    """Return whether a body has a word outside headings, links, tags, queries and comments.
 
-    Looks no further than the first one, which mostly stands in the first lines.
+    The scan stops at the first such word, which is usually in the first lines.
     """
     for line in _lines(content):
         if len(line) > _LONGEST_LINE:
@@ -44,7 +44,7 @@ def has_own_text(content: str) -> bool:
 
 
 def _lines(content: str) -> Iterator[str]:
-    """The lines without headings, and without the fenced blocks that are queries."""
+    """Yield the lines without headings, and without the fenced blocks that are queries."""
     fence = ""
     position = 0
     while position < len(content):

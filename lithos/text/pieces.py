@@ -1,8 +1,8 @@
 """Large texts in pieces, so that no single call keeps the interpreter lock (GIL) for long.
 
-A regular expression, `str.translate` or `str.split` holds the interpreter lock until it returns: over ten
-megabytes that is a second in which the event loop answers nobody. Between two calls Python hands the lock
-on. The functions here find the places where a text can be cut without changing what is found in it.
+A regular expression, `str.translate` or `str.split` holds the interpreter lock until it returns: ten
+megabytes take a second, during which the event loop serves no caller. Between two calls Python releases the
+lock. The functions of this module find places where a text can be cut without changing the matches in it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _OPENING: Final = "[["
 def matches_of_space(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[re.Match[str]]:
     """`pattern.finditer(text, start, end)` for a pattern that matches white space only, or nothing.
 
-    What matches nothing where a piece ends is found there once more.
+    An empty match at the end of a piece is found there a second time.
     """
     while start < end:
         space = _SPACE.match(text, start + PIECE, end)
@@ -47,7 +47,7 @@ def matches_in_lines(pattern: re.Pattern[str], text: str, start: int) -> Iterato
 
 
 def line_pieces(text: str, start: int, end: int, *, keeps: str) -> Iterator[tuple[int, int]]:
-    """Where pieces of `text[start:end]` begin and end: behind paragraphs, or else lines.
+    """Yield where pieces of `text[start:end]` begin and end: behind paragraphs, or else lines.
 
     A longer line is cut at a space, or anywhere; a run of the character `keeps` stays whole.
     """
@@ -86,7 +86,7 @@ def matches_of_brackets(
 
 
 def pieces_of_lines(text: str) -> Iterator[str]:
-    """The text in pieces that end with a line; a longer line is cut."""
+    """Yield the text in pieces that end with a line; a longer line is cut."""
     start = 0
     while len(text) - start > PIECE:
         stop = text.rfind("\n", start, start + PIECE) + 1 or start + PIECE
@@ -96,7 +96,7 @@ def pieces_of_lines(text: str) -> Iterator[str]:
 
 
 def cut_at_spaces(text: str) -> Iterator[str]:
-    """The text in pieces that end before a space; a word of more than `PIECE` characters is cut."""
+    """Yield the text in pieces that end before a space; a word of more than `PIECE` characters is cut."""
     start = 0
     while len(text) - start > PIECE:
         stop = text.rfind(" ", start + 1, start + PIECE)

@@ -1,9 +1,10 @@
-"""The query language of full-text search as a syntax tree that knows no search engine.
+"""The query language of full-text search as a syntax tree that is independent of any search engine.
 
-Words stand side by side and are ranked (`OR`); `"phrase"`, `+must`, `-not`, `AND` before `OR`, `NOT`,
-parentheses and `title:`, `body:`, `entities:` before a word, a phrase or a parenthesis. Right behind one of
-these `^3` multiplies its score, right behind a phrase `~3` lets its words stand three places apart, and
-`begin*` is any word that begins so. Other syntax of query languages is refused with the way out.
+Plain words are ranked (`OR`). `"phrase"`, `+must`, `-not`, `AND` before `OR`, `NOT`, parentheses, and
+`title:`, `body:`, `entities:` before a word, a phrase or a parenthesis are understood. Directly after one of
+these `^3` multiplies its score. Directly after a phrase `~3` lets its words be three places apart, and
+`begin*` matches any word with that beginning. Other syntax of query languages is refused with an error that
+names the alternative.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Word:
 class Phrase:
     """Words in exactly this order; in unsegmented script consecutive characters.
 
-    With `slop` they may stand that many places further apart, all together; two swapped words are two places.
+    With `slop` their places may differ by that number in total; two swapped words are two places.
     """
 
     field: str | None
@@ -112,7 +113,7 @@ _TOKEN: Final = re.compile(
 )
 
 
-#: What may stand right behind a phrase or a closing parenthesis, and what ends a word.
+#: Suffixes directly after a phrase or a closing parenthesis, and the end of a word.
 _SUFFIX: Final = re.compile(r"(?:~(?P<slop>[^\s()\"^]*))?(?:\^(?P<boost>[^\s()\"]*))?")
 _WORD_BOOST: Final = re.compile(r"(?s:(?P<word>.*[^^]))\^(?P<boost>-?[0-9]{1,9}(?:\.[0-9]{0,9})?)")
 _FUZZY: Final = re.compile(r"[^\W\d_]\w*~[0-9.]*")
@@ -125,7 +126,7 @@ class _Token:
     kind: str
     text: str
     position: int = field(default=0, eq=False)
-    #: What is behind `~` and `^`; None without.
+    #: The numbers after `~` and `^`; None without a number.
     slop: str | None = field(default=None, eq=False)
     boost: str | None = field(default=None, eq=False)
 
@@ -150,7 +151,7 @@ def parse_query(text: str) -> Node | None:
 
 
 def _with_time(tree: Node) -> Node:
-    """The query, which also finds notes of the time that its ranked words name."""
+    """Return the query, which also finds notes of the time that its ranked words name."""
     clauses = tree.clauses if isinstance(tree, Boolean) else ((Occur.SHOULD, tree),)
     ranked = [
         each.text
@@ -167,10 +168,10 @@ def _dated(text: str) -> list[tuple[Occur, Node]]:
 
 
 def plain_words(text: str) -> Node | None:
-    """Return the words of any text side by side, `None` when there are none; nothing is syntax.
+    """Return the plain words of any text, or `None` without any; nothing is syntax.
 
-    Notes of the time that they name are found as well. The words are folded; beyond the first 1,000 they are
-    left out, and so are boosts and slops (`flour^3`).
+    Notes of the time that the words name are found as well. The words are folded. Words after the first 1,000
+    are left out, and so are boosts and slops (`flour^3`).
     """
     found = words(fold(_PLAIN_SUFFIX.sub("", text) if "^" in text or "~" in text else text))[:MAX_WORDS]
     if not found:
@@ -179,9 +180,9 @@ def plain_words(text: str) -> Node | None:
 
 
 def begin_last(node: Node | None) -> Node | None:
-    """The query with the last of its words also as the beginning of a word.
+    """Return the query with its last word also as the beginning of a word.
 
-    Only of words side by side: what must or must not be there is taken as it is.
+    This applies only to plain words: words that must or must not occur are taken literally.
     """
     clauses = node.clauses if isinstance(node, Boolean) else ((Occur.SHOULD, node),)
     if not all(
@@ -197,7 +198,7 @@ def begin_last(node: Node | None) -> Node | None:
 
 
 def words_of(node: Node | None) -> str:
-    """The text of a query without its syntax and its excluded clauses."""
+    """Return the text of a query without its syntax and its excluded clauses."""
     return " ".join(_included_texts(node))
 
 
@@ -305,7 +306,7 @@ class _Parser:
 
 
 def _read_word(field: str | None, token: _Token) -> Node:
-    """A word, perhaps with a boost, or the beginning of one."""
+    """Return a word, perhaps with a boost, or the beginning of one."""
     found = _WORD_BOOST.fullmatch(token.text)
     text = found["word"] if found else token.text
     if _FUZZY.fullmatch(text):
@@ -322,18 +323,18 @@ def _read_word(field: str | None, token: _Token) -> Node:
 
 
 def _read_beginning(field: str | None, text: str, position: int) -> Node:
-    """A beginning such as `begin*`."""
+    """Return a beginning such as `begin*`."""
     parts = [word for _, word in words(fold(text))]
     if len(parts) > 1 or len(parts[0]) < _SHORTEST_BEGINNING:
         raise QuerySyntaxError(
-            f"* stands behind one word of at least {_SHORTEST_BEGINNING} characters, not in {text[:100]!r}",
+            f"* must follow one word of at least {_SHORTEST_BEGINNING} characters, unlike in {text[:100]!r}",
             position,
         )
     return Beginning(parts[0], field)
 
 
 def _read_slop(phrase: _Token) -> int:
-    """How many places the words of a phrase may stand apart."""
+    """Return how many places apart the words of a phrase may be."""
     if phrase.slop is None:
         return 0
     if not re.fullmatch("[0-9]{1,9}", phrase.slop) or int(phrase.slop) > MAX_SLOP:
@@ -350,7 +351,7 @@ def _read_slop(phrase: _Token) -> int:
 
 
 def _boosted(node: Node, token: _Token) -> Node:
-    """The node with the boost behind it."""
+    """Return the node with the boost behind it."""
     if token.boost is None:
         return node
     factor = float(token.boost) if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{0,9})?", token.boost) else 0.0
@@ -368,7 +369,7 @@ def _boosted(node: Node, token: _Token) -> Node:
 
 
 def _strongest(node: Node) -> float:
-    """The highest product of boosts one within the other."""
+    """Return the highest product of boosts one within the other."""
     if isinstance(node, Boosted):
         return node.factor * _strongest(node.node)
     return (
@@ -379,7 +380,7 @@ def _strongest(node: Node) -> float:
 
 
 def _as_alternative(clause: tuple[Occur, Node]) -> tuple[Occur, Node]:
-    """Beside `OR` a negation is an alternative of its own: `a OR NOT b` does not exclude `b`."""
+    """Next to `OR` a negation is an alternative of its own: `a OR NOT b` does not exclude `b`."""
     occur, node = clause
     return (Occur.SHOULD, Boolean((clause,))) if occur is Occur.MUST_NOT else (occur, node)
 

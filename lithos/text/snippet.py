@@ -31,7 +31,7 @@ MOST_REPLIES: Final = 400
 LONGEST_WINDOW: Final = WINDOW + REACH
 #: Characters of a chunk that are shown whole.
 LONGEST_CHUNK: Final = 1_000
-#: Share of a snippet that may stand before its first match.
+#: Share of a snippet that may precede its first match.
 _BEFORE: Final = 3
 #: Terms that are looked for, the heaviest of them.
 MOST_TERMS: Final = 48
@@ -39,7 +39,7 @@ MOST_TERMS: Final = 48
 _MOST_PLACES: Final = 128
 #: Beyond this a word is recognised by its beginning.
 LONGEST_WORD: Final = 64
-#: What another form of a word counts, and each further match in the window, by the weight of the term.
+#: Weight of another form of a word, and of each further match in the window, as a share of the term's weight.
 _OTHER_FORM: Final = 0.9
 _REPEATED: Final = 0.02
 #: Letters that may follow a stem of up to 2, up to 3 and more letters.
@@ -91,7 +91,7 @@ class Terms:
 
 
 def _weigh(word: str, idf: Mapping[str, float], usual: float) -> float:
-    """The idf of a word: of the longest stem that it begins with."""
+    """Return the idf of a word: of the longest stem that it begins with."""
     for length in range(len(word), 1, -1):
         beginning = word[:length]
         weight = idf.get(beginning) or idf.get(beginning[:-1] + "i")
@@ -142,7 +142,9 @@ def find_passage(visible: str, terms: Terms) -> Snippet:
 
 
 def mark_matches(text: str, terms: Terms) -> list[tuple[str, bool]]:
-    """A short text in parts, in order, each with whether it matches a term; matches that touch are one."""
+    """Return a short text in parts, in order, each with whether it matches a term; matches that touch are
+    one.
+    """
     folded = fold(text)
     places: list[_Place] = []
     for number, term in enumerate(terms.terms):
@@ -172,7 +174,7 @@ def plain_passage(text: str, title: str = "") -> str:
 
 
 def first_prose(visible: str) -> str:
-    """Return the first paragraph of visible text that is no heading, where no passage is the nearest."""
+    """Return the first paragraph of visible text that is not a heading, for notes without a passage."""
     shown = ""
     for piece in pieces_of_lines(visible):
         for found in _PARAGRAPH.finditer(piece):
@@ -190,7 +192,7 @@ def first_prose(visible: str) -> str:
 
 
 def _best_window(piece: str, terms: Terms) -> _Window | None:
-    """The best window of one piece of text, in characters of the folded piece."""
+    """Return the best window of one piece of text, in characters of the folded piece."""
     folded = fold(piece)
     places: list[_Place] = []
     for number, term in enumerate(terms.terms):
@@ -204,7 +206,7 @@ def _best_window(piece: str, terms: Terms) -> _Window | None:
 
 
 def _slide(weights: Sequence[float], places: Sequence[_Place]) -> tuple[int, int, float, float]:
-    """The best window: its first and last place, the weight it covers, and what it is worth.
+    """Return the best window: its first and last place, the weight it covers, and what it is worth.
 
     Each term counts once, by its better form, and a little for each match. Written without calls: it takes
     most time of a snippet.
@@ -233,7 +235,7 @@ def _slide(weights: Sequence[float], places: Sequence[_Place]) -> tuple[int, int
 
 
 def _find_places(folded: str, number: int, term: Term, places: list[_Place]) -> None:
-    """Add where a term stands in folded text, the first 128 places."""
+    """Add the first 128 places of a term in folded text."""
     stem, word, is_unsegmented = term.stem, term.word, term.is_unsegmented
     find = folded.find
     start = find(stem)
@@ -256,12 +258,12 @@ def _find_places(folded: str, number: int, term: Term, places: list[_Place]) -> 
 
 
 def first_places(folded: str, terms: Terms) -> dict[int, int]:
-    """Where in folded text each term stands first that it has, by the number of the term."""
+    """Return the first place in folded text of each term that occurs, by the number of the term."""
     return places_among(folded, list(enumerate(terms.terms)))
 
 
 def places_among(folded: str, numbered: Sequence[tuple[int, Term]]) -> dict[int, int]:
-    """The same of some terms."""
+    """Return the first places of some terms, by the number of the term."""
     found: dict[int, int] = {}
     for number, term in numbered:
         start = folded.find(term.stem)
@@ -273,7 +275,7 @@ def places_among(folded: str, numbered: Sequence[tuple[int, Term]]) -> dict[int,
 
 
 def _first_place(folded: str, term: Term, start: int) -> int:
-    """Of the places from `start` on the first where a word begins with the stem and goes on not too long."""
+    """Return the first place from `start` on where a word begins with the stem and is not much longer."""
     size, length = len(term.stem), len(folded)
     longest = size + _SUFFIXES[min(2, max(0, size - 2))]
     for _ in range(_MOST_PLACES):
@@ -290,7 +292,9 @@ def _first_place(folded: str, term: Term, start: int) -> int:
 
 
 def _cut_window(text: str, start: int, end: int) -> str:
-    """The passage around `text[start:end]`: about 300 characters, of whole sentences or lines, else words."""
+    """Return the passage around `text[start:end]`: about 300 characters, of whole sentences or lines, else
+    words.
+    """
     spare = WINDOW - (end - start)
     begin = start - spare // _BEFORE if spare > 0 else start
     edges = _edges_at(text, start)
@@ -308,7 +312,7 @@ def _cut_window(text: str, start: int, end: int) -> str:
 
 
 def _shown(text: str, begin: int, stop: int) -> str:
-    """A part of a text, with dots where it ends within a sentence."""
+    """Return a part of a text, with dots where it ends within a sentence."""
     shown = _tidy(text[begin:stop])
     is_whole = (
         stop == len(text) or shown[-1:] in _MARKS or (shown[-1:] in _CLOSING and shown[-2:-1] in _MARKS)
@@ -317,7 +321,7 @@ def _shown(text: str, begin: int, stop: int) -> str:
 
 
 def _edges_at(text: str, at: int) -> _Edges:
-    """What is whole at a place: sentences and lines, or in code and in tables lines alone."""
+    """Return the whole units at a place: sentences and lines, or in code and tables only lines."""
     before = text[at - WINDOW if at > WINDOW else 0 : at]
     if "|" not in before and "    " not in before and "\t" not in before and "```" not in text:
         return _SENTENCES
@@ -327,7 +331,8 @@ def _edges_at(text: str, at: int) -> _Edges:
 
 
 def _beginning(text: str, begin: int, start: int, edges: _Edges, back: int = REACH) -> int:
-    """Where a passage begins that may at `begin` and shows `start`: at a sentence or line, or else a word.
+    """Return where a passage begins that may at `begin` and shows `start`: at a sentence or line, or else a
+    word.
 
     At the first one from `begin` on, or up to `back` characters before.
     """
@@ -345,7 +350,7 @@ def _beginning(text: str, begin: int, start: int, edges: _Edges, back: int = REA
 
 
 def _ending(text: str, begin: int, end: int, stop: int, edges: _Edges) -> int:
-    """Where a passage ends that shows what is before `end` and may go on to `stop`, by the same rule.
+    """Return where a passage ends that shows what is before `end` and may go on to `stop`, by the same rule.
 
     Not on a question or a colon where it may end elsewhere, else behind the reply.
     """
@@ -367,21 +372,21 @@ def _ending(text: str, begin: int, end: int, stop: int, edges: _Edges) -> int:
 
 
 def _past_question(text: str, begin: int, stop: int) -> int:
-    """Where a passage ends that would end at `stop`: behind the reply, where it ends on a question."""
+    """Return the end of a passage until `stop`: after the reply, if the passage ends with a question."""
     limit = stop + MOST_REPLIES
     while stop < limit:
         following = _WORD.search(text, stop)
         if following is None or not expects_more(text[begin:stop]):
             break
         end = first_block(text, following.start(), len(text), min(REPLY, limit - stop))
-        if end <= stop:  # no room is left for a word of it
+        if end <= stop:  # no space is left for a word of it
             break
         stop = end
     return stop
 
 
 def _cut_at_word(text: str, most: int) -> str:
-    """The beginning of a text, with dots where it is cut."""
+    """Return the beginning of a text, with dots where it is cut."""
     if len(text) <= most:
         return text
     space = _LAST_SPACE.match(text, most // 2, most)
@@ -389,7 +394,7 @@ def _cut_at_word(text: str, most: int) -> str:
 
 
 def _tidy(text: str) -> str:
-    """A short text without blank lines, and without white space around it."""
+    """Return a short text without blank lines, and without white space around it."""
     text = text.strip()
     return _BLANK_LINES.sub("\n", text) if "\n" in text else text
 
@@ -403,7 +408,7 @@ def _stem(term: str) -> str:
 _BLANK_LINES: Final = re.compile(r"\n\s*\n")
 _BLANK_LINE: Final = re.compile(r"\n[^\S\n]*(?=\n)")
 _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|[。！？]")
-#: What ends a sentence, and what may close it.
+#: Marks that end a sentence, and marks that may close it.
 _MARKS: Final = tuple(".!?…。！？")
 _CLOSING: Final = tuple("\"'”’)]*_」』）")
 #: Not the dot of an abbreviation, of an initial or of the number of an item.
@@ -413,7 +418,7 @@ _NO_END: Final = (
 )
 _CLOSED: Final = r"[\"'”’)\]*_]{0,4}(?=\s)"
 _CLOSED_WIDE: Final = "[」』）”’]{0,2}"
-#: A line that goes on with a small letter below is wrapped.
+#: A line is wrapped if the next one begins with a lower-case letter.
 _BREAK: Final = r"(?<=\n)(?![ \t]*[a-z])"
 #: A line break, before it neither a blank nor a question or colon.
 _ASKING: Final = rf"(?<!\s\n)(?<![?？:：…]\n)(?<![?？:：…][{re.escape(''.join(_CLOSING))}]\n)"
@@ -474,7 +479,7 @@ def cut(content: str, most: int) -> tuple[str, int]:
         return content[: sentence.end()], sentence.end()
     space = _last(_SPACE, content, 0, budget)
     shown = content[: space.start() if space else budget].rstrip()
-    # A beginning that is blank is passed over: whoever reads on must get further.
+    # A blank beginning is skipped, so that a caller that reads on makes progress.
     return shown + _ELLIPSIS, len(shown) or budget
 
 

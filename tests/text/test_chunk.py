@@ -61,7 +61,7 @@ def test_a_chunk_is_embedded_under_its_title_and_headings_but_shows_neither() ->
     assert b.embedded == "My Title - One > Two\n" + "b" * 498
 
 
-def test_a_heading_on_the_first_line_is_not_above_it_and_ends_its_siblings() -> None:
+def test_heading_on_the_first_line_is_not_its_own_context() -> None:
     content = "# Top\n\n## Left\n\n" + "a" * 490 + "\n\n## Right\n" + "b" * 480
     assert [chunk.context for chunk in chunk_text("T", content)] == ["T", "T - Top > Left", "T - Top"]
 

@@ -64,7 +64,7 @@ def test_words_name_the_day_the_month_and_the_year() -> None:
 
 
 @pytest.mark.parametrize("text", ["2024-" * 40, "9" * 200, "may " * 50, "1." * 100])
-def test_long_text_without_a_date_has_none(text: str) -> None:
+def test_long_text_without_a_date_has_no_date(text: str) -> None:
     assert read_date(text) is None
 
 
@@ -105,5 +105,5 @@ def test_text_of_a_time_alone_is_a_time(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["in May 2023", "May 2023 plan", "may", "", "2023x", "May " * 100])
-def test_text_with_other_words_is_no_time_alone(text: str) -> None:
+def test_text_with_other_words_is_not_only_a_time(text: str) -> None:
     assert time_alone(text) is None

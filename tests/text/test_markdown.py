@@ -14,7 +14,7 @@ marked = st.text(alphabet="ab `~\n*_[]()#|!/\\=>-1é")
 
 
 def visible(text: str) -> str:
-    """What is left when code is masked, without the marks."""
+    """Return the text that remains when code is masked, without the marks."""
     return mask_code(text).replace(CODE_MARK, "")
 
 
@@ -81,17 +81,17 @@ def test_tags_are_those_of_obsidian(text: str, tags: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("around", ["", "# Title\n", "`#` ## a # b\n", "[[#]] "])
-def test_a_text_without_a_tag_character_behind_a_mark_has_none(around: str) -> None:
+def test_text_without_a_tag_character_after_a_hash_has_no_tags(around: str) -> None:
     assert scan_tags(around) == ()
     assert scan_tags(around + " #\u0301x #é") == ("\u0301x", "é")
 
 
-def test_only_so_many_tags_are_kept() -> None:
+def test_number_of_tags_is_limited() -> None:
     assert len(scan_tags(" ".join(f"#t{number}" for number in range(ITEMS + 10)))) == ITEMS
 
 
 @given(marked)
-def test_a_tag_stands_in_the_text_behind_its_mark(text: str) -> None:
+def test_tag_is_in_the_text_after_its_hash(text: str) -> None:
     for tag in scan_tags(text):
         assert f"#{tag}" in text
         assert not tag.isdigit()
@@ -148,7 +148,7 @@ CONFLICT = "<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> other\n"
         ("", False),
     ],
 )
-def test_conflict_markers_stand_on_lines_of_their_own_outside_of_fences(text: str, is_marked: bool) -> None:
+def test_conflict_markers_are_whole_lines_outside_fences(text: str, is_marked: bool) -> None:
     """behaviour 286"""
     assert has_conflict_markers(text) is is_marked
     assert has_conflict_markers("Words.\n" * 20_000 + "\n" + text) is is_marked

@@ -23,7 +23,7 @@ from lithos.text.own_text import has_own_text
         "```query\ntag:#a",
     ],
 )
-def test_titles_links_tags_and_queries_are_no_text(content: str) -> None:
+def test_titles_links_tags_and_queries_are_not_own_text(content: str) -> None:
     assert not has_own_text(content)
 
 

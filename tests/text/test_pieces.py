@@ -1,4 +1,4 @@
-"""Large texts are cut where nothing that is looked for can stand."""
+"""Large texts are cut only in places where no match can be."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_deep_nesting_is_a_syntax_error() -> None:
             parse_query(query)
 
 
-def test_more_than_a_thousand_words_are_a_syntax_error_but_plain_words_are_cut() -> None:
+def test_query_over_1000_words_is_refused_and_plain_words_are_cut() -> None:
     assert isinstance(parse_query("a " * 1000), Boolean)
     with pytest.raises(QuerySyntaxError):
         parse_query("a " * 1001)
@@ -127,7 +127,7 @@ def test_plain_words_treat_syntax_as_text() -> None:
     assert plain_words("東京tower") == should(w("東京"), w("tower"))
 
 
-def test_excluded_words_are_no_words_of_a_query() -> None:
+def test_excluded_words_are_not_words_of_a_query() -> None:
     assert words_of(parse_query('+Big title:"red Dog" -cat (x NOT y)')) == "Big red Dog x"
 
 
@@ -181,9 +181,7 @@ def test_boosts_slops_and_beginnings_are_read(query: str, tree: Node) -> None:
         ("tag:x", 0, "filters of their own"),
     ],
 )
-def test_other_signs_of_query_languages_are_refused_with_the_way_out(
-    query: str, position: int, why: str
-) -> None:
+def test_other_query_syntax_is_refused_with_an_alternative(query: str, position: int, why: str) -> None:
     """behaviour 379"""
     with pytest.raises(QuerySyntaxError, match=why) as caught:
         parse_query(query)

@@ -35,7 +35,7 @@ def test_the_window_that_covers_most_of_the_weight_is_shown() -> None:
     )
 
 
-def test_of_windows_alike_the_earliest_is_shown_cut_at_a_sentence_or_else_words() -> None:
+def test_earliest_of_equal_windows_is_shown_and_cut_at_a_sentence() -> None:
     content = "filler " * 100 + "needle one. " + "filler " * 100 + "needle two. " + "filler " * 100
     shown = passage(content, "needle")
     assert "needle one" in shown
@@ -46,7 +46,7 @@ def test_of_windows_alike_the_earliest_is_shown_cut_at_a_sentence_or_else_words(
     assert len(shown) <= WINDOW + 6
 
 
-def test_a_passage_begins_with_a_sentence_and_ends_with_one_where_there_is_one() -> None:
+def test_passage_begins_and_ends_with_a_sentence_where_possible() -> None:
     before, behind = "Some words of no use stand here. " * 9, "Others follow it in rows. " * 20
     shown = passage(f"{before}The needle is in the hay. {behind}", "needle")
     assert shown.startswith("...Some words")
@@ -90,7 +90,7 @@ def test_frontmatter_that_could_not_be_read_is_not_shown() -> None:
     assert visible_text("---\nno end, so a line\n") == "---\nno end, so a line\n"
 
 
-def test_what_only_looks_like_markup_stays() -> None:
+def test_text_resembling_markup_stays() -> None:
     for text in ("a < b and b > c", "100 %% sure", "list[int]", "- [ ] task", "see [1] there", "x <!-- open"):
         assert visible_text(text) == text
 
@@ -106,7 +106,7 @@ def test_words_match_at_their_beginning_and_other_scripts_anywhere() -> None:
     assert "搜索" in passage(chinese, "全文搜索")
 
 
-def test_words_with_vowel_signs_match_whole() -> None:
+def test_words_with_combining_vowels_match_whole() -> None:
     assert "हिन्दी" in passage(". " * 300 + " हिन्दी " + ". " * 300, "हिन्दी")
 
 
@@ -133,12 +133,12 @@ def test_a_chunk_is_shown_without_title_and_markup() -> None:
     assert len(plain_passage("word " * 500)) < 1_010
 
 
-def test_replies_that_fill_all_their_room_end_a_passage() -> None:
+def test_replies_that_fill_their_space_end_a_passage() -> None:
     line = "字" * 198 + "？"
     assert first_prose("字" * 299 + "？" + line * 2 + "？" + "字" * 50) == "字" * 299 + "？" + line * 2 + "？"
 
 
-def test_the_first_prose_is_no_heading_and_no_badge() -> None:
+def test_first_prose_is_neither_heading_nor_badge() -> None:
     content = "# Title\n\n[![b](i.svg)](x)\n\n## Heading\n\nThe first sentence that says something at all.\n"
     assert first_prose(visible_text(content)).startswith("The first sentence")
     assert first_prose(visible_text("# Title")) == first_prose("") == ""
@@ -147,7 +147,7 @@ def test_the_first_prose_is_no_heading_and_no_badge() -> None:
 
 @given(st.text(max_size=400), st.text(max_size=12))
 @example("a [b](c) d <b>e</b>", "e")
-def test_any_text_and_query_give_text_that_is_there(content: str, query: str) -> None:
+def test_snippet_text_is_part_of_the_note(content: str, query: str) -> None:
     shown = passage(content, query)
     assert len(shown) <= WINDOW + REACH + MOST_REPLIES + max(6, len(query))
     kept = set(visible_text(content).split())
@@ -253,7 +253,7 @@ def test_sentence_longer_than_the_bound_is_cut_at_a_word() -> None:
         ("## Needle", "In the hay."),
     ],
 )
-def test_snippet_goes_on_to_the_reply(asked: str, reply: str) -> None:
+def test_snippet_continues_to_the_reply(asked: str, reply: str) -> None:
     """behaviour 304"""
     for before, behind in (("", ""), (FILLER * 9, FILLER * 9), (FILLER * 9, ""), ("", FILLER * 9)):
         shown = passage(f"{before}\n\n{asked}\n\n{reply}\n\n{behind}", "needle")

@@ -40,7 +40,7 @@ _HEXADECIMAL: Final = re.compile(r"[0-9a-f-]*")
 class SkippedFile:
     """A file that is not indexed, with its state when examined.
 
-    `note_id`: the note whose second file it is. `copy`: what it is to that note as a conflict copy.
+    `note_id` is the note whose id the file has, too. `copy` is its relation to that note as a conflict copy.
     """
 
     reason: str
@@ -51,7 +51,7 @@ class SkippedFile:
 
 @frozen
 class ConflictCopy:
-    """The loser of a conflict, as a program that synchronises folders left it: the hash of its bytes.
+    """The losing version of a conflict, as a synchronising program left it: the hash of its bytes.
 
     `original` is the path of the note; `names_id`: the file itself says whose copy it is. `is_weak`: people
     give such names, too, so nothing is done with it unless a person names it.
@@ -75,7 +75,7 @@ class UniqueKeys(Multimap):
     surplus: int = 0
 
     def owner(self, key: str) -> str | None:
-        """The id of the note that owns the key."""
+        """Return the id of the note that owns the key."""
         return next(iter(self.of(key)), None)
 
     def add(self, key: str, note_id: str) -> None:
@@ -93,14 +93,14 @@ class Catalogue:
     """All notes, with indexes by id, path, slug, URL, tag and serial, and the note graph."""
 
     def __init__(self, records: NoteRecords | None = None, style: VaultStyle = PLAIN) -> None:
-        #: How the notes are understood and written.
+        #: The rules by which the notes are read and written.
         self.style = style
-        #: Persistent facts that the files do not hold themselves: versions, ids of files without one.
+        #: Persistent facts that are not in the files: versions, ids of files without an id.
         self.records = records if records is not None else NoteRecords()
         self._by_id: dict[str, Entry] = {}
         self._by_serial: dict[int, str] = {}
         self._by_path: dict[str, str] = {}
-        #: Ids by what the spellings of a path have in common (`name_key`).
+        #: Ids by the key that all spellings of a path share (`name_key`).
         self._by_spelling = Multimap()
         #: Ids of notes whose files are named like conflict copies, by the path of the original.
         self._named_copies = Multimap()
@@ -113,9 +113,9 @@ class Catalogue:
         #: Notes by the host of their source URL.
         self.sites = Multimap()
         self.tags = TagCounts()
-        #: The notes by what lists are reduced to, in the order of the listing.
+        #: The notes by the values that lists filter on, in the order of the listing.
         self.facets = Facets()
-        #: Ids with other characters than UUIDs have: few or none in most vaults.
+        #: The characters in ids other than those of UUIDs: few or none in most vaults.
         self._own_ids: set[str] = set()
         #: Notes by the property `id` that a person gave them, as text.
         self._foreign_ids = Multimap()
@@ -125,17 +125,17 @@ class Catalogue:
         self.files = FileNames()
         #: Links and provenance, always as current as the notes.
         self.graph = NoteGraph(self.files, by_file_name=style.is_foreign)
-        #: What was said one after the other.
+        #: The turns of conversations, in order.
         self.turns = Turns()
         #: Lineage, successors, quarantines and contradictions, as current as the notes and typed edges.
         self.relations = Relations()
-        #: What extraction found in notes, outside their files.
+        #: The entities that extraction found in notes, stored outside their files.
         self.entities = KeptEntities()
         #: Files that are not indexed, and why: unreadable ones and second files of one id. See `skip`.
         self.skipped: dict[str, SkippedFile] = {}
         #: The paths of the second files by the id that another file has.
         self.doubles: dict[str, set[str]] = {}
-        #: Told the serial number of each note that is removed: what is kept of it elsewhere is of no use.
+        #: Called with the serial number of each removed note, so that data about it is deleted elsewhere.
         self.when_removed: list[Callable[[int], None]] = []  # bounded: fixed when the server starts
         self._next_serial = 1
 
@@ -147,7 +147,8 @@ class Catalogue:
         return iter(list(map(self._by_id.__getitem__, self._by_serial.values())))
 
     def serials(self) -> list[int]:
-        """The serial numbers in the order of first indexing, in a hundredth of the time of all entries.
+        """Return the serial numbers in the order of first indexing, in a hundredth of the time of all
+        entries.
 
         For walks in turns, with `at_serials`: a list of a million entries alone holds the event loop.
         """
@@ -157,16 +158,16 @@ class Catalogue:
         return note_id in self._by_id
 
     def get(self, note_id: str) -> Entry | None:
-        """The note with this id."""
+        """Return the note with this id."""
         return self._by_id.get(note_id)
 
     def title(self, note_id: str) -> str | None:
-        """The title of a note, None where there is none."""
+        """Return the title of a note, None if there is no such note."""
         entry = self._by_id.get(note_id)
         return None if entry is None else entry.note.title
 
     def require(self, note_id: str) -> Entry:
-        """The same; raises `DocNotFound` where there is none."""
+        """Return the entry of a note; raises `DocNotFound` if there is no such note."""
         entry = self._by_id.get(note_id)
         if entry is None:
             raise DocNotFound(
@@ -175,25 +176,28 @@ class Catalogue:
         return entry
 
     def identify(self, text: str) -> str:
-        """The id of the note whose file has this text as `id`, which is a person's property; else the text.
+        """Return the id of the note whose file has this text as `id`, which is a person's property; else the
+        text.
 
         Raises `InvalidInput` where several notes have it.
         """
         found = sorted(self._foreign_ids.of(text.strip())) if text not in self._by_id else []
         if len(found) > 1:
             raise InvalidInput(
-                f"{len(found)} notes have the property id {text[:100]!r}, which is no id of Lithos. Name the "
+                f"{len(found)} notes have the property id {text[:100]!r}, which is not a Lithos id. Name the "
                 'note by its path, or by the id that lithos_list with metadata_match {"id": ...} shows.'
             )
         return found[0] if found else text
 
     def at_path(self, path: str) -> Entry | None:
-        """The note in this file."""
+        """Return the note in this file."""
         note_id = self._by_path.get(path)
         return None if note_id is None else self._by_id[note_id]
 
     def spelled(self, path: str) -> Entry | None:
-        """The note in this file, or in the only one whose path differs from it in case or Unicode form."""
+        """Return the note in this file, or in the only one whose path differs from it in case or Unicode
+        form.
+        """
         entry = self.at_path(path)
         if entry is None:
             others = self._by_spelling.of(name_key(path))
@@ -201,7 +205,7 @@ class Catalogue:
         return entry
 
     def holder(self, path: str, but: str | None = None) -> Entry | None:
-        """The note in this file or in another spelling of its path, but that with the id `but`."""
+        """Return the note in this file or another spelling of its path, except the one with the id `but`."""
         entry = self.at_path(path)
         if entry is not None and entry.note.id != but:
             return entry
@@ -209,42 +213,44 @@ class Catalogue:
         return next((self._by_id[each] for each in ids if each != but), None)
 
     def path_to_make(self, path: str) -> str:
-        """Where a note is made that shall be at `path`. Raises `InvalidInput`, as `spelling.path_to_make`."""
+        """Return the path for a new note at `path`. Raises `InvalidInput`, like `spelling.path_to_make`."""
         return path_to_make(path, self.facets.folders)
 
     def prefix_as_spelled(self, prefix: str) -> str:
-        """The beginning of paths that a filter asks for, with its folders spelled as those there are."""
+        """Return the beginning of paths in a filter, with its folders spelled like the existing ones."""
         return prefix_as_spelled(prefix, self.facets.folders)
 
     def at_serial(self, serial: int) -> Entry | None:
-        """The note with this serial number."""
+        """Return the note with this serial number."""
         note_id = self._by_serial.get(serial)
         return None if note_id is None else self._by_id[note_id]
 
     def page(self, wanted: FacetFilter, offset: int = 0, limit: int | None = None) -> FacetPage:
-        """Notes that have what is wanted, in the order of first indexing, from `offset` on."""
+        """Return the matching notes in the order of first indexing, from `offset` on."""
         return self.facets.page(wanted, lambda serial: self._at(serial).path, offset, limit)
 
     def titled(self, block: int, wanted: str) -> Sequence[int]:
-        """The serial numbers of the notes of a block (`facets.blocks`) whose titles contain a folded text."""
+        """Return the serial numbers of the notes of a block (`facets.blocks`) whose titles contain a folded
+        text.
+        """
         return self.facets.titled(block, wanted, lambda serial: self._at(serial).note.title)
 
     def _at(self, serial: int) -> Entry:
         return self._by_id[self._by_serial[serial]]
 
     def named_in(self, text: str) -> dict[int, str]:
-        """The serials of the notes whose title or alias stands in a text, with that name."""
+        """Return the serials of the notes whose title or alias occurs in a text, with that name."""
         return {self._by_id[note_id].serial: name for note_id, name in self.graph.named_in(text).items()}
 
     def at_serials(self, serials: Iterable[int]) -> list[Entry]:
-        """The notes with these serial numbers that there are."""
+        """Return the existing notes with these serial numbers."""
         ids = map(self._by_serial.get, serials)
         return [self._by_id[note_id] for note_id in ids if note_id is not None]
 
     def may_begin(self, prefix: str) -> Iterator[Entry]:
-        """The notes whose ids, in lower case, may begin with this text, in the order of the listing.
+        """Return the notes whose ids, in lower case, may begin with this text, in the order of the listing.
 
-        Only a text of hexadecimal digits and hyphens takes a look at every note.
+        Only for a text of hexadecimal digits and hyphens are all notes examined.
         """
         if _HEXADECIMAL.fullmatch(prefix):
             return iter(self)
@@ -252,11 +258,11 @@ class Catalogue:
         return iter(sorted(own, key=lambda entry: self.facets.place_of(entry.serial)))
 
     def nameless(self, digest: str) -> list[Entry]:
-        """The notes with these bytes whose files name no id."""
+        """Return the notes with these bytes whose files name no id."""
         return [self._by_id[note_id] for note_id in self._nameless.of(digest)]
 
     def slug_owner(self, slug: str, path: str) -> str | None:
-        """The id of the note that has a slug where a note at `path` must not have it too."""
+        """Return the id of the note that has a slug where a note at `path` must not have it too."""
         if self.style.is_foreign:
             return self._folder_slugs.owner(_in_folder(slug, path))
         return self.slugs.owner(slug)
@@ -275,14 +281,15 @@ class Catalogue:
         return self.records.see(note_id, digest, own, entry.standing if entry else None)
 
     def standing(self, note_id: str) -> AssignedVersion | None:
-        """The newest version assigned to a note, and the hash of the bytes that have it."""
+        """Return the newest version assigned to a note, and the hash of the bytes that have it."""
         entry = self._by_id.get(note_id)
         return self.records.version(note_id) or (entry.standing if entry else None)
 
     def with_creation(self, note: Note, modified_at: datetime) -> Note:
-        """The note that was read from a file of this time, with the time of creation that is known of it.
+        """Return the note read from a file with this time, with the creation time that is known for it.
 
-        That of a note which changes, or is about to, is recorded, as the file's time will tell it no longer.
+        If the note changes or is about to, its creation time is recorded, as the file's time will no longer
+        show it.
         """
         entry = self._by_id.get(note.id)
         known = self.records.creation(note.id), entry.note.created_at if entry else None
@@ -292,7 +299,7 @@ class Catalogue:
         return dated
 
     def to_update(self, note: Note, modified_at: datetime, now: datetime) -> Note:
-        """The note that was read from a file of this time, as an update starts from it now.
+        """Return the note read from a file with this time, as the starting point of an update.
 
         Where the update writes the time of creation to the file it is that which is known.
         """
@@ -300,12 +307,12 @@ class Catalogue:
         return not_ahead(dated, modified_at, now)
 
     def stand_in(self, path: str) -> str | None:
-        """The id for a file at this path that names none; None: derive it from the path."""
+        """Return the id for a file at this path that names none; None: derive it from the path."""
         note_id = self._by_path.get(path)
         return note_id if note_id is not None else self.records.id_at(path)
 
     def stamps(self) -> dict[int, int]:
-        """What every index should hold: serial to stamp."""
+        """Return the content that every index should have: serial to stamp."""
         return {entry.serial: entry.stamp for entry in self._by_id.values()}
 
     def take_serial(self) -> int:
@@ -329,7 +336,7 @@ class Catalogue:
         self.graph.load(ordered)
 
     def take_over(self, filled: Catalogue) -> None:
-        """Have everything that another catalogue was filled with, at once; this one has no links yet.
+        """Take over all contents of another catalogue at once; this one must not have links yet.
 
         Its records, graph, relations and entities stay the same objects, since others hold them. `filled` is
         not used again, and has no entities.
@@ -339,13 +346,13 @@ class Catalogue:
         self.show(filled)
 
     def show(self, filled: Catalogue) -> None:
-        """Have the notes of another catalogue until `take_over`, but neither its links nor its records."""
+        """Show the notes of another catalogue until `take_over`, but neither its links nor its records."""
         self.relations.take_over(filled.relations)
         own = ("records", "graph", "relations", "entities", "when_removed")
         vars(self).update(vars(filled) | {name: vars(self)[name] for name in own})
 
     def adopt(self, filled: Catalogue) -> None:
-        """Have the notes of another catalogue without loading them again; this one has none yet."""
+        """Take over the notes of another catalogue without loading them again; this one must be empty."""
         own = ("records", "graph", "entities", "files", "skipped", "doubles", "when_removed")
         vars(self).update(vars(filled) | {name: vars(self)[name] for name in own})
         self.graph.load(sorted(self._by_id.values(), key=attrgetter("path")))
@@ -368,19 +375,19 @@ class Catalogue:
         yield from self.graph.put_in_steps(entry)
 
     def see_file(self, path: str, *, is_there: bool) -> None:
-        """Note that a file which is no note has appeared, or that it is gone."""
+        """Record that a file which is not a note has appeared or vanished."""
         if self.files.add(path) if is_there else self.files.discard(path):
             self.graph.see_file(path)
 
     def skip(self, path: str, skipped: SkippedFile) -> None:
-        """Note that a file is not indexed, and why."""
+        """Record that a file is not indexed, and why."""
         self.unskip(path)
         self.skipped[path] = skipped
         if skipped.note_id is not None:
             self.doubles.setdefault(skipped.note_id, set()).add(path)
 
     def unskip(self, path: str) -> None:
-        """Forget why a file was not indexed: it is, or it is gone."""
+        """Delete the record of a file that was not indexed: it is indexed now, or deleted."""
         skipped = self.skipped.pop(path, None)
         if skipped is not None and skipped.note_id is not None:
             paths = self.doubles[skipped.note_id]
@@ -389,21 +396,21 @@ class Catalogue:
                 del self.doubles[skipped.note_id]
 
     def named_copies(self, original: str) -> list[Entry]:
-        """The notes whose files are named, as only programs do, like conflict copies of a file."""
+        """Return the notes whose files have names that only programs give to conflict copies of a file."""
         return [self._by_id[note_id] for note_id in self._named_copies.of(original)]
 
     def copies_of(self, note_id: str) -> list[tuple[str, ConflictCopy]]:
-        """The conflict copies of a note, by path."""
+        """Return the conflict copies of a note, by path."""
         paths = self.doubles.get(note_id, ())
         found = ((path, self.skipped[path].copy) for path in paths)
         return sorted((path, copy) for path, copy in found if copy is not None)
 
     def copy_paths_of(self, note_id: str) -> list[str]:
-        """The paths of the conflict copies of a note."""
+        """Return the paths of the conflict copies of a note."""
         return [path for path, _ in self.copies_of(note_id)]
 
     def copied(self) -> Iterator[tuple[str, str, ConflictCopy]]:
-        """Every conflict copy: the id of its note, its path, and what it is."""
+        """Yield every conflict copy: the id of its note, its path, and what it is."""
         for note_id, paths in sorted(self.doubles.items()):
             for path in sorted(paths):
                 copy = self.skipped[path].copy
@@ -411,7 +418,7 @@ class Catalogue:
                     yield note_id, path, copy
 
     def duplicates_of(self, note_id: str) -> list[str]:
-        """The paths of the files that have the id of a note and are no conflict copies of it."""
+        """Return the paths of the files that have the id of a note and are not conflict copies of it."""
         return sorted(path for path in self.doubles.get(note_id, ()) if self.skipped[path].copy is None)
 
     def note_state(self, note_id: str, state: FileState) -> None:
@@ -480,7 +487,7 @@ class Catalogue:
         self._by_id[note_id] = new
         self.facets.replace(old.serial, (old.path, old.note), (new.path, new.note))
         if old.path != new.path:
-            if self._by_path.get(old.path) == note_id:  # another note may have the file by now
+            if self._by_path.get(old.path) == note_id:  # another note may have this file now
                 del self._by_path[old.path]
             self._by_path[new.path] = note_id
             self._by_spelling.discard(name_key(old.path), note_id)

@@ -1,7 +1,7 @@
-"""Turns of conversations: short notes whose titles tell when they were said, in the order of their folder.
+"""Turns of conversations: short notes whose titles contain a time, in the order of their folder.
 
-What answers a question often stands beside what has its words: the answer to what somebody asked, or the
-question that it answers. Specified in docs/spec/search.md §5.
+The answer to a question is often in the turn next to the one with its words: in the reply, or in the question
+before it. Specified in docs/spec/search.md §5.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Final, TypeAlias
 from lithos.notes.files.manifest import Entry
 from lithos.notes.model.paths import folder_of
 
-#: Bytes of a file that is a turn.
+#: Maximum size in bytes of a file that is a turn.
 LONGEST: Final = 2_048
-#: Minutes between neighbours, at most; both are of one day.
+#: Maximum minutes between neighbours; both are on the same day.
 APART: Final = 30
 
 _SAID: Final = re.compile(r"(\d{4}-\d\d-\d\d)[ T,]{1,2}([01]\d|2[0-3]):([0-5]\d)")
@@ -26,7 +26,9 @@ _Place: TypeAlias = tuple[str, int, str, int]
 
 
 class Turns:
-    """The turns of a catalogue by folder, in the order of time; at one time in that of their paths."""
+    """The turns of a catalogue by folder, in the order of time; turns of equal time in the order of their
+    paths.
+    """
 
     def __init__(self) -> None:
         self._placed: dict[int, tuple[str, _Place]] = {}
@@ -39,7 +41,7 @@ class Turns:
         return serial in self._placed
 
     def enter(self, entry: Entry) -> None:
-        """Take a note in if it is a turn."""
+        """Add a note if it is a turn."""
         said = _SAID.search(entry.note.title) if entry.state.size <= LONGEST else None
         if said is None:
             return
@@ -61,7 +63,7 @@ class Turns:
             del self._folders[folder]
 
     def beside(self, serial: int) -> list[int]:
-        """The serial numbers of the turns just before and after one."""
+        """Return the serial numbers of the turns just before and after one."""
         folder, place = self._placed[serial]
         turns = self._folders[folder]
         at = bisect_left(turns, place)

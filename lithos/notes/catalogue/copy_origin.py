@@ -1,6 +1,6 @@
-"""Whose conflict copy a file is that names no id: its lines tell (docs/spec/copies.md §1).
+"""Finds the note of a conflict copy without an id by comparing lines (docs/spec/copies.md §1).
 
-One that names the id of its note is known by that alone (`note_reading.second_file`).
+A copy that names the id of its note is known by that alone (`note_reading.second_file`).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from lithos.notes.model.copies import (
 )
 from lithos.notes.model.paths import folder_of
 
-#: Kept versions of a note that are looked at, the newest first.
+#: Maximum number of kept versions of a note that are examined, the newest first.
 MOST_VERSIONS: Final = 50
 #: Other files in which a line is searched that may prove kinship; notes whose oldest version is, too.
 MOST_OTHERS: Final = 1_000
 MOST_OLDEST: Final = 100
-#: Folders looked at for templates, and what the name of such a folder contains.
+#: Maximum number of folders examined for templates, and the part of a name that marks such a folder.
 MOST_FOLDERS: Final = 1_000
 _TEMPLATES: Final = ("templat", "vorlage", "modèle", "modele", "plantilla", "modelli", "szablon", "テンプレ")
 
@@ -46,7 +46,7 @@ At = Callable[[str], Entry | None]
 class Kinship:
     """Finds the notes of conflict copies: `at` knows the notes.
 
-    `is_own` tells whether a person said of a file that it is a note of its own. Files that are `undecided`
+    `is_own` returns whether a person has marked a file as a note of its own. Files that are `undecided`
     explain no line of another copy of the same note: they may be copies as well.
     """
 
@@ -57,7 +57,7 @@ class Kinship:
     undecided: Container[str] = ()
 
     def may_be_copy(self, path: str, *, is_note: bool) -> bool:
-        """Whether a file without id has to be looked at: by its name it is the copy of a note that there is.
+        """Return whether a file without id has to be examined: its name is that of an existing note's copy.
 
         One that `is_note` already stays so under a name that people give, too.
         """
@@ -68,7 +68,7 @@ class Kinship:
     def find_original(
         self, path: str, own_id: str, data: bytes | None = None, *, is_note: bool = False
     ) -> Entry | None:
-        """The note whose conflict copy a file without id is, if it is one; `data` are its bytes. Blocks.
+        """Return the note whose conflict copy a file without id is, or None; `data` are its bytes. Blocks.
 
         `own_id` is the id that it has as a note: one of which versions are kept was a note before.
         """
@@ -86,30 +86,33 @@ class Kinship:
         return None
 
     def _named(self, path: str, *, is_note: bool) -> Iterator[tuple[CopyName, Entry]]:
-        """The notes after which a file is named, the likeliest first; a copy of a copy is one of the note."""
+        """Return the notes after which a file is named, the likeliest first; a copy of a copy is a copy of
+        the note.
+        """
         for name in all_copy_names(path):
             original = self.at(name.original)
             if original is not None and not (is_note and name.is_weak):
                 yield name, original
 
     def _read(self, path: str) -> LineCounts:
-        """The lines of a file; none of one that cannot be read, which is nobody's kin."""
+        """Return the lines of a file; empty for an unreadable one, which is related to no note."""
         try:
             return lines_of(self.files.read(path).data)
         except (OSError, OutsideKnowledge):
             return LineCounts()
 
     def lines_in(self, path: str) -> LineCounts:
-        """The lines of another file, which may explain a line that two files have in common."""
+        """Return the lines of another file, which may explain a line that two files have in common."""
         return self._read(path)
 
 
 @frozen
 class _Search:
-    """The search for lines of a copy in other files than its note: what those have too proves nothing.
+    """The search for lines of a copy in other files than its note: lines that others have, too, prove
+    nothing.
 
-    The notes of the folder may be made from one template, of which one keeps what another has replaced; so
-    their oldest versions count as well. A template may also be in a folder of its own.
+    The notes of the folder may come from one template, and one note may keep a line that another has
+    replaced; so their oldest versions count as well. A template may also be in a folder of its own.
     """
 
     kinship: Kinship
@@ -117,7 +120,7 @@ class _Search:
     original: str
 
     def unexplained(self, lines: frozenset[str]) -> frozenset[str]:
-        """Those of the lines that no other file has."""
+        """Return the lines that no other file has."""
         left = lines
         for other in islice(self._others(), MOST_OTHERS):
             left -= self.kinship.lines_in(other).keys()
@@ -133,7 +136,7 @@ class _Search:
         return left
 
     def _others(self) -> Iterator[str]:
-        """The other notes of the folder, then the templates."""
+        """Yield the other notes of the folder, then the templates."""
         for entry in self._notes():
             yield entry.path
         root = str(self.kinship.files.root)
@@ -153,14 +156,14 @@ class _Search:
 
 
 def _names_in(root: str, folder: str) -> list[str]:
-    """The names of the Markdown files in a folder; none of one that cannot be listed."""
+    """Return the names of the Markdown files in a folder; empty for a folder that cannot be listed."""
     with suppress(OSError):
         return sorted(name for name in os.listdir(os.path.join(root, folder)) if name.endswith(".md"))
     return []
 
 
 def _template_folders(files: NoteFiles) -> Iterator[str]:
-    """The folders of templates: by their names, or because what is in them are no notes."""
+    """Return the folders of templates, known by their names, or because their files are not notes."""
     root = str(files.root)
     for folder, folders, _ in islice(os.walk(root), MOST_FOLDERS):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

@@ -1,12 +1,12 @@
-"""Postings of the notes: the order of the listing, and which notes have a tag, an author, a folder, a date.
+"""Postings of the notes: the order of the listing, and the notes with each tag, author, folder and date.
 
-A posting is an ascending array of places. A place says where a note stands in the listing (the order of
-first indexing), so that what postings have in common is in order as it is: a page of it needs no sort and no
-look at the notes that are left out, and the number of all of them is a length. Every change of a note changes
-its postings, nothing is counted anew. Memory: eight bytes for each note and value.
+A posting is an ascending array of places. A place is the position of a note in the listing (the order of
+first indexing), so an intersection of postings is already sorted: a page of it needs no sort and does not
+examine the notes that are left out, and the total is a length. Every change of a note changes its postings;
+they are not counted again. Memory: eight bytes for each note and value.
 
-Titles regardless of case are joined in blocks of places, each of which is searched at once: made when it is
-first searched, and again after one of its notes has changed.
+Titles in folded case are joined in blocks of places, each of which is searched in one call. A block is made
+when it is first searched, and again after one of its notes has changed.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _BETWEEN: Final = "\0"
 
 @frozen
 class _Block:
-    """Joined titles, where each begins (and where the next one would), and whose they are."""
+    """Joined titles, the beginning of each (and of the next one), and the notes that have them."""
 
     text: str
     begins: Sequence[int]
     serials: Sequence[int]
 
     def find(self, wanted: str) -> list[int]:
-        """Whose titles contain a text that is not empty."""
+        """Return the serials of the notes whose titles contain a text that is not empty."""
         found: list[int] = []
         text, begins, length = self.text, self.begins, len(wanted)
         at = text.find(wanted)
@@ -68,13 +68,15 @@ class Titles:
         return len(self._blocks)
 
     def leave(self, block: int) -> None:
-        """Forget a block: a note of it has changed, come or gone."""
+        """Drop a block: one of its notes was changed, added or removed."""
         self._blocks.pop(block, None)
 
     def find(
         self, block: int, wanted: str, serials: Callable[[], Sequence[int]], title_of: Callable[[int], str]
     ) -> Sequence[int]:
-        """Whose titles of a block contain `wanted`, which is folded; `serials` tells whose it has."""
+        """Return the serials of the titles of a block that contain `wanted`, which is folded, out of
+        `serials`.
+        """
         known = self._blocks.get(block)
         if known is None:
             whose = serials()
@@ -85,18 +87,18 @@ class Titles:
 
 
 Places: TypeAlias = "array[int]"
-#: The place of a note is its serial number, shifted: the room between two is for a note that is entered after
+#: The place of a note is its serial number, shifted: the gap between two is for a note that is entered after
 #: one with a greater number.
 _SHIFT: Final = 20
 _BLOCK: Final = _SHIFT + BLOCK_BITS
 _NONE: Final = np.empty(0, np.int64)
-#: Notes of one folder whose names are compared with a prefix at once: less than a millisecond.
+#: Maximum number of notes of one folder whose names are compared with a prefix: less than a millisecond.
 MOST_COMPARED: Final = 2_000
 
 
 @frozen(kw_only=True)
 class FacetFilter:
-    """What notes must have, all of it; None and empty tags: any. `since` is inclusive."""
+    """Conditions that notes must all meet; None and empty tags: any. `since` is inclusive."""
 
     tags: tuple[str, ...] = ()
     author: str | None = None
@@ -107,7 +109,7 @@ class FacetFilter:
 
 @frozen
 class FacetPage:
-    """The serial numbers of some notes that pass, in the order of the listing, and how many pass in all.
+    """Serial numbers of some matching notes, in the order of the listing, and the number of all matches.
 
     Not `is_exact`: these are all that may pass, and the paths are still to be compared, in turns.
     """
@@ -119,7 +121,7 @@ class FacetPage:
 
 @frozen
 class _Values:
-    """Which notes have each value of one kind; a value that no note has is not there."""
+    """The notes with each value of one kind; values without notes are left out."""
 
     places: dict[str, Places] = field(factory=dict)
 
@@ -142,7 +144,7 @@ class _Values:
             self.add(new, place)
 
     def of(self, values: Iterable[str]) -> NDArray[np.int64]:
-        """The notes that have one of several values; a note may have more than one of them."""
+        """Return the notes that have one of several values; a note may have more than one of them."""
         found = [_view(known) for value in values if (known := self.places.get(value)) is not None]
         if len(found) < 2:
             return found[0] if found else _NONE
@@ -151,7 +153,7 @@ class _Values:
 
 @frozen
 class _Tags(_Values):
-    """Which notes have each tag, by its key, and by a tag those that stand below it (`a/b` below `a`)."""
+    """The notes with each tag, by its key; a tag includes the tags below it (`a/b` below `a`)."""
 
     below: Multimap = field(factory=Multimap)
 
@@ -172,21 +174,21 @@ class _Tags(_Values):
                 self.below.discard(parent, value)
 
     def wished(self, wish: str) -> NDArray[np.int64]:
-        """The notes that a filter lets pass, as `has_tag` does."""
+        """Return the notes that match a filter, as `has_tag` does."""
         name = tag_key(wish)
         return self.of((name, *self.below.of(name)))
 
 
 def _above(tag: str) -> list[str]:
-    """The tags above one: `a/b/c` is below `a/b` and `a`."""
+    """Return the tags above one: `a/b/c` is below `a/b` and `a`."""
     return [tag[:at] for at, character in enumerate(tag) if character == "/"] if "/" in tag else []
 
 
 class Facets:
-    """The postings of all notes of a catalogue, which tells of each change."""
+    """The postings of all notes of a catalogue, which reports each change."""
 
     def __init__(self) -> None:
-        #: All notes in the order of the listing, and beside each its `updated_at` in microseconds since 1970.
+        #: All notes in the order of the listing, each with its `updated_at` in microseconds since 1970.
         self._places: Places = array("q")
         self._updated: Places = array("q")
         self._tags = _Tags()
@@ -287,13 +289,13 @@ class Facets:
 
     @property
     def folders(self) -> Collection[str]:
-        """The folders that notes are right in."""
+        """Return the folders that directly contain notes."""
         return self._folders.places.keys()
 
     def page(
         self, wanted: FacetFilter, path_of: Callable[[int], str], offset: int = 0, limit: int | None = None
     ) -> FacetPage:
-        """Some of the notes that pass, from `offset` on; `path_of` tells the path of a serial number."""
+        """Return matching notes from `offset` on; `path_of` returns the path of a serial number."""
         prefix = wanted.path_prefix or ""
         folder = folder_of(prefix)
         is_whole = prefix in ("", f"{folder}/")  # no name of a note is compared
@@ -305,11 +307,11 @@ class Facets:
         return FacetPage(self._serials(found[start:end].tolist()), len(found), is_exact)
 
     def expiring(self) -> list[int]:
-        """The serial numbers of the notes that expire or have expired, in the order of the listing."""
+        """Return the serial numbers of the notes that expire or have expired, in the order of the listing."""
         return self._serials(self._expiring.tolist())
 
     def blocks(self) -> list[int]:
-        """The numbers of the blocks of titles, in the order of the listing."""
+        """Return the numbers of the blocks of titles, in the order of the listing."""
         found: list[int] = []
         position = 0
         while position < len(self._places):
@@ -318,7 +320,7 @@ class Facets:
         return found
 
     def titled(self, block: int, wanted: str, title_of: Callable[[int], str]) -> Sequence[int]:
-        """The notes of a block whose titles contain a folded text, in order."""
+        """Return the notes of a block whose titles contain a folded text, in order."""
 
         def serials() -> list[int]:
             start = bisect_left(self._places, block << _BLOCK)
@@ -328,20 +330,20 @@ class Facets:
         return self._titles.find(block, wanted, serials, title_of)
 
     def size_of(self, folder: str) -> int:
-        """How many notes lie in a folder itself."""
+        """Return the number of notes directly in a folder."""
         return len(self._folders.places.get(folder, ()))
 
     def in_folder(self, folder: str) -> list[int]:
-        """The serial numbers of the notes in a folder itself, in the order of the listing."""
+        """Return the serial numbers of the notes in a folder itself, in the order of the listing."""
         return self._serials(list(self._folders.places.get(folder, ())))
 
     def below(self, folder: str) -> list[int]:
-        """The serial numbers of the notes in a folder and below it, in the order of the listing."""
+        """Return the serial numbers of the notes in a folder and below it, in the order of the listing."""
         within = self._below(f"{folder}/", None) if folder else _view(self._places)
         return self._serials(within.tolist())
 
     def place_of(self, serial: int) -> int:
-        """Where a note stands in the listing: the order of these numbers."""
+        """Return the position of a note in the listing: the order of these numbers."""
         return self._late.get(serial, serial << _SHIFT) if self._late else serial << _SHIFT
 
     def _serials(self, places: list[int]) -> list[int]:
@@ -350,7 +352,7 @@ class Facets:
         return [self._late_serials.get(place, place >> _SHIFT) for place in places]
 
     def _select(self, wanted: FacetFilter, path_of: Callable[[int], str] | None) -> NDArray[np.int64] | None:
-        """The places of the notes that pass; None: all do. The smallest posting is looked through."""
+        """Return the places of the matching notes; None: all match. The smallest posting is scanned."""
         postings = [self._tags.wished(tag) for tag in wanted.tags]
         if wanted.author is not None:
             postings.append(self._authors.of((wanted.author,)))
@@ -370,7 +372,8 @@ class Facets:
         return found[updated[np.searchsorted(places, found)] >= since]
 
     def _below(self, prefix: str, path_of: Callable[[int], str] | None) -> NDArray[np.int64]:
-        """The notes whose paths begin so: those of whole folders, and some of the one that it ends in.
+        """Return the notes whose paths begin with a prefix: those of whole folders, and some of the last
+        folder.
 
         Without `path_of` all notes of that one.
         """
@@ -407,20 +410,20 @@ def _insert(places: Places, place: int) -> None:
 
 
 def _view(places: Places) -> NDArray[np.int64]:
-    """The array without a copy: not to be kept, since what is looked at cannot grow."""
+    """Return the array without a copy: do not keep it, since an array with a view cannot grow."""
     return np.frombuffer(places, np.int64)
 
 
 def _common(few: NDArray[np.int64], many: NDArray[np.int64]) -> NDArray[np.int64]:
-    """What two ascending arrays have in common; the first is the shorter one."""
+    """Return the intersection of two ascending arrays; the first is the shorter one."""
     if not len(few):
         return few
     at = np.searchsorted(many, few)
-    at[at == len(many)] = 0  # greater than all: the first one is another
+    at[at == len(many)] = 0  # greater than all: the first one differs
     shared: NDArray[np.int64] = few[many[at] == few]
     return shared
 
 
 def _namespace(path: str, note: Note) -> str:
-    """As `namespace_of`, for a path as the catalogue has it, in a tenth of the time."""
+    """Return the same as `namespace_of`, for a path of the catalogue, in a tenth of the time."""
     return normalise("NFC", note.namespace or folder_of(path) or DEFAULT_NAMESPACE)

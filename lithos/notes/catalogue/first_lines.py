@@ -1,7 +1,8 @@
-"""First looks: titles and first lines of all notes, for searches while a long first start indexes them.
+"""Previews: titles and first lines of all notes, for searches while a long first start indexes them.
 
-A look reads the beginning of each file and nothing else, some seconds for ten thousand notes. It is forgotten
-once every note is indexed. Ids are those that files name, or that files without one are going to have.
+A preview reads only the beginning of each file, which takes some seconds for ten thousand notes. It is
+dropped once every note is indexed. Ids are those that files name, or that files without one are going to
+have.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from lithos.text.words.analysis import FUNCTION_WORDS, fold, words
 from lithos.text.words.frequencies import bm25_idf
 from lithos.text.yaml.vault_style import VaultStyle
 
-#: Notes that are looked at, characters of a file, and of the lines that are kept.
+#: Maximum number of previewed notes, of characters read of a file, and of characters kept of its lines.
 MOST_LOOKS: Final = 50_000
 _LOOKED_AT: Final = 4_096
 LINES: Final = 300
-#: Words of a question that are looked for.
+#: Maximum number of words of a question that are searched.
 _MOST_WORDS: Final = 32
 _FRONTMATTER: Final = re.compile(
     r"\A\ufeff?---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
@@ -36,7 +37,7 @@ _HEADING: Final = re.compile(r"\A\s*#[ \t]+([^\n]{1,300})")
 
 @frozen
 class FirstLook:
-    """A note as its file begins: `lines` are the first ones of its text."""
+    """The beginning of a note's file: `lines` are the first ones of its text."""
 
     id: str
     path: str
@@ -49,7 +50,7 @@ class FirstLook:
 
 @define(eq=False)
 class FirstLooks:
-    """The first looks at the notes of a folder; one thread reads, others may search meanwhile."""
+    """The previews of the notes of a folder; one thread reads, others may search meanwhile."""
 
     _files: NoteFiles
     _style: VaultStyle
@@ -57,25 +58,27 @@ class FirstLooks:
     _is_over: bool = field(default=False, init=False)
 
     def read(self) -> None:
-        """Look at all notes; ends early after `forget`. Blocks."""
+        """Read the previews of all notes; ends early after `forget`. Blocks."""
         for path, status in self._files.walk():
             if self._is_over or len(self._looks) >= MOST_LOOKS:
                 break
             try:
                 data = self._files.read(path).data[: 4 * _LOOKED_AT]
             except (OSError, OutsideKnowledge):
-                continue  # the scan says what is wrong with it
+                continue  # the scan reports the error
             text = data.decode("utf-8", "replace")[:_LOOKED_AT]
             self._looks.append(_look(path, text, status.st_mtime_ns, self._style))
         if self._is_over:
             self._looks = []
 
     def forget(self) -> None:
-        """Every note is indexed by now."""
+        """Drop the previews, because every note is indexed now."""
         self._is_over, self._looks = True, []
 
     def find(self, query: str, most: int, path_prefix: str = "") -> list[tuple[FirstLook, float]]:
-        """The looks with words of a query, best first by the idf of these, ties by path; scores are 0..1."""
+        """Return the previews with words of a query, best first by the idf of these, ties by path; scores are
+        0..1.
+        """
         looks = self._looks
         asked = dict.fromkeys(word for _, word in words(fold(query[:1_000])))
         wanted = ([word for word in asked if word not in FUNCTION_WORDS] or list(asked))[:_MOST_WORDS]

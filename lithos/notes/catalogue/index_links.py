@@ -54,11 +54,11 @@ class LinkGraph:
         return len(self._ends)
 
     def edges(self) -> dict[tuple[Node, Node], int]:
-        """How often each pair is linked."""
+        """Return the number of links of each pair."""
         return {(start, end): count(ends, end) for start, ends in self._ends.items() for end in ends}
 
     def nodes(self) -> set[Node]:
-        """All nodes."""
+        """Return all nodes."""
         return set(self._ends)
 
     def add(self, node: Node) -> None:
@@ -86,7 +86,10 @@ class LinkGraph:
             self.version += 1
 
     def unlink(self, start: Node, end: Node) -> None:
-        """Remove one edge, the inverse of `link`; the nodes stay. Raises `KeyError` where there is none."""
+        """Remove one edge, the inverse of `link`; the nodes stay.
+
+        Raises `KeyError` if there is no such edge.
+        """
         ends = self._ends[start]
         times = count(ends, end)
         if not times:
@@ -117,11 +120,11 @@ class LinkGraph:
         return found
 
     def neighbours(self, node: Node) -> tuple[Collection[Node], Collection[Node]]:
-        """The nodes that one links to, and those that link to it; empty for an unknown one."""
+        """Return the nodes that one links to, and those that link to it; empty for an unknown one."""
         return _items(self._ends.get(node, ())), _items(self._starts.get(node, ()))
 
     def copy(self) -> LinkGraph:
-        """A graph of its own with the same nodes and edges; a few milliseconds per 10,000 nodes."""
+        """Return a graph of its own with the same nodes and edges; a few milliseconds per 10,000 nodes."""
         twin = LinkGraph()
         twin._ends = {node: _copy(ends) for node, ends in self._ends.items()}
         twin._starts = {node: _copy(starts) for node, starts in self._starts.items()}

@@ -1,18 +1,19 @@
-"""Lineage of notes: what a note rests on, what rests on it, and the warnings that follow.
+"""Lineage of notes: the sources of a note, the notes that rest on it, and the warnings that follow.
 
 Specified in docs/spec/context.md §2.
 
 A note rests on its `derived_from_ids` and on the ends of its typed edges `derived_from`, `depends_on` and
-`refines`, unless these are inferred; its lineage is that, followed on. It is suspect when a note of its
-lineage is quarantined or superseded. A superseded note counts for nothing where the note itself, or another
-one of its lineage, supersedes it, directly or by a chain.
+`refines`, unless these are inferred; its lineage is that relation, followed transitively. A note is suspect
+when a note of its lineage is quarantined or superseded. A superseded note does not count if the note itself,
+or another one of its lineage, supersedes it, directly or by a chain.
 
-The answers are those of the moment of the call; nothing is awaited. Backwards from all quarantined and
-superseded notes it is found once per change who may be suspect (`settle`): most notes are not, which is then
-one look-up. Of each other one the nearest cause is found by a walk forwards, and remembered until the next
-change. A call follows at most `STEPS` edges backwards and as many forwards, some two milliseconds. So in a
-call before the way back is complete, causes beyond the nearest `STEPS` edges are missed; whoever shows notes
-awaits `settle` first. A cause that is found to exist, but not in that many steps, is told nevertheless.
+The answers are those of the moment of the call; nothing is awaited. Once per change, a walk backwards from
+all quarantined and superseded notes finds the notes that may be suspect (`settle`). Most notes are not, which
+costs one check. For each of the others a walk forwards finds the nearest cause, which is remembered until
+the next change. A call follows at most `STEPS` edges backwards and as many forwards, about two milliseconds.
+So a call before the walk backwards is complete misses causes beyond the nearest `STEPS` edges; callers that
+show notes await `settle` first. A cause that is known to exist, but is not found in that many steps, is
+reported nevertheless.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ STEPS: Final = 2_000
 _AT_ONCE: Final = 250
 #: Other notes named for one kind of warning.
 MOST_NAMED: Final = 3
-#: Successors of one note, and notes excused in a walk, up to which each is looked for by itself.
+#: Maximum number of successors of one note, and of notes excused in a walk, that are searched one by one.
 _MOST_NEWER: Final = 20
 _MOST_ALONE: Final = 3
 #: Why a note with conflict markers is not to be trusted.
-_MARKED: Final = "git left a conflict in the text, between <<<<<<< and >>>>>>>; both sides stand there"
-#: Times that `settle` begins anew while notes change.
+_MARKED: Final = "git left a conflict in the text, between <<<<<<< and >>>>>>>; the text contains both sides"
+#: Attempts of `settle` while notes change.
 _TRIES: Final = 20
 
 
@@ -73,26 +74,28 @@ class Lineage:
         self._doubtful: dict[str, str] = {}
         self._spreading: Iterator[None] = iter(())
         self._is_settled = False
-        #: What was found for doubtful notes since the last change.
+        #: The causes found for doubtful notes since the last change.
         self._causes: dict[str, _Cause | None] = {}
 
     # -- kin -----------------------------------------------------------------------------------
 
     def sources(self, note_id: str) -> list[LineageStep]:
-        """What a note rests on directly, only notes that exist, by id."""
+        """Return the direct sources of a note, only notes that exist, by id."""
         entry = self._catalogue.get(note_id)
         stated = () if entry is None else entry.note.derived_from_ids
         return self._kin(note_id, stated, self._relations.typed.types_from(note_id))
 
     def dependents(self, note_id: str) -> list[LineageStep]:
-        """What rests on a note directly, only notes that exist, by id."""
+        """Return the notes that rest directly on a note, only notes that exist, by id."""
         stated = self._relations.derived.of(note_id)
         return self._kin(note_id, stated, self._relations.typed.types_to(note_id))
 
     def _kin(
         self, note_id: str, stated: Iterable[str], typed: Iterable[tuple[str, str]]
     ) -> list[LineageStep]:
-        """Each once: what notes say themselves goes before typed edges, of these the first type by name."""
+        """Return each related note once: relations in the notes precede typed edges, of these the first type
+        by name.
+        """
         found = dict.fromkeys(stated, "derived_from_ids")
         for other, via in sorted(typed):
             found.setdefault(other, via)
@@ -105,11 +108,11 @@ class Lineage:
     # -- warnings ------------------------------------------------------------------------------
 
     def is_suspect(self, note_id: str) -> bool:
-        """Whether a note of its lineage is quarantined or superseded."""
+        """Return whether a note of its lineage is quarantined or superseded."""
         return note_id in self._catalogue and self._cause(note_id) is not None
 
     def warnings(self, note_id: str, now: datetime) -> tuple[NoteWarning, ...]:
-        """The warnings about a note, in the order of the kinds; none for one that does not exist."""
+        """Return the warnings about a note, in the order of the kinds; none for one that does not exist."""
         entry = self._catalogue.get(note_id)
         if entry is None:
             return ()
@@ -147,7 +150,9 @@ class Lineage:
         return bool(self._catalogue.doubles)
 
     def copies(self, note_id: str) -> list[dict[str, Any]]:
-        """The conflict copies of a note: where each is, and whether it says anything else than the note."""
+        """Return the conflict copies of a note: where each is, and whether it says anything else than the
+        note.
+        """
         entry = self._catalogue.get(note_id)
         if entry is None or note_id not in self._catalogue.doubles:
             return []
@@ -160,13 +165,13 @@ class Lineage:
             reason = f"another file has the same id and is not served: {name_some(doubles)}"
             yield NoteWarning("duplicated", note.id, note.title, reason, 0)
         if copies := self._catalogue.copy_paths_of(note.id):
-            reason = f"two machines changed it; what one of them wrote is in {name_some(copies)}"
+            reason = f"two machines changed it; the text that one of them wrote is in {name_some(copies)}"
             yield NoteWarning("conflict_copy", note.id, note.title, reason, 0)
         if note.has_conflict_markers:
             yield NoteWarning("conflict_markers", note.id, note.title, _MARKED, 0)
 
     def _existing(self, ids: Collection[str]) -> list[str]:
-        """Those that exist, each once, by id, and no more than are named."""
+        """Return the existing notes, each once, by id, up to the number that is named."""
         return sorted(each for each in set(islice(ids, STEPS)) if each in self._catalogue)[:MOST_NAMED]
 
     def _title(self, note_id: str) -> str:
@@ -174,19 +179,19 @@ class Lineage:
         return "" if entry is None else entry.note.title
 
     def _explain(self, note_id: str) -> str:
-        """Why a note is not to be trusted."""
+        """Return why a note is not to be trusted."""
         entry = self._catalogue.get(note_id)
         if entry is None or entry.note.status != "quarantined":
             return "rests on a superseded note"
         reason = entry.note.quarantine_reason
         return f"rests on a quarantined note: {reason}" if reason else "rests on a quarantined note"
 
-    # -- backwards: who may be suspect -----------------------------------------------------------
+    # -- backwards: notes that may be suspect --------------------------------------------------------
 
     async def settle(self) -> None:
-        """Find out who may be suspect, in steps of a millisecond or two.
+        """Find the notes that may be suspect, in steps of a millisecond or two.
 
-        Gives up when the lineage changes again and again meanwhile; then each call looks for itself.
+        If the lineage changes repeatedly meanwhile, stop; then each call searches on its own.
         """
         version, tries = -1, 0
         while tries < _TRIES:
@@ -250,7 +255,7 @@ class Lineage:
     # -- forwards: the nearest cause -------------------------------------------------------------
 
     def _cause(self, note_id: str) -> _Cause | None:
-        """The nearest note that makes this one suspect."""
+        """Return the nearest note that makes this one suspect."""
         relations = self._relations
         is_changed = self._version != relations.version or self._seen_leaves != len(relations.leaves)
         if is_changed or not self._is_settled:
@@ -265,7 +270,7 @@ class Lineage:
         return self._causes[note_id]
 
     def _walk(self, note_id: str) -> tuple[_Cause | None, bool]:
-        """The nearest cause; whether that is known until the next change."""
+        """Return the nearest cause; whether that is known until the next change."""
         relations, exists = self._relations, self._catalogue.__contains__
         quarantined, successors, doubtful = relations.quarantined, relations.successors, self._doubtful
         is_settled, reached, frontier = self._is_settled, {note_id}, [note_id]
@@ -293,7 +298,7 @@ class Lineage:
         return None, True
 
     def _give_up(self, note_id: str, distance: int) -> _Cause | None:
-        """A cause that there is, if not the nearest; None where none is known."""
+        """Return a known cause, perhaps not the nearest; None if there is no known cause."""
         cause = self._doubtful.get(note_id)
         return None if cause is None or cause not in self._catalogue else _Cause(cause, distance)
 
@@ -304,7 +309,7 @@ class Lineage:
         return chain(stated, typed) if typed else stated
 
     def reach(self, note_id: str) -> set[str]:
-        """The note with its lineage, as far as `STEPS` edges lead."""
+        """Return the note with its lineage, as far as `STEPS` edges lead."""
         reached, waiting, steps = {note_id}, [note_id], 0
         for each in waiting:
             for source in self._rests_on(each):
@@ -317,7 +322,8 @@ class Lineage:
         return reached
 
     def is_excused(self, note_id: str, source: str) -> bool | None:
-        """Whether a note or another of its lineage supersedes a source of it; None where that takes long.
+        """Return whether a note or another of its lineage supersedes a source of it; None where that takes
+        long.
 
         Searched from both ends: in a dense lineage they meet after a few dozen notes.
         """
@@ -346,7 +352,9 @@ class Lineage:
         far: Collection[str],
         left: int,
     ) -> tuple[list[str], int, bool]:
-        """What is one step further, how many edges may be followed then, whether it met the other side."""
+        """Return the next step of the walk, how many more edges may be followed, and whether it met the other
+        side.
+        """
         found: list[str] = []
         for each in front:
             for other in step(each):
@@ -364,7 +372,7 @@ class Lineage:
         return chain(self._relations.derived.of(note_id), self._relations.typed.dependents(note_id))
 
     def replaced_by(self, ids: Iterable[str]) -> set[str]:
-        """What these notes supersede, directly or by a chain."""
+        """Return the notes that these notes supersede, directly or by a chain."""
         replaced, steps = set[str](), 0
         for each in ids:
             at: str | None = each

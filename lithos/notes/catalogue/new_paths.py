@@ -1,7 +1,8 @@
-"""Paths for new files: spelled like the folders that are there, and such that every disk can store them.
+"""Paths for new files: spelled like the existing folders, and valid on every disk.
 
-Disks differ in what they take for one name: many ignore case, some Unicode forms. Lithos makes no second
-spelling of a name, and no name that Windows reserves (docs/spec/notes.md §7); what a person made is served.
+Disks differ in which names they treat as equal: many ignore case, some Unicode forms. Lithos creates no
+second spelling of a name, and no name that Windows reserves (docs/spec/notes.md §7). Files that a person made
+are served.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ def path_to_make(path: str, folders: Collection[str]) -> str:
 
 
 def prefix_as_spelled(prefix: str, folders: Collection[str]) -> str:
-    """The beginning of paths with its folders spelled as those there are; as it is where there are none."""
+    """Return the beginning of paths spelled like the existing folders, unchanged if a folder is missing."""
     folder, slash, name = prefix.rpartition("/")
     known = _spelled(folder, folders)
     return "/".join([*known, name]) if slash and len(known) == folder.count("/") + 1 else prefix
 
 
 def _spelled(folder: str, folders: Collection[str]) -> list[str]:
-    """The parts of a folder that are there already, each as it is spelled there."""
+    """Return the existing parts of a folder, in their spelling on disk."""
     if not folder:
         return []
     below = f"{folder}/"
@@ -60,7 +61,7 @@ def _spelled(folder: str, folders: Collection[str]) -> list[str]:
 
 
 def _with_key(folders: Iterable[str], depth: int, key: str) -> set[str]:
-    """The folders of a depth that are spellings of one."""
+    """Return the folders of a depth that are spellings of one."""
     tops = {"/".join(parts) for folder in folders if len(parts := folder.split("/")[:depth]) == depth}
     return {top for top in tops if name_key(top) == key}
 

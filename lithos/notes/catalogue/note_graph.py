@@ -94,7 +94,7 @@ async def take_turns(steps: Iterator[None]) -> None:
 
 
 def batched(items: Iterable[T], most: int) -> Iterator[list[T]]:
-    """The items in lists of at most `most`."""
+    """Yield the items in lists of at most `most`."""
     waiting = iter(items)
     while some := list(islice(waiting, most)):
         yield some
@@ -116,7 +116,7 @@ class NoteGraph:
         #: By a name reduced to what all kinds of keys share: the targets that may resolve to its note.
         self._interested = Multimap()
         self._unresolved = 0
-        #: What `load` has left to do.
+        #: The remaining steps of `load`.
         self._loading: Iterator[None] = iter(())
 
     def __contains__(self, note_id: str) -> bool:
@@ -146,34 +146,34 @@ class NoteGraph:
         return self._table.resolve(target)
 
     def named_in(self, text: str) -> dict[str, str]:
-        """The notes whose title or alias stands in a text, by id, with the longest of these names.
+        """Return the notes whose title or alias occurs in a text, by id, with the longest of these names.
 
-        None before all notes are entered, some time after a start.
+        The result is empty until all notes are entered, some time after a start.
         """
         text, spans = name_spans(text)
         return self._table.named_in(text, spans, NAMESAKES) if spans and self.settle(0) else {}
 
     def resolve_if_moved(self, target: str, moved: Entry, keys: frozenset[Key]) -> str | None:
-        """What a target would mean if a note that is here were `moved`, with these keys."""
+        """Return what a target would mean if an existing note were `moved`, with these keys."""
         return self._table.resolve_if_moved(target, moved.note.id, moved.path, keys)
 
     def written_like(self, keys: Iterable[Key]) -> set[str]:
-        """The link targets whose meaning may depend on a note with one of these keys."""
+        """Return the link targets whose meaning may depend on a note with one of these keys."""
         self.settle()
         return {name for key in names_of(keys) for name in self._interested.of(key)}
 
     def writers_of(self, target: str) -> Iterable[str]:
-        """The ids of the notes that write a link target; none where it is only on a canvas."""
+        """Return the ids of the notes that write a link target; none where it is only on a canvas."""
         known = self._targets.get(target)
         return () if known is None else known.sources
 
     def broken_targets(self) -> list[str]:
-        """The link targets that lead to nothing."""
+        """Return the link targets that lead to nothing."""
         self.settle()
         return [name for name, target in self._targets.items() if target.is_broken and target.sources]
 
     def counts(self) -> LinkCounts:
-        """The size of the link graph, in constant time."""
+        """Return the size of the link graph, in constant time."""
         return LinkCounts(self.links.node_count, self.links.edge_count, self._unresolved)
 
     def resolved(self) -> Resolved:
@@ -192,7 +192,7 @@ class NoteGraph:
                 self._unresolved += total(target.sources) * (target.is_broken - was)
 
     def sources_of_file(self, path: str) -> set[str]:
-        """The ids of the notes that link or embed another file, by its name, in whatever folder."""
+        """Return the ids of the notes that link or embed another file, by its name, in whatever folder."""
         self.settle()
         found: set[str] = set()
         for key in names_of((("path", path.rpartition("/")[2]),)):
@@ -221,7 +221,7 @@ class NoteGraph:
         return next(self._loading, self) is self
 
     def _load(self, notes: Sequence[Entry]) -> Iterator[None]:
-        """A step between two `yield`s takes a millisecond or two."""
+        """Enter notes in steps: between two `yield`s are a millisecond or two."""
         for part in batched(notes, _AT_ONCE):
             for note in part:
                 self._fingerprint = (self._fingerprint + note.stamp) % _FINGERPRINTS
@@ -261,7 +261,7 @@ class NoteGraph:
         exhaust(self.put_in_steps(note))
 
     def put_in_steps(self, note: Entry) -> Iterator[None]:
-        """The same in steps of some milliseconds; no other change may come between them."""
+        """Yield the same in steps of some milliseconds; no other change may come between them."""
         self.settle()
         old = self._notes.get(note.note.id)
         yield from self._place(note)
@@ -274,7 +274,7 @@ class NoteGraph:
         exhaust(self.remove_in_steps(note_id))
 
     def remove_in_steps(self, note_id: str) -> Iterator[None]:
-        """The same in steps of some milliseconds; no other change may come between them."""
+        """Yield the same in steps of some milliseconds; no other change may come between them."""
         self.settle()
         old = self._notes.pop(note_id, None)
         if old is None:
@@ -315,7 +315,7 @@ class NoteGraph:
                 yield
 
     def _write(self, note_id: str, name: str, times: int) -> None:
-        """Have a note write a target so many times."""
+        """Record that a note contains a target this many times."""
         target = self._targets.get(name)
         if target is None:
             target = self._targets[name] = self._target(name, self._table.resolve(name))
@@ -335,7 +335,7 @@ class NoteGraph:
         return _Target(found, is_file=found is None and name in self._files)
 
     def keys_of(self, note: Entry) -> frozenset[Key]:
-        """All that a note can be linked by."""
+        """Return all that a note can be linked by."""
         aliases: Sequence[str] = note.note.aliases
         if self._by_file_name:
             aliases = (*aliases, file_alias(note.path))

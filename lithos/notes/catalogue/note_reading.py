@@ -21,7 +21,7 @@ from lithos.notes.model.note import AssignedVersion, Document, Note
 from lithos.text.yaml.nodes import UnreadableNote
 from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
-#: Bytes of a file that is still read as a note: a larger one would exhaust the memory.
+#: Bytes up to which a file is read as a note: a larger one would exhaust the memory.
 LARGEST_FILE = 64 * 1024 * 1024
 
 
@@ -41,7 +41,7 @@ class Examined:
     is_known: bool = False
     #: Targets of the links, repeated ones too.
     links: tuple[str, ...] = ()
-    #: The bytes, where they are to be kept as a version.
+    #: The bytes, if they are to be kept as a version.
     data: bytes | None = field(default=None, repr=False, eq=False)
 
 
@@ -83,7 +83,7 @@ def examine_renamed(
 ) -> list[Examined]:
     """Read files whose folder or name was changed: those with these hashes, in the states they had. Blocks.
 
-    A walk is not of one moment: what is renamed during the first may be missed, and is looked for once more.
+    A walk takes time: it may miss files that are renamed during it, so they are searched a second time.
     """
     states = set(lost.values())
     for _ in range(2):
@@ -98,14 +98,14 @@ def examine_renamed(
 
 
 def unreadable(file: FoundFile, reason: str) -> Examined:
-    """A file that is there but cannot be read."""
+    """Return the result for a file that exists but cannot be read."""
     return Examined(file.path, file.state, "", False, None, reason)
 
 
 def second_file(
     file: Entry | Examined, note_id: str, holder_path: str, style: VaultStyle, *, is_own: bool = False
 ) -> SkippedFile:
-    """Why a second file of one id is not indexed: it is a conflict copy, or has the id by mistake.
+    """Return why a second file of one id is not indexed: it is a conflict copy, or has the id by mistake.
 
     `is_own`: a person said that it is a note of its own.
     """
@@ -115,13 +115,13 @@ def second_file(
 
 
 def conflict_copy(file: Entry | Examined, note_id: str, original: str, *, names_id: bool) -> SkippedFile:
-    """Why a conflict copy of a note is not indexed."""
+    """Return why a conflict copy of a note is not indexed."""
     copy = ConflictCopy(file.digest, original, names_id, is_weakly_named(file.path, original))
     return SkippedFile(f"CONFLICT_COPY: it is the other version of {original}", file.state, note_id, copy)
 
 
 def with_id(examined: Examined, note_id: str) -> Examined:
-    """The file under an assigned id, as it names none and not the one derived from its path."""
+    """Return the file under an assigned id, as it names none and not the one derived from its path."""
     assert examined.document is not None
     note = examined.document.note
     sources = tuple(source for source in note.derived_from_ids if source != note_id)
@@ -129,20 +129,20 @@ def with_id(examined: Examined, note_id: str) -> Examined:
 
 
 def with_version(examined: Examined, version: int) -> Examined:
-    """The file with its effective version."""
+    """Return the file with its effective version."""
     assert examined.document is not None
     note = examined.document.note
     return examined if note.version == version else with_note(examined, attrs.evolve(note, version=version))
 
 
 def with_note(examined: Examined, note: Note) -> Examined:
-    """The file with other values of its note."""
+    """Return the file with other values of its note."""
     assert examined.document is not None
     return attrs.evolve(examined, document=attrs.evolve(examined.document, note=note))
 
 
 def make_entry(examined: Examined, serial: int) -> Entry:
-    """The catalogue entry of a file with a document that was read in full."""
+    """Return the catalogue entry of a file with a document that was read in full."""
     assert examined.document is not None
     assert not examined.is_known
     return Entry(
@@ -157,7 +157,7 @@ def make_entry(examined: Examined, serial: int) -> Entry:
 
 
 def draft_change(kind: str, entry: Entry, former_path: str, agent: str, now: datetime) -> EventDraft:
-    """The event of a note that was created, updated or renamed by another program."""
+    """Return the event of a note that was created, updated or renamed by another program."""
     note = entry.note
     payload = {"id": note.id, "title": note.title[:TITLE], "path": entry.path}
     if kind == NOTE_RENAMED:
@@ -166,7 +166,7 @@ def draft_change(kind: str, entry: Entry, former_path: str, agent: str, now: dat
 
 
 def draft_copy(original: Entry, path: str, agent: str, now: datetime) -> EventDraft:
-    """The event of a conflict copy of a note, at a path."""
+    """Return the event of a conflict copy of a note, at a path."""
     note = original.note
     payload = {"id": note.id, "title": note.title[:TITLE], "path": original.path, "copy": path}
     return EventDraft(
@@ -182,6 +182,8 @@ def draft_event(
     agent: str,
     now: datetime,
 ) -> EventDraft:
-    """An event of an external change; its origin holds the digest, by which a later start scan knows it."""
+    """Return an event of an external change; its origin holds the digest, by which a later start scan knows
+    it.
+    """
     origin = note_origin(agent, standing.digest, standing.version)
     return EventDraft(type=kind, agent=agent, payload=payload, timestamp=now, tags=tags, origin=origin)

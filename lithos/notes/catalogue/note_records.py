@@ -10,7 +10,7 @@ The version of a tool's write is in its file, which a person may replace after a
 or the journal has it. So a write records its intent first (write-ahead), in a commit that overlaps the
 sync of the file; the intent is dropped once the manifest has the version.
 
-What extraction found in notes is kept outside their files, too (`KeptEntities`).
+Extracted entities are stored outside the notes' files, too (`KeptEntities`).
 """
 
 from __future__ import annotations
@@ -34,42 +34,43 @@ _JOINT: Final = "\x1f"
 
 
 class KeptEntities:
-    """What was found, by note id (docs/spec/memory.md §4); deleted notes may still have theirs for a while.
+    """Extracted entities by note id (docs/spec/memory.md §4); those of deleted notes may remain for a while.
 
-    `stats.db` has it. The memory actor, which owns that, enters all of it when it starts, then each change
-    after its commit. What a note's own file says comes first, unless an earlier machine wrote it there.
+    They are stored in `stats.db`. The memory actor, which owns that, enters all of them when it starts, then
+    each change after its commit. Entities in a note's own file have priority, unless an earlier machine wrote
+    them there.
     """
 
     def __init__(self) -> None:
         self._found: dict[str, ExtractedEntities] = {}
 
     def load(self, found: Mapping[str, ExtractedEntities]) -> None:
-        """Have all that is stored, and nothing else."""
+        """Replace the contents by all stored rows."""
         self._found = dict(found)
 
     def put(self, note_id: str, found: ExtractedEntities | None) -> None:
-        """Enter what was found in a note; None: nothing is kept of it."""
+        """Record the entities found in a note; None: delete them."""
         if found is None:
             self._found.pop(note_id, None)
         else:
             self._found[note_id] = found
 
     def get(self, note_id: str) -> ExtractedEntities | None:
-        """What was found in a note, whether it counts or not."""
+        """Return the entities found in a note, whether they count or not."""
         return self._found.get(note_id)
 
     def counting(self, note: Note) -> ExtractedEntities | None:
-        """What was found in a note, where that counts and not what its file says."""
+        """Return the entities found in a note if they count, and not those in its file."""
         found = self._found.get(note.id)
         return found if found is not None and found.counts_for(note) else None
 
     def of(self, note: Note) -> tuple[str, ...]:
-        """The entities of a note, as filters and indexes know them."""
+        """Return the entities of a note, as filters and indexes know them."""
         found = self.counting(note)
         return note.entities if found is None else found.entities
 
     def shown(self, note: Note) -> Note:
-        """The note as readers see it, with the entities that count."""
+        """Return the note as readers see it, with the entities that count."""
         found = self.counting(note)
         if found is None:
             return note
@@ -77,7 +78,9 @@ class KeptEntities:
         return attrs.evolve(note, entities=found.entities, entities_extractor=marker)
 
     def stamped(self, stamp: int, note: Note) -> tuple[int, tuple[str, ...]]:
-        """What an index holds of a note: its file's stamp, changed by what was found; and its entities."""
+        """Return the entry of an index for a note: its file's stamp, changed by the found entities; and its
+        entities.
+        """
         found = self.counting(note)
         if found is None or found.entities == note.entities:
             return stamp, note.entities
@@ -97,11 +100,11 @@ class NoteRecords(ExtraRows):
         self._ids = {path: note_id for path, note_id in rows.ids.items() if note_id is not None}
         self._paths = {note_id: path for path, note_id in self._ids.items()}
         self._creations = {key: at for key, at in rows.creations.items() if at is not None}
-        #: Paths of files of which a person said that they are notes of their own.
+        #: Paths of files that a person marked as notes of their own.
         self._own = {path for path, is_own in rows.own.items() if is_own}
-        #: Whether a reader waits until what a person said is durable.
+        #: Whether a reader waits until a person's marks are durable.
         self._own_is_urgent = False
-        #: What no commit has taken yet.
+        #: Rows that are not part of a commit yet.
         self._unsaved = NoteRows()
         #: Versions that are about to be written, or written but not in the manifest yet.
         self._intents: dict[str, dict[int, str]] = {}
@@ -111,14 +114,14 @@ class NoteRecords(ExtraRows):
         self._urgent_intents: set[str] = set()
         #: Notes whose versions no reader may see yet: unsaved ones, and those being committed.
         self._urgent: set[str] = set()
-        #: Notes that are being written; set once what is written stays or was taken back.
+        #: Notes that are being written; set once it is decided whether the written bytes stay.
         self._undecided: dict[str, trio.Event] = {}
-        #: Has everything unsaved committed; what it returns waits for that. Where nothing ever is, as in a
-        #: survey, there is nothing to wait for.
+        #: Commits all unsaved rows; the returned function waits for the commit. Where rows are never saved,
+        #: as in a survey, there is nothing to wait for.
         self.commit: Callable[[], Awaitable[Callable[[], Awaitable[object]]]] | None = None
 
     def take_over(self, newer: NoteRecords) -> None:
-        """Have everything that another cache knows, in place of what this one does."""
+        """Replace the contents by those of another cache."""
         commit = self.commit
         vars(self).update(vars(newer))
         self.commit = commit
@@ -126,12 +129,13 @@ class NoteRecords(ExtraRows):
     # -- versions ------------------------------------------------------------------------------
 
     def version(self, note_id: str) -> AssignedVersion | None:
-        """The version assigned to a note last, unless its file itself says it."""
+        """Return the version assigned to a note last, unless its file itself says it."""
         return self._versions.get(note_id)
 
     def see(self, note_id: str, digest: str, own: int, known: AssignedVersion | None) -> int:
         """Assign the effective version of bytes that were read; `known` is the catalogue's version."""
-        # What a write has placed may not be in the catalogue yet; one that was refused is no intent any more.
+        # A version that a write has placed may not be in the catalogue yet; a refused write is no longer an
+        # intent.
         last = newest((self._versions.get(note_id) or known, *self.intents(note_id)), digest)
         version = effective_version(own, digest, last)
         if last is not None and last.digest != digest:
@@ -148,7 +152,7 @@ class NoteRecords(ExtraRows):
                 self._urgent.add(note_id)
 
     def settle_version(self, note_id: str, standing: AssignedVersion, *, is_said: bool = True) -> None:
-        """Drop the row of a version that the file itself says by now, and the catalogue too.
+        """Delete the row of a version that both the file and the catalogue have now.
 
         One that the file does not say (not `is_said`) is recorded: by the commit that the next one joins, and
         no later than its intent is dropped. Other bytes may have been read while it was written: their
@@ -171,7 +175,9 @@ class NoteRecords(ExtraRows):
     # -- intents -------------------------------------------------------------------------------
 
     def intents(self, note_id: str) -> Collection[AssignedVersion]:
-        """The versions that writes are placing or have placed, and that the manifest may not have yet."""
+        """Return the versions that writes are placing or have placed, and that may be missing in the
+        manifest.
+        """
         known = self._intents.get(note_id, {})
         return [AssignedVersion(version, digest) for version, digest in known.items()]
 
@@ -195,7 +201,7 @@ class NoteRecords(ExtraRows):
         self._drop_intents(note_id, [each for each in known if version is None or each <= version])
 
     def fulfil_all(self) -> None:
-        """Drop the intents of the last run, once what they led to is recorded."""
+        """Delete the intents of the last run, once their results are recorded."""
         for note_id in list(self._intents):
             self.fulfil(note_id)
 
@@ -210,7 +216,9 @@ class NoteRecords(ExtraRows):
 
     @contextmanager
     def deciding(self, note_ids: Collection[str]) -> Iterator[None]:
-        """While files are written: what is intended may be in a file, and be taken back (a lost exchange)."""
+        """Run while files are written: an intended version may be in a file, and be taken back (a lost
+        exchange).
+        """
         decided = trio.Event()
         self._undecided.update(dict.fromkeys(note_ids, decided))
         try:
@@ -221,9 +229,10 @@ class NoteRecords(ExtraRows):
             decided.set()
 
     async def decided(self, note_id: str) -> bool:
-        """False when nobody is writing the note; else True, once it is decided whether what is written stays.
+        """Return False if the note is not being written; else True, once it is decided whether the written
+        bytes stay.
 
-        Until then nobody can tell whether other bytes are an edit of it or of what was there before.
+        Before that, it is unknown whether other bytes are an edit of this version or of the one before.
         """
         written = self._undecided.get(note_id)
         if written is None:
@@ -234,7 +243,7 @@ class NoteRecords(ExtraRows):
     # -- ids -----------------------------------------------------------------------------------
 
     def id_at(self, path: str) -> str | None:
-        """The recorded id of a file that names none, unless it is the one derived from its path."""
+        """Return the recorded id of a file that names none, unless it is the one derived from its path."""
         return self._ids.get(path)
 
     def place(self, path: str, note_id: str | None) -> None:
@@ -259,12 +268,14 @@ class NoteRecords(ExtraRows):
                 self.place(path, note_id)
 
     def leave(self, path: str, note_id: str) -> None:
-        """Delete the id at a path that a note has left."""
+        """Delete the id at a path that a note was moved from."""
         if self._ids.get(path) == note_id:
             self.place(path, None)
 
     def free_id(self, path: str, is_taken: Callable[[str], bool]) -> str:
-        """An id for a new file that names none: derived from its path, with a number if that one is taken."""
+        """Return an id for a new file that names none: derived from its path, with a number if that one is
+        taken.
+        """
         number, note_id = 1, derive_id(path)
         while is_taken(note_id) or self._paths.get(note_id, path) != path:
             number += 1
@@ -275,15 +286,15 @@ class NoteRecords(ExtraRows):
 
     @property
     def has_own(self) -> bool:
-        """Whether a person said of any file that it is a note of its own."""
+        """Return whether a person marked any file as a note of its own."""
         return bool(self._own)
 
     def is_own(self, path: str) -> bool:
-        """Whether a person said of the file at a path that it is a note of its own."""
+        """Return whether a person marked the file at a path as a note of its own."""
         return path in self._own
 
     def put_own(self, path: str) -> None:
-        """Record that a person said so, for good; `save` makes it durable."""
+        """Record a person's permanent mark; `save` makes it durable."""
         if path not in self._own:
             self._own.add(path)
             self._unsaved.own[path] = True
@@ -291,16 +302,16 @@ class NoteRecords(ExtraRows):
 
     @property
     def is_own_saved(self) -> bool:
-        """Whether all that persons said so far is durable."""
+        """Return whether all marks of people are durable."""
         return not self._own_is_urgent
 
     def drop_own(self, path: str) -> None:
-        """Take back what could not be made durable."""
+        """Remove the marks that could not be made durable."""
         self._own.discard(path)
         self._unsaved.own[path] = None
 
     def move_own(self, former: str, path: str) -> None:
-        """Record that the file was moved, if a person said so of it."""
+        """Record that a marked file was moved."""
         if former in self._own and former != path:
             self._own.discard(former)
             self._own.add(path)
@@ -309,7 +320,7 @@ class NoteRecords(ExtraRows):
     # -- times ---------------------------------------------------------------------------------
 
     def creation(self, note_id: str) -> datetime | None:
-        """When a note was created whose file does not say it, and had another time once."""
+        """Return when a note was created if its file does not contain that, and had another time once."""
         return self._creations.get(note_id)
 
     def put_creation(self, note_id: str, created_at: datetime) -> None:
@@ -318,7 +329,7 @@ class NoteRecords(ExtraRows):
             self._creations[note_id] = self._unsaved.creations[note_id] = created_at
 
     def drop_creation(self, note_id: str) -> None:
-        """Delete the row: the note is gone."""
+        """Delete the row: the note was deleted."""
         if self._creations.pop(note_id, None) is not None:
             self._unsaved.creations[note_id] = None
 
@@ -352,9 +363,9 @@ class NoteRecords(ExtraRows):
             await (await self.commit())()
 
     async def save_intents(self) -> Callable[[], Awaitable[object]]:
-        """Have the intents recorded so far committed; what it returns waits for that.
+        """Commit the intents recorded so far; the returned function waits for the commit.
 
-        As `save`, it gives up on a broken database.
+        Like `save`, it stops on a broken database.
         """
         if self._urgent_intents and self.commit is not None:
             return await self.commit()

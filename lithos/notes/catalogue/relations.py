@@ -1,8 +1,8 @@
-"""What trust follows, indexed both ways: lineage, successors, quarantines, contradictions.
+"""The relations that trust depends on, indexed both ways: lineage, successors, quarantines, contradictions.
 
 Specified in docs/spec/context.md §2.
 
-The catalogue enters what its notes say themselves. The memory actor, which owns `edges.db`, enters the typed
+The catalogue enters the relations in its notes. The memory actor, which owns `edges.db`, enters the typed
 edges: all of them when it starts, then each change after its commit and before its caller has a reply. So a
 call that begins after the answer to a change reads it here, without a wait and without a database.
 """
@@ -22,7 +22,7 @@ from lithos.notes.model.note import Note
 
 @define
 class Multimap:
-    """The texts under each key, each once; of most keys one, of some tens of thousands."""
+    """The texts under each key, each once; most of the tens of thousands of keys have only one."""
 
     #: A multiset only where there were several: of a million notes these would be a hundred megabytes.
     _items: dict[str, str | Multiset[str]] = field(factory=dict, init=False)
@@ -34,11 +34,11 @@ class Multimap:
         return len(self._items)
 
     def keys(self) -> Collection[str]:
-        """The keys under which there are any."""
+        """Return the keys that have texts."""
         return self._items.keys()
 
     def of(self, key: str) -> Collection[str]:
-        """The items under a key, in the order in which they came."""
+        """Return the items under a key, in the order in which they came."""
         items = self._items.get(key, ())
         return (items,) if isinstance(items, str) else items
 
@@ -51,7 +51,7 @@ class Multimap:
             self._items[key] = (items, item)
 
     def discard(self, key: str, item: str) -> None:
-        """Take an item out; one that is not there is ignored."""
+        """Remove an item; a missing one is ignored."""
         items = self._items.get(key)
         if items == item:
             del self._items[key]
@@ -64,7 +64,7 @@ class Multimap:
 
 
 class CountedEdges:
-    """The typed edges that count: of the lineage, but no inferred ones, and unresolved contradictions.
+    """The typed edges that count: asserted ones of the lineage, and unresolved contradictions.
 
     Projected edges (provenance type `frontmatter`) are shadows of `derived_from_ids` and left out.
     """
@@ -79,7 +79,7 @@ class CountedEdges:
             self.put(edge)
 
     def put(self, edge: Edge) -> bool:
-        """Enter an edge as it is now, or take it out where it does not count; whether that mattered."""
+        """Enter an edge, or remove it if it does not count; return whether that made a difference."""
         counts = edge.from_id != edge.to_id and (is_lineage(edge) or is_unresolved(edge))
         old = self._edges.pop(edge.id, None)
         if old is not None:
@@ -103,39 +103,39 @@ class CountedEdges:
         return ((self._opposed, edge.from_id, edge.to_id), (self._opposed, edge.to_id, edge.from_id))
 
     def touches(self, note_id: str) -> bool:
-        """Whether an edge of the lineage leaves or reaches the note."""
+        """Return whether an edge of the lineage leaves or reaches the note."""
         return note_id in self._sources or note_id in self._dependents
 
     def sources(self, note_id: str) -> Collection[str]:
-        """The notes that a note rests on, perhaps more than once, perhaps missing ones."""
+        """Return the notes that a note rests on, perhaps more than once, perhaps missing ones."""
         found = self._sources.get(note_id)
         return found.values() if found else ()
 
     def dependents(self, note_id: str) -> Collection[str]:
-        """The notes that rest on a note, perhaps more than once, perhaps missing ones."""
+        """Return the notes that rest on a note, perhaps more than once, perhaps missing ones."""
         found = self._dependents.get(note_id)
         return found.values() if found else ()
 
     def opposed(self, note_id: str) -> Collection[str]:
-        """The other ends of the note's contradictions."""
+        """Return the other ends of the note's contradictions."""
         found = self._opposed.get(note_id)
         return found.values() if found else ()
 
     def types_from(self, note_id: str) -> list[tuple[str, str]]:
-        """Each note that a note rests on, with the type of the edge."""
+        """Return each note that a note rests on, with the type of the edge."""
         return [(other, self._edges[edge].type) for edge, other in self._sources.get(note_id, {}).items()]
 
     def types_to(self, note_id: str) -> list[tuple[str, str]]:
-        """Each note that rests on a note, with the type of the edge."""
+        """Return each note that rests on a note, with the type of the edge."""
         return [(other, self._edges[edge].type) for edge, other in self._dependents.get(note_id, {}).items()]
 
 
-#: Changes of leaves until they are counted as a change of everything.
+#: Maximum changes of leaves before they are treated as a change of everything.
 MOST_LEAVES: Final = 10_000
 
 
 class Relations:
-    """All of it.
+    """All relations between notes.
 
     `version` changes with everything that the suspicion of a note may depend on, but for `leaves`: notes that
     were changed since then and that nothing rests on, such as new ones. These concern themselves alone.
@@ -155,7 +155,7 @@ class Relations:
 
     def enter(self, note: Note) -> None:
         """A note is there."""
-        if self._matters(note):  # most notes have to do with no other one
+        if self._matters(note):  # most notes are not related to another one
             self._change(None, note)
 
     def leave(self, note: Note) -> None:
@@ -163,7 +163,7 @@ class Relations:
         self._change(note, None)
 
     def replace(self, old: Note, new: Note) -> None:
-        """A note has other values; its id is the same."""
+        """Exchange the values of a note; its id is the same."""
         if _said(old) != _said(new):
             self._change(old, new)
 
@@ -194,7 +194,7 @@ class Relations:
         self.leaves.clear()
 
     def _concerns_others(self, note: Note) -> bool:
-        """Whether more than the note's own suspicion may follow from it."""
+        """Return whether a note's change may affect the suspicion of other notes."""
         return bool(
             note.status == "quarantined"
             or note.supersedes
@@ -203,7 +203,7 @@ class Relations:
         )
 
     def _matters(self, note: Note) -> bool:
-        """Whether it has to do with any other note's lineage, or other notes' lineage with it."""
+        """Return whether a note is in the lineage of other notes, or they are in its lineage."""
         return (
             _said(note) != _SILENT
             or note.id in self.derived
@@ -212,7 +212,7 @@ class Relations:
         )
 
     def take_over(self, filled: Relations) -> None:
-        """Have the notes that another one was filled with; the typed edges stay."""
+        """Take over the notes of another instance; the typed edges stay."""
         self.derived, self.successors = filled.derived, filled.successors
         self.quarantined = filled.quarantined
         self._begin_anew()
@@ -220,18 +220,18 @@ class Relations:
     # -- typed edges: the memory actor ---------------------------------------------------------
 
     def put_edge(self, edge: Edge) -> None:
-        """An edge is stored as it is now."""
+        """Record an edge in its stored form."""
         if self.typed.put(edge):
             self._begin_anew()
 
     def load_edges(self, typed: CountedEdges) -> None:
-        """Exchange all typed edges, as they were read."""
+        """Replace all typed edges by those that were read."""
         self.typed = typed
         self._begin_anew()
 
 
 def _said(note: Note) -> tuple[bool, str | None, tuple[str, ...]]:
-    """What of a note matters here."""
+    """Return the fields of a note that matter here."""
     return note.status == "quarantined", note.supersedes, note.derived_from_ids
 
 

@@ -54,7 +54,7 @@ async def plan_links(
 
 
 def relinked_by(catalogue: Catalogue, old: Entry, path: str) -> tuple[str, ...]:
-    """The ids of the other notes whose links a move of `old` to `path` would rewrite now.
+    """Return the ids of the other notes whose links a move of `old` to `path` would rewrite now.
 
     In one turn of the event loop, so that no other change comes between.
     """
@@ -84,7 +84,7 @@ class _Planning:  # bounded: ends with its call
         self._paths: dict[str, str] = {old.path: new.path}
 
     def run(self) -> Iterator[None]:
-        """A step for each link target that may be concerned."""
+        """Yield a step for each link target that may be concerned."""
         graph = self._catalogue.graph
         targets = list(graph.written_like(graph.keys_of(self._old) | self._keys))
         targets = list(dict.fromkeys((*targets, *(each for one in self._canvases for each in one.targets))))
@@ -98,11 +98,11 @@ class _Planning:  # bounded: ends with its call
             page = target.partition("#")[0].strip()
             is_other = page in self._pages and target not in self._pages and target != page
             if is_other and graph.resolve(target) != graph.resolve(page):
-                self._pages[target] = target  # the mark is part of a name here: it stays
+                self._pages[target] = target  # the mark is part of a name here, so it is kept
             yield
 
     def result(self) -> LinkPlan:
-        """What was found."""
+        """Return the findings."""
         moved = Relinking(old=self._old.path, new=self._new.path, pages=self._pages, paths=self._paths)
         followed = [
             each.path
@@ -114,7 +114,7 @@ class _Planning:  # bounded: ends with its call
         return LinkPlan(moved, tuple(self._sources), tuple(followed))
 
     def _look_at(self, target: str) -> bool:
-        """Take up a target; whether links with it have to change."""
+        """Process a target; return whether links with it have to change."""
         graph = self._catalogue.graph
         meant = graph.resolve(target)
         if meant is None or self._is_whole_again(target):
@@ -132,21 +132,23 @@ class _Planning:  # bounded: ends with its call
         return is_path or breaks
 
     def _is_old_path(self, target: str) -> bool:
-        """Whether a target is the old path of the note, as a Markdown link has it, and more than its name."""
+        """Return whether a target is the old path of the note, as a Markdown link has it, and more than its
+        name.
+        """
         return target.endswith(_SUFFIX) and _folded(target) == _folded(self._old.path)
 
     def _is_whole_again(self, target: str) -> bool:
-        """Whether a target names the new path in full, whatever it meant by a file name until now."""
+        """Return whether a target names the new path in full, whatever it meant by a file name until now."""
         page = target.partition("#")[0].strip().removesuffix(_SUFFIX)
         is_placed, page = "/" in page or target.endswith(_SUFFIX), page.removeprefix("/")
         return page == self._new.path.removesuffix(_SUFFIX) and (is_placed or self._takes_back)
 
     def _resolve(self, target: str) -> str | None:
-        """What a target means after the move."""
+        """Return what a target means after the move."""
         return self._catalogue.graph.resolve_if_moved(target, self._new, self._keys)
 
     def _names_place(self, target: str) -> bool:
-        """Whether a target names folders of the old path that the new one has not."""
+        """Return whether a target names folders of the old path that the new one has not."""
         page = f"/{_folded(target.partition('#')[0])}"
         old, new = f"/{_folded(self._old.path)}", f"/{_folded(self._new.path)}"
         if page.startswith("//"):
@@ -162,7 +164,9 @@ class _Planning:  # bounded: ends with its call
         return entry.path
 
     def _text_for(self, page: str, note_id: str) -> str:
-        """A text that means the note after the move, in the manner of the page: with folders, with suffix."""
+        """Return a text that means the note after the move, in the manner of the page: with folders, with
+        suffix.
+        """
         path = self._path_of(note_id).removesuffix(_SUFFIX)
         stem = path.rpartition("/")[2]
         choices = [path, path + _SUFFIX] if "/" in page else [stem, path, path + _SUFFIX]
@@ -179,5 +183,5 @@ class _Planning:  # bounded: ends with its call
 
 
 def _folded(page: str) -> str:
-    """A path, or the page of a target, as ends of paths are compared: without suffix and case."""
+    """Return a path, or the page of a target, as ends of paths are compared: without suffix and case."""
     return normalise("NFC", page.strip()).removesuffix(_SUFFIX).casefold()

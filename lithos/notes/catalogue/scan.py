@@ -72,7 +72,8 @@ def name_entries(
     taken = named_by.keys() | {rows[path].note.id for path in unread if path in rows}
 
     def is_taken(note_id: str, path: str) -> bool:
-        """Whether another file has the id: one that is named as a copy of this one has it from this one.
+        """Return whether another file has the id: one that is named as a copy of this one has it from this
+        one.
 
         A file that named its id, and does not any more, may have been renamed to what people call a copy.
         """
@@ -113,7 +114,7 @@ def name_entries(
 def _kept_id(
     entry: Entry, row: Entry | None, vanished: dict[str, list[str]], records: NoteRecords
 ) -> str | None:
-    """The id that a file without one had before; None for a new file."""
+    """Return the id that a file without one had before; None for a new file."""
     if row is None or row.digest != entry.digest:
         moved = vanished.get(entry.digest)
         if moved:
@@ -153,7 +154,7 @@ def give_versions(
         indexed = AssignedVersion(row.note.version, row.digest) if row is not None else None
         last = newest((indexed, remembered, told), entry.digest)
         if last is None or last.digest != entry.digest:
-            # Without the intended bytes in the file, the write was not done, or somebody edited after it.
+            # Without the intended bytes in the file, the write was not done, or the file was edited after it.
             done = [intent for intent in intents if intent.digest == entry.digest]
             last = newest((last, *(done or intents)), entry.digest)
         version = effective_version(entry.note.version, entry.digest, last)
@@ -179,16 +180,16 @@ log = get_logger("lithos.scan")
 
 _UNGUARDED = VanishRule()
 
-#: Known notes whose files take longer to look at than a reader should wait.
+#: Number of known notes whose check takes longer than a reader should wait.
 MANY_KNOWN: Final = 20_000
 #: Files that take longer to read.
 MANY_UNREAD: Final = 300
 
 #: Progress callback: files known or read so far, and of how many.
 Progress = Callable[[int, int], None]
-#: Has readers see notes that were known, until the scan is over.
+#: Shows the known notes to readers until the scan is over.
 Show = Callable[[Catalogue], None]
-#: Where notes were according to the history, by id; asked only where several files have one id.
+#: Returns the paths of notes in the history, by id; called only when several files have one id.
 PlacesOf = Callable[[Collection[str]], Mapping[str, RecordedPath]]
 
 
@@ -207,7 +208,7 @@ class ScanResult:
 
 @frozen
 class _Told:
-    """The state of a note that was last announced by an event."""
+    """The state of a note in the last event about it."""
 
     path: str
     standing: AssignedVersion
@@ -217,7 +218,7 @@ class _Told:
 def _drop_vanished(
     files: NoteFiles, found: dict[str, FoundFile], examined: dict[str, Entry | SkippedFile]
 ) -> set[str]:
-    """Take the files that vanished between the listing and the look out of both; return their paths."""
+    """Remove the files that vanished between the listing and the check from both; return their paths."""
     unreadable = [path for path, seen in examined.items() if isinstance(seen, SkippedFile)]
     lost = {path for path in unreadable if current_state(files, path) is None}
     for path in lost:
@@ -226,9 +227,9 @@ def _drop_vanished(
 
 
 def _read_again(found: Iterable[str], rows: Mapping[str, Entry], *, reads_links: bool) -> list[str]:
-    """Files that are as they were and are read again: a few notes, or all whose links were read before.
+    """Return unchanged files that are read again: a few notes, or all whose links were read before.
 
-    What is made of a frontmatter that is broken may have changed since.
+    The rules for a broken frontmatter may have changed since.
     """
     return [
         path
@@ -318,7 +319,7 @@ def scan_folder(
     changed = [entry for entry in entries.values() if _differs(entry, rows.get(entry.path))]
     paths = {entry.path for entry in entries.values()}
     removed = tuple(path for path in rows if path not in paths)
-    # Where all notes are as the manifest has them there is nothing to tell, nor to look for.
+    # If all notes are as in the manifest, there is nothing to announce or to search.
     is_known = manifest.is_new or not (announced or changed or removed)
     told = told if announced or is_known else _recall(rows.values(), ())
     events = () if is_known else tuple(_events(told, entries, now))
@@ -347,7 +348,7 @@ def _find_copies(
     catalogue: Catalogue,
     versions: VersionsOf,
 ) -> dict[str, SkippedFile]:
-    """The conflict copies among the files that name no id."""
+    """Return the conflict copies among the files that name no id."""
     found: dict[str, SkippedFile] = {}
     if not catalogue.style.knows_copies:
         return found
@@ -357,7 +358,7 @@ def _find_copies(
         return None if path in found or _is_second(entry, named) else entry
 
     kinship = Kinship(files, at, catalogue.records.is_own, versions)
-    # What was a note, here or elsewhere, stays one under a name that people give.
+    # A file that was a note, here or elsewhere, remains one under a name that people give.
     held = {row.note.id for row in rows.values()}
     known = {path for path, entry in named.items() if path in rows or entry.note.id in held}
     doubtful = {
@@ -368,7 +369,7 @@ def _find_copies(
         and not says_own_note(entry.note.extra)
     }
     kinship = attrs.evolve(kinship, undecided=doubtful)
-    # A copy of a copy has the longer name: what it is named after is decided before it.
+    # A copy of a copy has the longer name: the file that it is named after is decided first.
     for path, entry in sorted(doubtful.items(), key=lambda each: (len(each[0]), each[0])):
         original = kinship.find_original(path, entry.note.id, is_note=path in known)
         if original is not None:
@@ -377,7 +378,7 @@ def _find_copies(
 
 
 def _is_second(entry: Entry | None, named: Mapping[str, Entry]) -> bool:
-    """Whether a file names the id of a note after which it is named."""
+    """Return whether a file has the id of the note after which it is named."""
     if entry is None or not entry.identified:
         return False
     originals = (named.get(name.original) for name in all_copy_names(entry.path))
@@ -392,7 +393,7 @@ def _show(rows: Iterable[Entry], style: VaultStyle, show: Show) -> Catalogue:
 
 
 def _are_same(entries: Mapping[str, Entry], rows: Mapping[str, Entry]) -> bool:
-    """Whether the notes are exactly those of the manifest."""
+    """Return whether the notes are exactly those of the manifest."""
     return len(entries) == len(rows) and all(rows.get(each.path) is each for each in entries.values())
 
 
@@ -402,7 +403,10 @@ def _choose_kept(
     entries: Mapping[str, Entry],
     rule: VanishRule,
 ) -> list[Entry]:
-    """The vanished notes to keep. One without id in its file whose bytes are at a new path is not lost."""
+    """Return the vanished notes to keep.
+
+    One without id in its file whose bytes are at a new path is not lost.
+    """
     arrived = {entry.digest for entry in entries.values() if entry.path not in rows}
     lost = {row.path: row for row in missing if row.identified or row.digest not in arrived}
     return [lost[path] for path in sorted(plan_vanished(lost, len(rows), rule))]
@@ -411,7 +415,7 @@ def _choose_kept(
 def _look(
     files: NoteFiles, file: FoundFile, row: Entry | None, catalogue: Catalogue, *, reads_links: bool = False
 ) -> Entry | SkippedFile:
-    """Read a file that is new or was touched, without its text; its serial is assigned by `_elect`.
+    """Read a new or touched file, without its text; its serial is assigned by `_elect`.
 
     `reads_links`: those that are known were found by older rules.
     """
@@ -428,7 +432,7 @@ def _look(
 
 
 def _examine_hidden(files: NoteFiles, path: str) -> SkippedFile | None:
-    """Why a known file is not listed although it has not vanished: its folder may be unreadable."""
+    """Return why a known file is not listed although it has not vanished: its folder may be unreadable."""
     try:
         files.read(path)
     except (FileNotFoundError, NotADirectoryError, OutsideKnowledge):
@@ -483,7 +487,7 @@ def _places(
     told: Mapping[str, _Told],
     recorded: PlacesOf,
 ) -> dict[str, list[RecordedPath]]:
-    """Where notes were that several files claim to be, the surest first."""
+    """Return the paths of notes whose ids several files have, the most reliable first."""
     places: dict[str, list[RecordedPath]] = {note_id: [] for note_id in claimants}
     for note_id in claimants.keys() & told.keys():
         places[note_id].append((told[note_id].path, told[note_id].standing.digest))
@@ -506,13 +510,13 @@ def _settle_claims(
     entries: dict[str, Entry],
     catalogue: Catalogue,
 ) -> None:
-    """Decide who of several has an id; the others are skipped, or get another one where they name none."""
+    """Decide which of several files has an id; the others are skipped, or get another id if unnamed."""
     path = elect([entry.claim for entry in claimants], places).path
     for entry in claimants:
         if entry.path == path:
             entries[note_id] = entry
         elif entry.path in catalogue.skipped:
-            continue  # it cannot be read, which says more
+            continue  # it cannot be read, which is the more important error
         elif entry.identified:
             catalogue.skip(entry.path, second_file(entry, note_id, path, catalogue.style))
         else:
@@ -521,14 +525,16 @@ def _settle_claims(
 
 
 def _differs(entry: Entry, row: Entry | None) -> bool:
-    """Whether the manifest row is stale; most notes are unchanged and pass the fast path."""
+    """Return whether the manifest row is stale; most notes are unchanged and pass the fast path."""
     if row is not None and entry.note is row.note and entry.state is row.state:
         return entry.serial != row.serial
     return row != entry
 
 
 def _recall(rows: Iterable[Entry], announced: Iterable[Event]) -> dict[str, _Told]:
-    """What subscribers know of each note: the manifest's state with the events announced after it applied."""
+    """Return the state of each note that subscribers know: the manifest with the later announced events
+    applied.
+    """
     told = {row.note.id: _Told(row.path, row.standing, row.note.all_tags) for row in rows}
     for event in announced:
         draft, note_id = event.draft, str(event.draft.payload.get("id"))

@@ -38,7 +38,7 @@ class TagCounts:
                 del self._spelled[key]
 
     def counts(self, begins: str = "") -> dict[str, int]:
-        """The number of notes of each tag whose name begins so, in any spelling, sorted by name."""
+        """Return the number of notes of each tag whose name begins so, in any spelling, sorted by name."""
         wanted = tag_key(begins) if begins.strip("#/ ") else ""
         wanted += "/" if wanted and begins.endswith("/") else ""
         found: dict[str, int] = {}

@@ -1,7 +1,7 @@
-"""Canvases of the vault, whose links follow a note that moves (docs/spec/vault.md §3). Everything blocks.
+"""Canvases of the vault, whose links follow a moved note (docs/spec/vault.md §3). All functions block.
 
-They are read when a note moves and not before, so that no other call pays for them. A canvas is exchanged as
-a note's file is: what another program saves meanwhile is kept.
+Canvases are read only when a note moves, so that other calls do not pay for them. A canvas is exchanged like
+a note's file: changes that another program saves meanwhile are kept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lithos.notes.links.links import scan_targets
 class CanvasLinks:
     """A canvas: the files that its cards show, and the targets of the links in their texts.
 
-    One that cannot be read, and has the name of the note that moves, has none, and the `reason`.
+    An unreadable canvas that has the name of the moved note has no files and targets, and the `reason`.
     """
 
     path: str
@@ -49,7 +49,9 @@ def find_canvases(files: NoteFiles, paths: Iterable[str], names: Collection[str]
 
 
 def _may_name(data: bytes, names: Collection[str]) -> bool:
-    """Whether a canvas may have one of these names; one that writes characters by numbers may have each."""
+    """Return whether a canvas may have one of these names; one that writes characters by numbers may have
+    each.
+    """
     if b"\\u" in data or b"%" in data or not all(map(str.isascii, names)):
         return True
     text = data.lower()
@@ -67,9 +69,10 @@ def _links_of(path: str, data: bytes) -> CanvasLinks:
 
 
 def rewrite_canvas(files: NoteFiles, path: str, moved: Relinking) -> bool:
-    """Have the links on the canvas at `path` follow a move; False where none has to.
+    """Update the links on the canvas at `path` after a move; return False if no link has to change.
 
-    Raises `NoCanvas`, `FileBusy`, `FileChanged`, `OutsideKnowledge`, and `OSError` as of a symbolic link.
+    Raises `NoCanvas`, `FileBusy`, `FileChanged`, `OutsideKnowledge`, and `OSError`, for example for a
+    symbolic link.
     """
     if os.path.islink(os.path.join(files.root, path)):
         raise NoCanvas("it is a symbolic link")

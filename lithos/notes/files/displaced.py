@@ -1,9 +1,10 @@
-"""What `.lithos` keeps of changes: bytes that would otherwise be lost, and what is under way. All blocks.
+"""Records of changes in `.lithos`: bytes that would otherwise be lost, and changes in progress. All functions
+block.
 
-`displaced/` has a file with the bytes as another program saved them and, beside it, a `.json` that names the
-note. `moves/`, the journal of moves, has a file for each note that is being moved: written before the note's
-file is renamed and removed once all links to it are rewritten, so what a killed process began is finished at
-the next start. `merging-copy.json` is the same for the merge of a conflict copy.
+`displaced/` has a file with the bytes that another program saved and, next to it, a `.json` that names the
+note. `moves/`, the journal of moves, has a file for each note that is being moved. It is written before the
+note's file is renamed and removed once all links to it are rewritten, so the next start finishes the move of
+a killed process. `merging-copy.json` is the same for the merge of a conflict copy.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _NOT_FINISHED: Final = "move not finished"
 
 @frozen(kw_only=True)
 class MoveIntent:
-    """A move that has begun: of which note, by whom, and what is left to do.
+    """A move that has begun: its note, its author, and the remaining steps.
 
     `digest` is the hash of the note's bytes as it was moved, `identified` whether the file names its id,
     `sources` are the ids of the notes with links that have to be rewritten, `canvases` the paths of such
@@ -79,12 +80,12 @@ def _store(path: Path, intent: Any) -> None:
 
 
 def _load(path: Path, kind: type[Intent], trouble: str) -> Intent | None:
-    """The intent in a file; one that cannot be read is set aside and logged as `trouble`."""
+    """Return the intent in a file; one that cannot be read is set aside and logged as `trouble`."""
     try:
         known: Mapping[str, Any] = json.loads(path.read_bytes())
         if known["format"] != _FORMAT:
             raise ValueError(f"format {known['format']}")
-        # Older ones of moves do not say these.
+        # Older records of moves lack these fields.
         known = {"source": TOOL, "canvases": (), "approved_by": None, **known}
         fields = {each.name: known[each.name] for each in attrs.fields(kind)}
         if kind is MoveIntent:
@@ -107,16 +108,16 @@ class Moves:
         self._folder = private / MOVES
 
     def find(self, note_id: str) -> MoveIntent | None:
-        """The intent of a note."""
+        """Return the intent of a note."""
         return _load(self._path(note_id), MoveIntent, _NOT_FINISHED)
 
     def pending(self) -> list[MoveIntent]:
-        """All intents, the earliest first; what cannot be read is set aside and logged."""
+        """Return all intents, the earliest first; unreadable ones are set aside and logged."""
         paths = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
         return [intent for path in paths if (intent := _load(path, MoveIntent, _NOT_FINISHED)) is not None]
 
     def write(self, intent: MoveIntent) -> None:
-        """Make an intent durable, in the place of an earlier one of the note. Raises `OSError`."""
+        """Make an intent durable; it replaces an earlier one of the note. Raises `OSError`."""
         if not self._folder.is_dir():
             self._folder.mkdir(parents=True, exist_ok=True)
             sync_folder(self._folder.parent)
@@ -143,12 +144,12 @@ class CopyMerges:
         _store(self._path, intent)
 
     def remove(self) -> None:
-        """It is done, or given up. Raises `OSError`."""
+        """Remove the intent of a finished or abandoned merge. Raises `OSError`."""
         self._path.unlink(missing_ok=True)
         sync_folder(self._path.parent)
 
     def pending(self) -> CopyIntent | None:
-        """What an earlier process began; what cannot be read is set aside and logged."""
+        """Return the merge that an earlier process began; an unreadable one is set aside and logged."""
         return _load(self._path, CopyIntent, "merge not finished")
 
 
@@ -177,7 +178,7 @@ class DisplacedFile:
 
 
 class Displaced:
-    """The copies, with retention: the oldest goes when it is 7 days old or the folder exceeds 100 MB."""
+    """The copies, with retention: the oldest is deleted after 7 days or above 100 MB in total."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -200,7 +201,7 @@ class Displaced:
         return path
 
     def list(self) -> list[DisplacedFile]:
-        """The copies, oldest first."""
+        """Return the copies, oldest first."""
         with suppress(OSError):  # a folder that cannot be read is reported by the check of the data directory
             return sorted(self._find(), key=lambda file: file.time)
         return []
@@ -214,7 +215,10 @@ class Displaced:
                 yield DisplacedFile(path, _note_of(path), time, path.stat().st_size)
 
     def prune(self, now: datetime) -> int:
-        """Apply the retention, oldest first; the newest never goes for its size. Returns how many went."""
+        """Apply the retention, oldest first, and return the number of deleted copies.
+
+        The newest copy is never deleted because of its size.
+        """
         files = self.list()
         left = sum(file.size for file in files)
         dropped = 0

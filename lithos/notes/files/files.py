@@ -64,10 +64,11 @@ class NoteFiles:
         place: Path | None = None,
         reread: Callable[[], Ignored | None] | None = None,
     ) -> None:
-        """`ignored` files are no notes; in a folder that `is_foreign` nothing is made but notes.
+        """Use a folder of notes: `ignored` files are not notes; a folder that `is_foreign` gets no files
+        except notes.
 
-        `reread` gives what is ignored when that has changed, else None.
-        `place` is a folder for exchanged files, which is made; not used where it is on another volume.
+        `reread` returns the ignored patterns after they have changed, else None. `place` is a folder for
+        exchanged files, which is created; it is not used if it is on another volume.
         """
         self.root = root
         self.ignored = ignored or Ignored()
@@ -83,7 +84,7 @@ class NoteFiles:
         self.root_was_missing = False
 
     def create_root(self) -> None:
-        """Make the folder if it is missing, and remember that it was; a foreign one is not made."""
+        """Create the folder if it is missing, and record that; a foreign folder is not created."""
         self.root_was_missing = not self.root.is_dir()
         if not self.is_foreign:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -94,7 +95,10 @@ class NoteFiles:
         self._pool.shutdown()
 
     def refresh_ignored(self) -> bool:
-        """Take up what is ignored by now; True when other files are notes. Blocks."""
+        """Apply the current patterns of ignored files; return True if the set of notes has changed.
+
+        Blocks.
+        """
         found = self._reread() if self._reread is not None else None
         if found is None or found == self.ignored:
             return False
@@ -102,22 +106,22 @@ class NoteFiles:
         return True
 
     def list_notes(self) -> list[FoundFile]:
-        """Every `.md` file, in sorted path order.
+        """Return every `.md` file, in sorted path order.
 
-        Dot-names and `ignored` files are left out, as is what a symlink reaches outside the folder. A
-        folder that symlinks lead to is visited once, by its own name if it has one here, so loops end.
+        Dot-names, `ignored` files, and files outside the folder that a symlink reaches are left out. A folder
+        that symlinks lead to is visited once, by its own name if it has one here, so loops end.
         """
         found = [FoundFile(path, state_of(status)) for path, status in self.walk()]
         found.sort(key=lambda file: file.path)
         return found
 
     def walk(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Iterate over what `list_notes` lists, with the `stat` of each, in no order."""
+        """Iterate over the files of `list_notes`, with the `stat` of each, in no order."""
         return walk_notes(self._find_root(), self.ignored)
 
     def read(self, path: str) -> ReadFile:
         """Read one note as it is now. Raises `OSError`, also `FileInCloud`, or `OutsideKnowledge`."""
-        # O_NONBLOCK: opening a named pipe would wait for a writer, for ever.
+        # O_NONBLOCK: opening a named pipe would wait for a writer, possibly without end.
         target = self._locate(path)
         try:
             descriptor = self._calls.open(target, os.O_RDONLY | os.O_NONBLOCK)
@@ -131,7 +135,10 @@ class NoteFiles:
             self._calls.close(descriptor)
 
     def fingerprint(self, path: str) -> Fingerprint | None:
-        """What is at a path, by one look: None for no regular file. One system call, for any thread."""
+        """Return the fingerprint of a path; None if it is not a regular file.
+
+        One system call, for any thread.
+        """
         try:
             status = self._calls.lstat(os.path.join(self.root, path))
         except (OSError, ValueError):
@@ -176,7 +183,7 @@ class NoteFiles:
 
     @property
     def _has_leases(self) -> bool:
-        # Only a change probes anew: a read or a settling would make files beside those of a change.
+        # Only a change probes again: a read or a settling would create files while a change does so.
         if self._replacing is not None:
             return self._replacing.protection.leases
         try:
@@ -194,7 +201,7 @@ class NoteFiles:
         return self._replacing
 
     def _make_place(self, root: str) -> PrivateFolder | None:
-        """None where there is no folder for exchanged files and none can be made."""
+        """Return the folder for exchanged files, created if necessary; None if that fails."""
         if self._place is None:
             return None
         folder = os.path.realpath(self._place)
@@ -243,8 +250,9 @@ class NoteFiles:
     def _find_targets(
         self, changes: Sequence[Put | Remove | Move], results: list[FileState | Exception | None]
     ) -> tuple[dict[str, list[int]], dict[int, str], dict[str, list[int]]]:
-        """Group the numbers of the changes by real file, tell the file that each leaves, and group them by
-        created parent folder."""
+        """Group the numbers of the changes by real file, set the file that each leaves, and group them by
+        created parent folder.
+        """
         folders: dict[str, list[int]] = {}
         targets: dict[str, list[int]] = {}
         written: dict[int, str] = {}
@@ -264,7 +272,8 @@ class NoteFiles:
         return targets, written, folders
 
     def _find_target(self, change: Put | Remove | Move, root: str) -> tuple[str, str]:
-        """The real file of a change, and the real file that it leaves, which a move gives another name.
+        """Return the real file of a change, and the real file that it leaves, which a move gives another
+        name.
 
         Raises what `apply` returns.
         """
@@ -289,7 +298,7 @@ class NoteFiles:
             try_writing(self.root)
 
     def is_file(self, path: str) -> bool:
-        """True when there is any file at this path, a note or not, within the folder."""
+        """Return True when there is any file at this path, a note or not, within the folder."""
         target = os.path.normpath(os.path.join(self._find_root(), path))
         return is_inside(target, self._find_root()) and os.path.isfile(target)
 
@@ -308,7 +317,7 @@ class NoteFiles:
         settle(self._calls, kept, save, leases=self._has_leases)
 
     def find_renamed(self, lost: Sequence[Kept]) -> list[Kept]:
-        """Those of these displaced files beside their notes that are still there, where they are now."""
+        """Return the current paths of the displaced files next to their notes that still exist."""
         wanted = {os.path.basename(each.path): each for each in lost if each.is_beside}
         found: list[Kept] = []
         for folder, names in self._find_private() if wanted else ():
@@ -318,7 +327,7 @@ class NoteFiles:
         return found
 
     def _find_private(self) -> Iterator[tuple[str, list[str]]]:
-        """Every folder of notes with files of ours, and their names."""
+        """Yield every folder of notes with files of ours, and their names."""
         for folder, folders, names in os.walk(self._find_root()):
             folders[:] = [name for name in folders if not name.startswith(".")]
             ours = [name for name in names if name.startswith(TEMPORARY_PREFIX)]
@@ -326,7 +335,7 @@ class NoteFiles:
                 yield folder, ours
 
     def relative(self, target: str) -> str:
-        """The path of a note in the folder, with `/`."""
+        """Return the path of a note in the folder, with `/`."""
         return os.path.relpath(target, self._find_root()).replace(os.sep, "/")
 
     def _do_all(self, work: Callable[[T], None], items: Iterable[T]) -> None:
@@ -389,22 +398,22 @@ class NoteFiles:
             raise LinkedFile(path, _below(root, self._locate(path, root)))
 
     def real_paths(self, paths: Iterable[str]) -> dict[str, str]:
-        """Where links lead, by each path that has one on the way. Raises `OutsideKnowledge`."""
+        """Return the real path of each path that contains a link. Raises `OutsideKnowledge`."""
         root = self._find_root()
         found = {path: _below(root, self._locate(path, root)) for path in paths}
         return {path: real for path, real in found.items() if real != path}
 
     def _find_root(self) -> str:
-        """Where the folder really is: a symlink may lead elsewhere by now."""
+        """Return the real path of the folder: a symlink may point to another one now."""
         try:
             if os.path.samestat(os.stat(self.root), os.stat(self._real_root)):
                 return self._real_root
         except OSError:
-            pass  # it is gone, or moved
+            pass  # it was deleted or moved
         self._real_root = os.path.realpath(self.root)
         return self._real_root
 
 
 def _below(root: str, target: str) -> str:
-    """The path of a file below the root, with `/`."""
+    """Return the path of a file below the root, with `/`."""
     return target[len(root) + 1 :].replace(os.sep, "/")

@@ -1,6 +1,6 @@
-"""What the deletion guard keeps over restarts, and what a command leaves in `.lithos` for it.
+"""Records of the deletion guard that survive restarts, and orders that a command leaves in `.lithos` for it.
 
-`vanished.json` are vanished files that are kept in the indexes; `accept-vanished.json` is left by
+`vanished.json` lists vanished files that are kept in the indexes. `accept-vanished.json` is written by
 `lithos reconcile --accept-vanished` and lists exactly those files that the operator gives up.
 """
 
@@ -43,7 +43,7 @@ class VanishedFiles:
         _write(self._approval, paths)
 
     def is_approval_waiting(self) -> bool:
-        """True until a server has taken the approval."""
+        """Return True until a server has taken the approval."""
         return self._approval.exists()
 
     def settle_approval(self) -> None:

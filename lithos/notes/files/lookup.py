@@ -1,6 +1,6 @@
-"""Lookup of single note files, by the same rules as a listing; and the files of a vault that are no notes.
+"""Lookup of single note files, by the same rules as a listing, and the other files of a vault.
 
-Those are images, PDFs and the like. Everything here blocks.
+The other files are images, PDFs and the like. All functions block.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from lithos.notes.files.values import FileState, FoundFile, state_of
 
 
 def list_attachments(root: str) -> Iterator[str]:
-    """The paths of all other files below `root`, with `/`, in no order.
+    """Return the paths of all other files below `root`, with `/`, in no order.
 
-    Dot-names are left out, and what only symlinked folders lead to. A folder that cannot be listed has none.
+    Dot-names and files that only symlinked folders lead to are left out. A folder that cannot be listed has
+    no files.
     """
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -32,14 +33,14 @@ def list_attachments(root: str) -> Iterator[str]:
 
 
 def compare_attachments(root: str, known: Set[str]) -> tuple[tuple[str, bool], ...]:
-    """The paths that are new, each with true, and those of `known` that are gone, with false."""
+    """Return new paths, each with true, and missing paths of `known`, with false."""
     found = set(list_attachments(root))
     return (*((path, False) for path in known - found), *((path, True) for path in found - known))
 
 
 @frozen
 class Attachment:
-    """An open file of the vault: its name and size in bytes. Whoever has it closes `file`."""
+    """An open file of the vault: its name and size in bytes. The owner of this object closes `file`."""
 
     file: FileIO
     name: str
@@ -47,11 +48,11 @@ class Attachment:
 
 
 def open_attachment(files: NoteFiles, path: str) -> Attachment | None:
-    """Open a file below the notes folder by its relative path; None for one that is not there or not shown.
+    """Open a file below the notes folder by its relative path; None if it does not exist or is not shown.
 
-    Not shown are what has a part that begins with a dot, what is ignored, and what is no regular file; a
-    symlink counts as where it leads, which must be a place that is shown. The real path is opened part by
-    part without following symlinks, so that none which appears meanwhile leads elsewhere.
+    Paths with a part that begins with a dot, ignored files and irregular files are not shown. A symlink
+    counts as its target, which must be shown. The real path is opened part by part without following
+    symlinks, so that a symlink which appears meanwhile cannot lead elsewhere.
     """
     parts = path.split("/")
     if not all(_is_shown(part) for part in parts) or files.ignored.covers(path):
@@ -86,7 +87,7 @@ def _open_below(root: str, parts: Sequence[str]) -> int:
             inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
             os.close(folder)
             folder = inner
-        # O_NONBLOCK: opening a named pipe would wait for a writer, for ever.
+        # O_NONBLOCK: opening a named pipe would wait for a writer, possibly without end.
         return os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     finally:
         os.close(folder)
@@ -97,13 +98,13 @@ UNKNOWN_STATE = FileState(0, 0)
 
 
 class AliasedPath(Exception):
-    """The path leads through a symlinked folder: only a listing tells by which name its files go."""
+    """The path leads through a symlinked folder: only a listing knows the names of the files in it."""
 
 
 def find_note(files: NoteFiles, path: str) -> FoundFile | None:
-    """The note file at this path, or None when a listing would not show it.
+    """Return the note file at this path, or None when a listing would not show it.
 
-    Raises `OSError` when that cannot be told, and `AliasedPath`.
+    Raises `OSError` when that cannot be decided, and `AliasedPath`.
     """
     root = os.path.realpath(files.root)
     target = os.path.join(root, path)
@@ -124,7 +125,7 @@ def find_note(files: NoteFiles, path: str) -> FoundFile | None:
 
 
 def is_there(files: NoteFiles, path: str) -> bool:
-    """True while a known note file or its placeholder has its name, or when that cannot be determined.
+    """Return True while a known note file or its placeholder has its name, or when that cannot be determined.
 
     On a disk that ignores case an old spelling can be opened, but is not listed.
     """
@@ -139,7 +140,7 @@ def is_there(files: NoteFiles, path: str) -> bool:
 
 
 def current_state(files: NoteFiles, path: str) -> FileState | None:
-    """Size and time of a file now; None when it is gone."""
+    """Return the current size and time of a file; None when it was deleted."""
     try:
         return state_of(os.stat(os.path.join(files.root, path)))
     except (FileNotFoundError, NotADirectoryError):
@@ -149,7 +150,7 @@ def current_state(files: NoteFiles, path: str) -> FileState | None:
 
 
 def is_same_file(files: NoteFiles, one: str, other: str) -> bool:
-    """True when both names are spellings of one directory entry, as on a disk that ignores case."""
+    """Return True when both names are spellings of one directory entry, as on a disk that ignores case."""
     try:
         first, second = (os.lstat(os.path.join(files.root, path)) for path in (one, other))
     except OSError:
@@ -158,14 +159,16 @@ def is_same_file(files: NoteFiles, one: str, other: str) -> bool:
 
 
 def is_note_name(path: str) -> bool:
-    """True for what a listing may show: `.md`, no dot-names, nothing that is no text."""
+    """Return whether a listing may show this name: `.md`, not a dot-name, valid text."""
     if not path.endswith(".md") or any(part.startswith(".") for part in path.split("/")):
         return False
     return is_text(path)
 
 
 def folder_identity(files: NoteFiles) -> tuple[int, int] | None:
-    """Device and inode of `knowledge/`, by which a replaced folder is detected; None while there is none."""
+    """Return device and inode of `knowledge/`, by which a replaced folder is detected; None if it does not
+    exist.
+    """
     try:
         status = os.stat(files.root)
     except OSError:

@@ -55,9 +55,8 @@ _DEFAULTS = {attribute.name: attribute.default for attribute in fields(Note)}
 class Entry:
     """One note as a value: its serial number in the indexes, its file, and its parsed frontmatter.
 
-    `digest` is the hash of the file's bytes, `identified` tells whether the file carries its own
-    id, `links` are the targets of the links in its properties and body. The version of the note is
-    the effective one.
+    `digest` is the hash of the file's bytes, `identified` is true if the file contains its own id, `links`
+    are the targets of the links in its properties and body. The version of the note is the effective one.
     """
 
     serial: int
@@ -124,8 +123,8 @@ class Manifest(Database):
         super().__init__(path, connections)
         #: True when there was no usable manifest: this is a first scan.
         self.is_new = connections is None or self._is_empty()
-        #: By path what files named as their id that is none any more, but a property of a person: what is
-        #: known of these notes stays theirs.
+        #: Former ids by path: an `id` in the file that is now a property of a person. Data about these notes
+        #: is kept under it.
         self.former_ids: Mapping[str, str] = {}
 
     def _connect(self, now: datetime) -> None:
@@ -134,9 +133,9 @@ class Manifest(Database):
 
     @classmethod
     def view(cls, connection: apsw.Connection | None, reading: str = "") -> Manifest:
-        """What a read-only connection shows; none, or a manifest of another format, is an empty one.
+        """Return the manifest for a read-only connection; empty if it is missing or has another format.
 
-        So is one whose notes were read by other rules than `reading`.
+        A manifest whose notes were read by other rules than `reading` is empty, too.
         """
         if connection is not None:
             try:
@@ -149,7 +148,7 @@ class Manifest(Database):
         return cls(Path(), (empty, empty))
 
     def load(self) -> list[Entry]:
-        """Every row, in path order. What many notes have in common is one object."""
+        """Return every row, in path order. Values that many notes share are one object."""
         cursor = self._writer.execute(
             "SELECT path,serial,size,mtime_ns,digest,identified,note,links FROM files ORDER BY path"
         )
@@ -260,8 +259,8 @@ def _load_all(texts: Sequence[str]) -> list[Any]:
 
 
 def _share(extra: dict[str, Any], known: dict[bytes, dict[str, Any]]) -> Mapping[str, Any]:
-    """An equal mapping that another note has, if there is one: small dicts take half a kilobyte."""
-    key = marshal.dumps(extra, 2)  # tells 1 from 1.0 and True, and the order of keys
+    """Return an equal mapping that another note has, if there is one: small dicts take half a kilobyte."""
+    key = marshal.dumps(extra, 2)  # distinguishes 1 from 1.0 and True, and orders of keys
     return known.setdefault(key, extra) if len(key) <= _LONGEST_SHARED else extra
 
 

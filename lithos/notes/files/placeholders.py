@@ -1,10 +1,11 @@
-"""Placeholders: what programs that synchronise leave in the place of a file that is in the cloud alone.
+"""Placeholders: files that synchronising programs leave in place of a file that is only in the cloud.
 
-Known are those that have a name of their own: `.NAME.icloud` of iCloud Drive before macOS 14
+Lithos knows those that have a name of their own: `.NAME.icloud` of iCloud Drive before macOS 14
 (https://eclecticlight.co/2018/01/30/how-icloud-marks-the-place-of-documents-stored-remotely/),
 `NAME.nextcloud` and `NAME.owncloud` of virtual files with a suffix (https://github.com/jnweiger/OCFFS), and
 `NAME.cloud` of odrive. Dataless files of macOS and files on demand of OneDrive, Dropbox and Google Drive keep
-their own name and size, and come when they are opened (Apple's TN3150), so they are files like others.
+their own name and size, and are downloaded when they are opened (Apple's TN3150), so they are treated like
+other files.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _NAMES: Final = (
 
 
 class FileInCloud(OSError):
-    """There is no file, but the placeholder of one: what it says is known in the cloud alone."""
+    """There is only the placeholder of a file, whose content is in the cloud."""
 
     def __init__(self, path: str, program: str, placeholder: str) -> None:
         name = os.path.basename(placeholder)
@@ -37,7 +38,10 @@ class FileInCloud(OSError):
 
 
 def find_in_cloud(target: str, path: str) -> FileInCloud | None:
-    """The placeholder in the place of a file that is not there; `path` is what the file is called. Blocks."""
+    """Return the placeholder in the place of a file that is not there; `path` is what the file is called.
+
+    Blocks.
+    """
     folder, name = os.path.split(target)
     for program, before, behind in _NAMES:
         placeholder = os.path.join(folder, f"{before}{name}{behind}")

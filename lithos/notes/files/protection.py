@@ -13,17 +13,17 @@ from attrs import evolve, frozen
 from lithos.notes.files.system_calls import UNNAMED, UNSUPPORTED, SystemCalls
 from lithos.notes.files.values import temporary_name
 
-#: File systems on which a lease says nothing of writers elsewhere (`fuse`), or is refused for ever (`nfs`).
+#: File systems on which a lease does not show remote writers (`fuse`), or is always refused (`nfs`).
 _LEASES_LIE: Final = ("nfs", "fuse", "cifs", "smb", "9p", "virtiofs", "ceph", "afs", "lustre")
-#: File systems known to sync a file without a name, so that a sync of the folder is enough once it has one.
-#: No trial tells: btrfs answers such a sync and does nothing, as no name leads to the file.
+#: File systems known to sync a file without a name, so that a sync of the folder is enough once it has one. A
+#: trial cannot show this: btrfs accepts such a sync and does nothing, as no name leads to the file.
 SYNCS_UNNAMED: Final = frozenset({"ext2", "ext3", "ext4", "xfs", "tmpfs"})
 _MOUNTS: Final = "/proc/self/mountinfo"
 
 
 @frozen
 class Protection:
-    """What the folder of the notes can do: exchange two files, rename without overwriting, link, lease."""
+    """Capabilities of the notes folder: exchange two files, rename without overwriting, link, lease."""
 
     exchange: bool
     no_replace: bool
@@ -36,19 +36,19 @@ class Protection:
 
     @property
     def can_place(self) -> bool:
-        """Whether a name can be taken without overwriting; without that no note is written."""
+        """Whether a name can be given without overwriting a file; otherwise no note is written."""
         return self.no_replace or self.links
 
 
 def probe_protection(calls: SystemCalls, folder: str, place: str | None = None) -> Protection:
     """Probe with two temporary files, in the folder for private files if there is such a `place`.
 
-    It may be on another volume, which only a trial tells: a bind mount has the same device, a subvolume
-    another one. So a file of the folder of the notes is tried with it: one without a name if it can be.
-    Raises `OSError` if the folder of the notes cannot be written.
+    The place may be on another volume, and only a trial shows that: a bind mount has the same device, a
+    subvolume another one. So a file of the folder of the notes is tried with it, if possible one without a
+    name. Raises `OSError` if the folder of the notes cannot be written.
     """
     if place is not None:
-        with suppress(OSError):  # what is wrong with the folder of the notes is told without it
+        with suppress(OSError):  # errors of the notes folder are reported without it
             return evolve(_probe(calls, folder, place), reaches_place=True)
     return _probe(calls, folder, folder)
 
@@ -82,7 +82,9 @@ def _file(calls: SystemCalls, folder: str) -> Iterator[str]:
 
 
 def _can_be_unnamed(calls: SystemCalls, folder: str, named: str) -> bool:
-    """Whether a file of this folder can get a name beside that file, and then has the mode of a named one."""
+    """Return whether a file of this folder can get a name next to that file, and then has the mode of a named
+    one.
+    """
     place = os.path.dirname(named)
     path = temporary_name(calls, place)
     try:
@@ -117,7 +119,7 @@ def _works(call: Callable[[], None]) -> bool:
 
 
 def _overwrites(calls: SystemCalls, source: str, target: str) -> bool:
-    """Some file systems ignore flags that they do not know."""
+    """Return whether a rename overwrites: some file systems ignore flags that they do not know."""
     try:
         calls.rename_new(source, target)
     except FileExistsError:
@@ -127,7 +129,7 @@ def _overwrites(calls: SystemCalls, source: str, target: str) -> bool:
 
 
 def _can_lease(calls: SystemCalls, path: str) -> bool:
-    """A lease that works is granted on a file nobody else has, and refused while we write it ourselves."""
+    """Return whether leases work: one is granted on an unshared file, and refused while we write the file."""
     reading = calls.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         calls.lease(reading)
@@ -147,13 +149,15 @@ def _can_lease(calls: SystemCalls, path: str) -> bool:
 
 
 def remote_file_system(folder: str) -> str | None:
-    """The type of a file system that others than this machine may change; None for a local or unknown one."""
+    """Return the type of a file system that others than this machine may change; None for a local or unknown
+    one.
+    """
     kind = file_system_of(folder)
     return kind if kind is not None and kind.startswith(_LEASES_LIE) else None
 
 
 def file_system_of(folder: str) -> str | None:
-    """The type of the file system, as `ext4`; None where the system does not tell."""
+    """Return the type of the file system, for example `ext4`; None if the system does not know it."""
     place = os.path.realpath(folder)
     try:
         with open(_MOUNTS, encoding="utf-8", errors="replace") as mounts:

@@ -1,14 +1,14 @@
-"""Notes as they were last read, as long as their files are the same: a read without a thread and a parser.
+"""Notes as they were last read, for as long as their files are unchanged: reads need no thread and no parser.
 
 Reading a note costs two changes of threads, some system calls and a parse of its frontmatter. Most notes that
-are read were read before, and one look at the file (`Fingerprint`) tells whether it is still that file, with
-those times: inode, size, time of change and time of status. Whoever edits a file, exchanges it, or sets its
-times back changes at least the last. A file that was changed within the last seconds before it was read
-is not remembered, since another change may have the same times on a file system with coarse ones.
+are read were read before, and one check of the file (`Fingerprint`) shows whether it is still the same file
+with the same inode, size, time of change and time of status. Editing or exchanging a file, or setting its
+times back, changes at least the time of status. A file that was changed within the last seconds before it was
+read is not remembered, since another change may have the same times on a file system with coarse ones.
 
-The look is one system call on the event loop. Where looks take long (a network, a sleeping disk), no further
-one is made for a while: then notes are read in threads. One that took somewhat long tells nothing: on a busy
-machine the thread had to wait for a processor, and reads would get dearer just there.
+The check is one system call on the event loop. Where checks take long (a network, a sleeping disk), they are
+suspended for a while, and notes are read in threads. A single check that took somewhat long proves nothing:
+on a busy machine the thread had to wait for a processor, and reads in threads would cost more at such times.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from lithos.notes.model.note import Note
 
 #: Bytes of contents and links that are remembered: those of some 4,000 ordinary notes.
 RECALLED_BYTES: Final = 12 * 1024 * 1024
-#: A longer content is read anew each time.
+#: Longer contents are read again each time.
 LONGEST_RECALLED: Final = 64 * 1024
-#: Seconds of a look from which on it is slow; after so many in a row, or one that takes as long as `ENDLESS`,
-#: looks are taken to be slow here for the time of `REST`.
+#: Seconds from which a check is slow. After several slow ones in a row, or one that takes as long as
+#: `ENDLESS`, checks are suspended for the time of `REST`.
 SLOW_LOOK: Final = 0.02
 SLOW_LOOKS: Final = 3
 ENDLESS: Final = 0.5
 REST: Final = 60.0
-#: Bytes of what is remembered beside the content, and of a link beside its texts.
+#: Bytes of a remembered note in addition to its content, and of a link in addition to its texts.
 _BESIDE: Final = 600
 _LINK: Final = 250
 
@@ -78,7 +78,7 @@ class Recall(Fitting[int, CachedNote]):
     """LRU cache of notes, bounded in bytes; each is valid for one state of its entry and of its file."""
 
     def __init__(self, look: Callable[[str], Fingerprint | None], timer: Callable[[], float] = perf_counter):
-        """`look` gives the fingerprint of the file at a path, at once; None for what is no file."""
+        """Use `look` to get a file's fingerprint by its path without waiting; None if there is no file."""
         super().__init__(RECALLED_BYTES, attrgetter("size"))
         self._look = look
         self._timer = timer
@@ -86,7 +86,7 @@ class Recall(Fitting[int, CachedNote]):
         self._rests_until = float("-inf")
 
     def get(self, entry: CataloguedNote) -> CachedNote | None:
-        """The note of an entry, if its file is now what it was when it was read."""
+        """Return the note of an entry, if its file is now what it was when it was read."""
         known = self._kept.get(entry.serial)
         if known is None:
             return None

@@ -59,11 +59,11 @@ def settle(calls: SystemCalls, kept: Kept, save: SaveBytes, *, leases: bool) -> 
 def recover_folder(
     calls: SystemCalls, folder: str, names: Collection[str], place: PrivateFolder | None = None
 ) -> tuple[list[Kept], int]:
-    """Crash recovery of one folder: returns the files to settle, and how many others were tidied up.
+    """Recover one folder after a crash: return the files to settle, and how many others were tidied up.
 
-    Their notes are beside them, or those that the `place`, if it is that folder, says.
+    The notes of these files are next to them, or are given by the `place`, if this is that folder.
 
-    Temporary files are removed, files aside get their names back. Run it before anything is changed.
+    Temporary files are removed, files aside get their names back. Run this before any change.
     """
     kept: list[Kept] = []
     tidied = 0
@@ -83,14 +83,15 @@ def recover_folder(
         if found.kind == "aside" and found.note is not None and _go_back(calls, path, note):
             tidied += 1
             continue
-        # What is aside of a note that has another file by now may be all that is left of its text.
+        # A file that was set aside for a note which now has another file may contain the only copy of its
+        # text.
         known = found.known if found.kind == "swap" else ()
         kept.append(Kept(path, note, known, is_leased=False))
     return kept, tidied
 
 
 def _go_back(calls: SystemCalls, path: str, target: str) -> bool:
-    """Rename an aside file back to its note without overwriting; whether that succeeded."""
+    """Rename an aside file back to its note without overwriting; return whether that succeeded."""
     try:
         calls.rename_new(path, target)
     except FileExistsError:
@@ -115,8 +116,8 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW
 class Watch:
     """A regular file, open for reading. While it is open, its inode number is not given to another file.
 
-    Raises `FileBusy` when it is open for writing, and `OSError`. `leases` False: none is asked for, so that
-    only the times of the file tell.
+    Raises `FileBusy` when it is open for writing, and `OSError`. If `leases` is False, no lease is requested,
+    and only the times of the file show changes.
     """
 
     def __init__(self, calls: SystemCalls, path: str, *, leases: bool) -> None:
@@ -150,23 +151,23 @@ class Watch:
         return True
 
     def read(self) -> ReadFile:
-        """The bytes, with the state from before they were read."""
+        """Return the bytes, with the state from before they were read."""
         self._status = self._calls.fstat(self.descriptor)
         return ReadFile(self._calls.read(self.descriptor), state_of(self._status))
 
     def is_untouched(self) -> bool:
-        """Whether the lease is unbroken: no program wants to write. Without one unknown: True."""
+        """Return whether the lease is unbroken: no program wants to write. Without one unknown: True."""
         return not self.is_leased or self._calls.is_leased(self.descriptor)
 
     def is_quiet(self) -> bool:
-        """Whether the last change seen is long enough ago for the file not to be half saved."""
+        """Return whether the last change is long enough ago that the file is not half saved."""
         status = self._status
         # Without a lease a program that sets the time of its file back is not taken at its word.
         changed = status.st_mtime if self.is_leased else max(status.st_mtime, status.st_ctime)
         return abs(self._calls.now() - changed) >= (QUIET if status.st_size else EMPTY_QUIET)
 
     def is_still(self, path: str, digest: str) -> bool:
-        """Whether `path` is this very file, and its bytes, with this digest before, are the same."""
+        """Return whether `path` is still this file, and its bytes still have this digest."""
         if not is_same(self._calls, self.descriptor, path):
             return False
         if self.is_leased:
@@ -174,7 +175,9 @@ class Watch:
         return digest_of(self._calls.read(self.descriptor)) == digest
 
     def let_write(self, patience: float) -> None:
-        """Release the lease to programs that wait in open(), and wait until they close it, or time out."""
+        """Release the lease for programs that wait in open(), and wait until they close the file, or time
+        out.
+        """
         self._calls.end_lease(self.descriptor)
         for _ in range(round(patience / 0.01)):
             self._calls.sleep(0.01)
@@ -192,7 +195,7 @@ def check_regular(status: os.stat_result, path: str) -> None:
 
 
 def is_same(calls: SystemCalls, descriptor: int, path: str) -> bool:
-    """Whether the name leads to the open file."""
+    """Return whether the name is that of the open file."""
     with suppress(FileNotFoundError):
         return os.path.samestat(calls.fstat(descriptor), calls.lstat(path))
     return False

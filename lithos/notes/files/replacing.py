@@ -1,16 +1,18 @@
-"""Atomic replace, create and remove of note files that loses nothing another program saved. It blocks.
+"""Atomic replacing, creating and removing of note files, without losing changes of other programs. All of it
+blocks.
 
-One rule: no file is unlinked before its bytes were read *after* it lost its name. The new file and the
-old one are exchanged in one step; the displaced one is compared, put back if it is not the expected one
-(compare-and-swap), and else kept (`Kept`) until it is certain that no program writes to it any more
-(`kept.settle`). A read lease tells whether any program has a file open for writing, and holds back those
-that want to open it so for that moment.
+One rule: no file is unlinked before its bytes were read *after* it lost its name. The new file and the old
+one are exchanged in one step. The displaced file is compared and put back if it is not the expected one
+(compare-and-swap). Otherwise it is kept (`Kept`) until no program can write to it any more (`kept.settle`). A
+read lease shows whether a program has a file open for writing, and for that moment delays programs that want
+to open it for writing.
 
-Nothing here waits for other programs: a file that one is writing is `FileBusy` at once. New bytes are written
-and synced in the folder of their note, whose group and access list they so inherit: without a name until they
-are whole, or, where a file must have one, under a temporary name. What is exchanged lies in a `PrivateFolder`
-that no other program looks into, where there is one. `sync_folder` makes many changes of names durable at
-once, `make_folders` creates missing folders, `try_writing` is the health check's trial write.
+Lithos does not wait for other programs: a file that another program is writing raises `FileBusy` at once. New
+bytes are written and synced in the folder of their note, so that they inherit its group and access list:
+without a name until they are whole, or, where a file must have one, under a temporary name. Exchanged files
+are in a `PrivateFolder`, which no other program reads, where there is one. `sync_folder` makes many changes
+of names durable at once, `make_folders` creates missing folders, `try_writing` is the health check's trial
+write.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ def _keep_mode(calls: SystemCalls, target: str, descriptor: int) -> None:
     try:
         calls.fchmod(descriptor, stat.S_IMODE(calls.lstat(target).st_mode))
     except (FileNotFoundError, PermissionError):
-        return  # it vanished, which the comparison tells, or the file system knows no modes
+        return  # it vanished, which the comparison finds, or there are no modes
 
 
 def _write_all(calls: SystemCalls, descriptor: int, data: bytes) -> None:
@@ -119,16 +121,16 @@ class Replacing:
         return FileChanged(target)
 
     def move(self, target: str, change: Move, other: str) -> FileState | Exception:
-        """Rename a file; returns its state, or the failure. The folders are not synced yet.
+        """Rename a file; return its state, or the failure. The folders are not synced yet.
 
-        It keeps its inode, so what a program saves into it meanwhile goes with it.
+        The file keeps its inode, so bytes that a program saves into it meanwhile are moved with it.
         """
         return self._attempt(lambda: self._move(target, change, other), target)
 
     def _attempt(self, work: Callable[[], T], target: str) -> T | Exception:
-        """The result of a change or its failure, which leaves the file as it was.
+        """Return the result of a change or its failure, which leaves the file unchanged.
 
-        A folder that is gone was renamed or removed by somebody: `FileChanged`.
+        If the folder no longer exists, another program renamed or removed it: `FileChanged`.
         """
         try:
             return work()
@@ -151,7 +153,10 @@ class Replacing:
         return self._attempt(work, target)
 
     def _swap_name(self, target: str, *known: str) -> str:
-        """A file aside has none in the place: all its names must be durable with the folder of its note."""
+        """Return the name for a swapped file.
+
+        No file in the place is set aside: all its names must be durable with the folder of its note.
+        """
         place = None if os.path.dirname(target) in self._remote else self._place_of_all
         return private_name(self._calls, target, "swap", *known, place=place)
 
@@ -217,7 +222,9 @@ class Replacing:
         return self._stage_named(target, data, name)
 
     def _stage_named(self, target: str, data: bytes, name: str) -> FileState:
-        """Fallback: beside the note, so that it inherits the same, under a temporary name."""
+        """Fallback: stage the bytes next to the note under a temporary name, so that they inherit the same
+        attributes.
+        """
         path = temporary_name(self._calls, os.path.dirname(target))
         descriptor = self._calls.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
@@ -271,7 +278,7 @@ class Replacing:
             except (OSError, FileBusy, FileChanged) as failure:
                 if is_same(self._calls, ours, swap):  # not exchanged, whatever a remote file system says
                     discard(self._calls, swap)
-                else:  # or it is beside the note in a folder that was renamed
+                else:  # or it is next to the note in a renamed folder
                     self._keep(Kept.of(swap, target, {needless, ours_digest}, is_leased=False))
                 if isinstance(failure, FileNotFoundError):
                     raise FileChanged(target) from None
@@ -288,7 +295,7 @@ class Replacing:
     ) -> None:
         """Compare the displaced file; if it is not the expected one, put it back and raise `FileChanged`."""
         assert change.expected is not None
-        with suppress(OSError):  # what cannot be read is not the expected file either
+        with suppress(OSError):  # an unreadable file is not the expected one either
             if watch.is_still(swap, change.expected):
                 return
         kept = Kept.of(swap, target, {digest_of(change.data)}, watch.is_leased)
@@ -331,7 +338,7 @@ class Replacing:
             swap = self._swap_name(target, needless)
             try:
                 self._calls.rename(aside, swap)
-            except FileNotFoundError:  # it is beside the note, in a folder that was renamed
+            except FileNotFoundError:  # it is next to the note, in a renamed folder
                 swap = aside
             except OSError:  # the place is on another volume
                 swap = private_name(self._calls, target, "swap", needless)
@@ -362,7 +369,7 @@ class Replacing:
             return Kept.of(aside, target, {needless}, watch.is_leased)
         try:
             self._place(aside, target)
-        except FileExistsError:  # a newer one has the name by now
+        except FileExistsError:  # a newer file has the name now
             raise FileChanged(target, Kept.of(aside, target, (), watch.is_leased)) from None
         raise FileChanged(target)
 
@@ -375,10 +382,12 @@ class Replacing:
             self._keep(evolve(kept, known=frozenset()))
 
     def _put_back(self, swap: str, target: str, last: int, opened: ExitStack) -> None:
-        """Give `target` its newest foreign file: exchange until there comes out what was put in last.
+        """Give `target` its newest foreign file: exchange until the file that comes out is the one put in
+        last.
 
-        Anything else that comes out was saved meanwhile, is newer, and goes in again. What stays in `swap` is
-        our file, an older foreign one, or, if the target was deleted meanwhile, the newest foreign one.
+        Any other file that comes out was saved meanwhile, is newer, and is put in again. The file left in
+        `swap` is our file, an older foreign one, or, if the target was deleted meanwhile, the newest foreign
+        one.
         """
         for _ in range(_TURNS):
             held = self._pin(swap, opened)
@@ -424,7 +433,7 @@ class Replacing:
 
 
 def is_same_spelling(one: str, other: str) -> bool:
-    """True for two spellings of one name, in case or Unicode form, that a disk takes for the same."""
+    """Return True for two spellings of one name, in case or Unicode form, that a disk takes for the same."""
     return name_key(one) == name_key(other)
 
 
@@ -432,7 +441,7 @@ def _unprotected(target: str) -> OSError:
     return OSError(
         errno.EOPNOTSUPP,
         "this file system can neither rename without overwriting nor link, so a file saved by another "
-        "program could be overwritten. Move the notes to another file system (lithos doctor tells more)",
+        "program could be overwritten. Move the notes to another file system (see lithos doctor)",
         target,
     )
 
@@ -476,7 +485,7 @@ def _sync(calls: SystemCalls, folder: str) -> None:
         calls.close(descriptor)
 
 
-#: More than any file system keeps beside the name, so that it takes a block.
+#: More than any file system stores next to the name, so that it takes a block.
 _SIZE = 4_096
 
 
@@ -487,7 +496,7 @@ def try_writing(folder: Path) -> None:
     try:
         try:
             left = _SIZE
-            while left:  # a nearly full disk takes a part
+            while left:  # a nearly full disk accepts only a part
                 left -= os.write(descriptor, bytes(left))
             os.fsync(descriptor)
         finally:

@@ -1,4 +1,4 @@
-"""The system calls through which note files are changed, as a port: tests and fault injection replace them.
+"""The system calls through which note files are changed, as a port: tests replace them to inject failures.
 
 Paths are absolute text, descriptors are numbers, failures are `OSError` with the errno of the system.
 `exchange` and `rename_new` fail with one of `UNSUPPORTED` where there is no such call.
@@ -39,7 +39,7 @@ class _Leases(NamedTuple):
 
 
 def _find_leases() -> _Leases | None:
-    """None where the system has none, as everywhere but on Linux."""
+    """Return the numbers of the lease calls; None if the system has no leases (all except Linux)."""
     numbers = [getattr(fcntl, name, None) for name in ("F_SETSIG", "F_SETLEASE", "F_GETLEASE")]
     return None if None in numbers else _Leases(*(number for number in numbers if number is not None))
 
@@ -84,7 +84,7 @@ class SystemCalls(Protocol):
         """Take a read lease: `BlockingIOError` while any program has the file open for writing."""
 
     def is_leased(self, descriptor: int) -> bool:
-        """Whether the lease is unbroken: False once a program wants to open the file for writing."""
+        """Return whether the lease is unbroken: False once a program wants to open the file for writing."""
 
     def end_lease(self, descriptor: int) -> None: ...
     def token(self) -> str:

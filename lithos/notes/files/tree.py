@@ -1,7 +1,7 @@
-"""Directory walk: the note files of a folder as they are on disk now, and which are none. It blocks.
+"""Directory walk: the note files of a folder on disk, and its other files. All functions block.
 
-Dot-names are ignored, as is what a symlink reaches outside the folder. A folder that symlinks lead to
-is visited once, by its own name if it has one here, so loops end. Polling walks through all notes every
+Dot-names are ignored, and so are files outside the folder that a symlink reaches. A folder that symlinks lead
+to is visited once, by its own name if it has one here, so loops end. Polling walks through all notes every
 second, so the loop does as little as possible.
 """
 
@@ -20,7 +20,7 @@ from lithos.notes.model.ignored import Ignored
 log = get_logger("lithos.vault")
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
-#: The folder is gone, closed to us, or something else by now: what is in it is not there.
+#: The folder was deleted, cannot be read, or is not a folder any more: its files count as missing.
 _NOT_THERE = {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP}
 
 
@@ -35,11 +35,11 @@ class _Walk:
 
 
 def walk_notes(root: str, ignored: Ignored) -> Iterator[tuple[str, os.stat_result]]:
-    """Every `.md` file by path relative to `root`, with `/`, in no order; `root` is a real path.
+    """Yield every `.md` file by path relative to `root`, with `/`, in no order; `root` is a real path.
 
-    What is `ignored` is left out.
+    Files that are `ignored` are left out.
 
-    Raises `OSError` when a folder cannot be listed although it is there.
+    Raises `OSError` when a folder exists but cannot be listed.
     """
     walk = _Walk(root, ignored)
     yield from _walk_below(walk, root, "")
@@ -50,14 +50,15 @@ def walk_notes(root: str, ignored: Ignored) -> Iterator[tuple[str, os.stat_resul
 
 
 def is_inside(real: str, root: str) -> bool:
-    """True for real paths at or below the real path `root`."""
+    """Return True for real paths at or below the real path `root`."""
     return real.startswith(root + os.sep) or real == root
 
 
 def resolve_below(root: str, path: str) -> str:
-    """What `os.path.realpath` makes of a path below a real folder, by as few system calls as there are names.
+    """Resolve a path below a real folder like `os.path.realpath`, with one system call per name.
 
-    Each is a hand-over of the interpreter, for which a thread waits beside a busy event loop.
+    Each system call releases the interpreter lock, and while the event loop is busy a thread waits to get it
+    back.
     """
     target, names = root, path.split("/")
     if not {"", os.curdir, os.pardir}.intersection(names):
@@ -66,7 +67,7 @@ def resolve_below(root: str, path: str) -> str:
             try:
                 if stat.S_ISLNK(os.lstat(target).st_mode):
                     break
-            except OSError:  # what is not there leads nowhere else
+            except OSError:  # a missing path is not a link
                 return os.sep.join([target, *names[number + 1 :]])
         else:
             return target
@@ -74,7 +75,7 @@ def resolve_below(root: str, path: str) -> str:
 
 
 def is_text(name: str) -> bool:
-    """False for names that are no UTF-8."""
+    """Return False for names that are not UTF-8."""
     return name.isascii() or not any("\udc80" <= character <= "\udcff" for character in name)
 
 
@@ -105,7 +106,7 @@ def _walk_below(walk: _Walk, top: str, prefix: str) -> Iterator[tuple[str, os.st
 def _look_into(
     walk: _Walk, descriptor: int, folder: str, prefix: str, folders: list[tuple[str, str]]
 ) -> Iterator[tuple[str, os.stat_result]]:
-    """The notes right in an open folder; folders in it are added to `folders` or to the linked ones."""
+    """Yield the notes right in an open folder; folders in it are added to `folders` or to the linked ones."""
     with os.scandir(descriptor) as entries:
         for entry in entries:
             name = entry.name
@@ -123,7 +124,7 @@ def _look_into(
                     if stat.S_ISREG(status.st_mode):
                         yield prefix + name, status
             except OSError:
-                continue  # vanished or unreadable between the listing and the look: not there
+                continue  # vanished or unreadable since the listing: missing
 
 
 def _follow(walk: _Walk, entry: os.DirEntry[str], folder: str, prefix: str) -> os.stat_result | None:

@@ -1,13 +1,15 @@
 """Values of the note store: file states, changes to make and their failures; and names of our own files.
 
-The names of our own files tell after a crash what a file is and where it belongs (recovery). All are
-dot-named, so that nothing takes them for notes. Those of the second kind lie in a `PrivateFolder` out of the
-sight of other programs where the file system allows it, else beside their notes as all others do.
+After a crash the names of our own files show what a file is and where it belongs (recovery). All are
+dot-names, so that no program takes them for notes. Those of the second kind are in a `PrivateFolder`, hidden
+from other programs, where the file system allows it. Otherwise they are next to their notes, like all others.
 
-* `.lithos-….tmp`: ours, may be partial; worthless without the process that made it. Of new bytes only where
-  files cannot be written before they have a name (`Protection.unnamed`).
-* `.lithos-….swap`: new bytes on their way in, or a file that lost its name. With known bytes it may go.
-* `.lithos-….aside`: the same, but while it exists the note's own name may be free: then it goes back there.
+* `.lithos-….tmp`: ours, may be partial; worthless without the process that made it. Of new bytes
+  only where files cannot be written before they have a name (`Protection.unnamed`).
+* `.lithos-….swap`: new bytes on their way in, or a file that lost its name. It may be deleted if its
+  bytes are known.
+* `.lithos-….aside`: the same, but while it exists the note's own name may be free: then it is
+  renamed back.
 """
 
 from __future__ import annotations
@@ -50,26 +52,28 @@ class PrivateFolder:
     root: str
 
     def stand_in(self, target: str) -> str:
-        """A path in the folder whose name says which note is meant: its path with `/` as `%2F`."""
+        """Return a path in the folder whose name identifies the note: its path with `/` as `%2F`."""
         name = os.path.relpath(target, self.root).replace("%", "%25").replace(os.sep, "%2F")
         return os.path.join(self.folder, name)
 
     def note_of(self, name: str) -> str:
-        """The path of the note that the name of a `stand_in` means."""
+        """Return the path of the note that the name of a `stand_in` means."""
         return os.path.join(self.root, name.replace("%2F", os.sep).replace("%25", "%"))
 
 
 def temporary_name(calls: SystemCalls, folder: str) -> str:
-    """A path for a file of ours that may be partial."""
+    """Return a path for a file of ours that may be partial."""
     return os.path.join(folder, f"{TEMPORARY_PREFIX}{calls.token()}{calls.token()}{TEMPORARY_SUFFIX}")
 
 
 def private_name(
     calls: SystemCalls, target: str, kind: Kind, *known: str, place: PrivateFolder | None = None
 ) -> str:
-    """A path for a whole file that is, was or will be the note `target`; `known` are up to two digests.
+    """Return a path for a whole file that is, was or will be the note `target`; `known` are up to two
+    digests.
 
-    It is in the `place`, or beside the note where there is none or its name would not hold the note's path.
+    The path is in the `place`, or next to the note if there is no place or its name would not hold the note's
+    path.
     """
     folder, name = os.path.split(target if place is None else place.stand_in(target))
     digests = [digest or _NONE for digest in (*known, "", "")[:2]]
@@ -92,18 +96,18 @@ def parse_name(name: str) -> PrivateName | None:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file is ours and may be partial."""
+    """Return whether a file is ours and may be partial."""
     return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
 
 
-#: What SQLite's integers hold; some file systems have later times, and no one compares those.
+#: The maximum of SQLite's integers; some file systems have later times, which are never compared.
 _LATEST_NS = 2**63 - 1
 
 
 #: Grace period in seconds of a displaced file. With a lease, only a program that looked the path up before
 #: the exchange and opens it later could still write to it; without one, any program that had it open.
 GRACE, LONG_GRACE = 1.0, 60.0
-#: With a lease and beside its note, where others see it: still far more than an open() takes.
+#: Seconds with a lease and next to its note, where others see it: still far more than an open() takes.
 LEAST_GRACE = 0.1
 
 
@@ -117,9 +121,9 @@ class FileState:
 
 @frozen
 class Fingerprint:
-    """What tells whether a file is the one that was read: device, inode, size and both times in nanoseconds.
+    """Identifies a version of a file: device, inode, size and both times in nanoseconds.
 
-    Of the times, the one of the status cannot be set.
+    No program can set the time of the status.
     """
 
     device: int
@@ -129,7 +133,7 @@ class Fingerprint:
     ctime_ns: int
 
     def is_old(self, now: float) -> bool:
-        """Whether the file was last changed so long ago that a further change has other times.
+        """Return whether the file was last changed so long ago that a further change has other times.
 
         `now`: seconds of the clock that file times are in.
         """
@@ -193,7 +197,7 @@ class Remove:
 
 @frozen
 class Move:
-    """Rename the file at `path`, which has the `expected` digest, to `new`, where there is none.
+    """Rename the file at `path`, which has the `expected` digest, to the unused path `new`.
 
     `real` and `real_new` as in `Put`; a file that is itself a link is not moved (`LinkedFile`).
     """
@@ -232,7 +236,7 @@ class Kept:
 
     @property
     def is_beside(self) -> bool:
-        """Whether it lies in the folder of its note."""
+        """Whether the file is in the folder of its note."""
         return os.path.dirname(self.path) == os.path.dirname(self.note)
 
 
@@ -246,7 +250,7 @@ class PathRedirected(Exception):
     def __init__(self, path: str, real: str) -> None:
         super().__init__(path)
         self.path = path
-        #: Where they lead now, relative to `knowledge/`.
+        #: The current target of the links, relative to `knowledge/`.
         self.real = real
 
 
@@ -293,5 +297,5 @@ def digest_of(data: bytes) -> str:
 
 
 def state_of(status: os.stat_result) -> FileState:
-    """The state of a file by its `stat` result."""
+    """Return the state of a file by its `stat` result."""
     return FileState(status.st_size, max(-_LATEST_NS, min(status.st_mtime_ns, _LATEST_NS)))

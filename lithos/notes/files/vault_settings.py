@@ -29,7 +29,7 @@ LARGEST: Final = 1_000_000
 LONGEST: Final = 1_000
 MOST: Final = 500
 _DEEPEST: Final = 5
-#: What has the templates where no setting of Obsidian's own plugin names a folder.
+#: The folder of the templates if no setting of Obsidian's own plugin names one.
 USUAL: Final = "templates"
 
 #: Settings files below `.obsidian`, and the keys of a folder of templates in each.
@@ -54,7 +54,9 @@ _NAMED: Final = ("template", "templatePath", "choices")
 
 
 def template_prefixes(read: Callable[[str], Any]) -> list[str]:
-    """The beginnings of the paths of all templates; `read` gives a parsed settings file by name, or None."""
+    """Return the beginnings of the paths of all templates; `read` gives a parsed settings file by name, or
+    None.
+    """
     found = {name: read(name) for name in {**_FOLDERS, **_FILES}}
     settings = {name: value for name, value in found.items() if isinstance(value, Mapping)}
     folders = {
@@ -70,7 +72,7 @@ def template_prefixes(read: Callable[[str], Any]) -> list[str]:
 
 
 def _paths(value: Any, depth: int) -> Iterator[str]:
-    """The paths of templates in a value: a text, an object that names one, or a list of such."""
+    """Yield the paths of templates in a value: a text, an object that names one, or a list of such."""
     if isinstance(value, str):
         if path := _clean(value):
             yield path
@@ -83,7 +85,7 @@ def _paths(value: Any, depth: int) -> Iterator[str]:
 
 
 def _clean(value: Any) -> str:
-    """A path in the vault without slashes around it; empty for what is none."""
+    """Return a path in the vault without slashes around it; empty if the value is not such a path."""
     if not isinstance(value, str) or len(value) > LONGEST:
         return ""
     parts = [part for part in value.strip().split("/") if part not in ("", ".")]
@@ -91,13 +93,15 @@ def _clean(value: Any) -> str:
 
 
 def _as_file(path: str) -> str:
-    """The file that a setting means, which may leave out `.md`."""
+    """Return the file that a setting means, which may leave out `.md`."""
     return path if path.casefold().endswith((".md", ".canvas")) else f"{path}.md"
 
 
 @define
 class VaultSettings:
-    """What the settings of a vault say is not a note, and whether they changed since they were read."""
+    """The patterns of ignored files in the settings of a vault, and whether they changed since they were
+    read.
+    """
 
     vault: Path
     #: Patterns of the configuration, which replace the folders of templates.
@@ -106,7 +110,7 @@ class VaultSettings:
     _is_broken: bool = field(default=False, init=False)
 
     def read(self) -> Ignored:
-        """What is not a note now. Blocks."""
+        """Return the patterns that are ignored now. Blocks."""
         self._seen, self._is_broken = self._stamps(), False
         filters, complaints = read_filters(self._parsed(_HIDDEN, {}))
         for complaint in complaints:
@@ -116,7 +120,10 @@ class VaultSettings:
         return Ignored.of((), filters, template_prefixes(lambda name: self._parsed(name, None)))
 
     def read_again(self) -> Ignored | None:
-        """The same if a settings file changed since; None otherwise, and while one is broken. Blocks."""
+        """Return the same if a settings file changed since; None otherwise, and while one is broken.
+
+        Blocks.
+        """
         if self._stamps() == self._seen:
             return None
         found = self.read()
@@ -129,7 +136,7 @@ class VaultSettings:
         return tuple(_stamp(self._file(name)) for name in (_HIDDEN, *{**_FOLDERS, **_FILES}))
 
     def _parsed(self, name: str, otherwise: Any) -> Any:
-        """The parsed file, or `otherwise`."""
+        """Return the parsed file, or `otherwise`."""
         path = self._file(name)
         try:
             with open_regular(path) as file:
@@ -154,5 +161,5 @@ def _stamp(path: Path) -> object:
 
 
 def read_ignored(vault: Path, globs: Iterable[str] | None) -> Ignored:
-    """What is not a note in a vault; `globs` None: the templates, as Obsidian and its plugins know them."""
+    """Return the patterns to ignore in a vault; `globs` None: the templates of Obsidian and its plugins."""
     return VaultSettings(vault, globs).read()

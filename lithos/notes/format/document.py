@@ -1,8 +1,8 @@
 """Parsing and rendering of note files: bytes to `Document` and back (docs/spec/notes.md §2 to §5).
 
-Reading is tolerant and never fails for odd values; only files that are no text or no YAML are
-unreadable, and where the style serves a broken frontmatter, only those that are no text. Writing keeps
-what is unknown byte for byte; the result is read back before anyone may store it.
+Reading is tolerant and never fails for odd values; only files that are not text or not YAML are unreadable,
+and where the style serves a broken frontmatter, only those that are not text. Writing keeps unknown parts
+byte for byte; the result is read back before it may be stored.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ _DEFAULT_FROM_FILE: Final = frozenset(("id", "created_at", "updated_at"))
 _LONGEST_REASON: Final = 1_000
 #: A key with names, and its value: the rest of the line, and the indented lines and items after it.
 _NAMES: Final = re.compile(r"^(title|alias|aliases):[ \t]*([^\r\n]*)(?:\r?\n[ \t-][^\r\n]*)*", re.MULTILINE)
-#: All that an update adds to a note of somebody else besides what the call changed, under a minimal style:
-#: by it the note is known when a person moves and changes the file at once.
+#: The only keys that an update adds to a person's note under a minimal style, in addition to the call's
+#: changes: the id identifies the note when a person moves and changes the file at once.
 _ADDED: Final = frozenset(("id",))
-#: What changes with every update; where a note of somebody else does not say it Lithos keeps it elsewhere.
+#: Keys that change with every update; if a person's note does not have them, Lithos stores them elsewhere.
 _STAMPS: Final = ("version", "updated_at")
-#: What a new note has under a minimal style, besides what was given.
+#: Keys of a new note under a minimal style, in addition to the given ones.
 _CREATED: Final = _ADDED | {"author", "created_at", *_STAMPS}
 _DEFAULTS: Final = written_values(Note(id="", title=""))
 #: Every value of a note but `extra`, whose numbers are compared more closely.
 _BUT_EXTRA: Final = attrgetter(*(each.name for each in fields_of(Note) if each.name != "extra"))
-#: By these a note that Lithos made is known among those that it manages.
+#: Keys by which a note that Lithos made is recognised among those that it manages.
 _SIGNATURE: Final = frozenset(("author", "created_at"))
 
 
@@ -109,7 +109,9 @@ class Reading:
 
     @property
     def is_signed(self) -> bool:
-        """Whether those who change it are to be written down; a minimal style spares the notes of others."""
+        """Return whether the authors of changes are recorded; a minimal style does not do so in a person's
+        notes.
+        """
         is_own = self.owned.is_managed and self.owned.said >= _SIGNATURE
         return not self.style.minimal_frontmatter or is_own
 
@@ -119,14 +121,14 @@ class Reading:
         return None if self.layout.keeps_heading else self.layout.heading
 
     def heading_for(self, title: str) -> str:
-        """What an H1 with this title says; one that says it already stays as it is written."""
+        """Return the H1 with this title; an H1 that has the title already is unchanged."""
         found = self.title_heading
         if found is None or title != self.document.note.title:
             return title
         return self.layout.text[found.start : found.end]
 
     def rewritten(self, new: Document, *, replace_body: bool) -> Rewritten:
-        """The file changed to say `new`, as `rewrite_document` does; it must not be a broken one."""
+        """Return the file changed to say `new`, as `rewrite_document` does; it must not be a broken one."""
         given = unify_breaks(new.content, self.layout.newline) if replace_body else self.document.content
         expected = _expected(new.note, trim_content(given), self.style)
         if replace_body:
@@ -138,7 +140,7 @@ class Reading:
         )
 
     def updated(self, wanted: Note, body: str, is_right: Callable[[Reading, Note], bool]) -> Rewritten:
-        """The file as the next version of the note, with this body.
+        """Return the file as the next version of the note, with this body.
 
         `is_right` compares what the new file reads as with the values that it has to say. Raises
         `UnreadableNote`.
@@ -153,7 +155,9 @@ class Reading:
         )
 
     def _as_said(self, wanted: Note, changes: KeyChanges) -> Note:
-        """What a file with these changes says of the note: what Lithos keeps elsewhere stays as it was."""
+        """Return the note as a file with these changes gives it: values that Lithos stores elsewhere are
+        unchanged.
+        """
         written = changes.values.keys()
         kept = {
             key: getattr(self.document.note, key)
@@ -165,7 +169,7 @@ class Reading:
     def edited(
         self, changes: KeyChanges, body: str, is_right: Callable[[Reading], bool]
     ) -> tuple[bytes, Reading]:
-        """The file with this body and changed frontmatter: the gentlest edit that reads back right.
+        """Return the file with this body and changed frontmatter: the gentlest edit that reads back right.
 
         Also what it reads as. Raises `UnreadableNote` where no edit does.
         """
@@ -188,10 +192,10 @@ class Reading:
 
 
 def derive_id(path: str, number: int = 1) -> str:
-    """The id of a file without one: UUIDv5 of `path`, relative to the notes folder, POSIX separators.
+    """Return the id of a file without one: UUIDv5 of `path`, relative to the notes folder, POSIX separators.
 
-    A later file in the place of one that moved away with its id has `number` 2 and so on: after the path
-    and a NUL, which no path has.
+    A later file in the place of one that moved away with its id has `number` 2 and so on: after the path and
+    a NUL, which no path has.
     """
     name = path if number == 1 else f"{path}\0{number}"
     return str(uuid.uuid5(_PATH_NAMESPACE, normalise("NFC", name)))
@@ -204,11 +208,11 @@ def parse_document(
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
 ) -> Document:
-    """Read a note file; `path` and `modified_at` (aware) stand in where the file names no id, title or times.
+    """Read a note file; `path` and `modified_at` (aware) are used where the file names no id, title or times.
 
-    `stand_in` is the id of a file without one that its path does not give. Raises `UnreadableNote` for
-    binary data, anything but UTF-8, and, unless the style serves it, a frontmatter that is malformed or no
-    mapping: such a note has a `frontmatter_error`.
+    `stand_in` is the id of a file without one that its path does not give. Raises `UnreadableNote` for binary
+    data, for text that is not UTF-8 and, unless the style serves it, for a frontmatter that is malformed or
+    not a mapping: such a note has a `frontmatter_error`.
     """
     return open_document(data, path, modified_at, stand_in, style).document
 
@@ -216,13 +220,13 @@ def parse_document(
 def parse_identified(
     data: bytes, path: str, modified_at: datetime, stand_in: str | None = None, style: VaultStyle = PLAIN
 ) -> tuple[Document, bool]:
-    """The same, and whether the file itself names its id."""
+    """Return the same, and whether the file itself names its id."""
     reading = open_document(data, path, modified_at, stand_in, style)
     return reading.document, reading.is_identified
 
 
 def given_keys(data: bytes, style: VaultStyle = PLAIN) -> frozenset[str]:
-    """The owned keys of which the file itself gives a usable value; raises as `parse_document` does.
+    """Return the owned keys of which the file itself gives a usable value; raises as `parse_document` does.
 
     Under a minimal style only those that an update would keep up to date.
     """
@@ -232,10 +236,9 @@ def given_keys(data: bytes, style: VaultStyle = PLAIN) -> frozenset[str]:
 
 
 def render_document(document: Document, path: str = "", style: VaultStyle = PLAIN) -> bytes:
-    """A new file: the keys of the style, blank line, H1 where titles are headings, content.
+    """Return a new file: the keys of the style, blank line, H1 where titles are headings, content.
 
-    Raises `UnreadableNote` when no such file would read back
-    as `document`.
+    Raises `UnreadableNote` when no such file would read back as `document`.
     """
     expected = _expected(document.note, trim_content(document.content), style)
     note = expected.note
@@ -281,7 +284,7 @@ def edit_document(
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
 ) -> Rewritten:
-    """`data` with another body, character by character, as the next version of the note.
+    """Return `data` with another body, character by character, as the next version of the note.
 
     `decide` makes the values of the new note of the old one and `Reading.is_signed`. Raises `UnreadableNote`
     when `data` is unreadable or no edit would read back as these values, and `InvalidInput` for a body that
@@ -311,14 +314,14 @@ def amend_document(
     stand_in: str | None = None,
     style: VaultStyle = PLAIN,
 ) -> bytes:
-    """`data` with other values of some owned keys; no other byte changes, no other key is added.
+    """Return `data` with other values of some owned keys; no other byte changes, no other key is added.
 
     `values` are fields of `Note`. Raises `UnreadableNote` when `data` is unreadable or no edit would read
     back right.
     """
     old = open_document(data, path, modified_at, stand_in, evolve(style, serves_broken=False))
     fields = dict(values)
-    if "id" in values:  # its own id was no source of it, but that of another note is
+    if "id" in values:  # its own id cannot be its source; another note's id can
         fields["derived_from_ids"] = clean_sources(old.owned.values.get("derived_from_ids", ()), values["id"])
     expected = evolve(old.document, note=evolve(old.document.note, **fields))
     written = written_values(expected.note)
@@ -335,12 +338,11 @@ def adopt_document(
     decide: Callable[[Document, frozenset[str]], tuple[Note, frozenset[str]]],
     style: VaultStyle = PLAIN,
 ) -> tuple[bytes, Document, bool]:
-    """`data` of somebody else with further values in its frontmatter; every other byte stays.
+    """Return a person's `data` with further values in its frontmatter; every other byte is unchanged.
 
-    `decide` gets what the file says and the owned keys of which it gives a usable value; it returns the note
-    as it shall be, and the owned keys to write. Returns the bytes, what they read as, and whether
-    they name the id. Raises `UnreadableNote` when `data` is unreadable or no edit would read
-    back right.
+    `decide` gets the values in the file and the owned keys with usable values; it returns the new note, and
+    the owned keys to write. Returns the bytes, the document they read as, and whether they name the id.
+    Raises `UnreadableNote` when `data` is unreadable or no edit would read back right.
     """
     old = open_document(data, path, modified_at, None, evolve(style, serves_broken=False))
     wanted, keys = decide(old.document, frozenset(old.owned.values))
@@ -355,12 +357,15 @@ def adopt_document(
 
 
 def _expected(note: Note, content: str, style: VaultStyle) -> Document:
-    """What a file with these values and this content reads back as."""
+    """Return the document that a file with these values and this content reads back as."""
     return Document(note=evolve(normalise_note(note), **told_by(content, style)), content=content)
 
 
 def told_by(content: str, style: VaultStyle) -> dict[str, Any]:
-    """The fields of a note that its text tells: its `inline_tags`, and whether it has conflict markers."""
+    """Return the fields of a note that depend on its text:
+
+    `inline_tags`, and whether it has conflict markers.
+    """
     tags = scan_tags(content) if style.is_foreign else ()
     return {"inline_tags": tags, "has_conflict_markers": has_conflict_markers(content)}
 
@@ -368,7 +373,7 @@ def told_by(content: str, style: VaultStyle) -> dict[str, Any]:
 def open_document(
     data: bytes, path: str, modified_at: datetime, stand_in: str | None, style: VaultStyle
 ) -> Reading:
-    """The file as read, to be rewritten: parsed once for both. Raises as `parse_document` does."""
+    """Return the file as read, to be rewritten: parsed once for both. Raises as `parse_document` does."""
     layout = read_layout(data, keeps_heading=style.is_foreign)
     fields: dict[str, Any] = {"created_at": modified_at, "updated_at": modified_at}
     try:
@@ -380,7 +385,7 @@ def open_document(
     except UnreadableNote as problem:
         if not style.serves_broken:
             raise
-        # The names that stand in it are aliases, so that links by them still lead here.
+        # The names in the frontmatter are aliases, so that links by them still lead here.
         mapping, nodes, owned = FRONTMATTER.load(""), {}, NO_KEYS
         fields["aliases"] = _names_in(layout.yaml)
         fields["frontmatter_error"] = {"line": problem.line, "reason": problem.reason[:_LONGEST_REASON]}
@@ -406,12 +411,12 @@ def open_document(
 
 
 def _is_extra(key: str, owned: OwnedKeys) -> bool:
-    """Whether a key of the file is a person's own."""
+    """Return whether a key of the file is a person's own."""
     return key in owned.foreign or not (key in _OWNED or key in PREFIXED)
 
 
 def _names_in(broken: str) -> tuple[str, ...]:
-    """The title and aliases in a frontmatter that cannot be read: each by itself, a title as it stands."""
+    """Return the title and aliases in an unreadable frontmatter, each read on its own, a title literally."""
     names: list[str] = []
     for found in _NAMES.finditer(broken):
         try:
@@ -428,7 +433,7 @@ def _file_title(path: str) -> str:
 
 
 def _new_values(note: Note, path: str, style: VaultStyle) -> dict[str, Any]:
-    """The owned keys of a new file."""
+    """Return the owned keys of a new file."""
     values = written_values(note)
     if not style.minimal_frontmatter:
         return values
@@ -438,7 +443,7 @@ def _new_values(note: Note, path: str, style: VaultStyle) -> dict[str, Any]:
 
 
 def _changes(old: Reading, new: Note) -> KeyChanges:
-    """The changes of an update; under a minimal style only `_ADDED`, and what differs."""
+    """Return the changes of an update; under a minimal style only `_ADDED`, and what differs."""
     before, after = written_values(old.document.note), written_values(new)
     owned, minimal = old.owned, old.style.minimal_frontmatter
     is_older = older_source(old.nodes, old.mapping.values) is not None
@@ -469,7 +474,9 @@ def _changes(old: Reading, new: Note) -> KeyChanges:
 
 
 def _to_mark(old: Reading, new: Note, extra: KeyChanges) -> set[str]:
-    """The keys of which Lithos says its own value too, as what a person's say now would be taken for it."""
+    """Return the keys of which Lithos says its own value too, as what a person's say now would be taken for
+    it.
+    """
     changed = {key for key in extra.values if key in _OWNED and key not in old.owned.prefixed}
     marked = {key for key in changed if means_something(key, extra.values[key])}
     if not old.style.minimal_frontmatter:
@@ -498,14 +505,14 @@ def _body(title: str | None, content: str, newline: str = "\n") -> str:
 
 
 def _with_tail(body: str, tail: str, newline: str) -> str:
-    """The body with the blank space at its end that was given, if that has a line break."""
+    """Return the body with the blank space at its end that was given, if that has a line break."""
     if "\n" not in tail:
         return body
     return body.rstrip() + tail.replace("\n", newline)
 
 
 def _replaced_body(old: Reading, title: str, given: str) -> str:
-    """The body with the content that was given; one that is the same keeps every byte around it."""
+    """Return the body with the content that was given; one that is the same keeps every byte around it."""
     content, tail, newline = trim_content(given), tail_of(given), old.layout.newline
     has_its_heading = old.style.is_foreign or old.title_heading is not None
     if content == old.document.content and has_its_heading:
@@ -518,7 +525,7 @@ def _replaced_body(old: Reading, title: str, given: str) -> str:
 
 
 def _spared_body(layout: Layout, content: str) -> str:
-    """A body with another content; the blank lines around the text stay."""
+    """Return a body with another content; the blank lines around the text stay."""
     newline, rest = layout.newline, layout.body
     if not rest.strip() or not content:
         return _body(None, content, newline)
@@ -557,5 +564,5 @@ def _same(one: Document, other: Document) -> bool:
 
 
 def _same_json(one: Any, other: Any) -> bool:
-    """Equality that tells 1, 1.0 and true apart."""
+    """Compare two values; 1, 1.0 and true are different."""
     return one is other or json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 #: Characters of each text of a conflict.
 TEXT_CUT: Final = 2_000
-#: Conflicts that are kept; what counts is that there are any.
+#: Maximum number of conflicts that are kept; the caller needs to know only that there are any.
 MOST_CONFLICTS: Final = 20
 #: Lines of each text; longer ones, of five characters a line and less, are not compared (some 0.5 s each).
 MOST_LINES: Final = 200_000
@@ -55,10 +55,10 @@ class Conflict:
 
 @frozen(kw_only=True)
 class Merged(Generic[T]):
-    """What was merged, or None and the conflicts: the first `MOST_CONFLICTS` of `total`.
+    """The merged text, or None and the conflicts: the first `MOST_CONFLICTS` of `total`.
 
-    Not `is_complete`: the texts differ too much to be compared whole, so some overlaps are larger than they
-    would have to be.
+    Not `is_complete`: the texts differ too much to be compared whole, so some overlaps are larger than
+    necessary.
     """
 
     result: T | None = None
@@ -89,7 +89,7 @@ def merge_documents(base: Document, mine: Document, theirs: Document) -> Merged[
 
 
 def metadata_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A merge-patch (null deletes a key) that makes `new` of `old`; None where they are the same."""
+    """Return a merge-patch (null deletes a key) from `old` to `new`; None if they are the same."""
     removed = {key: None for key in old if key not in new}
     changed = {key: value for key, value in new.items() if not is_same(value, old.get(key, _ABSENT))}
     return {**removed, **changed} or None
@@ -159,7 +159,7 @@ class NumberedLines:
         return found.pop() if len(found) == 1 else None
 
     def beginning(self, start: int, end: int) -> str:
-        """The text of some lines, as far as a conflict shows it."""
+        """Return the text of some lines, as far as a conflict shows it."""
         shown = range(start, min(end, start + TEXT_CUT))
         return "".join(self.texts[at][:TEXT_CUT] + self.breaks[at] for at in shown)[:TEXT_CUT]
 
@@ -179,7 +179,7 @@ class LineMerge:
         self._total = 0
 
     def run(self) -> Merged[str]:
-        """The merged text or the conflicts."""
+        """Return the merged text or the conflicts."""
         is_complete = self._walk()
         if self._total:
             conflicts = tuple(self._conflicts)
@@ -200,7 +200,7 @@ class LineMerge:
         return is_whole and is_other_whole
 
     def _common(self, mine: Sequence[Block], theirs: Sequence[Block]) -> Iterator[tuple[int, int, int, int]]:
-        """Lines of base that both sides have: where they begin in each, how many; none at the end."""
+        """Yield lines of base that both sides have: where they begin in each, how many; none at the end."""
         number = other = 0
         while number < len(mine) and other < len(theirs):
             i, in_mine, size = mine[number]
@@ -226,7 +226,7 @@ class LineMerge:
             self._overlap(base, mine, theirs)
 
     def _take(self, side: NumberedLines, bounds: Bounds) -> None:
-        """What one side has, or both, between two common parts."""
+        """Return the lines of one side, or both, between two common parts."""
         self._texts += side.texts[slice(*bounds)]
         self._breaks += side.breaks[slice(*bounds)]
 
@@ -252,7 +252,7 @@ class LineMerge:
         )
 
     def _joined(self) -> str:
-        """The text of the lines that were decided on."""
+        """Return the text of the lines that were decided on."""
         base, mine, theirs = self._base, self._mine, self._theirs
         kinds = base.kind, mine.kind, theirs.kind
         one_kind = None if None in kinds else merge_break(*(kind or "" for kind in kinds))
@@ -284,7 +284,7 @@ def _merge_value(key: str, base: Any, mine: Any, theirs: Any, conflicts: list[Co
 def _merge_extra(
     base: Mapping[str, Any], mine: Mapping[str, Any], theirs: Mapping[str, Any], conflicts: list[Conflict]
 ) -> dict[str, Any]:
-    """The metadata that Lithos does not own, by key, in the order of theirs."""
+    """Return the metadata that Lithos does not own, by key, in the order of theirs."""
     merged: dict[str, Any] = {}
     for key in dict.fromkeys((*theirs, *mine)):
         was, wanted, present = base.get(key, _ABSENT), mine.get(key, _ABSENT), theirs.get(key, _ABSENT)
@@ -299,7 +299,7 @@ def _merge_extra(
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Equality that tells 1, 1.0 and true apart, and a missing value from any other."""
+    """Compare two values; 1, 1.0 and true are different, and so are a missing value and any other."""
     if one is other:
         return True
     if one is _ABSENT or other is _ABSENT or one != other:
@@ -308,7 +308,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 def token_of(value: Any) -> str:
-    """A value as text: equal for equal values only."""
+    """Return a value as text: equal for equal values only."""
     if isinstance(value, datetime):
         return f"time {value.timestamp()}"
     return json.dumps(value, sort_keys=True, default=_plain)
@@ -319,7 +319,7 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """A value for a caller; one that is no text but whose JSON is long becomes text, cut."""
+    """Return a value for a caller; a value that is not text but has long JSON becomes text, cut."""
     if value is _ABSENT:
         return None
     if isinstance(value, datetime):

@@ -1,10 +1,10 @@
-"""Which key of a frontmatter says which value of Lithos, and which is a person's own.
+"""The keys of a frontmatter that contain values of Lithos, and the keys that are a person's own.
 
-A key that Lithos knows is Lithos's only where its value means something to Lithos: `version: 1.4.2`,
-`status: reading` and `id: intro` are a person's, as any key that Lithos does not know. Lithos then uses its
-own key, `lithos_` and the name: that key also says that the one without it is a person's. In somebody else's
-vault `version`, `updated_at` and `source` are Lithos's only in notes that have an id, a version and a time of
-update of Lithos's all together: those that it made, and those that an earlier Lithos changed.
+A key that Lithos knows is Lithos's only where its value is valid for Lithos: `version: 1.4.2`, `status:
+reading` and `id: intro` are a person's, like any key that Lithos does not know. Lithos then uses its own key,
+`lithos_` and the name; this key also marks the one without it as a person's. In a person's vault `version`,
+`updated_at` and `source` are Lithos's only in notes that have an id, a version and a time of update of
+Lithos's all together: notes that it made, and notes that an earlier Lithos changed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from lithos.notes.format.tolerant_reading import heal_older, heal_own, is_older_
 from lithos.notes.model.note import OWNED_KEYS
 from lithos.text.yaml.nodes import UnreadableNote, ValueReader, is_null, read_mapping, write_entry
 
-#: What stands before the name of a key that a person uses for something else.
+#: Prefix of a key whose plain name a person uses for something else.
 PREFIX: Final = "lithos_"
 #: The keys with that prefix.
 PREFIXED: Final = frozenset(PREFIX + key for key in OWNED_KEYS)
 _OWNED: Final = frozenset(OWNED_KEYS)
-#: What follows from every change, and what Lithos knows without the file.
+#: Keys whose values follow from every change, and that Lithos knows without the file.
 _STAMPS: Final = ("version", "updated_at")
 #: Keys with values of any kind, which are Lithos's in its own notes alone.
 _ONLY_MANAGED: Final = (*_STAMPS, "source")
@@ -35,11 +35,11 @@ _NO_ID: Final = "00000000-0000-0000-0000-000000000000"
 
 @frozen(kw_only=True)
 class OwnedKeys:
-    """What a frontmatter says to Lithos.
+    """The values of Lithos in a frontmatter.
 
-    `values` are usable ones by key. `foreign` are the keys of Lithos under which the file says something of a
-    person, `prefixed` those of which it has the key with the prefix. `said` are the keys of which the file
-    itself gives Lithos a value, by no older spelling.
+    `values` are usable ones by key. `foreign` are the keys of Lithos whose values in the file are a person's,
+    `prefixed` those that the file has with the prefix. `said` are the keys of which the file itself gives
+    Lithos a value, in their current spelling.
     """
 
     values: Mapping[str, Any]
@@ -50,9 +50,10 @@ class OwnedKeys:
     is_managed: bool = False
 
     def names(self, values: Mapping[str, Any], extra: Mapping[str, Any], *, minimal: bool) -> dict[str, str]:
-        """The keys of the file under which values of Lithos are written; `extra` is what a person's say then.
+        """Return the keys of the file under which values of Lithos are written; `extra` then has the person's
+        values.
 
-        `minimal`: in somebody else's vault.
+        `minimal`: the vault is a person's.
         """
         keys = values.keys()
         has_prefix = self.prefixed | {key for key in keys if key in extra}
@@ -71,12 +72,12 @@ class OwnedKeys:
         return "id" in known and all(key in known and key not in extra for key in _STAMPS)
 
 
-#: What a file without frontmatter says.
+#: The values of a file without frontmatter.
 NO_KEYS: Final = OwnedKeys(values={})
 
 
 def read_owned(nodes: Mapping[str, yaml.Node], values: ValueReader, *, minimal: bool) -> OwnedKeys:
-    """Take a frontmatter's top-level keys apart; `minimal`: it is of somebody else's vault."""
+    """Take a frontmatter's top-level keys apart; `minimal`: it is from a person's vault."""
     prefixed = frozenset(name.removeprefix(PREFIX) for name in PREFIXED.intersection(nodes))
     own = nodes
     if prefixed:
@@ -95,7 +96,7 @@ def read_owned(nodes: Mapping[str, yaml.Node], values: ValueReader, *, minimal: 
         foreign |= _persons(healed, own, free, values, is_managed=is_managed)
     said = frozenset(healed)
     if "updated_at" in foreign and "updated_at" not in prefixed:
-        said -= {"updated_at"}  # it tells the time, but not to be changed
+        said -= {"updated_at"}  # the file gives the time, but the key must not be changed
     heal_older(healed, own, values)
     return OwnedKeys(
         values=healed,
@@ -114,9 +115,9 @@ def _persons(
     *,
     is_managed: bool,
 ) -> set[str]:
-    """The keys of a vault whose values would mean something, and are a person's nevertheless.
+    """Return the keys of a vault whose values are valid for Lithos, but a person's nevertheless.
 
-    What they say is taken out of `healed`, but for the time of update, which is the best that is known.
+    Their values are removed from `healed`, except the time of update, which is the best one known.
     """
     found: set[str] = set()
     if not is_managed:
@@ -135,7 +136,7 @@ def _persons(
 
 
 def _is_blank(node: yaml.Node) -> bool:
-    """Whether a key says nothing, so that its place is free."""
+    """Return whether a key has no value, so that Lithos can use it."""
     if isinstance(node, yaml.ScalarNode):
         return is_null(node) or not node.value.strip()
     return not node.value
@@ -147,7 +148,7 @@ def _is_out_of_range(node: yaml.Node) -> bool:
 
 
 def _has_others(node: yaml.Node, values: ValueReader) -> bool:
-    """Whether a mapping has keys besides those of Lithos's summaries."""
+    """Return whether a mapping has keys besides those of Lithos's summaries."""
     return isinstance(node, yaml.MappingNode) and not values.pairs(node).keys() <= {"short", "long"}
 
 
@@ -165,7 +166,7 @@ def check_keys(patch: Mapping[str, Any], extra: Mapping[str, Any]) -> None:
 
 
 def means_something(key: str, value: Any) -> bool:
-    """Whether a value of a person under a key of Lithos would be read as Lithos's."""
+    """Return whether a value of a person under a key of Lithos would be read as Lithos's."""
     try:
         mapping = read_mapping(write_entry(key, value, "", "\n"))
     except UnreadableNote:

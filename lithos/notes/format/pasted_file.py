@@ -1,7 +1,7 @@
-"""A note file that is given as the content of a note, read as a file is (docs/spec/tools.md §3).
+"""A note file given as the content of a note, read like a file (docs/spec/tools.md §3).
 
-Agents give back what a resource or an editor shows them. Stored as text, its frontmatter would be a second
-block below that of the note, which nobody reads.
+Agents send back the text that a resource or an editor shows them. Stored as text, its frontmatter would be a
+second block below that of the note, which is never read.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _QUOTED, _NAMED = 60, 20
 
 @frozen(kw_only=True)
 class Pasted:
-    """A content with frontmatter: what it says, and the text below it.
+    """A content with frontmatter: the values in it, and the text below it.
 
-    `values` are fields of a note that have arguments, `said` those that have none (`KEPT`), `extra` further
-    keys. `unused` are keys whose values nobody can use.
+    `values` are fields of a note that have arguments, `said` those that have no argument (`KEPT`), `extra`
+    further keys. `unused` are keys with unusable values.
     """
 
     content: str
@@ -51,14 +51,17 @@ class Pasted:
     is_empty: bool
 
     def properties(self, old: Mapping[str, Any]) -> dict[str, Any]:
-        """The further keys to store in a note that has the `old` ones. Raises `InvalidInput` for too many."""
+        """Return the further keys to store in a note that has the `old` ones.
+
+        Raises `InvalidInput` for too many.
+        """
         merged = {key: value for key, value in self.extra.items() if key in old or key not in _SPELLINGS}
         check_merged(old, {**old, **merged})
         return merged
 
 
 def read_pasted(content: str, style: VaultStyle) -> Pasted | None:
-    """The content as a note file; None for one that does not begin with frontmatter.
+    """Return the content as a note file; None for one that does not begin with frontmatter.
 
     Raises `InvalidInput` for a frontmatter that cannot be read.
     """
@@ -96,7 +99,7 @@ def read_pasted(content: str, style: VaultStyle) -> Pasted | None:
 
 
 def begins_with_note_keys(text: str) -> bool:
-    """Whether a text begins with frontmatter that says something of a note, as its title or tags."""
+    """Return whether a text begins with frontmatter that says something of a note, as its title or tags."""
     start = frontmatter_at(text)
     found = FRONTMATTER.find(text[start:]) if start is not None else None
     if found is None:
@@ -120,14 +123,16 @@ def check_said(said: Mapping[str, Any], note: Note, own_version: int, expected: 
     version = said.get("version", own_version)
     if "id" in said and expected is None and version < own_version:
         raise VersionConflict(
-            f"content is the file as of version {version}, and the note is at version {note.version}. Read "
+            f"content is the file at version {version}, but the note is at version {note.version}. Read "
             "it again, merge your change and retry; expected_version decides where you give it.",
             current_version=note.version,
         )
 
 
 def warn_of_unused(said: Mapping[str, Any], unused: tuple[str, ...], note: Note | None) -> tuple[str, ...]:
-    """A warning that names what a frontmatter says and a write does not take over; `note` as it is now."""
+    """Return a warning that names what a frontmatter says and a write does not take over; `note` as it is
+    now.
+    """
     names = [
         key
         for key, value in said.items()
@@ -144,5 +149,5 @@ def warn_of_unused(said: Mapping[str, Any], unused: tuple[str, ...], note: Note 
 
 
 def _says(reading: Reading, key: str) -> bool:
-    """Whether a key has a value."""
+    """Return whether a key has a value."""
     return reading.mapping.values.value(reading.nodes[key]) not in (None, "", [], {})

@@ -23,26 +23,26 @@ _LARGEST_INTEGER: Final = 2**63 - 1
 
 
 def clean_items(items: Iterable[str]) -> tuple[str, ...]:
-    """The items trimmed, without the empty ones; as much of them as is kept."""
+    """Return the items trimmed, without the empty ones; as much of them as is kept."""
     return tuple(cut_items(items))
 
 
 def clean_sources(ids: Iterable[str], own_id: str) -> tuple[str, ...]:
-    """The UUIDs among `ids` without `own_id`: lowercase, sorted, each once."""
+    """Return the UUIDs among `ids` without `own_id`: lowercase, sorted, each once."""
     known = {text for item in ids if UUID.fullmatch(text := item.strip().lower())}
     return tuple(sorted(known - {own_id.lower()})[:ITEMS])
 
 
 def clean_confidence(number: float) -> float:
-    """`number` within 0..1; what is not finite counts as 1.0."""
+    """Return `number` limited to 0..1; a number that is not finite counts as 1.0."""
     return min(1.0, max(0.0, float(number))) if math.isfinite(number) else 1.0
 
 
 def heal_own(nodes: Mapping[str, yaml.Node], values: ValueReader, *, is_prefixed_id: bool) -> dict[str, Any]:
-    """The usable owned values of a frontmatter by key; a key that is absent or beyond use is left out.
+    """Return the usable owned values of a frontmatter by key; a key that is absent or beyond use is left out.
 
-    `derived_from_ids` may still hold the note's own id. An id is a UUID; with `is_prefixed_id` it is
-    Lithos's own key, which may say any other, too.
+    `derived_from_ids` may still hold the note's own id. An id is a UUID; with `is_prefixed_id` it is Lithos's
+    own key, which may say any other, too.
     """
     healed: dict[str, Any] = {}
     for key, node in nodes.items():
@@ -71,12 +71,12 @@ def heal_older(healed: dict[str, Any], nodes: Mapping[str, yaml.Node], values: V
 
 
 def is_older_source(nodes: Mapping[str, yaml.Node], values: ValueReader) -> bool:
-    """Whether `source` is the older mapping."""
+    """Return whether `source` is the older mapping."""
     return older_source(nodes, values) is not None
 
 
 def older_source(nodes: Mapping[str, yaml.Node], values: ValueReader) -> dict[str, yaml.Node] | None:
-    """The pairs of the older mapping `source: {task, derived_from}`, None for any other `source`."""
+    """Return the pairs of the older mapping `source: {task, derived_from}`, None for any other `source`."""
     node = nodes.get("source")
     if not isinstance(node, yaml.MappingNode):
         return None
@@ -98,7 +98,7 @@ def _name(node: yaml.Node, values: ValueReader) -> str | None:
 
 
 def _whole(limit: int) -> Callable[[yaml.Node, ValueReader], str | None]:
-    """A text that means nothing, or something else, when it is cut."""
+    """Return a reader of texts of up to `limit` characters; a longer text becomes None, not cut."""
 
     def read(node: yaml.Node, values: ValueReader) -> str | None:
         text = _text(node, values)
@@ -108,7 +108,7 @@ def _whole(limit: int) -> Callable[[yaml.Node, ValueReader], str | None]:
 
 
 def _uuid(node: yaml.Node, values: ValueReader) -> str | None:
-    """An id as Lithos gives them, in any case; every other `id` is a person's own property."""
+    """Return an id in the form of Lithos ids, in any case; every other `id` is a person's property."""
     text = _text(node, values)
     return text if text is not None and is_id(text) else None
 
@@ -121,7 +121,7 @@ def _title(node: yaml.Node, values: ValueReader) -> str | None:
 
 
 def _sources(node: yaml.Node, values: ValueReader) -> tuple[str, ...] | None:
-    """Ids of notes, among them what is none; a list without any id is a person's own."""
+    """Return sources, including entries that are not ids; a list without any id is a person's own."""
     items = _items(node, values)
     if items and not any(is_id(item.strip()) for item in items):
         return None
@@ -129,7 +129,7 @@ def _sources(node: yaml.Node, values: ValueReader) -> tuple[str, ...] | None:
 
 
 def _address(node: yaml.Node, values: ValueReader) -> str | None:
-    """A web address of whatever form."""
+    """Return a web address in any form."""
     text = _whole(URL)(node, values)
     return text if text is not None and text.lower().startswith(("http://", "https://")) else None
 
@@ -248,7 +248,7 @@ _WRITTEN_IF_SET: Final = frozenset({
 
 
 def normalise_note(note: Note) -> Note:
-    """The note as it will read back from a file: texts trimmed, no empty items, times in UTC.
+    """Return the note as it will read back from a file: texts trimmed, no empty items, times in UTC.
 
     Raises `UnreadableNote` when `extra` nests too deeply to be read back.
     """

@@ -63,7 +63,7 @@ class CanvasCard:
 
 
 def read_canvas(data: bytes) -> tuple[str, list[CanvasCard]]:
-    """The text of a canvas, and its cards. Raises `NoCanvas`."""
+    """Return the text of a canvas, and its cards. Raises `NoCanvas`."""
     if len(data) > LARGEST:
         raise NoCanvas(f"it has more than {LARGEST} bytes")
     try:
@@ -83,7 +83,7 @@ def read_canvas(data: bytes) -> tuple[str, list[CanvasCard]]:
 
 
 def _cards(text: str) -> Iterator[CanvasCard]:
-    """The objects in the list `nodes` of a text that is valid JSON."""
+    """Yield the objects in the list `nodes` of a text that is valid JSON."""
     opened: list[str] = []
     keys: list[str] = []
     card, is_key, at = CanvasCard(), False, len(text) - len(text.removeprefix("\ufeff"))
@@ -113,7 +113,8 @@ def _cards(text: str) -> Iterator[CanvasCard]:
 def relink_canvas(
     data: bytes, file_after: Callable[[str], str | None], rewrite: Callable[[str], list[Edit]]
 ) -> bytes:
-    """The bytes of a canvas after a move: `file_after` says where a file is now, `rewrite` edits a text.
+    """Return the bytes of a canvas after a move: `file_after` says where a file is now, `rewrite` edits a
+    text.
 
     Raises `NoCanvas`.
     """
@@ -128,7 +129,7 @@ def relink_canvas(
 
 
 def _written(text: str, part: CardText, edits: list[Edit]) -> Iterator[Edit]:
-    """The edits of a value as edits of the file: what stays of the value stays as it is written."""
+    """Return the edits of a value as edits of the file: unchanged parts of the value keep their spelling."""
     source = text[part.start : part.end]
     is_ascii = _ESCAPED in source and source.isascii() and not part.value.isascii()
     if "\\" in source:

@@ -1,8 +1,8 @@
-"""Rewriting of links when a note moves: where they stand in a text, and what else they must say.
+"""Rewriting of links when a note moves: their places in a text, and their new targets.
 
-Wiki-links are replaced by what they mean, or by the path they lead to where they say one; so are Markdown
-links, also in properties. Every other character stays. Code has no links. All of it takes linear time, in
-calls that are short enough for a worker thread.
+Wiki-links are replaced by their meaning, or by their new path where they contain one; so are Markdown links,
+also in properties. Every other character is unchanged. Code has no links. The time is linear, in calls that
+are short enough for a worker thread.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ENCODED: Final = re.compile(r"[\x00-\x20<>()\\%#?\"]")
 _ENCODED_ALL: Final = re.compile(r"[\x00-\x20<>()\\%#?\"]|[^\x00-\x7f]+")
 _ENCODED_BLANK: Final = re.compile(r"%2[089]")
 _LOWER_HEX: Final = re.compile(r"%(?:[0-9][a-f]|[a-f][0-9a-f])")
-#: What a wiki-link cannot have in its target.
+#: Characters that the target of a wiki-link cannot contain.
 UNLINKABLE: Final = frozenset("[]|#^\n\\")
 
 #: Whether there is a file at a path of the vault.
@@ -55,11 +55,11 @@ _Resolve: TypeAlias = Callable[[str, str], tuple[str | None, bool]]
 
 @frozen(kw_only=True)
 class Relinking:
-    """What a move of the file `old` to `new` changes in links, all paths relative to the notes folder.
+    """The effect on links of a move of the file `old` to `new`, all paths relative to the notes folder.
 
-    `pages` has the new text for what wiki-links name, before any anchor; no new text is itself a key,
-    so doing it twice changes nothing. `paths` are where links lead that say a path, before and after; those
-    of wiki-links begin with a slash, before.
+    `pages` has the new text for each target of a wiki-link, before any anchor; no new text is itself a key,
+    so a second run changes nothing. `paths` has the targets of links that contain a path, before and after;
+    those of wiki-links begin with a slash, before.
     """
 
     old: str
@@ -68,17 +68,17 @@ class Relinking:
     paths: Mapping[str, str] = field(factory=dict)
 
     def path_after(self, path: str) -> str | None:
-        """Where a link leads that led to `path`; None where that did not move."""
+        """Return the new target of a link to `path`; None if it did not move."""
         found = self.paths.get(path) or self.paths.get(normalise("NFC", path))
         return found or (self.new if self.was_at(path.removeprefix("/")) else None)
 
     def was_at(self, path: str) -> bool:
-        """Whether the note that moves was at a path."""
+        """Return whether the note that moves was at a path."""
         return path == self.old or normalise("NFC", path) == normalise("NFC", self.old)
 
 
 def relink(data: bytes, path: str, moved: Relinking, is_file: IsFile) -> bytes:
-    """The bytes of the note at `path` with its links as they have to be after the move.
+    """Return the bytes of the note at `path` with its links as they have to be after the move.
 
     Raises `UnreadableNote`, as `relink_own` does.
     """
@@ -87,13 +87,13 @@ def relink(data: bytes, path: str, moved: Relinking, is_file: IsFile) -> bytes:
 
 
 def relink_text(text: str, path: str, moved: Relinking, is_file: IsFile) -> list[Edit]:
-    """The edits that the links in a text need which is a part of the file at `path`: on a canvas."""
+    """Return the edits that the links in a text need which is a part of the file at `path`: on a canvas."""
     folder = folder_of(path)
     return _apart(_edits(text, mask_literal(text), moved, folder, folder, partial(_resolve, moved, is_file)))
 
 
 def _resolve(moved: Relinking, is_file: IsFile, joined: str, written: str) -> tuple[str | None, bool]:
-    """Where a link of another note leads."""
+    """Return the target of a link of another note."""
     is_rooted = written.startswith("/")
     new = moved.path_after(joined)
     bare = _with_suffix(posixpath.normpath(written.lstrip("/")))
@@ -109,7 +109,7 @@ def _resolve(moved: Relinking, is_file: IsFile, joined: str, written: str) -> tu
 
 
 def relink_own(data: bytes, moved: Relinking, is_file: IsFile, *, only_broken: bool) -> bytes:
-    """The bytes of the moved note, written at its old place, for its new one: relative links change.
+    """Return the bytes of the moved note, written at its old place, for its new one: relative links change.
 
     `only_broken`: it may have been done already, so what leads to a file now stays.
     """
@@ -133,7 +133,9 @@ def _with_suffix(path: str) -> str:
 
 
 def _relinked(data: bytes, moved: Relinking, before: str, after: str, resolve: _Resolve) -> bytes:
-    """The bytes of a note, written in the folder `before`, with its links as they have to be in `after`."""
+    """Return the bytes of a note, written in the folder `before`, with its links as they have to be in
+    `after`.
+    """
     layout = read_layout(data)
     body = layout.body
     start = layout.body_start
@@ -166,7 +168,7 @@ def _edits(
     resolve: _Resolve,
     read: Callable[[str], str] = str,
 ) -> Iterator[Edit]:
-    """The edits of one text; `read` makes what a part of it says of how it is written."""
+    """Yield the edits of one text; `read` makes what a part of it says of how it is written."""
     for match in wiki_links(masked):
         written = written_target(match, text)
         target = join_lines(read(written))
@@ -191,7 +193,7 @@ def _edits(
 def _page_text(
     written: str, target: str, moved: Relinking, read: Callable[[str], str]
 ) -> tuple[str, str | None]:
-    """The page that a wiki-link names as it is written, and its new text."""
+    """Return the page that a wiki-link names as it is written, and its new text."""
     if target in moved.pages:
         return written, moved.pages[target]
     page = written.partition("#")[0]
@@ -199,7 +201,7 @@ def _page_text(
 
 
 def _placed_text(page: str, before: str, after: str, resolve: _Resolve) -> str | None:
-    """The new text of a wiki-link that says a place: relative, or from the folder of all notes on."""
+    """Return the new text of a wiki-link with a path: relative, or from the folder of all notes on."""
     path, is_rooted = resolve(_with_suffix(place_target(page, before)), page)
     if path is None:
         return None
@@ -225,7 +227,7 @@ def _new_destination(written: str, is_raw: bool, before: str, after: str, resolv
 
 
 def _destination(path: str, folder: str, written: str, target: str, is_raw: bool, *, is_rooted: bool) -> str:
-    """The destination of a Markdown link in `folder` to `path`, in the manner of what it was."""
+    """Return the destination of a Markdown link in `folder` to `path`, in the manner of what it was."""
     if is_rooted:
         text = f"/{path}" if target.startswith("/") else path
     else:

@@ -35,7 +35,7 @@ _INLINE: Final = re.compile(
     rf"\]\([ \t]*+(?:\n[ \t]*+)?(?:{_IN_ANGLES}|({_BARE}++(?:\({_BARE}*+\){_BARE}*+)*+))"
     rf"(?:(?:[ \t]++|[ \t]*+\r?\n[ \t]*+){_TITLE})?[ \t]*+(?:\r?\n[ \t]*+)?\)"
 )
-#: A definition of a reference: its label, and where it leads. Footnotes are none.
+#: A definition of a reference: its label and its target. Footnotes are excluded.
 _DEFINITION: Final = re.compile(
     r"^ {0,3}(?:> {0,4})*+\[(?!\^)((?:[^\[\]\\\n]|\\.){1,999})\]:[ \t]*+(?:\r?\n[ \t]*+)?"
     rf"(?:<([^<>\n]++)>|([^\s<>]\S*+))(?:[ \t]++{_TITLE})?[ \t\r]*$",
@@ -45,9 +45,9 @@ _DEFINED: Final = "]:"
 #: A link by reference: its text, and its label where that is another one.
 _USE: Final = re.compile(r"(?<![\]\\])\[((?:[^\[\]\\]|\\.)++)\](?:\[((?:[^\[\]\\]|\\.)*+)\])?(?!\()")
 
-#: What is an address, or one without a scheme: no path.
+#: Matches an address, with or without a scheme, which is not a path.
 SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|www\.")
-#: What ends the path of a Markdown destination.
+#: Characters that end the path of a Markdown destination.
 ANCHOR: Final = re.compile(r"[#?]")
 SUFFIX: Final = ".md"
 #: The ending of the name of a file of another kind: `.png`, and not `.2` or `. Who`.
@@ -78,14 +78,16 @@ class Destination:
 
 
 def wiki_links(masked: str) -> Iterator[re.Match[str]]:
-    """The wiki-links of a masked text: their target is the first group, what they show the second."""
+    """Yield the wiki-links of a masked text: their target is the first group, what they show the second."""
     for match in matches_of_brackets(WIKI, masked):
         if _is_target(match[1], masked, match.start()):
             yield match
 
 
 def may_have_links(text: str) -> bool:
-    """Whether a text has what every link has; most that have none are known by it at once."""
+    """Return whether a text has the characters that every link has; this excludes most texts without links at
+    once.
+    """
     return "[[" in text or "](" in text or _DEFINED in text
 
 
@@ -102,7 +104,7 @@ def _is_target(written: str, masked: str, start: int) -> bool:
 
 
 def shown_by(match: re.Match[str], text: str) -> str:
-    """What a wiki-link shows; "" where it does not say. Its last bracket may be behind the match."""
+    """Return the text that a wiki-link shows, or "". The link's last bracket may be after the match."""
     if match[2] is None:
         return ""
     shown = text[slice(*match.span(2))]
@@ -111,25 +113,29 @@ def shown_by(match: re.Match[str], text: str) -> str:
 
 
 def written_target(match: re.Match[str], text: str) -> str:
-    """The target of a wiki-link as it is written; in a table its bar has a backslash before it."""
+    """Return the target of a wiki-link as it is written; in a table its bar has a backslash before it."""
     written = text[slice(*match.span(1))]
     return written.removesuffix("\\") if match[2] is not None else written
 
 
 def is_placed(target: str) -> bool:
-    """Whether a wiki-link says where its note is: `../x/Note`, `./Note` or `/x/Note`."""
+    """Return whether a wiki-link names the place of its note: `../x/Note`, `./Note` or `/x/Note`."""
     return target.startswith(_PLACED)
 
 
 def place_target(target: str, folder: str) -> str:
-    """The target of a placed wiki-link in `folder`, from the folder of all notes on, with a leading slash."""
+    """Return the target of a placed wiki-link in `folder`, from the folder of all notes on, with a leading
+    slash.
+    """
     page, mark, anchor = target.partition("#")
     start = "" if page.startswith("/") else folder
     return f"/{posixpath.normpath(posixpath.join(start, page.strip().lstrip('/')))}{mark}{anchor}"
 
 
 def destinations(text: str, masked: str) -> list[Destination]:
-    """The Markdown links of a text in order: also each use of a reference, and definitions without a use."""
+    """Return the Markdown links of a text in order: also each use of a reference, and definitions without a
+    use.
+    """
     found = list(_inline(text, masked)) if _OPENING in masked else []
     if _DEFINED in masked:
         found += _referenced(text, masked)
@@ -164,7 +170,7 @@ def _referenced(text: str, masked: str) -> Iterator[Destination]:
             used.add(label)
             yield _defined(defined[label], use.start(), join_lines(text[slice(*use.span(1))]))
     for label, match in defined.items():
-        # What leads to a Markdown file is meant as a link; a line such as `[Done]: yesterday` is not.
+        # A destination that is a Markdown file is meant as a link; a line such as `[Done]: yesterday` is not.
         if label not in used and _path_in(text[slice(*match.span(2 if match[2] else 3))]).endswith(SUFFIX):
             yield _defined(match, match.start(), text[slice(*match.span(1))].strip())
 
@@ -183,7 +189,7 @@ def _path_in(written: str) -> str:
 
 
 def read_path(written: str) -> str:
-    """The path in a Markdown destination, without its anchor; "" for an address and for a folder."""
+    """Return the path in a Markdown destination, without its anchor; "" for an address and for a folder."""
     path = _path_in(written)
     if SCHEME.match(path) or path.endswith("/"):
         return ""
@@ -191,13 +197,15 @@ def read_path(written: str) -> str:
 
 
 def names_note(path: str) -> bool:
-    """Whether a path that is read from a destination is that of a note: `Note.md` or `Note`."""
+    """Return whether a path in a destination is that of a note: `Note.md` or `Note`."""
     name = path.rpartition("/")[2]
     return name.endswith(SUFFIX) or (name not in ("", ".", "..") and _OTHER_FILE.search(name) is None)
 
 
 def join_path(path: str, folder: str) -> str:
-    """The path of a destination in `folder`, from the folder of all notes on; one that leaves it as it is."""
+    """Return the path of a destination in `folder`, from the folder of all notes on; one that leaves it as it
+    is.
+    """
     start = "" if path.startswith("/") else folder
     return posixpath.normpath(posixpath.join(start, path.lstrip("/")))
 
@@ -214,7 +222,7 @@ def note_target(written: str, folder: str) -> str:
 
 
 def join_lines(text: str) -> str:
-    """The text without blanks around it; a line break counts as a space."""
+    """Return the text without blanks around it; a line break counts as a space."""
     if "\n" not in text:
         return text.strip()
     return " ".join(filter(None, (line.strip() for line in text.split("\n"))))

@@ -43,7 +43,7 @@ _SUFFIX: Final = ".md"
 #: in files, and link targets, may be as long as the file.
 LONGEST_NAME: Final = 4_096
 
-#: What a note is found by and a target looks for: (kind, name).
+#: A lookup key of a note or a link target: (kind, name).
 Key: TypeAlias = tuple[str, str]
 _ID: Final = "id"
 _TAIL: Final = "tail"
@@ -66,7 +66,8 @@ class WikiLink:
 
 
 def scan_links(content: str, path: str = "") -> list[WikiLink]:
-    """Return the links of the body of the note at `path` in order, repeated ones too; code has none.
+    """Return the links of the body of the note at `path` in order, including repeated ones; code has no
+    links.
 
     `a[[0]]` is an index, not a link; a line break inside counts as a space.
     """
@@ -74,7 +75,9 @@ def scan_links(content: str, path: str = "") -> list[WikiLink]:
 
 
 def links_in(data: bytes, content: str, path: str) -> tuple[WikiLink, ...]:
-    """The links of the note at `path`, whose file has these bytes: in its properties, then in its body."""
+    """Return the links of the note at `path`, whose file has these bytes: in its properties, then in its
+    body.
+    """
     properties = properties_in(data)
     if not properties:
         return tuple(scan_links(content, path))
@@ -85,7 +88,7 @@ def links_in(data: bytes, content: str, path: str) -> tuple[WikiLink, ...]:
 
 
 def targets_in(data: bytes, content: str, path: str) -> tuple[str, ...]:
-    """The targets of `links_in` but those in the note itself, in less time."""
+    """Return the targets of `links_in` but those in the note itself, in less time."""
     properties = properties_in(data)
     if not properties:
         return scan_targets(content, path)
@@ -94,7 +97,7 @@ def targets_in(data: bytes, content: str, path: str) -> tuple[str, ...]:
 
 
 def _placed_links(content: str, masked: str, path: str) -> Iterator[tuple[int, WikiLink]]:
-    """The links with where they begin; a Markdown link where its text ends."""
+    """Yield the links with where they begin; a Markdown link where its text ends."""
     folder = folder_of(path)
     wiki = (
         (match.start(), _link_of(_target_of(match, content, folder), shown_by(match, content)))
@@ -113,7 +116,8 @@ def _link_of(target: str, shown: str) -> WikiLink:
 
 
 def linking_sentence(content: str, path: str, keys: frozenset[Key]) -> str:
-    """The sentence or the line of the note at `path` with its first link to the note of `keys`; "" without.
+    """Return the sentence or the line of the note at `path` with its first link to the note of `keys`; ""
+    without.
 
     Cut from the Markdown, at most `_LONGEST_SIDE` characters before the link and behind where it begins.
     """
@@ -123,7 +127,7 @@ def linking_sentence(content: str, path: str, keys: frozenset[Key]) -> str:
         return ""
     before = content[max(0, place - _LONGEST_SIDE) : place].rpartition("\n")[2]
     behind = content[place : place + _LONGEST_SIDE].partition("\n")[0]
-    # What looks like an end of a sentence within the link is none.
+    # Text like the end of a sentence within the link is not an end.
     begins, closes = len(before), "]]" if behind.startswith("[[") else "]"
     if behind.startswith("]("):
         begins, closes = before.rfind("["), ")"
@@ -148,7 +152,9 @@ def _targets(content: str, masked: str, path: str) -> tuple[str, ...]:
 
 
 def _target_of(match: re.Match[str], content: str, folder: str) -> str:
-    """What a wiki-link in `folder` leads to: one that is relative from the notes folder on, with a slash."""
+    """Return the target of a wiki-link in `folder`; a relative one becomes relative to the notes folder, with
+    a slash.
+    """
     target = join_lines(written_target(match, content))
     return place_target(target, folder) if is_placed(target) else target
 
@@ -165,16 +171,18 @@ def note_keys(note_id: str, path: str, title: str, aliases: Iterable[str]) -> fr
 def target_keys(target: str) -> tuple[Key, ...]:
     """Return the lookup keys of a link target, in order of precedence.
 
-    A target with an anchor (`note#heading`, `note#^block`) that names no note by itself means the note
-    before the `#`, as people write it in Obsidian. Only a note that shares one of these keys can change
-    what the target resolves to. A target that is longer than any name looks for nothing.
+    If a target with an anchor (`note#heading`, `note#^block`) does not name a note, it means the note before
+    the `#`, as people write it in Obsidian. Only a note that shares one of these keys can change the
+    resolution of the target. A target that is longer than any name has no keys.
     """
     page, anchor, _ = target.partition("#")
     return _page_keys(target) + (_page_keys(page) if anchor and page.strip() else ())
 
 
 def _tails_of(path: str) -> Iterator[Key]:
-    """The whole path, with a slash before it, and its last parts; without regard to case, and no suffix."""
+    """Yield the whole path, with a slash before it, and its last parts; without regard to case, and no
+    suffix.
+    """
     parts = _normalise(path).removesuffix(_SUFFIX).casefold().split("/")
     yield _TAIL, f"/{'/'.join(parts)}"
     for count in _TAIL_PARTS:
@@ -185,7 +193,8 @@ def _tails_of(path: str) -> Iterator[Key]:
 def names_of(keys: Iterable[Key]) -> set[str]:
     """Normalise keys to names: equal keys have equal names, whatever their kind, and there are fewer.
 
-    The last parts of a path have none: with them a note and a target share the name of its file.
+    Keys for the last parts of a path have no names: a note and a target with such keys share the name of its
+    file.
     """
     return {name.casefold().replace("-", " ").removesuffix(_SUFFIX) for kind, name in keys if kind != _TAIL}
 
@@ -205,7 +214,7 @@ def _page_keys(target: str) -> tuple[Key, ...]:
     if len(target) > LONGEST_NAME:
         return ()
     name = _normalise(target)
-    if name.startswith("/"):  # its place is said: no other note of this name is meant
+    if name.startswith("/"):  # it names a place: no other note of this name is meant
         bare = name.removeprefix("/")
         return ("path", bare), ("path", bare + _SUFFIX), (_TAIL, name.removesuffix(_SUFFIX).casefold())
     return (
@@ -220,7 +229,7 @@ def _page_keys(target: str) -> tuple[Key, ...]:
 
 
 def _ends_of(name: str) -> Iterator[Key]:
-    """What the path of the note may end in that a target with folders means: the longest end first."""
+    """Return the ends of the note's path that a target with folders may name, the longest first."""
     if "/" not in name:
         return
     parts = name.removesuffix(_SUFFIX).casefold().split("/")
@@ -236,7 +245,7 @@ def _normalise(name: str) -> str:
 
 
 def file_alias(path: str) -> str:
-    """The file name as a link target without regard to case, as Obsidian has it."""
+    """Return the file name as a link target without regard to case, as Obsidian has it."""
     return _normalise(path).rpartition("/")[2].removesuffix(_SUFFIX)
 
 
@@ -272,7 +281,7 @@ class LinkTable:
         self.add_keys(note_id, path, note_keys(note_id, path, title, aliases))
 
     def add_keys(self, note_id: str, path: str, keys: frozenset[Key]) -> None:
-        """The same, where its `note_keys` are at hand."""
+        """Add the same note by its known `note_keys`."""
         self.remove(note_id)
         others = [key for key in keys if key[0] != _ID]
         self._records[note_id] = record = path, note_id, *chain.from_iterable(others)
@@ -298,12 +307,14 @@ class LinkTable:
                 by_name[name] = notes[0]
 
     def resolve(self, target: str) -> str | None:
-        """Return the id of the note a target means; `None` when there is none or its stem is ambiguous."""
+        """Return the id of the note a target means; `None` when there is no such note or its stem is
+        ambiguous.
+        """
         kind, notes = self._first_match(target)
         return notes[0][1] if len(notes) == 1 or (notes and kind not in _ONE) else None
 
     def named_in(self, text: str, spans: Iterable[tuple[int, int]], most: int) -> dict[str, str]:
-        """The notes whose titles or aliases are among the spans of a text in lower case, by id.
+        """Return the notes whose titles or aliases are among the spans of a text in lower case, by id.
 
         Each with the first of these names. A name that more than `most` notes share names none. Hyphens and
         spaces are one in a title; an alias may have either.
@@ -313,7 +324,7 @@ class LinkTable:
         found: dict[str, str] = {}
         for start, end in spans:
             title, alias, other = spaced[start:end], text[start:end], hyphened[start:end]
-            # Most spans are no name, and no function is called for them.
+            # Most spans are not names, and then no function is called for them.
             if title in titles or alias in aliases or other in aliases:
                 keys = ("title", title), ("alias", alias), ("alias", other)
                 notes = {note[1] for key in keys for note in self._notes(key)[: most + 1]}
@@ -322,7 +333,7 @@ class LinkTable:
         return found
 
     def resolve_if_moved(self, target: str, note_id: str, path: str, keys: frozenset[Key]) -> str | None:
-        """What a target would mean if the note had this path and these keys; in constant time."""
+        """Return what a target would mean if the note had this path and these keys; in constant time."""
         old_keys = {(_ID, note_id), *_keys_in(self._records[note_id])}
         for key in target_keys(target):
             notes = self._notes(key)
@@ -356,14 +367,14 @@ class LinkTable:
 
 
 def _keys_in(record: _Record) -> Iterator[Key]:
-    """All keys of a record but the id."""
+    """Yield all keys of a record but the id."""
     return zip(record[2::2], record[3::2], strict=True)
 
 
 def normalise_sources(ids: Sequence[str], self_id: str | None) -> tuple[str, ...]:
-    """Return `derived_from_ids` as stored: lower case, without repetition, sorted.
+    """Return `derived_from_ids` as they are stored: lower case, without repetition, sorted.
 
-    Raises `InvalidInput` for an entry that is no UUID or is the note itself.
+    Raises `InvalidInput` for an entry that is not a UUID or is the note itself.
     """
     sources = {source.strip().lower() for source in ids}
     for source in sorted(sources):
@@ -382,7 +393,7 @@ MOST_FILES: Final = 100_000
 
 
 class FileNames:
-    """Attachments by name, ci: a link need not say the folder."""
+    """Attachments by name, in any case: a link need not name the folder."""
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
         self._paths: set[str] = set()
@@ -395,7 +406,7 @@ class FileNames:
         return len(self._paths)
 
     def __contains__(self, target: object) -> bool:
-        """Whether a link target, with or without an anchor, leads to one of the files."""
+        """Return whether a link target, with or without an anchor, leads to one of the files."""
         if not isinstance(target, str) or len(target) > LONGEST_NAME:
             return False
         name = file_key(target.partition("#")[0])
@@ -404,11 +415,11 @@ class FileNames:
         return name in self._names or bare in self._names or (self._is_full and "." in bare)
 
     def paths(self) -> frozenset[str]:
-        """All of them as they are now: two milliseconds for the most there are."""
+        """Return all remembered paths: two milliseconds for the maximum number."""
         return frozenset(self._paths)
 
     def add(self, path: str) -> bool:
-        """Remember a file, by its path in the vault; False when it is known, or there is no room."""
+        """Remember a file, by its path in the vault; False when it is known, or the limit is reached."""
         if path in self._paths:
             return False
         if len(self._paths) >= MOST_FILES:
@@ -431,7 +442,7 @@ class FileNames:
 
 
 def file_key(path: str) -> str:
-    """The name of a file as links are compared with it."""
+    """Return the name of a file in the form that links are compared with."""
     return normalise("NFC", path.rpartition("/")[2]).strip().casefold()
 
 
@@ -441,7 +452,9 @@ def named_file(target: str) -> str:
 
 
 def same_name(paths: Iterable[str], target: str) -> str | None:
-    """The first path, by folder and alphabet, whose file has the name of a link target; None without one."""
+    """Return the first path, by folder and alphabet, whose file has the name of a link target; None without
+    one.
+    """
     wanted = file_key(target.partition("#")[0])
     return min(
         (path for path in paths if file_key(path) == wanted),

@@ -18,7 +18,7 @@ from lithos.text.pieces import matches_in_lines
 _CANDIDATE: Final = re.compile(r"^(?>[ >]*?(?: {4}|\t))[^\n\[]*+\[", re.MULTILINE)
 #: A line: its quote marks, its indentation, its text.
 _LINE: Final = re.compile(r"^((?: {0,3}>)*+)([ \t]*+)([^\n]*+)", re.MULTILINE)
-#: What the lines behind it may be indented for: an item, a footnote, a block of MkDocs.
+#: The reason why the next lines may be indented: an item, a footnote, a block of MkDocs.
 _ITEM: Final = re.compile(r"(?:[-*+]|\d{1,9}[.)])(?:(?=[ \t\r]*$)|[ \t]+)")
 _BLOCK: Final = re.compile(r"\[\^[^\[\]\n]{1,200}\]:|(?:!!!|\?\?\?\+?|===)[ \t]")
 _RULE: Final = re.compile(r"(?:(?:\*[ \t]*+){3,}+|(?:-[ \t]*+){3,}+|(?:_[ \t]*+){3,}+)\r?$")
@@ -32,7 +32,8 @@ _COMMENT_END: Final = "-->"
 
 
 def mask_literal(text: str) -> str:
-    """`text` with each character of its code and HTML comments replaced by `CODE_MARK`; positions stay.
+    """Return `text` with each character of its code and HTML comments replaced by `CODE_MARK`; positions
+    stay.
 
     A comment that is not closed is not a comment.
     """
@@ -64,9 +65,9 @@ def _comments(text: str) -> Iterator[tuple[int, int]]:
 
 
 def indented_code(text: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each line of indented code, as CommonMark has it; without its line break.
+    """Yield start and end of each line of indented code, as CommonMark has it; without its line break.
 
-    What continues an item of a list, a footnote or a paragraph is not code.
+    Lines that continue an item of a list, a footnote or a paragraph are not code.
     """
     blocks, fences = _Blocks(), code_fences(text)
     start, end = next(fences, (len(text), len(text)))
@@ -90,12 +91,12 @@ class _Blocks:
     _is_paragraph: bool = False
 
     def enter_fence(self, line: re.Match[str]) -> None:
-        """Take up the first line of a fence, which may be in a new item."""
+        """Enter the first line of a fence, which may be in a new item."""
         self.is_code(line)
         self._is_paragraph = False
 
     def is_code(self, line: re.Match[str]) -> bool:
-        """Whether a line is indented code; the lines before it were taken up."""
+        """Return whether a line is indented code; the lines before it must have been entered."""
         quotes, rest = line[1].count(">"), line[3]
         if not rest.strip():
             self._is_paragraph = False

@@ -45,7 +45,7 @@ class Property:
 
 
 def properties_in(data: bytes) -> list[Property]:
-    """The texts with links in the frontmatter of a file; none for a file that cannot be read."""
+    """Return the texts with links in the frontmatter of a file; none for a file that cannot be read."""
     if not data.startswith(_BEGINS):
         return []
     end = _last_end(data)
@@ -63,7 +63,7 @@ def _last_end(data: bytes) -> int:
 
 
 def properties_of(layout: Layout) -> Iterator[Property]:
-    """The texts with links in a frontmatter, in order; line by line where it is malformed."""
+    """Yield the texts with links in a frontmatter, in order; line by line where it is malformed."""
     source = layout.yaml
     if not any(mark in source for mark in _MARKS):
         return
@@ -127,7 +127,7 @@ def _is_flow_list(node: yaml.Node) -> bool:
 
 
 def property_edits(layout: Layout, rewrite: Rewrite) -> list[Edit]:
-    """The edits of the whole text after which the links in its properties are as `rewrite` has them.
+    """Return the edits of the whole text after which the links in its properties are as `rewrite` has them.
 
     Places that `rewrite` gives are those in the source of a property. No edits where the frontmatter would
     say something else with them.
@@ -146,7 +146,9 @@ def property_edits(layout: Layout, rewrite: Rewrite) -> list[Edit]:
 
 
 def _written(each: Property, source: str, edits: list[Edit], in_quotes: bool) -> list[Edit]:
-    """The edits of the source of a property in its style, or all of it in double quotes where it has none."""
+    """Return the edits of the source of a property in its style, or all of it in double quotes if it has no
+    style.
+    """
     written = source[each.start : each.end]
     if in_quotes and not each.style and "\n" not in written:
         return [(each.start, each.end, write_text(apply_edits(written, edits), '"'))]
@@ -161,7 +163,9 @@ _ESCAPES: Final[dict[str, Callable[[str], str]]] = {
 
 
 def _reads_right(before: str, after: str, changed: Mapping[Property, list[Edit]]) -> bool:
-    """Whether a changed frontmatter says what it said, but for the new links; a malformed one is not read."""
+    """Return whether a changed frontmatter says what it said, but for the new links; a malformed one is not
+    read.
+    """
     try:
         old: YamlMapping = FRONTMATTER.load(before)
     except UnreadableNote:
@@ -190,7 +194,7 @@ def _is_right(
 
 
 def decode(text: str, style: str | None) -> str:
-    """A part of the source of a property as it reads."""
+    """Return the decoded text of a part of a property's source."""
     if style == "'":
         return text.replace("''", "'")
     if style == '"' and "\\" in text:

@@ -1,9 +1,10 @@
-"""Conflict copies: what programs that synchronise folders name them, and whether one is kin of its note.
+"""Conflict copies: the names that synchronising programs give them, and their kinship with a note.
 
-When two machines changed one note, such a program leaves the loser beside it as a second file. It is known
-by its name and its kinship together (docs/spec/copies.md §1): a name alone may be anybody's. Names of
-Syncthing, Dropbox, Nextcloud and Obsidian Sync say what they are; those of OneDrive, iCloud and Google Drive
-are weak: people give them too, so such a file is a note unless something proves that it is a copy.
+When two machines changed one note, such a program keeps the losing version next to it as a second file. It is
+recognised by its name and its kinship together (docs/spec/copies.md §1), since anyone may choose such a name.
+Names of Syncthing, Dropbox, Nextcloud and Obsidian Sync are unmistakable. Those of OneDrive, iCloud and
+Google Drive are weak: people use them too, so such a file is a note unless something proves that it is a
+copy.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ DRIVE: Final = "Google Drive"
 ONEDRIVE: Final = "OneDrive"
 
 _SUFFIX: Final = ".md"
-#: Bytes of a name on any file system; a longer one is nobody's.
+#: Bytes of a name on any file system; no program gives longer ones.
 _LONGEST_NAME: Final = 255
 #: Copies of copies that are followed, and hyphens from the end at which a host name may begin.
 _DEEPEST: Final = 8
@@ -57,7 +58,7 @@ _BRACKETED: Final = re.compile(r" ?\([1-9]\d{0,2}\)\Z")
 #: No number and no date.
 _HOST: Final = re.compile(r"(?=[\d-]*[^\W\d_])[^\W_][\w-]{0,62}\Z")
 
-#: The key by which a person says that a file is no conflict copy.
+#: The key by which a person marks a file as a note of its own, not a conflict copy.
 OWN_NOTE_KEY: Final = "conflict_copy"
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 #: Names looked at on the way from a copy of a copy to the note.
@@ -68,13 +69,13 @@ _LETTER: Final = re.compile(r"[^\W_]")
 #: The part of its lines that a copy shares with a kept version of its note.
 MOST_LINES: Final = 0.5
 NEARLY_ALL: Final = 0.8
-#: What two texts have in common that both are near to a third: 0.6 of its lines, which are 0.8 of theirs.
+#: Share that two texts have in common if each is close to a third: 0.6 of its lines, which are 0.8 of theirs.
 LEAST_COMMON: Final = 0.48
 
 
 @frozen
 class CopyName:
-    """What the name of a file says: that it would be the copy of `original`, made by `program`.
+    """A file name of a conflict copy: the copy of `original`, made by `program`.
 
     `is_weak`: people give such names, too.
     """
@@ -85,7 +86,7 @@ class CopyName:
 
 
 def copy_names(path: str) -> tuple[CopyName, ...]:
-    """Whose conflict copy a file may be by its name, the likeliest first; none for an ordinary name.
+    """Return the originals whose conflict copy a file may be by its name, the likeliest first.
 
     A copy of a copy is one of the original as well. At most some twenty, in time linear in the name.
     """
@@ -100,10 +101,11 @@ def copy_names(path: str) -> tuple[CopyName, ...]:
 
 
 def is_copy_of(path: str, original: str, note_id: str) -> bool:
-    """Whether a file that has the id of the note at `original` is a conflict copy of it, by its name.
+    """Return whether a file that has the id of the note at `original` is by its name a conflict copy of it.
 
-    A note may have been moved since; then only a name that no person gives tells. Under a name that people
-    give an id proves something only if it is a UUID, as Lithos gives them: any other one is a word of theirs.
+    The note may have been moved since; then only a name that no person gives is proof. Under a name that
+    people give, an id is proof only if it is a UUID, as Lithos generates them: any other id is a word of
+    theirs.
     """
     if any(not each.is_weak for each in copy_names(path)):
         return True
@@ -111,12 +113,15 @@ def is_copy_of(path: str, original: str, note_id: str) -> bool:
 
 
 def is_named_after(path: str, original: str) -> bool:
-    """Whether a file is named as a conflict copy of the one at `original`, or as a copy of such a copy."""
+    """Return whether a file is named as a conflict copy of the one at `original`, or as a copy of such a
+    copy.
+    """
     return any(each.original == original for each in all_copy_names(path))
 
 
 def all_copy_names(path: str) -> Iterator[CopyName]:
-    """Whose copy a file may be by its name, also that of a copy, the nearest first.
+    """Return the originals whose copy a file may be by its name, including copies of copies, the nearest
+    first.
 
     A copy of a copy has a weak name if either has.
     """
@@ -133,35 +138,39 @@ def all_copy_names(path: str) -> Iterator[CopyName]:
 
 
 def _has_mark(path: str) -> bool:
-    """Whether a name ends like a copy's of another program; where a host name may begin is known by then."""
+    """Return whether a name ends like a copy's of another program; where a host name may begin is known by
+    then.
+    """
     return may_be_strong(path) or _NUMBERED.search(path.removesuffix(_SUFFIX)) is not None
 
 
 def is_weakly_named(path: str, original: str) -> bool:
-    """Whether people, too, give a file the name that says it is a conflict copy of the note at `original`."""
+    """Return whether people, too, give a file the name that says it is a conflict copy of the note at
+    `original`.
+    """
     exact = [each for each in all_copy_names(path) if each.original == original]
     return all(each.is_weak for each in exact or copy_names(path))
 
 
 def says_own_note(values: Mapping[str, Any]) -> bool:
-    """Whether a frontmatter says that its file is a note of its own: `conflict_copy: false`."""
+    """Return whether a frontmatter marks its file as a note of its own: `conflict_copy: false`."""
     return str(values.get(OWN_NOTE_KEY, "")).strip().lower() in ("false", "no")
 
 
 def may_be_strong(path: str) -> bool:
-    """False for nearly all names that are no copy's of the kind that only programs give; at once."""
+    """Return False at once for nearly all names that are not those of copies which only programs name."""
     return path.endswith(").md") or ".sync-conflict-" in path
 
 
 def strong_originals(path: str) -> tuple[str, ...]:
-    """Whose copy a file is by a name that only programs give."""
+    """Return the originals whose copy a file is by a name that only programs give."""
     if not may_be_strong(path):
         return ()
     return tuple(each.original for each in copy_names(path) if not each.is_weak)
 
 
 def _names(stem: str, depth: int) -> Iterator[CopyName]:
-    """The originals of a name without suffix, also without one."""
+    """Yield the originals of a name without suffix, also without one."""
     found = _strong(stem)
     if found is not None:
         yield found
@@ -170,7 +179,7 @@ def _names(stem: str, depth: int) -> Iterator[CopyName]:
         return
     for weak in _weak(stem):
         yield weak
-        # Of a copy whose name was taken: `NAME (Ann's conflicted copy 2026-01-02) (1)`.
+        # For a copy whose name was in use: `NAME (Ann's conflicted copy 2026-01-02) (1)`.
         deeper = _strong(weak.original) if depth else None
         if deeper is not None:
             yield deeper
@@ -183,7 +192,7 @@ def _deeper(found: CopyName, depth: int) -> Iterator[CopyName]:
 
 
 def _strong(stem: str) -> CopyName | None:
-    """What a name says that only a program gives."""
+    """Return the copy name in a file name that only a program gives."""
     if stem.endswith(")"):
         return _in_brackets(stem)
     mark = _SYNCTHING.search(stem)
@@ -207,7 +216,7 @@ def _in_brackets(stem: str) -> CopyName | None:
 
 
 def _opening(stem: str) -> int:
-    """Where the bracket opens that the last character closes; -1 where none does."""
+    """Return the position of the bracket that the last character closes; -1 without one."""
     depth = 0
     for at in range(len(stem) - 1, -1, -1):
         depth += (stem[at] == ")") - (stem[at] == "(")
@@ -238,10 +247,10 @@ LineCounts = Counter[str]
 
 
 def lines_of(data: bytes) -> LineCounts:
-    """The lines of a note's body that are not blank, without the spaces at their ends.
+    """Return the lines of a note's body that are not blank, without the spaces at their ends.
 
-    The frontmatter does not count: notes made from one template have most of it in common. None for bytes
-    that are no text.
+    The frontmatter does not count: notes made from one template have most of it in common. Bytes that are not
+    text have no lines.
     """
     try:
         body = read_layout(data).body
@@ -263,13 +272,13 @@ def are_kin(
     kept: Iterable[LineCounts],
     unexplained: Unexplained = lambda lines: lines,
 ) -> bool:
-    """Whether a file is the conflict copy that its name says; `named_id` is the id in it.
+    """Return whether a file is the conflict copy that its name suggests; `named_id` is the id in it.
 
-    One that names an id is kin by that alone. Else the lines decide, its own and those of the original and
-    of its `kept` versions, which are looked at only as far as needed: more than half of the copy's are in one
-    of them. Where the name is weak, one has at least four fifths of the lines of both texts, as they have
-    four fifths of its, and the copy has a line of it that proves where it began: the original does not say
-    it any more, and nothing but that version explains it.
+    One that names an id is kin by that alone. Else the lines decide, its own and those of the original and of
+    its `kept` versions, which are looked at only as far as needed: more than half of the copy's are in one of
+    them. Where the name is weak, one has at least four fifths of the lines of both texts, as they have four
+    fifths of its, and the copy has a line of it that proves where it began: the original does not say it any
+    more, and nothing but that version explains it.
     """
     if named_id is not None:
         return named_id == note_id
@@ -284,7 +293,7 @@ def are_kin(
 
 
 def _is_proven(copy: LineCounts, original: LineCounts, version: LineCounts, unexplained: Unexplained) -> bool:
-    """Whether two texts began with a version of the one, which the other cannot have but from it.
+    """Return whether two texts began with a version of the one, which the other cannot have but from it.
 
     A line that the original still says proves nothing: a person makes a new page by copying a page.
     """
@@ -299,13 +308,13 @@ def _is_proven(copy: LineCounts, original: LineCounts, version: LineCounts, unex
 
 
 def _says_something(line: str) -> bool:
-    """Whether a line is more than a heading, a label without a value, or marks alone."""
+    """Return whether a line is more than a heading, a label without a value, or marks alone."""
     text = line.strip()
     return not text.endswith(":") and not _HEADING.match(text) and _LETTER.search(text) is not None
 
 
 def _shared(one: LineCounts, other: LineCounts) -> int:
-    """How many lines two texts have in common, each as often as both have it."""
+    """Return the number of common lines of two texts, each as often as both have it."""
     few, many = (one, other) if len(one) <= len(other) else (other, one)
     return sum(min(count, many[line]) for line, count in few.items() if line in many)
 

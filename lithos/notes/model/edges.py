@@ -14,9 +14,10 @@ from lithos.kernel.values.messages import Command, R_co
 CONTRADICTS: Final = "contradicts"
 RELATED_TO: Final = "related_to"
 DERIVED_FROM: Final = "derived_from"
-#: Edges of these types say that a note rests on another one.
+#: Edges of these types mean that a note rests on another one.
 LINEAGE: Final = frozenset((DERIVED_FROM, "depends_on", "refines"))
-#: Provenance types of edges that no one asserted: what a model concluded, and shadows of `derived_from_ids`.
+#: Provenance types of edges that were not asserted: conclusions of a model, and shadows of
+#: `derived_from_ids`.
 INFERRED: Final = "inferred"
 FRONTMATTER: Final = "frontmatter"
 SUPERSEDED: Final = "superseded"
@@ -45,17 +46,17 @@ class Edge:
 
 
 def is_lineage(edge: Edge) -> bool:
-    """Whether the edge says that its note rests on another one: nothing inferred or projected does."""
+    """Return whether the edge says that its note rests on another one: nothing inferred or projected does."""
     return edge.type in LINEAGE and edge.provenance_type not in (INFERRED, FRONTMATTER)
 
 
 def is_unresolved(edge: Edge) -> bool:
-    """Whether the edge is a contradiction that nobody has settled by any of `RESOLUTIONS`."""
+    """Return whether the edge is a contradiction without any of the `RESOLUTIONS`."""
     return edge.type == CONTRADICTS and edge.conflict_state not in RESOLUTIONS
 
 
 class EdgeCommand(Command[R_co]):
-    """What can be asked of edges."""
+    """Requests about edges."""
 
     __slots__ = ()
 
@@ -100,7 +101,7 @@ class EdgeFilter:
 
 
 def check_conflict(edge: Edge | None, command: ResolveConflict) -> Edge:
-    """The edge, if the command may settle it. Raises `NotFound`, `InvalidInput`."""
+    """Return the edge, if the command may settle it. Raises `NotFound`, `InvalidInput`."""
     if edge is None:
         raise NotFound(f"No edge has the id {command.edge_id[:100]!r}. Find it with lithos_edge_list.")
     if edge.type != CONTRADICTS:
@@ -117,12 +118,12 @@ def check_conflict(edge: Edge | None, command: ResolveConflict) -> Edge:
 
 
 def other_end(edge: Edge, note_id: str) -> str:
-    """The id at the other end of an edge that touches `note_id`."""
+    """Return the id at the other end of an edge that touches `note_id`."""
     return edge.to_id if note_id == edge.from_id else edge.from_id
 
 
 def announce_edge(edge: Edge, agent: str, delivery: str, source: str = TOOL) -> EventDraft:
-    """The event of a changed edge; `delivery` is unique to it, so that it is never journalled twice.
+    """Return the event of a changed edge; `delivery` is unique to it, so that it is never journalled twice.
 
     `source` is that of the hidden origin.
     """

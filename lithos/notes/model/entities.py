@@ -37,14 +37,14 @@ _PRODUCT: Final = re.compile(
     r"(?=[^a-z]|[a-z]{1,2}[A-Z])(?=[^\d]*[A-Z])(?=.*\d)[A-Za-z][A-Za-z0-9]*(?:[-.][A-Za-z0-9]+)*"
     r"|[A-Z][A-Za-z0-9]*\.(?:js|NET|net|io|ai|jl)"
 )
-#: Small words that stand within names: Bank of America, Ludwig van Beethoven.
+#: Small words within names: Bank of America, Ludwig van Beethoven.
 _PARTICLES: Final = frozenset(("of", "de", "del", "la", "le", "du", "da", "di", "der", "den", "van", "von"))
-#: What is written small in titles, so that its presence makes no sentence.
+#: Words in lower case in titles, so that they do not make a title a sentence.
 _TITLE_SMALL: Final = _PARTICLES | word_set("a an and as at for from in into on or per the to vs with")
 _ABBREVIATIONS: Final = word_set("al approx cf dr e.g eg etc fig i.e ie mr mrs ms no prof st vs")
 _CODE_MARKS: Final = "_/\\=<>{}|"
 _ENDS: Final = (".", "!", "?")
-#: What may stand behind the mark that ends a sentence.
+#: Characters that may follow the mark that ends a sentence.
 _CLOSING: Final = "\"'’”»)]}*_"
 _QUOTES: Final = frozenset("\"'“‘«„")
 
@@ -116,7 +116,7 @@ def _sentences(block: str) -> Iterator[list[_Token]]:
 
 
 def _is_no_word(written: str) -> bool:
-    """True for web and mail addresses, code, and what is no text."""
+    """Return True for web and mail addresses, code, and other text that is not a word."""
     return (
         written == EDGE
         or "://" in written
@@ -145,7 +145,7 @@ def _count_sentence(sentence: Sequence[_Token], is_title: bool, mentions: Mentio
         words = _trimmed(words)
         if not words or len(words) > _LONGEST_RUN:
             continue
-        # What was cut from the front leaves a name that does not start the sentence any more.
+        # If words were cut from the front, the name no longer starts the sentence.
         starts = starts and words[0] == run[0].text
         name = " ".join(words)
         mentions.seen[name] += 1
@@ -173,7 +173,7 @@ def _runs(sentence: Sequence[_Token]) -> Iterator[list[_Token]]:
 
 
 def _is_capitalised(word: str) -> bool:
-    """True for `Raft`, `eBay`, `GPT-4.1` and `Wi-Fi`; not for `Peer-to-peer` and contractions."""
+    """Return True for `Raft`, `eBay`, `GPT-4.1` and `Wi-Fi`; not for `Peer-to-peer` and contractions."""
     if word == "&":
         return True
     if _CONTRACTION.search(word):
@@ -187,7 +187,9 @@ def _is_capitalised(word: str) -> bool:
 
 
 def _trimmed(words: Sequence[str]) -> list[str]:
-    """Without stop words and dates at the front, and stop words and signs at the end."""
+    """Return the words without stop words and dates at the front, and without stop words and marks at the
+    end.
+    """
     begin, end = 0, len(words)
     while begin < end and (is_filler(words[begin]) or is_calendar(words[begin]) or words[begin] == "&"):
         begin += 1
@@ -203,10 +205,10 @@ _SEEN_AT_LEAST: Final = 2
 
 @frozen
 class ExtractedEntities:
-    """What extraction found in a note, as it is kept outside of the note's file.
+    """The entities that extraction found in a note, stored outside the note's file.
 
     `extractor` is the marker of the rules, `source` the hash of the file's bytes. `instead_of` is the digest
-    of the entities that a machine wrote into the file and that these replace, empty where there are none.
+    of the entities that a machine wrote into the file and that these replace, or empty.
     """
 
     entities: tuple[str, ...]
@@ -215,12 +217,12 @@ class ExtractedEntities:
     instead_of: str = ""
 
     def counts_for(self, note: Note) -> bool:
-        """False where the file has entities that a person chose."""
+        """Return False where the file has entities that a person chose."""
         return not note.entities or is_machine_made(note, self.instead_of)
 
 
 def is_machine_made(note: Note, digest: str | None) -> bool:
-    """Whether the file has just the entities of this digest, under a marker."""
+    """Return whether the file has just the entities of this digest, under a marker."""
     return note.entities_extractor is not None and digest == digest_entities(note.entities)
 
 
@@ -229,25 +231,25 @@ MOST_ENTITIES: Final = 50
 
 
 def digest_entities(entities: Iterable[str]) -> str:
-    """A short name for these entities in this order."""
+    """Return a short name for these entities in this order."""
     return hashlib.blake2b(json.dumps(list(entities)).encode(), digest_size=16).hexdigest()
 
 
 def is_stale(note: Note) -> bool:
-    """True for entities that older rules found, also when they found none."""
+    """Return True for entities that older rules found, also when they found none."""
     return note.entities_extractor is not None and note.entities_extractor < MARKER
 
 
 def may_extract(note: Note, *, force: bool = False) -> bool:
-    """False for a note that stays as it is whatever its text says: curated, or extracted by these rules."""
+    """Return False for a note that is never extracted: it is curated, or was extracted by these rules."""
     return force or not note.entities or is_stale(note)
 
 
 def decide_extraction(note: Note, content: str, *, force: bool = False) -> tuple[str, ...] | None:
-    """What to store as the note's entities, with the current marker; None leaves the note as it is.
+    """Return the note's entities to store, with the current marker; None leaves the note unchanged.
 
-    Entities without a marker were chosen by a person. `force` extracts them too, and those of the
-    current marker, but never replaces a person's choice by nothing.
+    Entities without a marker were chosen by a person. `force` also extracts again for those and for entities
+    with the current marker, but never replaces a person's choice with an empty list.
     """
     if not may_extract(note, force=force):
         return None
@@ -260,7 +262,7 @@ def decide_extraction(note: Note, content: str, *, force: bool = False) -> tuple
 
 
 def extract_entities(body: str, limit: int = MOST_ENTITIES) -> tuple[str, ...]:
-    """The names in a body, sorted, each once; at most `limit` by frequency.
+    """Return the names in a body, sorted, each once; at most `limit` by frequency.
 
     Takes time in proportion to the length of the body.
     """
@@ -278,7 +280,7 @@ def extract_entities(body: str, limit: int = MOST_ENTITIES) -> tuple[str, ...]:
 
 
 def _page(target: str) -> str:
-    """The note that a link target means, without the anchor in it."""
+    """Return the note that a link target means, without the anchor in it."""
     page, anchor, _ = target.partition("#")
     return page.strip() if anchor and page.strip() and not target.endswith("#") else target
 
@@ -295,7 +297,9 @@ def _one_spelling(names: Mapping[str, int], taken: set[str]) -> Counter[str]:
 
 
 def _named(code: Iterable[str], mentions: Mentions) -> Mapping[str, int]:
-    """Names that are no link targets, with the number of mentions; of code what prose has, too."""
+    """Return names that are not link targets, with the number of mentions; of code only names that occur in
+    prose too.
+    """
     names = Counter(" ".join(span.split()) for span in code)
     counts = {
         name: count + mentions.seen[name]
@@ -312,7 +316,10 @@ def _named(code: Iterable[str], mentions: Mentions) -> Mapping[str, int]:
 
 
 def _is_supported(name: str, mentions: Mentions) -> bool:
-    """A phrase needs one mention inside a sentence, a single word two; neither may be written small, too."""
+    """Return whether mentions support a name.
+
+    A phrase needs one mention inside a sentence, a single word two. Neither may also be in lower case.
+    """
     if " " in name:
         pairs = set(map(" ".join, pairwise(name.casefold().split())))
         return not pairs <= mentions.lower_pairs

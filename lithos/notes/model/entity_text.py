@@ -18,7 +18,7 @@ from lithos.text.markdown import code_fences
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text."""
+    """Return the words of a text."""
     return frozenset(text.split())
 
 
@@ -29,7 +29,7 @@ CALENDAR: Final = word_set(
     tue tues wed thu thur thurs fri sat sun today tomorrow yesterday spring summer autumn winter
     """
 )
-#: Words that are written large only where they stand, never as a part of a name's edge.
+#: Words that are capitalised only because of their position; they are never the edge of a name.
 FILLERS: Final = word_set(
     """
     a about above after again against all almost already also although always am an and another any
@@ -72,7 +72,7 @@ GENERIC: Final = word_set(
     uri url urls ux xml yaml licence license licenses universal waiver work works
     """
 )
-#: What commands and instructions begin with; they end no name, so they are only cut from its front.
+#: Words that begin commands and instructions. They do not end names, so they are only cut from the front.
 OPENERS: Final = word_set(
     """
     accept access according add adding adjust allow apply ask assign assume avoid based begin bring
@@ -130,42 +130,42 @@ _HEXADECIMAL: Final = re.compile(r"(?=.*\d)[0-9A-Fa-f]{6,}")
 
 
 def is_filler(word: str) -> bool:
-    """True for words at which no name begins or ends."""
+    """Return True for words at which no name begins or ends."""
     return word.casefold() in FILLERS
 
 
 def is_stop_word(word: str) -> bool:
-    """True for words that name nothing alone, in any case."""
+    """Return True for words that name nothing alone, in any case."""
     lower = word.casefold()
     return lower in FILLERS or lower in GENERIC
 
 
 def is_opener(word: str) -> bool:
-    """True for words that stand before a name at the start of a sentence: `Install Apache Kafka`."""
+    """Return True for words that precede a name at the start of a sentence: `Install Apache Kafka`."""
     lower = word.casefold()
     return lower in FILLERS or lower in OPENERS or (word.endswith("ing") and not word.isupper())
 
 
 def is_calendar(word: str) -> bool:
-    """True for months, days and seasons."""
+    """Return True for months, days and seasons."""
     return word.casefold() in CALENDAR
 
 
 def is_numbering(word: str) -> bool:
-    """True for `Step-1`, `Week2`, `Q3` and `V2`: they count something."""
+    """Return True for `Step-1`, `Week2`, `Q3` and `V2`: they count something."""
     stems = _STEM.findall(word.casefold())
     return any(map(str.isdigit, word)) and all(stem in COUNTED or is_stop_word(stem) for stem in stems)
 
 
 def is_file_name(text: str) -> bool:
-    """True for `main.py` and `app.js`; a capitalised `.js` name (`Node.js`) is a product."""
+    """Return True for `main.py` and `app.js`; a capitalised `.js` name (`Node.js`) is a product."""
     if _SCRIPT.search(text):
         return not text[0].isupper() or " " in text
     return bool(_FILE_SUFFIX.search(text))
 
 
 def is_entity(text: str) -> bool:
-    """True unless one of the general reasons to reject a name holds."""
+    """Return True unless one of the general reasons to reject a name holds."""
     words = text.split()
     if not SHORTEST <= len(text) <= LONGEST or not words or len(words) > MOST_WORDS:
         return False
@@ -180,7 +180,7 @@ def is_entity(text: str) -> bool:
 
 
 def is_code_name(text: str) -> bool:
-    """True for the content of a code span that is a name, not a command or plain words."""
+    """Return True for the content of a code span that is a name, not a command or plain words."""
     words = text.split()
     if not is_entity(text) or any(word.startswith("-") for word in words):
         return False
@@ -188,13 +188,13 @@ def is_code_name(text: str) -> bool:
 
 
 def is_link_name(target: str) -> bool:
-    """True for a link target that names something; a trailing ` (qualifier)` is part of the name."""
+    """Return True for a link target that names something; a trailing ` (qualifier)` is part of the name."""
     bare = _QUALIFIER.sub("", target)
     is_word = any(map(str.isalpha, bare))  # a date is a link, and no name
     return is_word and not _LINK_CODE.search(bare) and not is_file_name(bare)
 
 
-#: Stands in cleaned text where a name must end: at the edges of links, code and removed markup.
+#: Marks the places in cleaned text where a name must end: edges of links, code and removed markup.
 EDGE: Final = "\x1f"
 LABEL_WORDS: Final = 3
 #: Words of a link's text that may be a name.
@@ -219,7 +219,7 @@ _DASH: Final = re.compile(r"[–—…]|\.{3,}|--+")
 
 @define
 class BodyText:
-    """What a body is made of; repeated links and code spans are there as often as they are written."""
+    """The contents of a body; repeated links and code spans are in it as often as they are written."""
 
     #: Paragraphs and list items, each on one line, without markup.
     prose: list[str] = field(factory=list)
@@ -245,7 +245,7 @@ def read_body(body: str) -> BodyText:
 
 
 def _without_comments(body: str) -> str:
-    """The text without HTML comments; one that never ends is kept."""
+    """Return the text without HTML comments; one that never ends is kept."""
     parts, position = [], 0
     while (begin := body.find("<!--", position)) >= 0 and (end := body.find("-->", begin)) >= 0:
         parts.append(body[position:begin])
@@ -308,7 +308,7 @@ def _plain_lines(lines: list[str]) -> Iterator[tuple[int, str]]:
 
 
 def _without_code(body: str) -> str:
-    """The text with an empty line for each fenced code block."""
+    """Return the text with an empty line for each fenced code block."""
     parts, position = [], 0
     for start, end in code_fences(body):
         parts.append(body[position:start])
@@ -328,7 +328,7 @@ def _is_label(label: re.Match[str]) -> bool:
 
 
 def _clean(block: str, text: BodyText) -> str:
-    """The words of a block without markup; its links and code spans are put into `text`."""
+    """Return the words of a block without markup; its links and code spans are put into `text`."""
 
     def take_code(span: re.Match[str]) -> str:
         text.code.append(span[1].strip())
@@ -348,5 +348,5 @@ def _clean(block: str, text: BodyText) -> str:
 
 
 def _link_text(link: re.Match[str]) -> str:
-    """The words of a link; a longer text is the title of a page and no part of the sentence."""
+    """Return the words of a link; a longer text is the title of a page and no part of the sentence."""
     return f" {EDGE} " if link[1] or len(link[2].split()) > LINK_WORDS else link[2]

@@ -1,8 +1,8 @@
-"""Which files below the notes folder are no notes: globs of the configuration, filters of Obsidian.
+"""The files below the notes folder that are not notes: globs of the configuration, filters of Obsidian.
 
-A glob is a path from the notes folder on: `*` and `?` stay within one name, `**` spans folders, and what
-names a folder covers everything below it. A filter of Obsidian is the beginning of a path, or a regular
-expression between slashes; both ignore case, as Obsidian does.
+A glob is a path relative to the notes folder: `*` and `?` stay within one name, `**` spans folders, and a
+glob that names a folder covers everything below it. A filter of Obsidian is the beginning of a path, or a
+regular expression between slashes; both ignore case, as Obsidian does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _GLOBS: Final = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 @frozen
 class Ignored:
-    """Patterns of paths that are no notes; the empty one ignores nothing."""
+    """Patterns of paths that are not notes; without patterns all files are notes."""
 
     _globs: re.Pattern[str] | None = None
     _prefixes: tuple[str, ...] = ()
@@ -56,25 +56,27 @@ class Ignored:
         return self._globs is not None or bool(self._prefixes) or bool(self._expressions)
 
     def covers(self, path: str) -> bool:
-        """Whether the file at this path, relative to the notes folder, is no note."""
+        """Return whether the file at this path, relative to the notes folder, is ignored."""
         return self.covers_folder(path) or any(each.search(path) for each in self._expressions)
 
     def covers_folder(self, path: str) -> bool:
-        """Whether nothing below a folder (`path` ends with `/`) is a note; False where that is not sure."""
+        """Return whether nothing below a folder (`path` ends with `/`) is a note; False where that is not
+        sure.
+        """
         if self._globs is not None and self._globs.fullmatch(path) is not None:
             return True
         return bool(self._prefixes) and _folded(path).startswith(self._prefixes)
 
 
 def _folded(path: str) -> str:
-    """A path as file systems compare it that know neither case nor normal form."""
+    """Return the form in which file systems without case and normal forms compare a path."""
     return path.lower() if path.isascii() else normalise("NFC", normalise("NFC", path).casefold())
 
 
 def check_filter(text: str) -> str | None:
-    """Why a filter of Obsidian cannot be used; None when it can.
+    """Return why a filter of Obsidian cannot be used; None if it can.
 
-    An expression comes with the vault, from whoever wrote that: one that may take for ever is refused.
+    An expression comes with the vault and is not trusted: one that may never finish is refused.
     """
     if not text or len(text) > LONGEST_FILTER:
         return f"it is empty or longer than {LONGEST_FILTER} characters"
@@ -84,12 +86,12 @@ def check_filter(text: str) -> str | None:
     try:
         _compile(expression)
     except (re.error, RecursionError, OverflowError) as failure:
-        return f"it is no regular expression: {failure}"
+        return f"it is not a regular expression: {failure}"
     repeats = len(re.findall(r"(?<!\\)[*+]|\{\d*,\d*\}", expression))
     if _REPEATED_GROUP.search(expression) or re.search(r"\\[1-9]|\(\?P=", expression):
-        return "it repeats a group or refers back to one, which may take for ever"
+        return "it repeats a group or refers back to one, which may never finish"
     if repeats > _MOST_REPEATS:
-        return f"it has more than {_MOST_REPEATS} repetitions, which may take for ever"
+        return f"it has more than {_MOST_REPEATS} repetitions, which may never finish"
     return None
 
 
@@ -106,7 +108,7 @@ def _compile(expression: str) -> re.Pattern[str]:
 
 
 def _translate(glob: str) -> str:
-    """A regular expression for the paths that a glob names, and for everything below those."""
+    """Return a regular expression for the paths that a glob names, and for everything below those."""
     parts = _GLOB_PARTS.findall(glob.strip().strip("/"))
     return f"(?:{''.join(_GLOBS.get(part) or re.escape(part) for part in parts)})(?:/.*)?"
 
@@ -115,13 +117,13 @@ def read_filters(document: Any) -> tuple[list[str], list[str]]:
     """The usable filters in the parsed `app.json` of Obsidian, and a complaint for each of the others."""
     given = document.get("userIgnoreFilters") if isinstance(document, dict) else None
     if given is None:
-        return [], [] if isinstance(document, dict) else ["it holds no object"]
+        return [], [] if isinstance(document, dict) else ["it does not contain an object"]
     if not isinstance(given, list):
-        return [], ["userIgnoreFilters is no list"]
+        return [], ["userIgnoreFilters is not a list"]
     usable: list[str] = []
     complaints = [f"only the first {MOST_FILTERS} filters are used"] if len(given) > MOST_FILTERS else []
     for each in given[:MOST_FILTERS]:
-        reason = check_filter(each) if isinstance(each, str) else "it is no text"
+        reason = check_filter(each) if isinstance(each, str) else "it is not text"
         if reason is None:
             usable.append(each)
         else:

@@ -59,7 +59,7 @@ class Note:
     access_scope: str = "shared"
     note_type: str = "observation"
     status: str = "active"
-    #: Why it is quarantined; None where nobody said, and for every other status that a tool wrote.
+    #: Reason of the quarantine; None without a given reason, and for every other status that a tool wrote.
     quarantine_reason: str | None = None
     summaries: Mapping[str, str] | None = None
     entities: tuple[str, ...] = ()
@@ -80,13 +80,13 @@ class Note:
 
     @property
     def own_id(self) -> str | None:
-        """The `id` that a person gave the note, which is no id of Lithos, as text."""
+        """Return the `id` that a person gave the note, as text; it is not a Lithos id."""
         value = self.extra.get("id")
         return str(value).strip() if isinstance(value, str | int | float) else None
 
     @property
     def link_id(self) -> str | None:
-        """The same where it can be linked by: long enough to be no word."""
+        """Return the person's id if links can use it: long enough not to be a plain word."""
         own = self.own_id
         return own if own is not None and len(own) >= LEAST_LINK_ID else None
 
@@ -104,7 +104,7 @@ class Note:
         return max(now, self.updated_at)
 
     def is_stale(self, now: datetime) -> bool:
-        """True once `now` is past `expires_at`."""
+        """Return True once `now` is past `expires_at`."""
         return self.expires_at is not None and now > self.expires_at
 
 
@@ -117,10 +117,10 @@ class Document:
 
 
 def with_creation(note: Note, modified_at: datetime, *known: datetime | None) -> Note:
-    """The note that was read from a file of this time, created no later than it is `known` to be, or updated.
+    """Return the note read from a file of this time, created no later than any `known` time or its update.
 
-    What the file itself says of its creation stays; only where it says nothing the time of the file stood in,
-    which every exchange of the file makes a later one.
+    A creation time in the file itself is unchanged. Only without one the time of the file was used, which
+    every exchange of the file makes later.
     """
     if note.created_at != modified_at:
         return note
@@ -129,7 +129,7 @@ def with_creation(note: Note, modified_at: datetime, *known: datetime | None) ->
 
 
 def not_ahead(note: Note, modified_at: datetime, now: datetime) -> Note:
-    """The note; where the time of its file stands in for `updated_at`, that is not ahead of the clock."""
+    """Return the note; where the time of its file replaces `updated_at`, that is not ahead of the clock."""
     return evolve(note, updated_at=now) if note.updated_at == modified_at > now else note
 
 
@@ -149,7 +149,7 @@ def effective_version(own: int, digest: str, last: AssignedVersion | None) -> in
 
 
 def newest(standings: Iterable[AssignedVersion | None], digest: str) -> AssignedVersion | None:
-    """The one with the highest version; on a tie the one that stands for these bytes."""
+    """Return the one with the highest version; on a tie the one that stands for these bytes."""
     known = (standing for standing in standings if standing is not None)
     return max(known, key=lambda each: (each.version, each.digest == digest), default=None)
 

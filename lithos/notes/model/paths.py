@@ -19,9 +19,9 @@ from lithos.kernel.values.limits import TITLE
 from lithos.text.words.analysis import normalise
 
 SLUG_MAX: Final = 120
-#: Characters of a title that can get into its slug: what a tool accepts; a file may have a longer one.
+#: Characters of a title that are used for its slug: the limit of the tools; a file may have a longer title.
 _READ: Final = TITLE
-#: Bytes that common file systems take for one name and, with room for the root, for a path.
+#: Bytes that common file systems accept for one name and, with space for the root, for a path.
 SEGMENT_MAX: Final = 255
 PATH_MAX: Final = 2048
 DEFAULT_NAMESPACE: Final = "default"
@@ -33,7 +33,7 @@ _PLAIN_TITLE: Final = re.compile(r"[A-Za-z0-9]+(?:[ -][A-Za-z0-9]+)*+")
 _NOT_SLUG: Final = re.compile(r"[^a-z0-9-]+")
 _HYPHENS: Final = re.compile(r"-{2,}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-#: What no file system or wiki-link bears in a name.
+#: Characters that file systems and wiki-links do not accept in a name.
 _NOT_NAME: Final = re.compile(r'[\\/:*?"<>|#^\[\]\x00-\x1f\x7f-\x9f]')
 _NAME_EDGES: Final = re.compile(r"\A[\s.]+|[\s.]+\Z")
 #: Characters and bytes of a file name made of a title, without its suffix.
@@ -68,7 +68,7 @@ def file_name_of(title: str, note_id: str) -> str:
 
 
 def is_portable(part: str) -> bool:
-    """Tell whether every disk can store a name: not a device of Windows, no full stop or blank at its end."""
+    """Return whether every disk can store a name: not a Windows device, no full stop or blank at its end."""
     return part.rstrip(" .") == part and _device_in(part) is None
 
 
@@ -99,7 +99,7 @@ def folder_of(path: str) -> str:
 
 
 def names_file(path: str | None) -> bool:
-    """Tell whether the parameter `path` names a file, and not a folder."""
+    """Return whether the parameter `path` names a file, and not a folder."""
     return path is not None and path.endswith(_SUFFIX)
 
 
@@ -110,11 +110,11 @@ def namespace_of(path: str, explicit: str | None) -> str:
 
 
 def resolve_new_path(path: str | None, name: str) -> str:
-    """Return where a new note goes, relative to `knowledge/`, from the parameter `path` and its `name`.
+    """Return the path of a new note, relative to `knowledge/`, from the parameter `path` and its `name`.
 
-    Without `path` the root, with a folder that folder, with a last segment in `.md` exactly that file.
-    A `name` that not every disk can store is changed, one that is given is not: `is_portable` tells.
-    Raises `InvalidInput` for what could lie outside or be no note.
+    Without `path` that is in the root, with a folder in that folder, with a last segment in `.md` exactly
+    that file. A `name` that not every disk can store is changed, a `path` is not: check it with
+    `is_portable`. Raises `InvalidInput` for paths that could be outside, or are not notes.
     """
     name = _portable(name + _SUFFIX).removesuffix(_SUFFIX)
     if path is None or not path.strip():
@@ -190,7 +190,7 @@ def normalise_url(url: str) -> str:
         host, port = _host(parts), parts.port
     except ValueError:
         raise InvalidInput(
-            f"source_url {url[:200]!r} is no http or https address; "
+            f"source_url {url[:200]!r} is not an http or https address; "
             "give one like 'https://example.org/page' or leave it out"
         ) from None
     address = f"{parts.scheme}://{host}"
@@ -229,7 +229,7 @@ def _host(parts: SplitResult) -> str:
 
 
 def _path(path: str) -> str:
-    """Drop trailing slashes and `;params`; what follows a dropped one may end in another."""
+    """Drop trailing slashes and `;params`; the rest after dropping one may end in another."""
     segments = path.split("/")
     while segments:
         last = segments[-1].partition(";")[0]

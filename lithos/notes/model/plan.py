@@ -34,7 +34,7 @@ class IndexPlan:
 
 
 def plan_index(wanted: Mapping[int, int], held: Mapping[int, int]) -> IndexPlan:
-    """Compare stamps by serial: what an index should hold with what it holds."""
+    """Compare stamps by serial: the required content of an index with its actual content."""
     add = tuple(sorted(serial for serial, stamp in wanted.items() if held.get(serial) != stamp))
     remove = tuple(sorted(serial for serial in held if serial not in wanted))
     return IndexPlan(add, remove)
@@ -42,7 +42,7 @@ def plan_index(wanted: Mapping[int, int], held: Mapping[int, int]) -> IndexPlan:
 
 @frozen
 class FilePlan:
-    """What a scan has to do, by path: `examine` new and changed files, `missing` ones have vanished."""
+    """The work of a scan, by path: `examine` new and changed files; `missing` ones have vanished."""
 
     examine: tuple[str, ...]
     missing: tuple[str, ...]
@@ -55,7 +55,9 @@ def plan_files(known: Mapping[str, object], found: Mapping[str, object]) -> File
 
 
 def plan_event(told: tuple[str, str] | None, current: tuple[str, str]) -> str | None:
-    """The event type for subscribers, from (path, digest) of a note as last announced to what it is now."""
+    """Return the event type for subscribers, from (path, digest) of a note as last announced to what it is
+    now.
+    """
     if told is None:
         return NOTE_CREATED
     if told[0] != current[0]:
@@ -66,13 +68,14 @@ def plan_event(told: tuple[str, str] | None, current: tuple[str, str]) -> str | 
 #: Where a note was last known to be, and the hash of the bytes that it had there.
 RecordedPath: TypeAlias = tuple[str, str]
 
-#: What programs that synchronise folders add to the name of a note for the loser of a conflict.
+#: Suffixes that synchronising programs add to a note's name for the losing version of a conflict.
 _CONFLICT: Final = re.compile(
     r"(?:\.sync-conflict-[\w-]+"
     r"| ?\([^()]*(?:conflict|konflikt|conflit|конфликт|競合|冲突|衝突)[^()]*\))\.md$",
     re.IGNORECASE,
 )
-#: What people and programs add for any other copy: ` 2`, ` (1)`, `-1`, `-HOST`, ` copy`, ` - Kopie (2)`.
+#: Suffixes that people and programs add for any other copy: ` 2`, ` (1)`, `-1`, `-HOST`, ` copy`, ` - Kopie
+#: (2)`.
 _COPY: Final = re.compile(
     r"(?: \d{1,3}| ?\(\d{1,3}\)|-\d{1,3}|-(?-i:[A-Z0-9]{2,}(?:-[A-Z0-9]+)*)"
     r"|[ _-](?:copy|copia|cópia|copie|kopie|kopia)(?: ?\(?\d{1,3}\)?)?)\.md$"
@@ -101,10 +104,10 @@ def claim_order(path: str, mtime_ns: int) -> tuple[bool, int, str]:
 
 
 def elect(claims: Collection[IdClaim], known: Iterable[RecordedPath]) -> IdClaim:
-    """The file that keeps an id that several claim (docs/spec/notes.md §4).
+    """Return the file that keeps an id that several claim (docs/spec/notes.md §4).
 
-    `known` is where the note was, the surest first: the file there, else one with the bytes it had there.
-    A conflict copy, by its name, holds no id against its note: some programs rename the note to make it.
+    `known` is where the note was, the surest first: the file there, else one with the bytes it had there. A
+    conflict copy, by its name, holds no id against its note: some programs rename the note to make it.
     """
     by_path = {claim.path: claim for claim in claims}
     ordered = sorted(claims, key=lambda claim: _claim_order(claim, by_path))
@@ -119,7 +122,7 @@ def elect(claims: Collection[IdClaim], known: Iterable[RecordedPath]) -> IdClaim
 
 
 def _claim_order(claim: IdClaim, paths: Container[str]) -> tuple[bool, tuple[bool, int, str]]:
-    """The order of claims: a file that is named as a copy of another one comes after that."""
+    """Return the order of claims: a file that is named as a copy of another one comes after that."""
     is_copy = any(name.original in paths for name in all_copy_names(claim.path))
     return is_copy, claim_order(claim.path, claim.mtime_ns)
 
@@ -139,7 +142,9 @@ class VanishRule:
 
 
 def is_mass_loss(vanished: int, corpus: int, fraction: float) -> bool:
-    """True when so many of `corpus` notes vanished at once that a folder is likelier lost than emptied."""
+    """Return True when the share of `corpus` notes that vanished at once suggests a lost folder, not a
+    deletion.
+    """
     return corpus > UNGUARDED_NOTES and vanished > fraction * corpus
 
 

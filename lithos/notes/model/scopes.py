@@ -21,7 +21,7 @@ from lithos.kernel.values.principals import ANYONE, OWNER, Principal, fold_name,
 MOST_GLOBS: Final = 100
 LONGEST_GLOB: Final = 500
 
-#: Where a path lies for a caller: changed at once, kept as a proposal, or refused.
+#: Access of a caller to a path: changes are made at once, kept as a proposal, or refused.
 PathAccess = Literal["write", "propose", "outside", "protected"]
 EVERYTHING: Final = ("**",)
 #: How the path of every note ends.
@@ -30,13 +30,13 @@ _NOTE: Final = ".md"
 
 @frozen
 class Scope:
-    """What one token or agent may change; the default may change everything."""
+    """The paths that one token or agent may change; the default may change everything."""
 
     write: tuple[str, ...] = EVERYTHING
     propose: tuple[str, ...] = ()
 
     def place_of(self, path: str) -> PathAccess:
-        """Where the path of a note lies in this scope."""
+        """Return the access to the path of a note in this scope."""
         if covers(self.write, path):
             return "write"
         return "propose" if covers(self.propose, path) else "outside"
@@ -52,9 +52,9 @@ class Scope:
 
 
 def make_scope(write: Sequence[str] | None, propose: Sequence[str] | None) -> Scope | None:
-    """The scope of what was given; None where neither was, which limits nothing.
+    """Return the scope with the given globs; None if neither is given, which limits nothing.
 
-    Who may only propose writes nothing at once. Raises `ValueError` for globs that cannot be used.
+    An agent that may only propose makes no change at once. Raises `ValueError` for globs that cannot be used.
     """
     if write is None and propose is None:
         return None
@@ -62,7 +62,7 @@ def make_scope(write: Sequence[str] | None, propose: Sequence[str] | None) -> Sc
 
 
 def check_globs(globs: Sequence[str]) -> tuple[str, ...]:
-    """The globs, normalised. Raises `ValueError`, which says which one cannot be used and why."""
+    """Return the globs, normalised. Raises `ValueError`, which says which one cannot be used and why."""
     if len(globs) > MOST_GLOBS:
         raise ValueError(f"a list has at most {MOST_GLOBS} patterns, not {len(globs)}")
     checked = tuple(normalize("NFC", glob.strip()) for glob in globs)
@@ -79,7 +79,7 @@ def check_globs(globs: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_typed(globs: Sequence[str]) -> tuple[str, ...]:
-    """The globs as a person gave them: `check_globs`, and none that can match no note.
+    """Return the globs that a person typed, like `check_globs`, but refuse globs that can match no note.
 
     A folder's name alone would match nothing, and so protect or allow nothing. Raises `ValueError`.
     """
@@ -95,7 +95,7 @@ def check_typed(globs: Sequence[str]) -> tuple[str, ...]:
 
 
 def scopes_of_agents(given: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, Scope]:
-    """The scopes of section `agents` of the configuration, by the agents' names and by those folded.
+    """Return the scopes of section `agents` of the configuration, by the agents' names and by those folded.
 
     Raises `ValueError` for a pattern that cannot be used; it begins with the key, such as `agents.ann.write`.
     """
@@ -111,7 +111,7 @@ def scopes_of_agents(given: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[s
 
 
 def typed_under(key: str, globs: Sequence[str]) -> tuple[str, ...]:
-    """`check_typed` of a setting, whose key begins the message of the `ValueError`."""
+    """Return `check_typed` of a setting, whose key begins the message of the `ValueError`."""
     try:
         return check_typed(globs)
     except ValueError as problem:
@@ -119,7 +119,7 @@ def typed_under(key: str, globs: Sequence[str]) -> tuple[str, ...]:
 
 
 def chosen_scope(write: Sequence[str], propose: Sequence[str]) -> Scope | None:
-    """The scope of what a person chose in a form: writes there, or everywhere, but where changes wait.
+    """Return the scope of what a person chose in a form: writes there, or everywhere, but where changes wait.
 
     None where neither was given. Raises `ValueError` as `check_typed`.
     """
@@ -130,7 +130,7 @@ def chosen_scope(write: Sequence[str], propose: Sequence[str]) -> Scope | None:
 
 
 def _turned(glob: str) -> str:
-    """The pattern that takes away what this one adds, and the other way round."""
+    """Return the pattern with the opposite effect."""
     return glob.removeprefix("!") if glob.startswith("!") else f"!{glob}"
 
 
@@ -142,12 +142,12 @@ def _problem_of(glob: str) -> str | None:
     if not glob.isprintable():
         return "has characters that cannot be printed"
     if glob.startswith("/") or "//" in glob or any(part in (".", "..") for part in glob.split("/")):
-        return "is no path in the vault: leave out a leading /, and parts that are empty, . or .."
+        return "is not a path in the vault: leave out a leading / and all parts that are empty, . or .."
     return None
 
 
 def covers(globs: Sequence[str], path: str) -> bool:
-    """Whether a list of globs covers a path: what the last one that matches says."""
+    """Return whether a list of globs covers a path: the last one that matches decides."""
     names = normalize("NFC", path).split("/")
     for glob in reversed(globs):
         if _matches(glob.removeprefix("!"), names):
@@ -156,7 +156,9 @@ def covers(globs: Sequence[str], path: str) -> bool:
 
 
 def _matches(glob: str, names: Sequence[str]) -> bool:
-    """Whether a glob matches the whole of a path; takes time in proportion to the product of both lengths."""
+    """Return whether a glob matches the whole of a path; takes time in proportion to the product of both
+    lengths.
+    """
     parts = glob.split("/")
     if parts[-1] == "":
         parts[-1] = "**"
@@ -172,9 +174,9 @@ def _name_matches(pattern: str, name: str) -> bool:
 def _match(
     pattern: Sequence[str], text: Sequence[str], star: str, is_one: Callable[[str, str], bool]
 ) -> bool:
-    """Match a sequence against a pattern in which `star` stands for any number of items.
+    """Match a sequence against a pattern in which `star` matches any number of items.
 
-    Goes back to the last star alone, since what earlier ones took need never change.
+    Backtracking is to the last star alone, since the matches of earlier ones need never change.
     """
     at = place = 0
     back, taken = -1, 0
@@ -192,15 +194,16 @@ def _match(
     return all(each == star for each in pattern[place:])
 
 
-#: Tells the scope that a named token has at this moment, None where it has none.
+#: Returns the current scope of a named token, None if it has no scope.
 ScopeOfToken: TypeAlias = Callable[[Principal], Scope | None]
 
 
 @frozen
 class WriteScopes:
-    """Who may change which path now: tokens, agents by the name they give, and what only persons change.
+    """Access to paths: the scopes of tokens, of agents by the name they give, and paths that only people
+    change.
 
-    `of_token` tells the scope that a named token has at this moment, None where it has none.
+    `of_token` returns the current scope of a named token, None if it has no scope.
     """
 
     protected: tuple[str, ...] = ()
@@ -208,14 +211,14 @@ class WriteScopes:
     of_token: ScopeOfToken = lambda _: None
 
     def place_of(self, by: Principal | None, agent: str, path: str) -> PathAccess:
-        """Where a path lies for who asks under an agent's name; `by` None is Lithos's own work."""
+        """Return the access to a path for a caller under an agent's name; `by` None is Lithos's own work."""
         if self.protected and covers(self.protected, path) and not is_person(by, agent):
             return "protected"
         scope = self.scope_of(by, agent)
         return "write" if scope is None else scope.place_of(path)
 
     def limits(self, by: Principal | None, agent: str) -> bool:
-        """Whether there is any path that this caller may not change at once."""
+        """Return whether this caller may not change some path at once."""
         return bool(self.protected) or self.scope_of(by, agent) is not None
 
     def scope_of(self, by: Principal | None, agent: str) -> Scope | None:
@@ -232,8 +235,9 @@ class WriteScopes:
 
 
 def is_person(by: Principal | None, agent: str) -> bool:
-    """Whether a person changes something: at the console, by a command under no agent's name, or with an
-    `admin` token that is bound to no agent."""
+    """Return whether a person changes something: at the console, by a command under no agent's name, or with
+    an `admin` token that is bound to no agent.
+    """
     if by is None or by.agent is not None or not by.may("admin"):
         return False
     if by.is_own:
@@ -242,13 +246,13 @@ def is_person(by: Principal | None, agent: str) -> bool:
 
 
 def refusal_of(place: PathAccess, path: str, agent: str, scope: Scope | None) -> Forbidden:
-    """The refusal for a path that the caller may not change; it names the path and the scope."""
+    """Return the refusal for a path that the caller may not change; it names the path and the scope."""
     shown = path[:300]
     if place == "protected":
         return Forbidden(
-            f"{shown} is protected (storage.protected): only persons change it, in an editor or at the "
-            "console. Nothing was changed; tell a person what you would change, or write a note of your own "
-            "elsewhere.",
+            f"{shown} is protected (storage.protected): only people can change it, in an editor or in "
+            "the console. Nothing was changed. Ask a person to make the change, or write a new note in "
+            "another place.",
             path=path,
             scope="protected",
         )

@@ -1,4 +1,4 @@
-"""Versions of a note: what differs between two, and how long they are kept (docs/spec/history.md §4)."""
+"""Versions of a note: the differences between two, and how long they are kept (docs/spec/history.md §4)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ BODY: Final = "body"
 PATH: Final = "path"
 ADDRESS: Final = "source_url"
 
-#: Properties in this order. What every write changes is none of them (version, `updated_at`, contributors),
-#: and neither is what no write may change.
+#: Properties in this order, without those that every write changes (version, `updated_at`, contributors), and
+#: without those that no write may change.
 _PROPERTIES: Final = (
     "title", "tags", "aliases", "status", "quarantine_reason", "note_type", "access_scope", "namespace",
     "confidence", "source", ADDRESS, "derived_from_ids", "supersedes", "expires_at", "schema_version",
@@ -32,31 +32,31 @@ _HEADING: Final = re.compile(rb"\A\s*#[ \t][^\n]*(?:\n|\Z)")
 
 
 def changed_properties(old: Note, new: Note) -> tuple[str, ...]:
-    """The properties that differ; of the text nothing is said."""
+    """Return the properties that differ; of the text nothing is said."""
     changed = (name for name in _PROPERTIES if getattr(old, name) != getattr(new, name))
     return tuple("metadata" if name == "extra" else name for name in changed)
 
 
 def have_same_body(one: bytes, other: bytes) -> bool:
-    """Whether two files have the same text below the frontmatter and the heading that is the title."""
+    """Return whether two files have the same text below the frontmatter and the heading that is the title."""
     return body_of(one) == body_of(other)
 
 
 def head_of(data: bytes) -> bytes:
-    """The frontmatter of a file with the lines that enclose it; empty where there is none."""
+    """Return the frontmatter of a file with the lines that enclose it; empty if there is no frontmatter."""
     found = _FRONTMATTER.match(data)
     return data[: found.end()] if found else b""
 
 
 def body_of(data: bytes) -> bytes:
-    """The text of a file below its frontmatter and the heading that is its title."""
+    """Return the text of a file below its frontmatter and the heading that is its title."""
     found = _FRONTMATTER.match(data)
     body = data[found.end() :] if found else data
     heading = _HEADING.match(body)
     return _BLANK_LINES.sub(b"", body[heading.end() :] if heading else body, count=1).rstrip()
 
 
-#: What made a version.
+#: The origins of a version.
 CREATED: Final = "created"
 UPDATED: Final = "updated"
 RENAMED: Final = "renamed"
@@ -118,7 +118,8 @@ class KeptVersion:
 
 
 def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: VersionLimits) -> list[int]:
-    """The places of those of one note's versions that go; `rows` are all of them, in the order of recording.
+    """Return the places of those of one note's versions that go; `rows` are all of them, in the order of
+    recording.
 
     The first and the newest stay, unless the newest is a deletion of long ago: then all go. A version from
     the future, as a clock that was set back leaves them, is as young as can be.
@@ -147,16 +148,16 @@ def surplus_versions(rows: Sequence[KeptVersion], now: datetime, limits: Version
 
 
 def cuts(now: datetime, limits: VersionLimits) -> list[datetime]:
-    """The moments before which a version is old for one of the limits."""
+    """Return the moments before which a version is old for one of the limits."""
     found = (before(now, limits.keep_days), before(now, limits.keep_deleted_days), now - COUNTED_AFTER)
     return sorted({each for each in found if each is not None})
 
 
 def believe_order(rows: Sequence[KeptVersion], firsts: Sequence[tuple[datetime, int]]) -> list[KeptVersion]:
-    """The versions with times that the order of recording can have.
+    """Return the versions with times that agree with the order of recording.
 
-    `firsts` are moments, with the place of the first version from then on. What was recorded after it is no
-    older, whatever a clock said that was put back to 1970 until a time server answered.
+    `firsts` are moments, each with the place of the first version after it. A version recorded after a moment
+    is not older than that, even if the clock was at 1970 until a time server answered.
     """
     lifted = []
     for row in rows:
@@ -166,7 +167,7 @@ def believe_order(rows: Sequence[KeptVersion], firsts: Sequence[tuple[datetime, 
 
 
 def before(now: datetime, days: int) -> datetime | None:
-    """The moment so many days ago; None for 0, and for more than the calendar has."""
+    """Return the moment `days` ago; None for 0, and for more days than the calendar has."""
     try:
         return now - timedelta(days=days) if days else None
     except OverflowError:

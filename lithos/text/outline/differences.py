@@ -20,12 +20,12 @@ from attrs import frozen
 #: Equal pairs of lines that `difflib` may look at for each line of both texts, and at most in all.
 PAIRS_PER_LINE: Final = 100
 MOST_PAIRS: Final = 2_000_000
-#: Lines unique between anchors are anchors again, so many levels deep.
+#: Maximum depth at which unique lines between two anchors become anchors again.
 _DEPTH: Final = 8
 
 #: Where equal lines begin in the first and in the second text, and how many there are.
 Block = tuple[int, int, int]
-#: What becomes of lines (`equal`, `replace`, `delete`, `insert`), and their bounds in both texts.
+#: The operation on lines (`equal`, `replace`, `delete`, `insert`), and their bounds in both texts.
 EditScriptStep = tuple[str, int, int, int, int]
 #: Bounds in the first and in the second text.
 _Range = tuple[int, int, int, int]
@@ -58,7 +58,7 @@ def match_lines(first: Sequence[int], second: Sequence[int]) -> tuple[list[Block
 
 
 def _cut_ends(first: Sequence[int], second: Sequence[int], whole: _Range, partners: list[int]) -> _Range:
-    """The range without its equal beginning and end, which are matched."""
+    """Return the range without its equal beginning and end, which are matched."""
     i, i_end, j, j_end = whole
     while i < i_end and j < j_end and first[i] == second[j]:
         partners[i] = j
@@ -70,7 +70,9 @@ def _cut_ends(first: Sequence[int], second: Sequence[int], whole: _Range, partne
 
 
 def _anchors(first: Sequence[int], second: Sequence[int], inner: _Range) -> list[tuple[int, int]]:
-    """Lines that occur once in the range of each text, as many as stand in one order in both."""
+    """Return the lines that occur once in the range of each text: the longest sequence with the same order in
+    both.
+    """
     once = _positions_of_single(first, inner[0], inner[1])
     other = _positions_of_single(second, inner[2], inner[3])
     pairs = [(i, j) for line, i in once.items() if (j := other.get(line)) is not None]
@@ -96,7 +98,7 @@ def _anchors(first: Sequence[int], second: Sequence[int], inner: _Range) -> list
 
 
 def _positions_of_single(lines: Sequence[int], start: int, end: int) -> dict[int, int]:
-    """The position of each line that occurs once in the range."""
+    """Return the position of each line that occurs once in the range."""
     positions: dict[int, int] = {}
     for position in range(start, end):
         line = lines[position]
@@ -105,7 +107,7 @@ def _positions_of_single(lines: Sequence[int], start: int, end: int) -> dict[int
 
 
 def _gaps(inner: _Range, anchors: Sequence[tuple[int, int]]) -> Iterator[_Range]:
-    """The ranges before, between and behind anchors in which there are lines of both texts."""
+    """Yield the ranges before, between and behind anchors in which there are lines of both texts."""
     i, j = inner[0], inner[2]
     for to_i, to_j in (*anchors, (inner[1], inner[3])):
         if i < to_i and j < to_j:
@@ -142,7 +144,7 @@ def _match_repeated(
 
 
 def _blocks(partners: Sequence[int]) -> list[Block]:
-    """The runs of partners that follow each other in both texts."""
+    """Return the runs of partners that follow each other in both texts."""
     blocks: list[Block] = []
     begin = -1
     for i, j in enumerate(partners):
@@ -179,14 +181,14 @@ class _Matched(SequenceMatcher[str]):
         self._blocks = [*(Match(*block) for block in blocks), Match(len(first), len(second), 0)]
 
     def get_matching_blocks(self) -> list[Match]:
-        """The equal lines, and the ends."""
+        """Return the equal lines, and the ends."""
         return self._blocks
 
 
 def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
-    """The diff of two files, whose header names them; empty for equal ones.
+    """Return the diff of two files, whose header names them; empty for equal files.
 
-    What is no UTF-8 is shown as U+FFFD; a line break is LF, so that CRs are part of their lines.
+    Bytes that are not UTF-8 are shown as U+FFFD. A line break is LF, so CRs are part of their lines.
     """
     if old == new:
         return Diff("", is_truncated=False)
@@ -202,7 +204,7 @@ def unified_diff(old: bytes, new: bytes, old_name: str, new_name: str) -> Diff:
 
 
 def group_changes(first: Sequence[str], second: Sequence[str]) -> Iterator[list[EditScriptStep]]:
-    """The changes from one text to another by lines, in groups with a few equal lines around each."""
+    """Yield the changes from one text to another by lines, in groups with a few equal lines around each."""
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))
     matched = _Matched(first, second, match_lines(one, other)[0])
@@ -214,7 +216,7 @@ def group_changes(first: Sequence[str], second: Sequence[str]) -> Iterator[list[
 
 
 def count_lines(old: bytes, new: bytes) -> tuple[int, int]:
-    """How many lines are added to a text, and how many are taken away from it."""
+    """Return the numbers of lines added to a text and removed from it."""
     first, second = _lines_of(old), _lines_of(new)
     numbers: dict[str, int] = {}
     one, other = ([numbers.setdefault(line, len(numbers)) for line in text] for text in (first, second))
@@ -223,7 +225,7 @@ def count_lines(old: bytes, new: bytes) -> tuple[int, int]:
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines with their LF; the last may have none."""
+    """Return the lines with their LF; the last line may have no LF."""
     lines = text.split("\n")
     last = lines.pop()
     return [line + "\n" for line in lines] + ([last] if last else [])

@@ -16,7 +16,7 @@ from attrs import frozen
 _MARKER: Final = re.compile(r"([ \t]*)([-*+]|\d{1,9}([.)]))([ \t]{0,4})(?=[ \t]|\S|\Z)")
 _RULE: Final = re.compile(r"[ \t]*(?:-[ \t]*){3,}\Z|[ \t]*(?:\*[ \t]*){3,}\Z")
 _QUOTE: Final = re.compile(r" {0,3}>[ \t]?")
-#: Beginnings of lines that are no continuation of a list item, where they are not indented.
+#: Beginnings of unindented lines that do not continue a list item.
 _OTHER_BLOCKS: Final = ("#", ">", "|", "<", "-->", "```", "~~~", "$$", "%%")
 #: Lines of a block that are looked at.
 _MOST_LINES: Final = 5_000
@@ -34,7 +34,7 @@ class _Item:
 
 
 def joins_above(above: str, block: str) -> bool:
-    """Whether the block goes on with the list or table with which the text `above` ends."""
+    """Return whether the block continues the list or table at the end of the text `above`."""
     first = block.split("\n", 1)[0].rstrip("\r")
     if "|" not in first and _item(_unquoted(first)) is None:
         return False
@@ -42,7 +42,9 @@ def joins_above(above: str, block: str) -> bool:
 
 
 def joins_below(block: str, below: str) -> bool:
-    """Whether the list with which the text `below` begins goes on with that at the end of the block."""
+    """Return whether the list at the beginning of the text `below` continues the list at the end of the
+    block.
+    """
     lines = islice(_lines_down(below), _MOST_LINES)
     first = next(lines, "")
     item = _item(_unquoted(first))
@@ -52,7 +54,9 @@ def joins_below(block: str, below: str) -> bool:
 
 
 def _continues(lines: Iterator[str], first: str, block: str) -> bool:
-    """Whether a block with this first line goes on with that of which the lines are, the last one first."""
+    """Return whether a block with this first line continues the block of these lines, of which the last one
+    comes first.
+    """
     lines = islice(lines, _MOST_LINES)
     if _QUOTE.match(first):
         lines = map(_unquoted, takewhile(_QUOTE.match, lines))
@@ -64,7 +68,7 @@ def _continues(lines: Iterator[str], first: str, block: str) -> bool:
 
 
 def _joins_list(lines: Iterator[str], item: _Item) -> bool:
-    """Whether an item belongs to the list at the end of these lines, the last one first."""
+    """Return whether an item belongs to the list at the end of these lines, the last one first."""
     shallowest: _Item | None = None
     for line in lines:
         if not line.strip():
@@ -83,7 +87,7 @@ def _joins_list(lines: Iterator[str], item: _Item) -> bool:
 
 
 def _is_loose(further: Iterator[str], item: _Item) -> bool:
-    """Whether a blank line parts an item from its neighbour, as it does all items of a loose list.
+    """Return whether a blank line parts an item from its neighbour, as it does all items of a loose list.
 
     `further` are the lines on the way to that.
     """
@@ -101,7 +105,7 @@ def _is_loose(further: Iterator[str], item: _Item) -> bool:
 
 
 def _is_table(lines: Iterator[str]) -> bool:
-    """Whether these lines, the last one first, end with a table."""
+    """Return whether these lines, the last one first, end with a table."""
     for line in takewhile(_is_row, lines):
         if _is_delimiter(line):
             return _is_row(next(lines, ""))
@@ -109,7 +113,7 @@ def _is_table(lines: Iterator[str]) -> bool:
 
 
 def _has_own_head(block: str) -> bool:
-    """Whether a block is a table of its own."""
+    """Return whether a block is a table of its own."""
     return any(_is_delimiter(_unquoted(line)) for line in block.splitlines()[1:2])
 
 
@@ -130,13 +134,13 @@ def _item(line: str) -> _Item | None:
 
 
 def _unquoted(line: str) -> str:
-    """The line without the mark of a quote."""
+    """Return the line without the mark of a quote."""
     found = _QUOTE.match(line)
     return line[found.end() :] if found else line
 
 
 def _lines_up(text: str) -> Iterator[str]:
-    """The lines of a text, the last one first."""
+    """Yield the lines of a text, the last one first."""
     end = len(text)
     while end > 0:
         begin = text.rfind("\n", 0, end) + 1
@@ -145,7 +149,7 @@ def _lines_up(text: str) -> Iterator[str]:
 
 
 def _lines_down(text: str) -> Iterator[str]:
-    """The lines of a text."""
+    """Yield the lines of a text."""
     begin = 0
     while begin < len(text):
         end = text.find("\n", begin)

@@ -1,7 +1,8 @@
-"""The outline of a note's body: its headings as CommonMark has them, and the sections they begin.
+"""The outline of a note's body: its headings according to CommonMark, and the sections they begin.
 
-markdown-it-py decides what is a heading; only headings outside lists and quotes begin sections. Positions
-count characters of the body: what follows the frontmatter. The time is linear in the body's length.
+markdown-it-py decides which lines are headings. Only headings outside lists and quotes begin sections.
+Positions count characters of the body, which is the text after the frontmatter. The time is linear in the
+body's length.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 #: The section of the text before the first heading.
 TOP: Final = "(top)"
-#: What a heading without a text is called in a path.
+#: The name in a path of a heading without text.
 UNTITLED: Final = "(untitled)"
 JOINT: Final = " > "
 #: Paths that a refusal names.
@@ -39,11 +40,11 @@ CANDIDATES: Final = 20
 HASH_DIGITS: Final = 12
 #: A list or table takes 20 microseconds a line, a quote without end 70: this is some seconds at worst.
 MOST_LINES: Final = 100_000
-#: Lists in lists (each takes two levels) beyond which the content of an item is read as plain paragraphs: the
-#: parser by itself would skip the rest of the body.
+#: Nesting (each list takes two levels) beyond which the content of an item is read as plain paragraphs.
+#: Beyond its own limit the parser would skip the rest of the body.
 DEEPEST: Final = 20
-#: Blocks before a change that are read again: the one it is in, and one that this may join. Before them may
-#: be the definition of a link, which is no block, and whose title goes on in the next lines.
+#: Blocks before a change that are read again: the one with the change, and one that it may join. Before them
+#: may be the definition of a link, which is not a block, and whose title continues in the next lines.
 _AROUND: Final = 3
 
 _BREAK: Final = re.compile(r"\r\n?|\n")
@@ -74,7 +75,7 @@ class TaskItem:
 
 @frozen
 class Blocks:
-    """What the parser found in a body: its headings, and where each outermost block begins."""
+    """The parser's result for a body: its headings, and where each outermost block begins."""
 
     headings: tuple[Heading, ...]
     starts: tuple[int, ...]
@@ -138,11 +139,11 @@ class Outline:
         self.sections = _make_sections(body, title, blocks.headings)
 
     def listed(self) -> Sequence[Section]:
-        """The sections as they are shown: without an empty `(top)`."""
+        """Return the sections to show: without an empty `(top)`."""
         return [each for each in self.sections if each.path != TOP or each.start < each.stop]
 
     def find(self, given: str) -> Section:
-        """The section of a path or of an unambiguous tail of one, compared without regard to case.
+        """Return the section of a path or of an unambiguous tail of one, compared without regard to case.
 
         Raises `SectionNotFound` with `candidates`.
         """
@@ -168,14 +169,14 @@ class Outline:
         )
 
     def _nearest(self, key: str) -> Sequence[Section]:
-        """Sections that have something of the name first, else in order."""
+        """Return sections, those with similar names first, else in order."""
         words = set(key.split())
         like = [each for each in self.sections if key in _key(each.path)]
         like += [each for each in self.sections if words & set(_key(each.path).split())]
         return list(dict.fromkeys([*like, *self.listed()]))[:CANDIDATES]
 
     def at(self, start: int, level: int) -> Section | None:
-        """The section that begins there; of level 0 it is `(top)`."""
+        """Return the section that begins at a position; for level 0 that is `(top)`."""
         for each in self.sections:
             if each.level == level and (level == 0 or each.start == start):
                 return each
@@ -186,17 +187,17 @@ class Outline:
         return self.body[section.start : section.stop]
 
     def hash_of(self, section: Section) -> str:
-        """The hash of its text."""
+        """Return the hash of its text."""
         return hash_text(self.text_of(section))
 
 
 def hash_text(text: str) -> str:
-    """The first 12 hex digits of SHA-256 over the text in UTF-8."""
+    """Return the first 12 hex digits of SHA-256 over the text in UTF-8."""
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
 
 
 def title_of(layout: Layout) -> tuple[int, int] | None:
-    """Where the H1 with the title is in the body of a file: begin, and end of the text of its line."""
+    """Return where the H1 with the title is in the body of a file: begin, and end of the text of its line."""
     heading = layout.heading
     if heading is None or layout.keeps_heading:
         return None
@@ -207,14 +208,14 @@ def title_of(layout: Layout) -> tuple[int, int] | None:
 
 
 def read_outline(body: str, title: tuple[int, int] | None = None) -> Outline:
-    """The outline of a body. Raises `InvalidInput` for one of more than `MOST_LINES` lines."""
+    """Return the outline of a body. Raises `InvalidInput` for one of more than `MOST_LINES` lines."""
     return Outline(body, title, _read_blocks(body))
 
 
 def scan_outline(body: str) -> Outline:
-    """The outline of a body by its `#` headings alone, in a fraction of the time of `read_outline`.
+    """Return the outline of a body by its `#` headings alone, in a fraction of the time of `read_outline`.
 
-    It is the same outline where no heading is underlined and no `#` stands in a comment or a list.
+    The outlines are the same if no heading is underlined and no `#` is in a comment or a list.
     """
     found = (
         (start, body.find("\n", start), level, _plain(text)) for start, level, text in scan_headings(body)
@@ -227,10 +228,10 @@ def scan_outline(body: str) -> Outline:
 
 
 def read_changed(old: Outline, body: str, title: tuple[int, int] | None, start: int, end: int) -> Outline:
-    """The outline of a body that differs from that of `old` only between two positions of the old one.
+    """Return the outline of a body that differs from that of `old` only between two positions of the old one.
 
-    Only some blocks around the change are parsed: what a block is depends on nothing before its first line.
-    Raises `InvalidInput` as `read_outline` does.
+    Only some blocks around the change are parsed, since a block does not depend on text before its first
+    line. Raises `InvalidInput` like `read_outline`.
     """
     starts, grown = old.blocks.starts, len(body) - len(old.body)
     first = max(bisect_left(starts, start) - _AROUND, 0)
@@ -263,7 +264,7 @@ def read_changed(old: Outline, body: str, title: tuple[int, int] | None, start: 
 
 
 def begins_with_heading(text: str, level: int) -> bool:
-    """Whether the first block of a text is a heading of this level."""
+    """Return whether the first block of a text is a heading of this level."""
     paragraph = re.split(r"\n[ \t\r]*\n", text, maxsplit=1)[0]
     if paragraph.count("\n") > TITLE:
         return False
@@ -276,7 +277,7 @@ def _moved(headings: Sequence[Heading], by: int) -> Iterator[Heading]:
 
 
 def _lines_of(body: str) -> list[int]:
-    """Where each line begins, and the length."""
+    """Return the beginning of each line, and the length of the text."""
     starts = [0, *(found.end() for found in _BREAK.finditer(body)), len(body)]
     if len(starts) > MOST_LINES:
         raise InvalidInput(
@@ -312,7 +313,7 @@ def _read_blocks(body: str) -> Blocks:
 
 
 def scan_tasks(body: str) -> Iterator[TaskItem]:
-    """The task-list items of a body, or of a section: they may be in lists and quotes, not in code."""
+    """Yield the task-list items of a body, or of a section: they may be in lists and quotes, not in code."""
     if "[" not in body:
         return
     lines = _lines_of(body)
@@ -329,7 +330,7 @@ def scan_tasks(body: str) -> Iterator[TaskItem]:
 
 
 def _plain(text: str) -> str:
-    """A heading's text without markup on one line, of at most `TITLE` characters."""
+    """Return a heading's text without markup on one line, of at most `TITLE` characters."""
     line = " ".join(plain_title(" ".join(text.split())).split())
     return " ".join(_ESCAPED.sub(r"\1", line)[:TITLE].split())
 
@@ -353,8 +354,11 @@ def _make_sections(body: str, title: tuple[int, int] | None, found: Sequence[Hea
 
 
 def _nested(headings: Sequence[Heading], first: int, length: int) -> tuple[list[str], list[int]]:
-    """The path of each, before equal ones are numbered, and where its section ends: at the next of its level
-    or a higher one. From the number `first` on they stand behind the title, below none before it."""
+    """Return the path of each heading, before equal paths are numbered, and the end of its section.
+
+    A section ends at the next heading of its level or a higher one. From heading number `first` on, headings
+    follow the title; the headings before it have no title above them.
+    """
     names, ends, outer = list[str](), [length] * len(headings), list[int]()
     for number, each in enumerate(headings):
         while outer and headings[outer[-1]].level >= each.level:
@@ -374,7 +378,7 @@ def _top(body: str, origin: int, end: int) -> Section:
 
 
 def stop_before(body: str, at: int, least: int) -> int:
-    """Where the last text before a position ends, with the blanks on its line; not before `least`."""
+    """Return the end of the last text before a position, with the blanks on its line; at least `least`."""
     stop = at
     while stop > least and body[stop - 1] in " \t\r\n":
         stop -= 1
@@ -384,7 +388,7 @@ def stop_before(body: str, at: int, least: int) -> int:
 
 
 def _number(paths: Sequence[str]) -> list[str]:
-    """The paths, made different: of equal ones the second gets ` (2)`, and so on."""
+    """Return the paths, made different: of equal ones the second gets ` (2)`, and so on."""
     taken, seen = set(paths), Counter[str]()
     numbered: list[str] = []
     for path in paths:

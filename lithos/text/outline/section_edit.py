@@ -1,8 +1,8 @@
-"""Edits of one place of a note's body (docs/spec/history.md §2): every character elsewhere stays.
+"""Edits of one place of a note's body (docs/spec/history.md §2): every other character is unchanged.
 
-A *block* is text between blank lines. Where an edit puts a block beside others there is exactly one blank
-line between them, in the line break of the file; the blank lines at the end of the file stay as they are.
-A block that begins as the list or table before it goes on (`list_joining`) follows it directly.
+A *block* is text between blank lines. Where an edit puts a block next to others, exactly one blank line
+separates them, with the line break of the file. Blank lines at the end of the file do not change. A block
+that continues the list or table before it (`list_joining`) follows it directly.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ITEM: Final = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)
 
 @frozen(kw_only=True)
 class SectionEdit:
-    """What to change: `op` is one of `OPERATIONS`; `section` None is the whole body."""
+    """An edit: `op` is one of `OPERATIONS`; `section` None is the whole body."""
 
     op: str
     text: str | None = None
@@ -95,11 +95,11 @@ class _Change:
 
     @property
     def growth(self) -> int:
-        """How much further on is what stands behind it."""
+        """Return by how many characters the text after the change moves."""
         return len(self.text) - (self.end - self.start)
 
     def apply(self, body: str) -> str:
-        """The body with it."""
+        """Return the body with it."""
         return body[: self.start] + self.text + body[self.end :]
 
 
@@ -125,7 +125,8 @@ def check_edit(edit: SectionEdit) -> None:
 def apply_edit(
     edit: SectionEdit, body: str, title: tuple[int, int] | None, newline: str, outline: Outline | None
 ) -> Edited:
-    """The body after an edit that `check_edit` accepts; `outline` is that of the body, if it names a section.
+    """Return the body after an edit that `check_edit` accepts; `outline` is that of the body, if it names a
+    section.
 
     `title`: where the H1 with the title is. Raises `SectionNotFound`, `TextNotFound`, `TextAmbiguous`,
     `InvalidInput` (too many lines) and `OtherHash`.
@@ -139,7 +140,7 @@ def apply_edit(
     section = _compared(edit, body, outline.find(edit.section))
     change = _change(edit, body, section, origin, newline)
     changed = change.apply(body)
-    if title is not None and title[0] >= change.end:  # headings may stand before the title
+    if title is not None and title[0] >= change.end:  # headings may precede the title
         title = title[0] + change.growth, title[1] + change.growth
     after = read_changed(outline, changed, title, change.start, change.end)
     warnings = (*change.warnings, *_lost(outline, after, change))
@@ -150,7 +151,7 @@ def apply_edit(
 
 
 def _whole(body: str, origin: int) -> Section:
-    """The body behind the title as a section, which has no path."""
+    """Return the body behind the title as a section, which has no path."""
     return Section("", 0, origin, origin, stop_before(body, len(body), origin), len(body))
 
 
@@ -161,7 +162,7 @@ def _text_of(body: str, section: Section) -> str:
 
 
 def _compared(edit: SectionEdit, body: str, section: Section) -> Section:
-    """The section; raises `OtherHash` when it is not the expected one."""
+    """Return the section; raises `OtherHash` when it is not the expected one."""
     if edit.expected_hash is not None:
         text = _text_of(body, section)
         found = hash_text(text)
@@ -201,7 +202,7 @@ def _insert(
     after_list: bool = False,
     before_list: bool = False,
 ) -> _Change:
-    """A block behind the text that ends at `at`, before what follows.
+    """Return a block behind the text that ends at `at`, before what follows.
 
     No blank line parts it from a list or table that it joins.
     """
@@ -240,9 +241,9 @@ def _remove(body: str, section: Section, origin: int, newline: str) -> _Change:
         return _Change(start, start, "", start)  # an empty (top)
     before = stop_before(body, start, origin if start >= origin else 0)
     follows = _blank_behind(body, section.stop)
-    if follows == len(body):  # what ends the file now ends it then
+    if follows == len(body):  # the end of the file does not change
         return _Change(before, section.stop, "", None)
-    # A heading with `#` may stand where this one did, an underlined one would join a paragraph before it.
+    # A `#` heading may replace this one; an underlined one would join a paragraph before it.
     if before and not _has_blank_line(body[before:start]) and not _is_marked(body[follows : follows + 4]):
         return _Change(before, follows, newline * 2, None)
     return _Change(start, follows, "", None)
@@ -300,7 +301,7 @@ def _toggle(edit: SectionEdit, body: str, section: Section, _: str) -> _Change:
 
 
 def _items_called(items: Sequence[TaskItem], given: str) -> list[TaskItem]:
-    """The items with this text: as it is written, or else without markup."""
+    """Return the items with this text: as it is written, or else without markup."""
     wanted = " ".join(given.split())
     bare = " ".join(_ITEM.sub("", given, count=1).split()) if _ITEM.match(given) else wanted
     for name in dict.fromkeys((wanted, bare)):
@@ -319,7 +320,7 @@ def _where(edit: SectionEdit) -> str:
 
 
 def _lost(before: Outline, after: Outline, change: _Change) -> tuple[str, ...]:
-    """A warning when headings outside the change are none any more."""
+    """Return a warning if text outside the change is no longer a heading."""
     there = {each.start - change.growth for each in after.blocks.headings}
     lost = sum(each.start not in there for each in before.blocks.headings if each.start >= change.end)
     if not lost:
@@ -331,14 +332,14 @@ def _lost(before: Outline, after: Outline, change: _Change) -> tuple[str, ...]:
 
 
 def _as_block(text: str, newline: str) -> str:
-    """A text without blank lines around it, with the line breaks of the file."""
+    """Return a text without blank lines around it, with the line breaks of the file."""
     blank = _LEADING.match(text)
     block = text[blank.end() if blank else 0 :].rstrip(" \t\r\n")
     return block.replace("\r\n", "\n").replace("\r", "\n").replace("\n", newline)
 
 
 def _blank_behind(body: str, at: int) -> int:
-    """Where the blank lines behind a text end: the next line with text, or the end."""
+    """Return the end of the blank lines after a text: the next line with text, or the end."""
     blank = _LEADING.match(body, at)
     end = blank.end() if blank else at
     rest = end
@@ -356,7 +357,9 @@ def _is_marked(line: str) -> bool:
 
 
 def _parting(body: str, start: int, block: str, newline: str) -> str:
-    """What must stand before a block at `start`: nothing, or another line break before a setext heading."""
+    """Return the text needed before a block at `start`: nothing, or another line break before a setext
+    heading.
+    """
     before = stop_before(body, start, 0)
     if _is_marked(block[:4]) or not before or _has_blank_line(body[before:start]):
         return ""

@@ -56,7 +56,7 @@ def _places(runs: Iterable[tuple[int, int]]) -> set[int]:
 
 
 def _spans(tokens: Sequence[_Token], kept: set[int], lines: Sequence[str]) -> list[list[Span]]:
-    """The spans of the words that are not kept; those that only spaces part are one."""
+    """Return the spans of the words that are not kept; those that only spaces part are one."""
     found: list[list[Span]] = [[] for _ in lines]
     for place, (_, number, (start, end)) in enumerate(tokens):
         if place in kept:
@@ -73,7 +73,7 @@ def _spans(tokens: Sequence[_Token], kept: set[int], lines: Sequence[str]) -> li
 
 
 def _between_ends(old: Sequence[str], new: Sequence[str]) -> tuple[list[list[Span]], list[list[Span]]]:
-    """Of each pair of lines what stands between their equal beginnings and ends."""
+    """Return for each pair of lines the parts between their equal beginnings and ends."""
     found: tuple[list[list[Span]], list[list[Span]]] = [[] for _ in old], [[] for _ in new]
     for number, (before, after) in enumerate(zip(old, new, strict=False)):
         most = min(len(before), len(after))

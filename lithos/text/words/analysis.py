@@ -28,8 +28,8 @@ from lithos.text.words.letter_folding import replace_letters
 LONGEST_RUN: Final = 30
 #: COMBINING GRAPHEME JOINER: a starter without a visible form.
 _JOINER: Final = "\u034f"
-#: Marks are neither letters nor digits to `re`, the half-width voicing marks of kana excepted. Symbols and
-#: punctuation, of which people draw long lines, are no marks.
+#: Marks are neither letters nor digits to `re`, except the half-width voicing marks of kana. Symbols and
+#: punctuation, which people repeat to draw long lines, are not marks.
 _CANDIDATES: Final = (
     r"(?:[^\w\s\x00-\u02ff\u2010-\u20cf\u2100-\u2bff\u3000-\u3029\u3030-\u3098\ufe30-\uff9d"
     r"\U0001f000-\U0001faff]|[\uff9e\uff9f])"
@@ -39,24 +39,24 @@ _SUSPECT: Final = re.compile(f"{_CANDIDATES}{{{LONGEST_RUN // 3},}}")
 
 
 def normalise(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """`text` in a normal form; before every mark that would be the 31st in a row stands a joiner."""
+    """Return `text` in a normal form, with a joiner before every 31st mark in a row."""
     return text if text.isascii() else unicodedata.normalize(form, separate_marks(text))
 
 
 def name_key(text: str) -> str:
-    """What two spellings of one name have in common: neither case nor Unicode form (NFC, NFD) counts."""
+    """Return the key that all spellings of a name share: case and Unicode form (NFC, NFD) do not count."""
     if text.isascii():
         return text.lower()
     return normalise("NFC", normalise("NFC", text).casefold())
 
 
 def separate_marks(text: str) -> str:
-    """`text` with a joiner in every run of more than 30 marks: the Stream-Safe Text Process."""
+    """Return `text` with a joiner in every run of more than 30 marks: the Stream-Safe Text Process."""
     return _SUSPECT.sub(lambda run: "".join(_separated(run, _JOINER)), text)
 
 
 def drop_excess_marks(text: str) -> str:
-    """`text` without the marks after the first 30 of a run, for what is searched and not shown."""
+    """Return `text` without the marks after the first 30 of a run, for what is searched and not shown."""
     return _SUSPECT.sub(lambda run: "".join(_separated(run, "")), text)
 
 
@@ -75,15 +75,15 @@ def _separated(run: re.Match[str], joiner: str) -> Iterator[str]:
 
 
 def _marks_of(character: str) -> tuple[int, int, bool]:
-    """How many marks its decomposition begins and ends with, and whether it is nothing else."""
+    """Return the numbers of marks at both ends of its decomposition, and whether it is only marks."""
     is_mark = [unicodedata.combining(part) != 0 for part in unicodedata.normalize("NFKD", character)]
     leading = is_mark.index(False) if False in is_mark else len(is_mark)
     trailing = is_mark[::-1].index(False) if False in is_mark else len(is_mark)
     return leading, trailing, False not in is_mark
 
 
-#: Han, Hiragana, Katakana, Hangul, Thai, Lao, Khmer and Myanmar: letters, their marks and digits,
-#: without punctuation and currency signs. The inside of a character class.
+#: Han, Hiragana, Katakana, Hangul, Thai, Lao, Khmer and Myanmar: letters, their marks and digits, without
+#: punctuation and currency symbols. The inside of a character class.
 _UNSEGMENTED: Final = (
     "\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Han
     "\U00020000-\U000323af"
@@ -98,9 +98,9 @@ _UNSEGMENTED: Final = (
 _UNSEGMENTED_RUN: Final = re.compile(f"[{_UNSEGMENTED}]+")
 _WORD_ASCII: Final = re.compile("[0-9A-Za-z]+")
 
-#: What folding drops from decomposed text: Latin, Greek and Cyrillic diacritics, Hebrew points,
-#: Arabic harakat, and characters without a visible form (joiners, selectors, soft hyphen).
-#: Voicing marks of kana and vowel signs of Indic and South-East Asian scripts carry the word: they stay.
+#: Characters that folding drops from decomposed text: Latin, Greek and Cyrillic diacritics, Hebrew points,
+#: Arabic harakat, and characters without a visible form (joiners, selectors, soft hyphen). Voicing marks of
+#: kana and vowel signs of Indic and South-East Asian scripts carry the word, so they stay.
 _DROPPED: Final = re.compile(
     "[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
@@ -109,12 +109,12 @@ _DROPPED: Final = re.compile(
     "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufe00-\ufe0f\U000e0100-\U000e01ef]+"
 )
 
-#: What may merge with the character before it: marks, symbols, Hangul letters, half-width voicing marks.
-#: Text cut elsewhere folds the same in parts as in whole.
+#: Characters that may merge with the one before: marks, symbols, Hangul letters, half-width voicing marks.
+#: Text that is cut elsewhere folds the same in parts as in whole.
 _MERGES: Final = r"(?:[^\w\s\x00-\x7f]|[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uff9e-\uffdc])"
 _MERGING: Final = f"{_MERGES}*"
 _BLOCK: Final = re.compile("(?s:.{1,1024})" + _MERGING)
-#: More than 65,536 of these in a row are no text; they are cut where they are.
+#: A run of more than 65,536 of these characters is not real text; it is cut anywhere.
 _PIECE: Final = re.compile(f"(?s:.{{1,{PIECE - 1}}}){_MERGES}{{0,{PIECE}}}")
 _CLUSTER: Final = re.compile("(?s:.)" + _MERGING)
 
@@ -154,7 +154,7 @@ def unfold_offset(text: str, offset: int) -> int:
 
 
 def unfold_offsets(text: str, offsets: Iterable[int]) -> list[int]:
-    """`unfold_offset` of ascending offsets of a short text, in one pass."""
+    """Return `unfold_offset` of ascending offsets of a short text, in one pass."""
     places: list[int] = []
     wanted = iter(offsets)
     offset = next(wanted, None)

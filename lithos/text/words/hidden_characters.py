@@ -1,12 +1,13 @@
-"""Signs in a text that nobody can see, or that pass for others, with the names by which they are shown.
+"""Invisible characters in a text, and letters that look like others, with the names by which they are shown.
 
-Who approves a change has to see all of it (docs/spec/scopes.md §2). Not seen are characters without width,
-those that turn the direction of what follows, tags, variation selectors, unusual spaces and control
-characters; not recognised is a letter of another script in the middle of a word, as the Cyrillic а in pаypal.
+A person who approves a change has to see all of it (docs/spec/scopes.md §2). Invisible are zero-width
+characters, those that turn the direction of the following text, tags, variation selectors, unusual spaces and
+control characters. Look-alikes are letters of another script in the middle of a word, for example the
+Cyrillic а in pаypal.
 
-A sign that belongs where it stands is quiet: a joiner in an emoji or in a script that needs it, a selector
-behind the picture or ideograph that it selects, a no-break space. It can be left in the text, and named
-beside it. All of it takes time in proportion to the text.
+A character that belongs in its place is quiet: a joiner in an emoji or in a script that needs it, a selector
+after the picture or ideograph that it selects, a no-break space. It can stay in the text, with its name next
+to it. The time is in proportion to the length of the text.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _TAGS: Final = "\U000e0000-\U000e007f"
 _SELECTORS: Final = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 #: Spaces that text in many languages has everywhere.
 _COMMON_SPACES: Final = frozenset("\u00a0\u202f\u3000")
-#: Format characters that are seen, as the Arabic sign of a number or of a verse.
+#: Visible format characters, for example the Arabic number mark and the mark of a verse.
 _SEEN: Final = "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 _PREFIXED: Final = re.compile(f"[{_SEEN}]")
 #: The inside of a character class: control characters but for tab and line feed, format characters, all
@@ -41,7 +42,7 @@ _UNSEEN: Final = (
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     f"{_SEEN}{_SELECTORS}"
 )
-#: A run of tags, of selectors, or of one and the same character; the CR of a line break is none.
+#: A run of tags, of selectors, or of one and the same character. The CR of a line break does not match.
 _HIDDEN: Final = re.compile(
     f"(?P<tags>[{_TAGS}]+)|(?P<selectors>[{_SELECTORS}]+)|(?!\r\n)(?P<one>[{_UNSEEN}])(?P=one)*"
 )
@@ -58,8 +59,8 @@ _OTHER_NAMES: Final = {
     "\x7f": "DELETE", "\x85": "NEXT LINE", "\ufeff": "ZERO WIDTH NO-BREAK SPACE (BYTE ORDER MARK)",
 }  # fmt: skip
 
-#: Scripts in which joiners make a difference between letters, as insides of character classes: those that
-#: have them between two letters, and those that have them behind a sign.
+#: Scripts in which joiners make a difference between letters, as insides of character classes: scripts with
+#: joiners between two letters, and scripts with joiners after a mark.
 _JOINED: Final = re.compile(
     "[\u0620-\u06ff\u0700-\u07ff\u0840-\u08ff\u1800-\u18af\ufb50-\ufdff\ufe70-\ufefc]"
 )
@@ -68,12 +69,12 @@ _CONJOINED: Final = re.compile(
 )
 _MONGOLIAN: Final = re.compile("[\u1800-\u18af]")
 _FREE_SELECTORS: Final = frozenset("\u180b\u180c\u180d\u180e\u180f")
-#: What may be a picture or not, beside the symbols; a keycap begins with the first ones.
+#: Characters that may be pictures, in addition to the symbols; a keycap begins with one of the first.
 _PICTURES: Final = frozenset("#*0123456789\u203c\u2049\u2139\u3030\u303d")
 _FLAG: Final = "\U0001f3f4"
 _CANCEL: Final = "\U000e007f"
 
-#: Letters that look like Latin ones, among the Greek; others stand in formulas beside Latin letters.
+#: Greek letters that look like Latin ones. Other Greek letters occur next to Latin letters in formulas.
 _LATIN_LOOKS: Final = frozenset("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹϺϳαγικνορυχϲ")
 _LATIN: Final = (
     "A-Za-zªºÀ-ÖØ-öø-\u02af\u1d00-\u1d25\u1d6b-\u1d77\u1d79-\u1d9a\u1e00-\u1eff\u2c60-\u2c7f\ua722-\ua787"
@@ -87,20 +88,23 @@ _SCRIPTS: Final = (
     ("Greek", re.compile(f"[{_GREEK}]")),
 )
 _OF_TWO: Final = re.compile(f"[{_GREEK}{_CYRILLIC}]")
-#: Has no width, so that what it stands between is read as one word.
+#: Zero-width characters: the text before and after them is read as one word.
 _WIDTHLESS: Final = f"\xad\u034f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff{_SELECTORS}{_TAGS}"
-#: What is read as one word: letters, digits, marks, and whatever nobody sees between them; a piece of a
-#: longer one.
+#: Text that is read as one word: letters, digits, marks, and invisible characters between them; or a piece of
+#: a longer word.
 _WORD: Final = re.compile(f"[\\w\u0300-\u036f{_WIDTHLESS}]{{1,1000}}")
 #: Letters of a run that are named.
 _NAMED: Final = 4
-#: Signs that are counted.
+#: Maximum number of characters that are counted.
 MOST_COUNTED: Final = 10_000
 
 
 @frozen
 class Sign:
-    """What of a text has to be shown by name: `text[start:end]`; `is_quiet` where it belongs there."""
+    """A range of a text that has to be shown by name:
+
+    `text[start:end]`. `is_quiet` if it belongs in its place.
+    """
 
     start: int
     end: int
@@ -110,7 +114,9 @@ class Sign:
 
 
 def find_signs(text: str) -> Iterator[Sign]:
-    """The signs of a text in their order, found as they are asked for; none overlaps another."""
+    """Yield the invisible and look-alike characters of a text in order, without overlaps, as they are
+    requested.
+    """
     hidden = map(_hidden_sign, _HIDDEN.finditer(text))
     if text.isascii() or not _OF_TWO.search(text):
         return hidden
@@ -118,7 +124,7 @@ def find_signs(text: str) -> Iterator[Sign]:
 
 
 def pieces_of(text: str) -> Iterator[tuple[str, Sign | None]]:
-    """A text cut into what stands there, and what has to be named instead or beside it; quiet signs stay."""
+    """Yield the pieces of a text, and the names to show instead of or next to them. Quiet characters stay."""
     done = 0
     for sign in find_signs(text):
         if sign.is_quiet:
@@ -132,7 +138,7 @@ def pieces_of(text: str) -> Iterator[tuple[str, Sign | None]]:
 
 
 def spell_out(text: str) -> str:
-    """A text whose signs are named in brackets: hidden ones in their place, letters behind themselves."""
+    """Return a text with names in brackets: instead of hidden characters, and after look-alike letters."""
     return "".join(
         piece if sign is None else f"{piece if sign.kind == 'mixed' else ''}[{sign.name}]"
         for piece, sign in pieces_of(text)
@@ -142,9 +148,10 @@ def spell_out(text: str) -> str:
 def count_names(
     texts: Iterable[str], most: int = MOST_COUNTED
 ) -> tuple[dict[str, int], dict[str, int], bool]:
-    """How often each sign is in these texts, by name: those that are not quiet, and those that are.
+    """Return how often each character occurs in these texts, by name: those that are not quiet, and those
+    that are.
 
-    And whether those are all: no more than `most` are looked at.
+    Also return whether the counts are complete: at most `most` characters are examined.
     """
     loud: dict[str, int] = {}
     quiet: dict[str, int] = {}
@@ -155,7 +162,7 @@ def count_names(
 
 
 def name_of(character: str) -> str:
-    """The number and the name of one character."""
+    """Return the number and the name of one character."""
     code = ord(character)
     if code < len(_CONTROLS):
         told = _CONTROLS[code]
@@ -184,7 +191,9 @@ def _hidden_sign(found: re.Match[str]) -> Sign:
 
 
 def _name_run(run: str) -> str:
-    """The name of a character and how often it stands there; of several the first, and their number."""
+    """Return the name of a repeated character and its number; for several ones the first name and their
+    number.
+    """
     times = "" if len(run) == 1 else f" × {len(run):,}"
     if len(set(run)) > 1:
         times = f" and {len(run) - 1:,} more selectors"
@@ -203,7 +212,7 @@ def _name_tags(run: str) -> str:
 
 
 def _belongs(text: str, start: int, end: int) -> bool:
-    """Whether one character, or a run of it, is where people write it."""
+    """Return whether one character, or a run of it, belongs in its place."""
     character = text[start]
     if character in _COMMON_SPACES or _PREFIXED.match(character):
         return True
@@ -224,13 +233,13 @@ def _is_symbol(character: str) -> bool:
 
 
 def _is_picture(character: str, before: str) -> bool:
-    """Whether an emoji ends here: a symbol, or its selector or colour of skin behind one."""
+    """Return whether an emoji ends here: a symbol, or a selector or skin colour after one."""
     is_behind = character == "\ufe0f" or "\U0001f3fb" <= character <= "\U0001f3ff"
     return _is_symbol(before) if is_behind else _is_symbol(character)
 
 
 def _is_selector(text: str, start: int, run: str) -> bool:
-    """Whether a selector stands behind what it can select."""
+    """Return whether a selector follows a character that it can select."""
     before = text[start - 1 : start]
     if len(run) > 1 or not before:
         return False
@@ -241,7 +250,7 @@ def _is_selector(text: str, start: int, run: str) -> bool:
 
 
 def _is_flag(text: str, start: int, run: str) -> bool:
-    """Whether tags are those of a flag, as that of Scotland: at most seven behind a black one."""
+    """Return whether tags belong to a flag, for example Scotland's: at most seven after a black one."""
     return text[start - 1 : start] == _FLAG and len(run) <= 8 and run.endswith(_CANCEL)
 
 
@@ -249,16 +258,17 @@ def _is_flag(text: str, start: int, run: str) -> bool:
 
 
 def _mixed_signs(text: str) -> Iterator[Sign]:
-    """The letters of words that do not belong to the script of the most."""
+    """Yield the letters of words that are not of the script of most letters."""
     for word in _WORD.finditer(text):
         if _OF_TWO.search(word[0]):
             yield from _odd_letters(word[0], word.start())
 
 
 def _odd_letters(word: str, begin: int) -> Iterator[Sign]:
-    """The runs of letters of a word that are of another script; Greek ones only where they look Latin.
+    """Return the runs of letters of a word that are of another script; Greek ones only where they look Latin.
 
-    In `σ_x` letters of two scripts stand side by side, as formulas have them: of Greek ones the parts count.
+    In `σ_x` letters of two scripts are next to each other, as in formulas: only the parts between them are
+    checked for Greek letters.
     """
     letters = [(place, script) for place, character in enumerate(word) if (script := _script_of(character))]
     counts = {script: sum(one == script for _, one in letters) for script, _ in _SCRIPTS}
@@ -281,7 +291,9 @@ def _odd_letters(word: str, begin: int) -> Iterator[Sign]:
 
 
 def _passes_for_latin(word: str) -> bool:
-    """Whether a part of the word between underscores has Latin letters and Greek ones that look like them."""
+    """Return whether a part of the word between underscores has Latin letters and Greek ones that look like
+    them.
+    """
     latin = _SCRIPTS[0][1]
     return any(
         latin.search(part) and any(normalize("NFD", each)[0] in _LATIN_LOOKS for each in part)

@@ -1,9 +1,9 @@
-"""Letters that are one letter to whoever searches, though Unicode's normal forms keep them apart.
+"""Letters that are equal in a search, although Unicode's normal forms keep them apart.
 
-`LETTERS` has what each becomes, in lower case. Most follow from their names: a letter `WITH STROKE` is typed
-without the stroke where the keyboard has none, so `ø` becomes `o`. The others are spellings of one language:
-`ß` becomes `ss`, and Persian `ک` the Arabic `ك`; Arabic is folded as Lucene's normalisers do it. Decimal
-digits of any script become those of ASCII.
+`LETTERS` maps each letter to its replacement, in lower case. Most follow from their names: a letter `WITH
+STROKE` is typed without the stroke on keyboards that lack it, so `ø` becomes `o`. The others are spellings of
+one language: `ß` becomes `ss`, and Persian `ک` the Arabic `ك`; Arabic is folded like in Lucene's normalisers.
+Decimal digits of any script become those of ASCII.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
-#: Where letters of Latin and Cyrillic stand that do not decompose.
+#: Ranges of Latin and Cyrillic letters that do not decompose.
 _RANGES: Final = (
     range(0xC0, 0x2B0), range(0x460, 0x530), range(0x1D00, 0x1DC0), range(0x1E00, 0x1F00),
     range(0x2C60, 0x2C80), range(0xA720, 0xA800), range(0xAB30, 0xAB70),
@@ -28,8 +28,8 @@ _LATIN: Final = {
     "ß": "ss", "þ": "th", "ð": "d", "ı": "i", "ȷ": "j", "ŋ": "n", "ĸ": "q", "ə": "e", "ǝ": "e",
     "ɛ": "e", "ɔ": "o", "ɑ": "a", "ɣ": "g", "ɩ": "i", "ƿ": "w",
 }  # fmt: skip
-#: An apostrophe between letters is one whether Unicode takes it for a letter or not; other such signs say
-#: how a letter sounds, and are mostly not written.
+#: An apostrophe between letters counts as one even if Unicode classifies it as a letter. Similar characters
+#: describe a letter's sound, and people mostly leave them out.
 _APOSTROPHES: Final = {"\u02bc": "'"} | dict.fromkeys("\u02b9\u02ba\u02bb\u02bd\u02be\u02bf\ua78c", "")
 _SEMITIC: Final = {
     "\u0640": "",  # kashida
@@ -57,7 +57,7 @@ _NOUGHTS: Final = (
 
 
 def _named() -> Iterator[tuple[str, str]]:
-    """The letters whose name says which letter they are; one that decomposes is not there."""
+    """Yield the letters whose Unicode name contains a plain letter, without those that decompose."""
     for code in (code for some in _RANGES for code in some):
         letter = chr(code)
         named = _NAMED.fullmatch(unicodedata.name(letter, ""))

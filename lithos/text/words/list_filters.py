@@ -10,7 +10,7 @@ from lithos.kernel.values.errors import InvalidInput
 from lithos.text.words.analysis import normalise
 
 Scalar = str | int | float | bool
-#: Variation selectors: the same sign with and without one is one tag.
+#: Variation selectors: a character with and without one is the same tag.
 _SELECTORS: Final = re.compile("[\ufe00-\ufe0f]+")
 
 
@@ -32,15 +32,15 @@ def matches_metadata(metadata: Mapping[str, Any], match: Mapping[str, Any] | Non
 
 
 def has_all(values: Iterable[str], wanted: Iterable[str] | None) -> bool:
-    """True when every wanted value is there; no wish, no filter."""
+    """Return True when every wanted value is there; no wish, no filter."""
     return not wanted or set(wanted) <= set(values)
 
 
 def tag_key(tag: str) -> str:
-    """What spellings of one tag have in common: `Work`, `work`, `#WORK` and `work/` are one tag.
+    """Return the key that all spellings of a tag share: `Work`, `work`, `#WORK` and `work/` are one tag.
 
-    Without leading `#` and trailing `/`, in one case and normal form, and without the selectors that show a
-    sign as text or as emoji.
+    The key has no leading `#` and no trailing `/`, one case and normal form, and no selectors that show a
+    character as text or as emoji.
     """
     name = tag.strip().lstrip("#").rstrip("/") or tag
     if name.isascii():
@@ -50,12 +50,12 @@ def tag_key(tag: str) -> str:
 
 
 def tag_keys(tags: Iterable[str]) -> set[str]:
-    """The keys of some tags."""
+    """Return the keys of some tags."""
     return {tag_key(tag) for tag in tags}
 
 
 def distinct_tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Each tag once, as it is spelled first."""
+    """Return each tag once, in its first spelling."""
     found: dict[str, str] = {}
     for tag in tags:
         found.setdefault(tag_key(tag), tag)
@@ -63,7 +63,7 @@ def distinct_tags(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def most_written(spelled: Mapping[str, int]) -> str:
-    """The spelling that most notes have, of several the first by name; without leading `#`."""
+    """Return the spelling that most notes have, of several the first by name; without leading `#`."""
     best = min(spelled, key=lambda tag: (-spelled[tag], tag))
     return best.lstrip("#") or best
 
@@ -82,7 +82,7 @@ def has_tag(tags: Collection[str], wish: str) -> bool:
 
 
 def has_tags(tags: Collection[str], wanted: Iterable[str] | None) -> bool:
-    """True when every wanted tag is there."""
+    """Return True when every wanted tag is there."""
     if not wanted:
         return True
     own = frozenset(tags)

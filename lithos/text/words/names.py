@@ -1,4 +1,4 @@
-"""The names that may stand in a question: its runs of words, as titles and aliases are compared."""
+"""The names that may occur in a question: its runs of words, compared like titles and aliases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from lithos.text.words.analysis import normalise
 
-#: Words of a question that are looked at, and of one name.
+#: Maximum number of words of a question that are examined, and of one name.
 MOST_WORDS: Final = 24
 LONGEST_NAME: Final = 5
 _AROUND: Final = ".,;:!?\"'()[]{}“”‘’«»…"
@@ -15,9 +15,9 @@ _LONGEST_TEXT: Final = 1_000
 
 
 def name_spans(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """A question in lower case with single spaces, and where runs of at most five words begin and end in it.
+    """Return a question in lower case with single spaces, and the bounds of its runs of at most five words.
 
-    Longer runs first; none in a text of more than 24 words, which is no question for a name.
+    Longer runs come first. A text of more than 24 words has no runs, since it does not ask for a name.
     """
     given = normalise("NFC", text[:_LONGEST_TEXT]).casefold().split()
     words = [word for each in given if (word := each.strip(_AROUND))]

@@ -1,7 +1,8 @@
 """How much of one text is in another, by the pairs of neighbouring words that they share.
 
-The containment of word 2-shingles (A. Broder, On the resemblance and containment of documents, 1997). Pairs
-tell a rewritten text from another one on the same subject, which shares words and hardly any pairs.
+The measure is the containment of word 2-shingles (A. Broder, On the resemblance and containment of documents,
+1997). Pairs distinguish a rewritten text from another text on the same subject, which shares words and hardly
+any pairs.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ from numpy.typing import NDArray
 
 from lithos.text.words.analysis import fold
 
-#: Characters of a text that are looked at.
+#: Characters of a text that are examined.
 LOOKED_AT: Final = 40_000
-#: A text of fewer pairs says too little to be told from others.
+#: A text with fewer pairs is too short to be distinguished from others.
 LEAST_PAIRS: Final = 8
 #: Shares from which on a match is `fair`, and `strong`. False rates: docs/spec/copies.md §4.
 FAIR: Final = 0.4
 STRONG: Final = 0.6
-#: Texts made of one template, at least: two or three that repeat each other are more likely copies.
+#: Minimum number of texts made from one template: two or three that repeat each other are more likely copies.
 LEAST_FAMILY: Final = 4
 #: The share of what two texts have in common that others of their template have as well.
 OF_FAMILY: Final = 0.5
-#: Pairs of identical texts that are no blank form, whatever the number of those texts.
+#: Pairs from which on identical texts are not blank forms, whatever the number of those texts.
 LEAST_COPY: Final = 50
-#: Texts that are looked at of all that have a pair.
+#: Maximum number of texts with a pair that are examined.
 _MOST_OWNERS: Final = 32
-#: What of ASCII is part of no word becomes a space.
+#: ASCII characters that are not part of a word become a space.
 _LETTERS: Final = bytes(each if chr(each).isalnum() and each < 128 else 32 for each in range(256))
 
 Match = Literal["strong", "fair"]
@@ -40,13 +41,13 @@ Pairs: TypeAlias = NDArray[np.int64]
 
 #: Mixes the hash of a pair's first word, so that its order counts; odd, hence nothing is lost (mod 2**64).
 _FACTOR: Final = np.int64(0x5BD1E9955BD1E995)
-#: A sign of a script without spaces is a word.
+#: Each character of a script without spaces is a word.
 _NO_SPACES: Final = "\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORD: Final = re.compile(rf"[{_NO_SPACES}]|[^\W_{_NO_SPACES}]+")
 
 
 def word_pairs(text: str) -> Pairs:
-    """The pairs of a text's words, folded; of its first `LOOKED_AT` characters."""
+    """Return the pairs of a text's words, folded; of its first `LOOKED_AT` characters."""
     words = np.fromiter(map(hash, _words(fold(text[:LOOKED_AT]))), np.int64)
     return np.unique(words[:-1] * _FACTOR ^ words[1:])
 
@@ -58,7 +59,7 @@ def _words(folded: str) -> list[str]:
 
 
 def likeness(one: Pairs, other: Pairs) -> float:
-    """The share of the shorter text that is in the longer one, 0..1; 0 for what says too little."""
+    """Return the share of the shorter text that is in the longer one, 0..1; 0 for too short texts."""
     least = min(len(one), len(other))
     if least < LEAST_PAIRS:
         return 0.0
@@ -77,7 +78,7 @@ def clusters(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
 
 
 def match_of(share: float) -> Match | None:
-    """What a likeness is called; None for too little."""
+    """Return the name of a likeness; None if it is too small."""
     if share >= STRONG:
         return "strong"
     return "fair" if share >= FAIR else None
@@ -85,10 +86,10 @@ def match_of(share: float) -> Match | None:
 
 @define(eq=False)
 class Templates:
-    """Tells texts that repeat each other from those that were made of one template.
+    """Distinguishes texts that repeat each other from texts made from one template.
 
-    What a template gave them is what two texts share and others have as well, wherever those are stored: it
-    does not count. For some pairs of words it is known which texts have them (`of`).
+    The text from a template is what two texts share with others as well, wherever those are stored: it does
+    not count. For some pairs of words it is known which texts have them (`of`).
     """
 
     _hashes: Pairs
@@ -108,7 +109,7 @@ class Templates:
         return cls(hashes[first], owners[first], len(kept))
 
     def likeness(self, one: Pairs, other: Pairs) -> float:
-        """The likeness of two of the texts without what their template gave them."""
+        """Return the likeness of two of the texts without what their template gave them."""
         shared = np.intersect1d(one, other, assume_unique=True)
         template = self._template_of(shared)
         if not len(template) or (len(one) == len(other) == len(shared) >= LEAST_COPY):
@@ -118,7 +119,7 @@ class Templates:
         )
 
     def _template_of(self, shared: Pairs) -> Pairs:
-        """The pairs, of those that two texts share, that a family of texts has; none where there is none."""
+        """Return the pairs shared by two texts that a family of texts has; empty if there is no family."""
         begins = np.searchsorted(self._hashes, shared, "left")
         counts = np.searchsorted(self._hashes, shared, "right") - begins
         pairs = np.repeat(np.arange(len(shared)), counts)

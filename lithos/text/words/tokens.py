@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from lithos.text.pieces import line_pieces
 from lithos.text.snippet import cut
 
-#: Tells of a text how many tokens it has.
+#: Returns the number of tokens of a text.
 Count: TypeAlias = Callable[[str], int]
 
 #: Bytes of one token at most, and of one that is counted without a tokenizer.
@@ -27,7 +27,7 @@ def count_bytes(text: str) -> int:
 
 
 def count_with(pieces: Count) -> Count:
-    """The rule with a tokenizer: `pieces` tells how many pieces it makes of a text of some 64 kB at most."""
+    """Count with a tokenizer: `pieces` returns the number of pieces of a text of up to about 64 kB."""
 
     def count(text: str) -> int:
         made = sum(pieces(text[start:stop]) for start, stop in line_pieces(text, 0, len(text), keeps=""))
@@ -37,10 +37,11 @@ def count_with(pieces: Count) -> Count:
 
 
 def count_safely(text: str) -> int:
-    """An upper bound of the count without a tokenizer: the UTF-8 bytes of all that is no white space.
+    """Return an upper bound of the count without a tokenizer: the number of UTF-8 bytes that are not white
+    space.
 
-    A tokenizer that splits at white space makes no piece without a byte of its own, so a budget that is kept
-    by this count is kept by every such tokenizer; a briefing becomes shorter by it.
+    A tokenizer that splits at white space makes no piece without a byte of its own, so a budget kept by this
+    count is kept by every such tokenizer. A briefing becomes shorter with it.
     """
     return max(
         sum(
@@ -52,7 +53,7 @@ def count_safely(text: str) -> int:
 
 
 def fitting_length(text: str, most: int, count: Count) -> int:
-    """How many characters of a text make at most `most` tokens, cut where it reads best; may be 0.
+    """Return how many characters of a text make at most `most` tokens, cut where it reads best; may be 0.
 
     The number is found by halving, which counts no text more than some ten times.
     """
@@ -74,9 +75,9 @@ def fitting_length(text: str, most: int, count: Count) -> int:
 
 
 def cut_tidily(text: str, most: int, count: Count, *, mark: str = " …") -> str:
-    """The beginning of a text in at most `most` tokens, with a mark where something is left out.
+    """Return the beginning of a text in at most `most` tokens, with a mark where something is left out.
 
-    Empty where there is no room for more than the mark.
+    The result is empty if only the mark would fit.
     """
     text = text.strip()
     if len(text) <= most * BYTES and count(text) <= most:

@@ -47,7 +47,7 @@ class _Entry:
 
 
 def _is_flow(node: yaml.Node) -> bool:
-    """True for `[...]` and `{...}`."""
+    """Return True for `[...]` and `{...}`."""
     return isinstance(node, yaml.CollectionNode) and bool(node.flow_style)
 
 
@@ -58,12 +58,12 @@ def _line_end(source: str, position: int) -> int:
 
 
 def _line_start(source: str, position: int) -> int:
-    """The first character of the line at `position`."""
+    """Return the first character of the line at `position`."""
     return source.rfind("\n", 0, position) + 1
 
 
 def _end_of(source: str, node: yaml.Node) -> int:
-    """Where the value's last character stands; libyaml ends block values at the next token."""
+    """Return the position of the value's last character; libyaml ends block values at the next token."""
     start, end = node.start_mark.index, node.end_mark.index
     if isinstance(node, yaml.ScalarNode):
         return start + len(source[start:end].rstrip()) if node.style in ("|", ">") else end
@@ -76,7 +76,7 @@ def _end_of(source: str, node: yaml.Node) -> int:
 
 
 def _nodes_within(node: yaml.Node) -> Iterator[yaml.Node]:
-    """The node and all below it, each once."""
+    """Yield the node and all below it, each once."""
     seen: set[int] = set()
     waiting = [node]
     while waiting:
@@ -98,7 +98,7 @@ _HEADER_COMMENT: Final = re.compile(r"[|>][-+0-9]*([ \t]+#[^\r\n]*)")
 
 
 def apply_edits(source: str, edits: Iterable[Edit]) -> str:
-    """`source` with the non-overlapping `edits` made."""
+    """Return `source` with the non-overlapping `edits` made."""
     parts: list[str] = []
     position = 0
     for start, end, text in sorted(edits, key=lambda edit: edit[:2]):
@@ -118,7 +118,7 @@ class KeyChanges:
 def apply_changes(
     mapping: YamlMapping, changes: KeyChanges, newline: str, read_item: ReadItem
 ) -> Iterator[str]:
-    """The YAML text after `changes`, gentlest attempt first; keep the first that reads back right.
+    """Yield the YAML text after `changes`, gentlest attempt first; keep the first that reads back right.
 
     `read_item(key, node)` is a list item's value as `changes.values` would hold it.
     """
@@ -163,7 +163,7 @@ class _Editor:
         )
 
     def edit(self, changes: KeyChanges, *, drops_merges: bool) -> str:
-        """The text with the changes made; new entries stand behind all others."""
+        """Return the text with the changes made; new entries follow all others."""
         values = changes.values
         effective = {entry.key: entry for entry in self._entries if not entry.merge}  # the last of equal keys
         edits: list[Edit] = []
@@ -228,7 +228,7 @@ class _Editor:
                 return edits
         indent = self._indent(first)
         if indent == self._indent(entry.line_start) and isinstance(value, Mapping):
-            indent += "  "  # only lists may stand level with their key
+            indent += "  "  # only lists may have the same indent as their key
         return [(first, entry.line_end, write_block(value, indent, self._newline))]
 
     def _indent(self, line_start: int) -> str:
@@ -278,7 +278,7 @@ class _Editor:
 
 
 def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
-    """Where `old[i:j]` is to become `new[k:m]`, in order; the rest is equal.
+    """Yield where `old[i:j]` is to become `new[k:m]`, in order; the rest is equal.
 
     Short lists are compared for the fewest changes, which may take the cube of their length; of long ones
     each new item stays where the next old one like it is.
@@ -295,7 +295,7 @@ def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, 
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Places of equal items, growing on both sides."""
+    """Yield places of equal items, growing on both sides."""
     places: dict[str, deque[int]] = {}
     for place, item in enumerate(old):
         places.setdefault(item, deque()).append(place)

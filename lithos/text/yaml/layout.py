@@ -55,7 +55,7 @@ class Layout:
 
     @property
     def body(self) -> str:
-        """What follows the frontmatter, with every byte."""
+        """The bytes after the frontmatter, unchanged."""
         return self.text[self.body_start :]
 
     @property
@@ -73,18 +73,18 @@ class Layout:
 
 
 def unify_breaks(text: str, newline: str) -> str:
-    """`text` of a file whose line breaks are `newline`, with `\\n` instead."""
+    """Return `text` of a file whose line breaks are `newline`, with `\\n` instead."""
     return text.replace("\r\n", "\n") if newline == "\r\n" else text
 
 
 def trim_content(text: str) -> str:
-    """`text` without the blank lines around it; its first line keeps its indentation."""
+    """Return `text` without the blank lines around it; its first line keeps its indentation."""
     blank = _BLANK_LINES.match(text)
     return text[blank.end() if blank else 0 :].rstrip()
 
 
 def tail_of(text: str) -> str:
-    """The blank space after the last line of `text`; nothing for a blank one."""
+    """Return the blank space after the last line of `text`; nothing for a blank one."""
     kept = len(text.rstrip())
     return text[kept:] if kept else ""
 
@@ -115,7 +115,7 @@ def read_layout(data: bytes, *, keeps_heading: bool = False) -> Layout:
 class FrontmatterHandler(YAMLHandler):
     """python-frontmatter's handler for notes: every byte of both parts is kept, the YAML stays nodes.
 
-    The nodes know where each value stands, for edits that leave everything else as it is.
+    The nodes have the position of each value, so that edits change nothing else.
     """
 
     # Stricter than the library's: exactly three dashes, and no blank line is eaten. `\r?\Z`: at the end.
@@ -143,7 +143,7 @@ class FrontmatterHandler(YAMLHandler):
         return source, text[end.end() :]
 
     def load(self, fm: str, **_: object) -> Any:
-        """A `YamlMapping`, its depth bounded; raises `UnreadableNote` as `read_mapping` does."""
+        """Return a `YamlMapping`, its depth bounded; raises `UnreadableNote` as `read_mapping` does."""
         return read_mapping(fm)
 
 
@@ -159,9 +159,9 @@ def frontmatter_at(text: str, position: int = 0) -> int | None:
 
 
 def _is_between_rules(between: str) -> bool:
-    """True for text that stands between two thematic breaks of Markdown, and is no frontmatter.
+    """Return whether a text is between two thematic breaks of Markdown, and not a frontmatter.
 
-    It is no mapping, and does not begin as one that has become malformed does: with a key.
+    Such a text is not a mapping, and does not begin with a key, like a malformed mapping would.
     """
     first = _FIRST_LINE.search(between)
     if first is None or _begins_mapping(first[1]):
@@ -200,7 +200,7 @@ def _decode(data: bytes) -> str:
 
 
 def _find_heading(text: str, position: int) -> TitleHeading | None:
-    """The first H1 with a text; only blank lines and other headings may stand before it."""
+    """Return the first H1 with a text; only blank lines and other headings may precede it."""
     while True:
         blank = _BLANK_LINES.match(text, position)
         position = blank.end() if blank else position

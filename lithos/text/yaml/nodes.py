@@ -24,7 +24,7 @@ from lithos.kernel.values.times import format_time
 MAX_DEPTH: Final = 100
 #: Values in one frontmatter, aliases expanded ("billion laughs"); long texts count for several.
 MAX_VALUES: Final = 200_000
-#: Characters of a number; what is longer is a text. Python writes no number of more than 4,300 digits.
+#: Maximum characters of a number; longer ones are text. Python writes no number of more than 4,300 digits.
 LONGEST_NUMBER: Final = 100
 
 _TAG: Final = "tag:yaml.org,2002:"
@@ -36,9 +36,9 @@ _CONSTRUCTOR: Final = SafeConstructor()
 
 
 class UnreadableNote(Exception):
-    """The file is no note Lithos can read; `reason` says what is wrong and what to do by hand.
+    """The file is not a note that Lithos can read; `reason` says why and what to do by hand.
 
-    `line` is that of the file, from 1; for the frontmatter as a whole its first one.
+    `line` is a line of the file, from 1; for the frontmatter as a whole it is its first line.
     """
 
     def __init__(self, reason: str, line: int = 2) -> None:
@@ -58,7 +58,7 @@ def _compose(source: str) -> yaml.MappingNode | None:
         loader.dispose()
     if root is None or isinstance(root, yaml.MappingNode):
         return root
-    raise UnreadableNote("the frontmatter is no mapping; write `key: value` lines between the `---` lines")
+    raise UnreadableNote("the frontmatter is not a mapping; write `key: value` lines between the `---` lines")
 
 
 def _refuse_deep_nesting(source: str) -> None:
@@ -72,7 +72,10 @@ def _refuse_deep_nesting(source: str) -> None:
 
 
 def line_nesting_deeper(source: str, most: int) -> int | None:
-    """The line, from 1, on which collections nest deeper than so; None without one. Raises `YAMLError`."""
+    """Return the line, from 1, on which collections nest deeper than so; None without one.
+
+    Raises `YAMLError`.
+    """
     depth = 0
     for event in yaml.parse(source, yaml.CSafeLoader):
         if isinstance(event, yaml.CollectionStartEvent):
@@ -101,12 +104,12 @@ def _explain(error: yaml.YAMLError, source: str) -> UnreadableNote:
 
 
 def is_null(node: yaml.Node) -> bool:
-    """True for an empty value, `null` and `~`."""
+    """Return True for an empty value, `null` and `~`."""
     return node.tag == _NULL
 
 
 def is_integer(node: yaml.Node) -> bool:
-    """True for a YAML integer, false for text that looks like one."""
+    """Return True for a YAML integer, false for text that looks like one."""
     return node.tag == _TAG + "int"
 
 
@@ -125,7 +128,7 @@ class ValueReader:
             raise _too_deep()
 
     def text(self, node: yaml.Node) -> str:
-        """A scalar's text, else the source text of a collection on one line."""
+        """Return a scalar's text, else the source text of a collection on one line."""
         start, end = node.start_mark.index, node.end_mark.index
         self._charge(1 + (end - start) // 64)
         if isinstance(node, yaml.ScalarNode):
@@ -146,7 +149,7 @@ class ValueReader:
         return merged | own if merged else own
 
     def value(self, node: yaml.Node, depth: int = 0) -> Any:
-        """The node as JSON-compatible value: dates and non-finite numbers become text."""
+        """Return the node as JSON-compatible value: dates and non-finite numbers become text."""
         if isinstance(node, yaml.ScalarNode):
             self._charge(1 + len(node.value) // 64, depth)
             return _scalar_value(node)
@@ -176,7 +179,7 @@ def read_mapping(source: str) -> YamlMapping:
 
 
 def is_merge(key: yaml.Node) -> bool:
-    """True for the merge key `<<`."""
+    """Return True for the merge key `<<`."""
     return key.tag == _MERGE
 
 
@@ -191,7 +194,7 @@ def _scalar_value(node: yaml.ScalarNode) -> Any:
         return node.value
     try:
         return convert(node)
-    except (ValueError, OverflowError):  # 2024-02-30, !!int x: what the author wrote says more than a failure
+    except (ValueError, OverflowError):  # 2024-02-30, !!int x: the author's text says more than a failure
         return node.value
 
 
@@ -227,7 +230,7 @@ _CONVERSIONS: Final[dict[str, Callable[[yaml.ScalarNode], Any]]] = {
 
 _resolve: Final[Callable[[type[yaml.Node], str, tuple[bool, bool]], str]] = Resolver().resolve
 _TEXT_TAG: Final = "tag:yaml.org,2002:str"
-# What libyaml does not accept as it stands, and line breaks, which quoted text would fold.
+# Characters that libyaml does not accept unescaped, and line breaks, which quoted text would fold.
 _ESCAPED: Final = re.compile(
     "[^\t\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
@@ -242,7 +245,7 @@ _SCALARS: Final = (str, bool, int, float, datetime, type(None))
 
 
 def is_scalar(value: Any) -> bool:
-    """True for everything that stands on one line: text, number, boolean, time, null."""
+    """Return whether a value takes one line: text, number, boolean, time, null."""
     return isinstance(value, _SCALARS)
 
 
@@ -300,7 +303,7 @@ def _flow_key(key: str) -> str:
 
 
 def write_block(value: Any, indent: str, newline: str) -> str:
-    """A non-empty list or mapping as lines at `indent`, each ended by `newline`."""
+    """Return a non-empty list or mapping as lines at `indent`, each ended by `newline`."""
     if isinstance(value, Mapping):
         return "".join(write_entry(key, item, indent, newline) for key, item in value.items())
     return "".join(f"{indent}- {write_inline(item)}{newline}" for item in value)

@@ -18,17 +18,18 @@ class VaultStyle:
     serves_broken: bool = False
     #: A write adds only the keys that say something.
     minimal_frontmatter: bool = False
-    #: Files that programs which synchronise folders leave of a conflict are no notes of their own.
+    #: Whether files that synchronising programs leave after a conflict are treated as conflict copies, not
+    #: notes.
     knows_copies: bool = True
 
     @property
     def reading(self) -> str:
-        """The rules that decide what is read of a file: what was read by others is read anew."""
+        """Return the rules that decide how a file is read. Files read by other rules are read again."""
         return "files tags broken few owned keys" if self.is_foreign else "owned keys"
 
     @classmethod
     def of_foreign(cls) -> VaultStyle:
-        """The rules of a vault that somebody else owns."""
+        """Return the rules for a vault that a person owns."""
         return cls(**{each.name: True for each in fields(cls)})
 
 

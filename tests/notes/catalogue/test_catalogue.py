@@ -45,7 +45,7 @@ def test_the_listing_is_in_the_order_of_first_indexing(catalogue):
     assert [entry.serial for entry in catalogue] == [1, 2, 3, 4]
 
 
-def test_the_first_path_keeps_slug_and_url_whatever_the_order_of_loading(catalogue):
+def test_first_path_keeps_slug_and_url_in_any_loading_order(catalogue):
     one = make_entry(9, "a.md", title="Same", source_url="https://x.org")
     other = make_entry(1, "b.md", title="same!", source_url="https://x.org")
     catalogue.load([other, one])
@@ -54,7 +54,7 @@ def test_the_first_path_keeps_slug_and_url_whatever_the_order_of_loading(catalog
     assert (catalogue.slugs.surplus, catalogue.urls.surplus) == (1, 1)
 
 
-def test_a_key_that_is_given_up_goes_to_the_next_in_line(catalogue):
+def test_released_key_passes_to_the_next_note_that_claims_it(catalogue):
     one, other = make_entry(1, title="Same"), make_entry(2, title="Same")
     catalogue.load([one, other])
     catalogue.put(attrs.evolve(one, note=attrs.evolve(one.note, title="Else")))
@@ -193,7 +193,7 @@ removals = st.integers(1, 5)
 
 
 @given(st.lists(st.one_of(puts, removals), max_size=25))
-def test_any_history_leaves_what_a_naive_twin_has(history):
+def test_catalogue_equals_a_naive_model_after_any_history(history):
     catalogue, twin = Catalogue(), Twin()
     for step in history:
         if isinstance(step, int):
@@ -244,7 +244,7 @@ def test_notes_are_found_by_the_host_of_their_source() -> None:
 
 
 @pytest.mark.parametrize("prefix", ["abcdef", "abcdef-", "abcdefg", "own-id", "xyz"])
-def test_notes_whose_ids_may_begin_with_a_text_are_all_that_do(prefix: str) -> None:
+def test_id_prefix_finds_all_matching_notes(prefix: str) -> None:
     ids = ["ABCDEF-1", "zebra", "abcdefg-2", "Own-ID", "abcdef-0000", "XYZ"]
     catalogue = Catalogue()
     for serial, each in zip((3, 9, 5, 4, 8, 1), ids, strict=True):
@@ -259,7 +259,7 @@ def test_notes_whose_ids_may_begin_with_a_text_are_all_that_do(prefix: str) -> N
     assert "zebra" not in [entry.note.id for entry in catalogue.may_begin("zebra")]
 
 
-def test_a_text_that_no_uuid_begins_with_costs_no_look_at_uuids() -> None:
+def test_impossible_uuid_prefix_is_answered_without_a_scan() -> None:
     catalogue = Catalogue()
     for serial in range(1, 4):
         entry = make_entry(serial, f"{serial}.md")

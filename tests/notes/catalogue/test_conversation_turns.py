@@ -1,4 +1,4 @@
-"""Turns of conversations: which notes are some, and which stand beside each other."""
+"""Turns of conversations: which notes are turns, and which turns are neighbours."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def beside(turns: Turns, serial: int) -> list[int]:
     return turns.beside(serial)
 
 
-def test_neighbours_are_those_just_before_and_after_in_time_whatever_the_paths() -> None:
+def test_neighbours_are_adjacent_in_time_for_any_paths() -> None:
     turns = Turns()
     for serial, minute in ((1, 40), (2, 20), (3, 30)):
         turns.enter(turn(serial, f"2024-03-05 14:{minute}"))
     assert [beside(turns, serial) for serial in (2, 3, 1)] == [[3], [2, 1], [3]]
 
 
-def test_at_one_time_the_numbers_of_their_paths_tell_the_order() -> None:
+def test_turns_of_equal_time_are_ordered_by_path_numbers() -> None:
     """As conversations are kept that know the time of a meeting alone."""
     turns = Turns()
     for serial in (9, 10, 11):
@@ -43,14 +43,14 @@ def test_at_one_time_the_numbers_of_their_paths_tell_the_order() -> None:
         turn(2, "2024-03-05 14:01", "elsewhere/2.md"),
     ],
 )
-def test_what_was_said_much_later_on_another_day_or_elsewhere_is_no_neighbour(other: Entry) -> None:
+def test_turns_much_later_or_elsewhere_are_not_neighbours(other: Entry) -> None:
     turns = Turns()
     turns.enter(turn(1, "2024-03-05 14:00"))
     turns.enter(other)
     assert beside(turns, 1) == beside(turns, 2) == []
 
 
-def test_a_note_without_a_time_in_its_title_and_a_long_one_are_no_turns() -> None:
+def test_untimed_and_long_notes_are_not_turns() -> None:
     turns = Turns()
     turns.enter(make_entry(1, title="Meeting of 2024-03-05"))
     turns.enter(make_entry(2, title="Room 2024-03-05 31:00"))

@@ -1,4 +1,4 @@
-"""The postings: what is listed, in which order and how many, compared with a look at every note."""
+"""The postings: listed notes, their order and number, compared with a check of every note."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def change(catalogue: Catalogue, kind: str, number: int, values: dict) -> None:
 
 
 @given(loaded=st.lists(notes, max_size=8), history=changes, wanted=filters, offset=st.integers(0, 5))
-def test_a_page_is_that_of_a_look_at_every_note(loaded, history, wanted, offset):
+def test_page_equals_that_of_a_full_scan(loaded, history, wanted, offset):
     catalogue = Catalogue()
     catalogue.load([entry_of(20 - number, number, values) for number, values in enumerate(loaded, 1)])
     for kind, number, values in history:
@@ -107,7 +107,7 @@ def test_a_page_is_that_of_a_look_at_every_note(loaded, history, wanted, offset)
 
 
 @given(st.dictionaries(st.integers(1, 12), notes, max_size=12), st.booleans())
-def test_postings_of_many_notes_at_once_are_those_of_one_after_the_other(values, searched):
+def test_bulk_postings_equal_those_entered_one_by_one(values, searched):
     found = [Facets(), Facets()]
     rows = [(serial, entry.path, entry.note) for serial in values
             if (entry := entry_of(serial, serial, values[serial]))]  # fmt: skip
@@ -149,7 +149,7 @@ def test_a_page_of_a_large_folder_needs_no_comparison(monkeypatch):
     assert not catalogue.page(FacetFilter(path_prefix="ab/c")).is_exact
 
 
-def test_nothing_is_left_of_notes_that_are_gone():
+def test_deleted_notes_leave_no_postings():
     catalogue = Catalogue()
     values = {
         "path": "ab/a.md",
@@ -171,13 +171,13 @@ def test_nothing_is_left_of_notes_that_are_gone():
     assert kept.expiring() == []
 
 
-def test_a_page_costs_no_more_in_a_catalogue_of_four_times_the_size():
+def test_page_costs_no_more_in_a_four_times_larger_catalogue():
     """A list of fifty notes takes as many calls, and copies as much, among many notes (issue 19)."""
 
     def costs(notes: int) -> dict[FacetFilter, tuple[int, int]]:
         catalogue = Catalogue()
         for n in range(1, notes + 1):
-            folder = n % 50 if n <= 1_000 else 50  # what a folder holds is copied
+            folder = n % 50 if n <= 1_000 else 50  # the contents of a folder are copied
             values = {"path": f"f{folder}/a.md", "tags": ("x", f"t{n % 9}"), "author": f"a{n % 4}"}
             catalogue.put(entry_of(n, n, values))
         found = {}

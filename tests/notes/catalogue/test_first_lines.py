@@ -1,4 +1,4 @@
-"""First looks: what they know of notes, how they are searched, when they are forgotten."""
+"""Previews of notes: their contents, searches in them, and when they are dropped."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_an_ambiguous_stem_is_a_placeholder_until_one_note_is_left() -> None:
     assert edges_of(graph) == {(note_id(1), note_id(3))}
 
 
-def test_a_better_answer_takes_a_link_over_and_gives_it_back() -> None:
+def test_better_match_takes_over_a_link_until_its_deletion() -> None:
     graph = fresh_graph([make_entry(1, links=("one",)), make_entry(2, "x.md", title="One")])
     graph.put(make_entry(3, "y.md", aliases=("ONE",)))
     assert edges_of(graph) == {(note_id(1), note_id(3))}
@@ -77,7 +77,7 @@ def test_among_equal_titles_the_path_decides_also_after_a_move() -> None:
     assert edges_of(graph) == {(note_id(1), note_id(3))}
 
 
-def test_a_missing_source_resolves_when_it_appears_and_a_deleted_one_is_missing_again() -> None:
+def test_source_is_missing_before_it_appears_and_after_its_deletion() -> None:
     """behaviours 43, 48"""
     graph = fresh_graph([make_entry(1, derived_from_ids=(note_id(2),))])
     assert graph.provenance.reach([note_id(2)], 1, "incoming") == {note_id(2): 0, note_id(1): 1}
@@ -111,7 +111,7 @@ def test_a_generated_vault_has_the_links_of_the_reference() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 1, 3, 5, 100])
-def test_a_graph_that_was_completed_in_steps_or_by_a_change_is_the_same(steps: int) -> None:
+def test_graph_completed_in_steps_or_by_a_change_is_the_same(steps: int) -> None:
     entries = generate_entries(250, 4)
     whole, stepped = NoteGraph(), NoteGraph()
     for graph in (whole, stepped):
@@ -207,7 +207,7 @@ NAMES = ("pic.png", "Pic.PNG", "dir/pic.png", "n1", "doc.pdf#page=2", "doc.pdf",
 def test_links_to_other_files_are_not_unresolved_in_any_order(
     links: list[str], changes: list[tuple[str, int, bool]]
 ) -> None:
-    """The count that is kept is that of a catalogue loaded anew."""
+    """The stored count is that of a newly loaded catalogue."""
     files = ("pic.png", "sub/PIC.png", "doc.pdf", "n1.canvas")
     catalogue, there = Catalogue(), set[str]()
     catalogue.put(make_entry(9, links=tuple(links)))

@@ -34,7 +34,7 @@ def edge(number: int, from_id: str, to_id: str, type: str = "depends_on", **more
 
 
 class Vault:
-    """A catalogue, and beside it what was entered."""
+    """A catalogue, and the notes that were entered."""
 
     def __init__(self) -> None:
         self.catalogue = Catalogue()
@@ -102,13 +102,13 @@ class Oracle:
         return any(n.supersedes == note_id and n.id != note_id for n in self._notes.values())
 
     def chain(self, note_id: str) -> set[str]:
-        """What a note supersedes, directly or by a chain of notes that exist."""
+        """Return the notes that a note supersedes, directly or by a chain of existing notes."""
         found: set[str] = set()
         at = note_id
         while at in self._notes:
             older = self._notes[at].supersedes
             if older is None or older == at or older in found:
-                break  # a note is no successor of itself
+                break  # a note is not a successor of itself
             found.add(older)
             at = older
         return found
@@ -176,7 +176,7 @@ def random_step(vault: Vault, rng: random.Random) -> None:
 
 
 def check(vault: Vault) -> Counter[str]:
-    """The lineage against the oracle; how often each kind of warning was told."""
+    """Compare the lineage with the oracle; return how often each kind of warning was given."""
     oracle, fresh, told = Oracle(vault.notes, vault.edges.values()), Lineage(vault.catalogue), Counter[str]()
     for note_id in IDS:
         if note_id not in vault.notes:
@@ -198,7 +198,7 @@ LONG = (3, 5, 6)
 
 
 @pytest.mark.parametrize("most", [module.STEPS, 1])
-def test_any_history_ends_in_what_the_definitions_say(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+def test_lineage_equals_the_definition_after_any_history(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """behaviours 231 and 233; also where looking backwards takes many calls, and many are excused."""
     monkeypatch.setattr(module, "_AT_ONCE", min(most, module._AT_ONCE))
     monkeypatch.setattr(module, "_MOST_ALONE", min(most - 1, module._MOST_ALONE))
@@ -219,7 +219,7 @@ def test_any_history_ends_in_what_the_definitions_say(monkeypatch: pytest.Monkey
     assert all(told[kind] > 0 for kind in kinds), told
 
 
-def test_a_leaf_that_was_changed_twice_is_seen_after_what_it_rests_on_since() -> None:
+def test_leaf_changed_twice_is_seen_after_its_new_sources() -> None:
     """A property found it: it was looked at in the order of its first change, and missed its cause."""
     vault = Vault()
     vault.put("bad", status="quarantined")
@@ -269,7 +269,7 @@ def test_inferred_and_projected_edges_do_not_count_until_they_are_asserted() -> 
     assert vault.suspicion("a") is None
 
 
-def test_what_supersedes_a_note_or_has_its_successor_is_not_suspect_for_it() -> None:
+def test_note_superseding_its_source_or_sharing_its_successor_is_not_suspect() -> None:
     vault = Vault()
     vault.put("a", "b", supersedes="c")
     vault.put("b")
@@ -288,7 +288,7 @@ def test_what_supersedes_a_note_or_has_its_successor_is_not_suspect_for_it() -> 
     assert vault.told("d") == [("superseded", "c", 1)]
 
 
-def test_a_deleted_source_or_successor_makes_nobody_suspect_and_counts_again_when_it_is_back() -> None:
+def test_deleted_source_counts_again_when_it_returns() -> None:
     vault = Vault()
     vault.put("a", "b")
     vault.put("b", "c")
@@ -310,7 +310,7 @@ def test_a_deleted_source_or_successor_makes_nobody_suspect_and_counts_again_whe
     assert vault.told("b") == [("suspect", "c", 1)]
 
 
-def test_kin_says_by_what() -> None:
+def test_related_notes_name_the_relation() -> None:
     vault = Vault()
     vault.put("a", "b")
     vault.put("b")
@@ -343,7 +343,7 @@ def test_warnings_come_in_the_order_of_the_kinds() -> None:
     ]
 
 
-def test_the_notes_of_another_catalogue_are_taken_over_and_the_typed_edges_stay() -> None:
+def test_adopting_a_catalogue_replaces_notes_and_keeps_typed_edges() -> None:
     vault, filled = Vault(), Catalogue()
     vault.relate(edge(1, "a", "b", "refines"))
     filled.load([
@@ -373,7 +373,7 @@ def chain_of(length: int, width: int = 1) -> Vault:
     return vault
 
 
-async def test_a_cause_beyond_the_bound_is_told_once_it_is_known_to_be_there() -> None:
+async def test_cause_beyond_the_bound_is_reported_once_known() -> None:
     vault = chain_of(3 * module.STEPS)
     far = f"{3 * module.STEPS - 1:06}"
     await vault.lineage.settle()
@@ -386,8 +386,10 @@ async def test_a_cause_beyond_the_bound_is_told_once_it_is_known_to_be_there() -
     assert vault.suspicion("new") is not None
 
 
-def test_a_long_chain_of_versions_is_trusted_and_costs_no_more_than_its_length() -> None:
-    """Each version rests on the one before and supersedes it; what rests on the last has its successors."""
+def test_long_chain_of_versions_is_trusted_in_linear_time() -> None:
+    """Each version rests on the one before and supersedes it; notes that rest on the last have its
+    successors.
+    """
 
     def calls(length: int) -> int:
         vault, ids = Vault(), ["", *(f"{number:06}" for number in range(length))]
@@ -409,7 +411,7 @@ def test_a_long_chain_of_versions_is_trusted_and_costs_no_more_than_its_length()
 
 @pytest.mark.slow
 def test_a_call_costs_no_more_for_a_lineage_ten_times_as_long() -> None:
-    """A bound: a hundred calls that each begin anew, on 1,000 and on 10,000 notes."""
+    """A bound: a hundred independent calls, on 1,000 and on 10,000 notes."""
 
     def calls(length: int) -> int:
         vault, rng = chain_of(length, 4), random.Random(1)

@@ -13,7 +13,7 @@ def graph_of(*pairs: str) -> LinkGraph:
     return graph
 
 
-def test_an_edge_stays_until_it_is_removed_as_often_as_it_was_added() -> None:
+def test_edge_stays_until_removed_as_often_as_added() -> None:
     graph = graph_of("ab", "ab")
     assert (graph.node_count, graph.edge_count, graph.edges()) == (2, 1, {("a", "b"): 2})
     graph.unlink("a", "b")
@@ -45,7 +45,7 @@ def test_the_version_changes_with_the_shape_only() -> None:
     assert graph.version > before
 
 
-def test_a_walk_tells_the_least_steps_each_way() -> None:
+def test_walk_returns_the_fewest_steps_each_way() -> None:
     graph = graph_of("ab", "bc", "cd", "ad", "ea")
     assert graph.reach(["a"], 3, "outgoing") == {"a": 0, "b": 1, "d": 1, "c": 2}
     assert graph.reach(["a"], 3, "incoming") == {"a": 0, "e": 1}
@@ -60,12 +60,12 @@ def test_a_walk_in_a_circle_ends() -> None:
     assert graph.reach(["a"], 1000, "outgoing") == {"a": 0, "b": 1, "c": 2}
 
 
-def test_no_way_leads_to_or_through_a_placeholder() -> None:
+def test_walk_never_reaches_or_crosses_a_placeholder() -> None:
     graph = graph_of("aX", "bX")
     assert graph.reach(["a"], 3, "both") == {"a": 0}
 
 
-def test_a_copy_does_not_follow_its_original() -> None:
+def test_copied_graph_is_independent_of_its_original() -> None:
     graph = graph_of("ab")
     copied = graph.copy()
     graph.link("b", "c")
@@ -73,7 +73,7 @@ def test_a_copy_does_not_follow_its_original() -> None:
     assert copied.reach(["a"], 3, "both") == {"a": 0, "b": 1}
 
 
-def test_pagerank_prefers_what_many_link_to_and_orders_equals_by_id() -> None:
+def test_pagerank_prefers_linked_notes_and_orders_ties_by_id() -> None:
     graph = graph_of("az", "bz", "cz", "zb", "cX")
     graph.add("d")
     scores = graph.pagerank()
@@ -96,13 +96,13 @@ def plain_pagerank(pairs: list[str], nodes: list[str]) -> dict[str, float]:
     return scores
 
 
-def test_pagerank_is_that_of_the_textbook_with_damping_85_percent() -> None:
+def test_pagerank_equals_the_textbook_with_damping_85_percent() -> None:
     pairs = ["ab", "bc", "ca", "da", "db", "ea", "fe", "fc", "cf"]
     scores = plain_pagerank(pairs, list("abcdef"))
     assert list(graph_of(*pairs).pagerank()) == sorted(scores, key=lambda node: (-scores[node], node))
 
 
-def test_neighbours_are_told_in_both_directions() -> None:
+def test_neighbours_are_returned_in_both_directions() -> None:
     graph = graph_of("ab", "ac", "cX", "ba")
     assert [set(side) for side in graph.neighbours("a")] == [{"b", "c"}, {"b"}]
     assert set(graph.neighbours("c")[0]) == {Placeholder("X")}

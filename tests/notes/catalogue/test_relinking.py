@@ -25,7 +25,7 @@ NOW: Final = datetime(2026, 11, 28, tzinfo=UTC)
 STYLE: Final = VaultStyle.of_foreign()
 FOLDERS: Final = ("t/a/x", "t/a/y", "u/b/x", "u/b/z z")
 ANYWHERE: Final = ("", "a", "a/b", "c/b", "c/a/b", "c/a/b/d")
-#: A file that is no note.
+#: A file that is not a note.
 PICTURE: Final = "t/a/pics/p 1.png"
 NAMES: Final = ("Plan", "2026-11-28", "🚀 Launch", "café (1)", "Ann's: plan", "v1.2")
 #: Forms of links to a note: its name, its path, the end of that, and the relative path to it.
@@ -35,14 +35,14 @@ FORMS: Final = (
     "![p](<{picture}>)", "![p]({picture_quoted})", "[t][r]\n\n[r]: {quoted}.md", "[r]\n\n[r]: <{plain}>\n",
     "| [[{path}\\|t]] |", "> [!x] [[{tail}|t]]",
 )  # fmt: skip
-#: Properties by the same names; what needs quotes has them.
+#: Properties by the same names, with quotes where they are necessary.
 PROPERTIES: Final = (
     'a: "[[{path}]]"', "b: '[[{single}|t]]'", "c: [\"[[{tail}]]\", 'x']", "d:\n  - '[t](<{splain}.md>)'",
     "e: {{f: \"[[{relative}]]\"}}",
 )  # fmt: skip
-#: What a destination without angle brackets cannot have.
+#: Characters that a destination without angle brackets cannot contain.
 _QUOTED: Final = re.compile(r"[ ()]")
-#: What looks like a link and is none, and what leads to no file: it never changes.
+#: Text that looks like a link but is not, and links without a file: these never change.
 FIXED: Final = (
     "\n\n    [[{path}]] [t]({quoted})\n\n`[[{path}]]` <!-- [[{path}]] -->\n```\n[[{relative}]]\n```\n"
     "[[Missing]] [t](Missing.md) [[./Missing]] [a](tag:x) arr[[0]] [[deep/er/Missing]]\n"
@@ -120,7 +120,7 @@ class Vault:
         )
 
     def edges(self) -> set[tuple[str, str | None, str]]:
-        """What each note links to: the note it means, or the target that means none."""
+        """Return the links of each note: the note that each means, or the target without a note."""
         resolve = self.catalogue.graph.resolve
         entries = [entry for note_id in self.ids.values() if (entry := self.catalogue.get(note_id))]
         targets = [(entry.note.id, resolve(target), target) for entry in entries for target in entry.links]
@@ -154,7 +154,7 @@ class Vault:
 
 
 def fixed_parts(files: Mapping[str, str]) -> list[str]:
-    """What has no links of the files, sorted."""
+    """Return the parts without links to the files, sorted."""
     return sorted(
         text.replace("\r\n", "\n").partition("\n\n    [[")[2].partition("[[Miss")[0]
         for text in files.values()
@@ -163,7 +163,7 @@ def fixed_parts(files: Mapping[str, str]) -> list[str]:
 
 @given(vaults(), st.data())
 @settings(deadline=None)
-def test_moves_keep_what_links_mean_and_their_way_back_restores_all_bytes(
+def test_move_keeps_link_targets_and_moving_back_restores_bytes(
     files: dict[str, str], data: st.DataObject
 ) -> None:
     """behaviour 375"""
@@ -188,7 +188,7 @@ def test_moves_keep_what_links_mean_and_their_way_back_restores_all_bytes(
 
 @given(vaults(ANYWHERE, are_unique=False), st.data())
 @settings(deadline=None)
-def test_moves_between_all_folders_keep_what_links_mean(files: dict[str, str], data: st.DataObject) -> None:
+def test_moves_between_all_folders_keep_link_targets(files: dict[str, str], data: st.DataObject) -> None:
     """behaviour 375: also where several notes have one name, and links must say more than before."""
     vault = Vault(files)
     before = {(source, found) for source, found, _ in vault.edges() if found is not None}

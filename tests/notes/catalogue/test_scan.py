@@ -1,4 +1,4 @@
-"""The start scan: what changed while no server ran, told once and touched never."""
+"""The start scan: changes while no server ran are announced once, and files are never touched."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_second_scan_reads_no_unchanged_file(house, monkeypatch):
     assert list(house.catalogue) == before
 
 
-def test_a_start_killed_before_its_first_scan_was_stored_is_no_first_start(house):
+def test_killed_first_scan_is_repeated_as_the_first_scan(house):
     put(house, "a.md", note(1))
     house.scan()
     assert rescan(house) == [], "still the first scan: nothing was ever announced"
@@ -126,7 +126,7 @@ def test_a_file_without_id_keeps_one_id_over_scans(house):
     assert (again.note.id, again.serial) == (entry.note.id, entry.serial)
 
 
-def test_a_file_without_id_that_moves_is_the_same_note(house):
+def test_moved_file_without_id_is_the_same_note(house):
     """behaviour 270"""
     put(house, "a.md", "just text")
     first_scan(house)
@@ -135,7 +135,7 @@ def test_a_file_without_id_that_moves_is_the_same_note(house):
     assert [entry.note.id for entry in house.catalogue] == [derive_id("a.md")]
 
 
-def test_a_file_without_id_that_moves_and_changes_is_another_note(house):
+def test_moved_and_changed_file_without_id_is_another_note(house):
     """behaviour 177"""
     put(house, "a.md", "just text")
     first_scan(house)
@@ -181,7 +181,7 @@ def test_each_change_emits_its_event_with_agent_scan(house):
     assert rescan(house) == []
 
 
-def test_a_file_that_was_only_touched_is_remembered_and_not_announced(house):
+def test_touched_file_is_recorded_without_an_event(house):
     put(house, "a.md", note(1))
     first_scan(house)
     put(house, "a.md", note(1))
@@ -191,7 +191,7 @@ def test_a_file_that_was_only_touched_is_remembered_and_not_announced(house):
     assert house.restart().examined == 0
 
 
-def test_a_change_that_keeps_size_and_differs_in_time_is_seen(house):
+def test_change_with_equal_size_is_detected_by_time(house):
     put(house, "a.md", note(1, "Aaa"))
     first_scan(house)
     put(house, "a.md", note(1, "Bbb"))
@@ -262,7 +262,7 @@ def test_a_known_file_that_became_unreadable_keeps_its_last_state(house, damage)
     assert house.catalogue.skipped == {}
 
 
-def test_a_damaged_file_keeps_its_id_from_its_copy_until_it_is_gone(house):
+def test_damaged_file_keeps_its_id_from_its_copy_until_deleted(house):
     put(house, "b.md", note(1))
     first_scan(house)
     put(house, "a.md", note(1))
@@ -332,7 +332,7 @@ def test_a_file_that_vanishes_during_the_scan_is_skipped(house, monkeypatch):
 # -- duplicates -------------------------------------------------------------------------------------
 
 
-def test_of_two_files_with_one_id_the_first_path_counts(house):
+def test_first_path_counts_when_two_files_share_an_id(house):
     put(house, "b.md", note(1, "Second"))
     put(house, "a/z.md", note(1, "First"))
     first_scan(house)
@@ -376,7 +376,7 @@ def keep_version(house: House, path: str) -> None:
 
 
 @pytest.mark.parametrize("copy", COPIES[:-1])
-def test_of_an_unknown_id_the_file_without_marks_of_a_copy_has_it(house, copy):
+def test_file_without_copy_suffix_owns_an_unknown_id(house, copy):
     put(house, copy, note(1))
     put(house, "Shared.md", note(1))
     os.utime(house.files.root / copy, ns=(1, 1))  # also from an older one
@@ -384,7 +384,7 @@ def test_of_an_unknown_id_the_file_without_marks_of_a_copy_has_it(house, copy):
     assert paths(house) == ["Shared.md"]
 
 
-def test_of_an_unknown_id_the_older_file_has_it(house):
+def test_older_file_owns_an_unknown_id(house):
     put(house, "a.md", note(1))
     put(house, "b.md", note(1))
     os.utime(house.files.root / "b.md", ns=(1, 1))
@@ -392,7 +392,7 @@ def test_of_an_unknown_id_the_older_file_has_it(house):
     assert paths(house) == ["b.md"]
 
 
-def test_a_note_that_moved_is_known_from_its_copy_by_its_bytes(house):
+def test_moved_note_is_distinguished_from_its_copy_by_bytes(house):
     put(house, "b.md", note(1))
     put(house, "a.md", note(1, "Copy"))
     os.utime(house.files.root / "a.md", ns=(10**19, 10**19))
@@ -494,7 +494,7 @@ def test_a_kill_between_the_scans_journal_and_manifest_repeats_no_event(house, m
 
 
 @pytest.mark.autojump
-async def test_after_a_kill_what_people_did_since_is_told_from_what_was_announced(house, monkeypatch):
+async def test_changes_after_a_kill_are_announced_relative_to_earlier_events(house, monkeypatch):
     """behaviour 187: the next event follows from the last one, not from the old manifest."""
     first_scan(house)
     async with house.running():
@@ -517,7 +517,7 @@ async def test_after_a_kill_what_people_did_since_is_told_from_what_was_announce
 
 
 @pytest.mark.autojump
-async def test_a_kill_while_a_change_is_withheld_tells_of_it_once(house):
+async def test_withheld_change_is_announced_once_after_a_kill(house):
     """behaviours 63, 187"""
     first_scan(house)
     async with house.running():

@@ -115,7 +115,7 @@ def test_a_file_created_meanwhile_is_not_overwritten(files, monkeypatch):
     assert everything(files) == {"a.md": b"somebody else"}
 
 
-def test_an_edit_right_after_the_rename_is_not_taken_for_ours(files, monkeypatch):
+def test_edit_just_after_the_rename_is_detected_as_external(files, monkeypatch):
     """The reported state must be that of our bytes, else the edit would never be noticed."""
     files.apply([Put("a.md", b"one", None)])
     real = KernelCalls.exchange
@@ -158,7 +158,7 @@ def test_short_writes_are_continued(files, monkeypatch):
 
 
 @pytest.mark.parametrize("code", [None, errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK])
-def test_of_two_creations_of_one_file_the_first_stays_also_without_hard_links(files, monkeypatch, code):
+def test_first_of_two_creations_stays_even_without_hard_links(files, monkeypatch, code):
     if code is not None:
         monkeypatch.setattr(os, "link", fail(code))
     first, second = files.apply([Put("a.md", b"one", None), Put("a.md", b"two", None)])
@@ -170,7 +170,7 @@ def test_of_two_creations_of_one_file_the_first_stays_also_without_hard_links(fi
 # -- removing ---------------------------------------------------------------------------------------
 
 
-def test_a_removed_file_is_gone_and_its_folder_synced(files, syncs):
+def test_removed_file_is_deleted_and_its_folder_synced(files, syncs):
     files.apply([Put("a/b.md", b"one", None)])
     syncs.clear()
     assert files.apply([Remove("a/b.md", ONE)]) == [None]
@@ -178,7 +178,7 @@ def test_a_removed_file_is_gone_and_its_folder_synced(files, syncs):
     assert syncs == [str(files.root / "a")]
 
 
-def test_removing_a_missing_file_says_so(files):
+def test_removing_a_missing_file_raises_an_error(files):
     (result,) = files.apply([Remove("a.md", None)])
     assert isinstance(result, FileNotFoundError)
 
@@ -194,7 +194,9 @@ def test_deep_folders_are_made_and_every_changed_folder_is_synced(files, syncs):
 
 
 def choose_way(files: NoteFiles, monkeypatch: pytest.MonkeyPatch, *, unnamed: bool) -> None:
-    """Write files without a name, or, as where there are none, with one from the beginning."""
+    """Write files without a name first, or with a name from the beginning, as on systems without nameless
+    files.
+    """
     if not unnamed:
         monkeypatch.setattr(KernelCalls, "link_unnamed", fail(errno.EOPNOTSUPP))
     elif not files.protection.unnamed:
@@ -214,7 +216,7 @@ def test_the_file_is_synced_before_it_gets_its_name(files, monkeypatch, name):
     assert steps == ["fsync", "name", "folder", "fsync"]
 
 
-def test_only_a_change_probes_a_file_system_anew(files, monkeypatch):
+def test_only_a_change_probes_the_file_system_again(files, monkeypatch):
     """A read meanwhile made files among the notes, that a person or a sync client could see."""
     files.apply([Put("a.md", b"one", None)])
     monkeypatch.setattr(KernelCalls, "link_unnamed", fail(errno.EOPNOTSUPP))
@@ -252,7 +254,7 @@ def test_files_of_a_batch_wait_for_the_disk_together(files, monkeypatch):
     assert everything(files) == {"a.md": b"one", "b/b.md": b"two"}
 
 
-def test_changes_of_one_file_under_two_names_are_one_after_the_other(files):
+def test_changes_of_one_file_under_two_names_are_serialised(files):
     files.apply([Put("a/n.md", b"one", None)])
     expected = ONE
     (files.root / "b").symlink_to(files.root / "a")
@@ -320,7 +322,7 @@ def test_even_a_cancelled_write_leaves_no_temporary_file(files, monkeypatch):
     assert everything(files) == {}
 
 
-def test_a_folder_that_cannot_be_synced_is_told_apart_from_a_failed_write(files, monkeypatch):
+def test_unsyncable_folder_is_distinguished_from_a_failed_write(files, monkeypatch):
     """behaviour 1: the change is there, only its durability is unknown, and no temporary file is left."""
     files.apply([Put("b.md", b"old", None), Put("c.md", b"old", None)])
     monkeypatch.setattr(replacing, "_sync", fail(errno.EIO))
@@ -332,7 +334,7 @@ def test_a_folder_that_cannot_be_synced_is_told_apart_from_a_failed_write(files,
     assert set(everything(files)) == {"a.md", "c.md"}
 
 
-def test_a_change_that_failed_is_not_called_unsynced(files, monkeypatch):
+def test_failed_change_is_not_reported_as_unsynced(files, monkeypatch):
     """A folder made for a file that then did not fit."""
     monkeypatch.setattr(os, "write", fail(errno.ENOSPC))
     monkeypatch.setattr(replacing, "_sync", fail(errno.EIO))
@@ -341,7 +343,7 @@ def test_a_change_that_failed_is_not_called_unsynced(files, monkeypatch):
     assert result.errno == errno.ENOSPC
 
 
-def test_one_failed_change_leaves_the_others_of_its_batch_alone(files, monkeypatch):
+def test_failed_change_does_not_affect_its_batch(files, monkeypatch):
     real = os.write
 
     def write(descriptor: int, data: bytes) -> int:
@@ -355,7 +357,7 @@ def test_one_failed_change_leaves_the_others_of_its_batch_alone(files, monkeypat
     assert everything(files) == {"a.md": b"one", "c.md": b"two"}
 
 
-def test_what_no_file_can_be_called_is_an_error_and_no_crash(files):
+def test_impossible_file_name_is_an_error_without_a_crash(files):
     files.apply([Put("a", b"a file", None)])
     in_file, too_long = files.apply([Put("a/b.md", b"x", None), Put("x" * 300 + ".md", b"x", None)])
     assert isinstance(in_file, OSError)
@@ -391,7 +393,7 @@ def test_a_name_that_is_not_utf8_is_skipped(files):
     assert paths(files) == ["café.md"]
 
 
-def test_what_a_symlink_reaches_outside_is_neither_listed_read_nor_written(files, tmp_path):
+def test_symlinks_to_outside_are_neither_listed_read_nor_written(files, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.md").write_bytes(b"secret")
@@ -440,7 +442,7 @@ def test_symlink_loops_end_and_a_linked_folder_counts_once(files):
     assert paths(files) == ["real/a.md"]
 
 
-def test_many_crossing_links_are_listed_in_no_time(files):
+def test_many_crossing_links_are_listed_quickly(files):
     """Each folder links to all others: a walk along every path would never end."""
     for i in range(12):
         (files.root / str(i)).mkdir()
@@ -450,7 +452,7 @@ def test_many_crossing_links_are_listed_in_no_time(files):
     assert len(paths(files)) == 12
 
 
-def test_a_folder_that_has_only_links_to_it_is_listed_under_the_first(files):
+def test_folder_with_only_links_to_it_is_listed_under_the_first(files):
     (files.root / ".store").mkdir()
     (files.root / ".store" / "a.md").write_bytes(b"x")
     (files.root / "z").symlink_to(".store")
@@ -470,7 +472,7 @@ def test_a_symlinked_file_inside_is_written_through(files):
     assert (files.root / "real.md").read_bytes() == b"two"
 
 
-def test_a_root_behind_a_symlink_is_fine(tmp_path):
+def test_root_behind_a_symlink_is_accepted(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     files = NoteFiles(tmp_path / "link")
@@ -480,7 +482,7 @@ def test_a_root_behind_a_symlink_is_fine(tmp_path):
     assert (tmp_path / "real" / "a.md").exists()
 
 
-def test_a_root_that_leads_elsewhere_by_now_is_followed(tmp_path):
+def test_redirected_root_symlink_is_followed(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{name}.md").write_text(name)
@@ -499,7 +501,7 @@ def test_a_root_that_leads_elsewhere_by_now_is_followed(tmp_path):
     assert files.read("two.md").data == b"two"
 
 
-def test_a_named_pipe_in_the_place_of_a_note_is_no_file_and_holds_nobody_up(files):
+def test_named_pipe_in_place_of_a_note_is_ignored_without_blocking(files):
     os.mkfifo(files.root / "pipe.md")
     (files.root / "folder.md").mkdir()
     assert paths(files) == []

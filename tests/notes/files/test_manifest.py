@@ -1,4 +1,4 @@
-"""The manifest: what was indexed comes back; what cannot be used is set aside."""
+"""The manifest: indexed notes are restored; unusable rows are set aside."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=5,
 )
-#: What is not said here follows from the type.
+#: Fields that are not given here follow from the type.
 fields = dict.fromkeys((field.name for field in attrs.fields(attrs.resolve_types(Note))), ...) | {
     "created_at": times,
     "updated_at": times,
@@ -68,7 +68,7 @@ rows = st.builds(
 )
 
 
-def test_any_row_comes_back_as_it_was(tmp_path):
+def test_stored_row_is_restored_unchanged(tmp_path):
     manifest = Manifest.open(tmp_path / "m.db", START)
 
     @given(rows)
@@ -87,7 +87,7 @@ def test_far_away_times_come_back_to_the_microsecond(manifest, moment):
     assert manifest.load() == [row]
 
 
-def test_what_many_notes_have_in_common_is_one_object(manifest):
+def test_values_shared_by_many_notes_are_one_object(manifest):
     extra = {"priority": 3, "review": {"cycle": 30}}
     rows = [
         make_row(number, f"{number}.md", title=f"T{number}", note_type="hypothesis", extra=dict(extra))
@@ -138,7 +138,7 @@ def test_the_journal_position_is_kept_until_the_next(manifest, path):
     again.close()
 
 
-def test_it_is_new_until_something_was_stored(manifest, path):
+def test_manifest_is_new_until_a_row_is_stored(manifest, path):
     assert manifest.is_new
     again = reopened(manifest, path)
     assert again.is_new, "a start that was killed before its first store must count as none"
@@ -148,7 +148,7 @@ def test_it_is_new_until_something_was_stored(manifest, path):
     third.close()
 
 
-def test_rows_without_a_position_are_no_first_scan_either(manifest, path):
+def test_rows_without_a_position_are_not_a_first_scan(manifest, path):
     manifest.store([make_row(1)])
     again = reopened(manifest, path)
     assert not again.is_new

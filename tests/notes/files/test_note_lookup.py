@@ -30,7 +30,7 @@ def files(tmp_path):
     return files
 
 
-def test_what_is_found_is_what_a_listing_shows(files, tmp_path):
+def test_lookup_finds_exactly_the_listed_notes(files, tmp_path):
     (files.root / "in.md").symlink_to("a.md")
     (files.root / "out.md").symlink_to(tmp_path / "outside.md")
     (files.root / "folder.md").mkdir()
@@ -42,13 +42,13 @@ def test_what_is_found_is_what_a_listing_shows(files, tmp_path):
     assert find_note(files, "a.md/b.md") is None
 
 
-def test_behind_a_symlinked_folder_only_a_listing_tells(files):
+def test_path_behind_a_symlinked_folder_needs_a_listing(files):
     (files.root / "alias").symlink_to("sub")
     with pytest.raises(AliasedPath):
         find_note(files, "alias/b.md")
 
 
-def test_on_a_disk_that_ignores_case_an_old_spelling_is_not_there(files, monkeypatch):
+def test_old_spelling_is_missing_on_a_disk_that_ignores_case(files, monkeypatch):
     """Such a disk opens every spelling, but lists one."""
     real = os.stat
     monkeypatch.setattr(lookup.os, "stat", lambda path: real(str(path).replace("A.md", "a.md")))
@@ -69,7 +69,7 @@ def test_two_spellings_of_one_entry_are_one_file_but_links_are_not(files, monkey
     assert is_same_file(files, "a.md", "A.md")
 
 
-def test_a_file_that_cannot_be_looked_at_is_not_gone(files, monkeypatch):
+def test_unexaminable_file_does_not_count_as_deleted(files, monkeypatch):
     def refuse(path):
         raise PermissionError(13, "Permission denied")
 
@@ -79,7 +79,7 @@ def test_a_file_that_cannot_be_looked_at_is_not_gone(files, monkeypatch):
     assert is_there(files, "a.md")
 
 
-def test_a_folder_in_anothers_place_is_another_folder(files, tmp_path):
+def test_replaced_folder_has_another_identity(files, tmp_path):
     before = folder_identity(files)
     files.root.rename(tmp_path / "away")
     assert folder_identity(files) is None

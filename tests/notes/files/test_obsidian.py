@@ -1,4 +1,4 @@
-"""What Obsidian's settings say of a vault; broken ones are left out."""
+"""Obsidian's settings of a vault; broken ones are left out."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_broken_app_json_is_skipped(broken: str, tmp_path: Path) -> None:
     assert not ignored.covers("x.md")
 
 
-def test_settings_that_are_a_pipe_do_not_hang(tmp_path: Path) -> None:
+def test_settings_pipe_does_not_block(tmp_path: Path) -> None:
     (tmp_path / ".obsidian").mkdir()
     os.mkfifo(tmp_path / ".obsidian" / "app.json")
     assert not read_ignored(tmp_path, None).covers("x.md")

@@ -48,7 +48,7 @@ def remembered(files: NoteFiles, path: str = "a.md", content: str = "one") -> tu
     return known, entry
 
 
-def test_what_was_read_is_known_while_its_file_is_the_same(files):
+def test_read_note_is_recalled_while_its_file_is_unchanged(files):
     put_old(files, "a.md", "one")
     known, entry = remembered(files)
     assert known.get(entry).content == "one"
@@ -75,18 +75,18 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_person_s_change_of_the_file_is_seen(files, change):
-    """docs/spec/notes.md: the file is the source of truth, whoever has changed it."""
+def test_external_edit_invalidates_the_cached_note(files, change):
+    """docs/spec/notes.md: the file is the source of truth, for every program that changes it."""
     put_old(files, "a.md", "one")
     known, entry = remembered(files)
-    time.sleep(0.02)  # the clock of the file system goes in steps of some milliseconds
+    time.sleep(0.02)  # the clock of the file system has steps of some milliseconds
     change(files.root / "a.md")
     assert known.get(entry) is None
     assert known._kept == {}
     assert known._left == RECALLED_BYTES
 
 
-def test_another_state_of_the_note_is_another_note(files):
+def test_cached_note_is_valid_for_one_entry_state(files):
     put_old(files, "a.md", "one")
     known, entry = remembered(files)
     assert known.get(attrs.evolve(entry, digest="other")) is None
@@ -94,7 +94,7 @@ def test_another_state_of_the_note_is_another_note(files):
     assert known.get(attrs.evolve(entry, note=attrs.evolve(entry.note, status="archived"))) is None
 
 
-def test_a_file_that_was_changed_just_now_may_change_again_with_the_same_times(files):
+def test_recently_changed_file_is_not_recalled_by_its_times(files):
     put_old(files, "a.md", "one")  # long ago, but its status has changed just now
     source, fingerprint = files.read_stable("a.md")
     assert (source.data, fingerprint) == (b"one", None)
@@ -103,7 +103,7 @@ def test_a_file_that_was_changed_just_now_may_change_again_with_the_same_times(f
     assert fingerprint == late.fingerprint("a.md") is not None
 
 
-def test_no_more_is_kept_than_fits(files, monkeypatch):
+def test_cache_stays_within_its_limit(files, monkeypatch):
     monkeypatch.setattr(read_cache, "RECALLED_BYTES", 10_000)
     known = Recall(lambda path: Fingerprint(1, 1, 1, 1, 1))
     entries = [make_entry(number) for number in range(1, 21)]
@@ -139,7 +139,7 @@ class Looks:
 
 
 @pytest.mark.parametrize("slow", [[SLOW_LOOK * 2] * SLOW_LOOKS, [ENDLESS * 2]])
-def test_after_slow_looks_none_is_made_for_a_while(slow):
+def test_checks_are_suspended_after_slow_ones(slow):
     looks = Looks()
     assert all(looks.find(*slow))
     assert looks.find(0.0) == [False]
@@ -148,7 +148,7 @@ def test_after_slow_looks_none_is_made_for_a_while(slow):
     assert looks.find(0.0) == [True]
 
 
-def test_a_slow_look_now_and_then_is_that_of_a_busy_machine():
+def test_occasional_slow_check_does_not_suspend_checks():
     """The thread waited for a processor; to read in threads for a minute would cost more there, not less."""
     looks, slow = Looks(), [SLOW_LOOK * 2] * (SLOW_LOOKS - 1)
     assert all(looks.find(*slow, 0.0, *slow, 0.0, *slow, 0.0))

@@ -1,4 +1,4 @@
-"""Replacing, removing and creating beside other programs: no save is lost, nothing is waited for."""
+"""Replacing, removing and creating while other programs write: no save is lost, and no call waits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from lithos.notes.files.values import (
 )
 
 OLD, NEW, THEIRS = b"old note", b"our new note", b"their note"
-#: In place of a call: exchanged files are beside their notes.
+#: In place of a call: exchanged files are next to their notes.
 PLACE = "place"
 LACKING = {
     "a place of their own": (),
@@ -134,7 +134,7 @@ def save(path: Path, data: bytes) -> None:
 
 
 def quiet(*paths: Path) -> None:
-    """Nobody has touched them for long."""
+    """Make the files look untouched for long."""
     for path in paths:
         os.utime(path, (1e9, 1e9))
 
@@ -151,7 +151,7 @@ def test_a_note_is_replaced_and_nothing_is_left(desk: Desk) -> None:
     assert (desk.others(), desk.saved) == ([], [])
 
 
-def test_a_note_that_changed_before_is_left_alone(desk: Desk) -> None:
+def test_note_changed_before_the_write_is_not_replaced(desk: Desk) -> None:
     save(desk.note, THEIRS)
     for result in (desk.put(), desk.remove()):
         assert isinstance(result, FileChanged)
@@ -161,7 +161,7 @@ def test_a_note_that_changed_before_is_left_alone(desk: Desk) -> None:
     assert desk.everything() == []
 
 
-def test_the_same_size_and_time_do_not_make_it_the_same_note(desk: Desk) -> None:
+def test_equal_size_and_time_do_not_hide_a_change(desk: Desk) -> None:
     before = desk.note.stat()
     desk.note.write_bytes(OLD[::-1])
     os.utime(desk.note, ns=(before.st_mtime_ns, before.st_mtime_ns))
@@ -186,7 +186,7 @@ def test_a_save_between_the_comparison_and_the_change_stays(desk: Desk, change: 
     assert (desk.others(), desk.saved) == ([], [])
 
 
-def test_bytes_that_nobody_was_told_of_are_saved(desk: Desk) -> None:
+def test_unreported_displaced_bytes_are_saved(desk: Desk) -> None:
     assert isinstance(desk.put(saves_old=True), FileState)
     quiet(*desk.everything())
     if not desk.files.protection.leases:
@@ -195,14 +195,14 @@ def test_bytes_that_nobody_was_told_of_are_saved(desk: Desk) -> None:
     assert (desk.others(), desk.saved) == ([], [OLD])
 
 
-def test_a_removed_note_is_gone(desk: Desk) -> None:
+def test_removed_note_is_deleted(desk: Desk) -> None:
     assert desk.remove() is None
     assert not desk.note.exists()
     desk.settle()
     assert (desk.others(), desk.saved) == ([], [])
 
 
-def test_without_any_way_to_take_a_free_name_it_is_refused_and_nothing_touched(tmp_path: Path) -> None:
+def test_creation_is_refused_without_a_safe_way_and_changes_nothing(tmp_path: Path) -> None:
     calls = Calls(("exchange", "rename_new", "link", "link_unnamed"))
     files = NoteFiles(tmp_path / "knowledge", calls)
     files.create_root()
@@ -220,7 +220,7 @@ def test_without_any_way_to_take_a_free_name_it_is_refused_and_nothing_touched(t
 
 
 @pytest.mark.parametrize(("call", "capability"), [("exchange", "exchange"), ("link_unnamed", "unnamed")])
-def test_a_call_that_stops_working_is_tried_out_again(best: Desk, call: str, capability: str) -> None:
+def test_failing_system_call_is_probed_again(best: Desk, call: str, capability: str) -> None:
     if not getattr(best.files.protection, capability):
         pytest.skip("this file system has it not")
     setattr(best.calls, call, _missing)
@@ -233,7 +233,7 @@ def test_a_call_that_stops_working_is_tried_out_again(best: Desk, call: str, cap
 # -- out of sight -----------------------------------------------------------------------------------
 
 
-def test_what_was_exchanged_lies_in_no_folder_of_notes(tmp_path: Path) -> None:
+def test_exchanged_file_is_outside_the_folders_of_notes(tmp_path: Path) -> None:
     """Issue 25, number 9: `git add -A` took a replaced text along."""
     desk = make_desk(tmp_path)
     assert isinstance(desk.put(), FileState)
@@ -243,7 +243,7 @@ def test_what_was_exchanged_lies_in_no_folder_of_notes(tmp_path: Path) -> None:
     assert (kept.note, kept.is_beside) == (str(desk.note), False)
 
 
-def test_new_bytes_have_no_name_before_they_are_the_note(tmp_path: Path) -> None:
+def test_new_bytes_are_nameless_until_complete(tmp_path: Path) -> None:
     """Issue 25: `git add -A` took along a file that was being written."""
     notes = tmp_path / "knowledge"
     notes.mkdir()
@@ -263,10 +263,10 @@ def test_new_bytes_have_no_name_before_they_are_the_note(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("lacking", [(), ("link_unnamed",)], ids=["unnamed", "named"])
-def test_a_new_note_inherits_from_its_folder_what_any_file_does(
-    tmp_path: Path, lacking: tuple[str, ...]
-) -> None:
-    """Its group, by the setgid bit, and its access list, for which somebody made the folder so."""
+def test_new_note_inherits_group_and_access_list(tmp_path: Path, lacking: tuple[str, ...]) -> None:
+    """The note gets the folder's group, by the setgid bit, and its access list, as the folder's owner
+    intended.
+    """
     desk = make_desk(tmp_path, *lacking)
     folder = desk.files.root / "shared"
     folder.mkdir()
@@ -289,8 +289,8 @@ def test_a_new_note_inherits_from_its_folder_what_any_file_does(
     assert one[0] == folder.stat().st_gid != os.getegid()
 
 
-def test_its_name_says_which_note_it_was(tmp_path: Path) -> None:
-    """A path that is too long for a name is not cut: then the file lies beside its note."""
+def test_displaced_file_name_contains_the_path_of_its_note(tmp_path: Path) -> None:
+    """A path that is too long for a name is not cut: then the file is next to its note."""
     desk = make_desk(tmp_path)
     paths = ["a %2F b/50%/ü.md", "-".join(["long"] * 45) + ".md", "/".join(["deep"] * 45) + ".md"]
     for path in paths:
@@ -331,9 +331,7 @@ def remote(calls: Calls, place: Path) -> None:
 
 
 @pytest.mark.parametrize("change", ["put", "remove"])
-def test_in_a_folder_on_another_volume_it_lies_beside_its_note_for_a_moment(
-    tmp_path: Path, change: str
-) -> None:
+def test_displaced_file_is_briefly_next_to_its_note_on_another_volume(tmp_path: Path, change: str) -> None:
     desk = make_desk(tmp_path)
     remote(desk.calls, tmp_path / "place")
     far = desk.files.root / "far"
@@ -359,7 +357,7 @@ def test_in_a_folder_on_another_volume_it_lies_beside_its_note_for_a_moment(
     assert desk.saved == []
 
 
-def test_a_data_directory_on_another_volume_is_found_out(tmp_path: Path) -> None:
+def test_data_directory_on_another_volume_is_detected(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(dir="/var/tmp") as other:
         if os.stat(other).st_dev == tmp_path.stat().st_dev:
             pytest.skip("there is but one volume here")
@@ -391,7 +389,7 @@ def put_in_folder(desk: Desk) -> object:
 
 
 @pytest.mark.parametrize("step", ["write", "link_unnamed", "rename", "exchange", "rename_new", "lease"])
-def test_a_folder_that_is_renamed_before_the_exchange_is_a_changed_note(desk: Desk, step: str) -> None:
+def test_folder_renamed_before_the_exchange_is_a_changed_file(desk: Desk, step: str) -> None:
     """Issue 25, number 10: nothing is left in it, nor made under its old name."""
 
     def rename() -> None:
@@ -432,7 +430,7 @@ def test_a_folder_that_is_renamed_after_the_exchange_is_synced_with_all(best: De
     assert (best.files.root / "two" / "note.md").read_bytes() == NEW
 
 
-# -- beside a program that has it open --------------------------------------------------------------
+# -- while a program has the file open ------------------------------------------------------------
 
 
 def test_a_note_open_for_writing_is_busy_at_once(best: Desk) -> None:
@@ -463,7 +461,7 @@ def test_only_quiet_or_known_bytes_are_decided_upon(desk: Desk) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["exchange", "pin"])
-def test_a_program_that_opens_the_note_meanwhile_writes_to_the_note(best: Desk, step: str) -> None:
+def test_program_opening_the_note_during_a_write_keeps_its_bytes(best: Desk, step: str) -> None:
     """Its open() waits for our lease and then gets the file that is at the path."""
     program = (
         f"import time; f = open({str(best.note)!r}, 'wb')\n"
@@ -490,7 +488,7 @@ def test_a_program_that_opens_the_note_meanwhile_writes_to_the_note(best: Desk, 
     assert best.note.read_bytes() == THEIRS
 
 
-def test_kept_files_say_whose_they_are(desk: Desk) -> None:
+def test_kept_files_name_their_notes(desk: Desk) -> None:
     desk.put()
     (kept,) = desk.files.take_kept()
     assert isinstance(kept, Kept)

@@ -1,4 +1,4 @@
-"""Bytes under another version: what a restoring changes, and nothing else."""
+"""Bytes under another version: a restore changes the version, and nothing else."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def allowed(parts: list[Piece], changed: set[str]) -> str:
     parts=pieces(), mark=st.sampled_from(["", "\ufeff"]), newline=st.sampled_from(["\n", "\r\n"]),
     body=st.sampled_from(BODIES), changes=updates, extra=extra_updates,
 )  # fmt: skip
-def test_an_update_touches_nothing_but_what_it_changes(
+def test_update_changes_only_the_given_values(
     parts: list[Piece], mark: str, newline: str, body: str, changes: dict[str, Any], extra: dict[str, Any]
 ) -> None:
     """behaviour 175"""
@@ -224,7 +224,7 @@ def test_whatever_is_written_reads_back(
 
 @given(value=json_values, key=any_text | words)
 def test_values_read_back_in_pyyaml_in_both_styles(value: Any, key: str) -> None:
-    """An independent reader: what other tools make of our files."""
+    """An independent reader: how other tools parse our files."""
     assert yaml.load(write_inline({key: value}), yaml.CSafeLoader) == {key: value}
     assert yaml.load(write_entry(key, value, "  ", "\n"), yaml.CSafeLoader) == {key: value}
     assert yaml.load(write_entry(key, value, "", "\r\n"), yaml.CSafeLoader) == {key: value}

@@ -247,7 +247,7 @@ def test_other_keys_are_extra_as_json_values() -> None:
     }  # fmt: skip
 
 
-def test_merge_keys_and_aliases_are_expanded_and_the_last_of_equal_keys_wins() -> None:
+def test_merge_keys_and_aliases_are_expanded_and_the_last_duplicate_wins() -> None:
     read_note = note("base: &b {author: ann, k: 1}\n<<: *b\nk: 2\nlist: &l [x]\ntags: *l\ntitle: a\ntitle: b")
     assert (read_note.author, read_note.tags, read_note.title) == ("ann", ("x",), "b")
     assert read_note.extra == {"base": {"author": "ann", "k": 1}, "k": 2, "list": ["x"]}
@@ -296,7 +296,7 @@ def test_crlf_files_and_byte_order_marks_read_like_others() -> None:
         ("---", "---"),
     ],
 )
-def test_what_is_no_closed_frontmatter_is_text(text: str, content: str) -> None:
+def test_unclosed_frontmatter_is_text(text: str, content: str) -> None:
     document = read(text)
     assert (document.note.title, document.content) == ("some-file", content)
 
@@ -304,7 +304,7 @@ def test_what_is_no_closed_frontmatter_is_text(text: str, content: str) -> None:
 @pytest.mark.parametrize(
     "text", ["---\n---\n", "---\n# only a comment\n\n---", "--- \n---\t\n", "---\n{}\n---\n"]
 )
-def test_an_empty_frontmatter_is_no_fault(text: str) -> None:
+def test_empty_frontmatter_is_valid(text: str) -> None:
     assert read(text).note.title == "some-file"
 
 
@@ -366,7 +366,7 @@ def test_hostile_nesting_and_aliases_are_refused(head: str) -> None:
         note(head)
 
 
-def test_many_plain_values_are_no_attack() -> None:
+def test_many_plain_values_are_accepted() -> None:
     read_note = note("tags:\n" + "".join(f"- t{n}\n" for n in range(20_000)) + "x: [" + "[a], " * 5_000 + "]")
     assert (len(read_note.tags), len(read_note.extra["x"])) == (20_000, 5_000)
 
@@ -374,7 +374,7 @@ def test_many_plain_values_are_no_attack() -> None:
 @pytest.mark.parametrize(
     "number", ["0x" + "f" * 9_000, "0" + "7" * 9_000, "0b" + "1" * 90_000, "9" * 9_000, "1" + ":59" * 9_000]
 )
-def test_a_number_too_long_to_be_written_is_the_text_it_is(number: str) -> None:
+def test_too_long_number_is_read_as_text(number: str) -> None:
     """Python writes no number of more than 4,300 digits: one such note ended the server at its start."""
     extra = note(f"big: {number}\nsmall: 0x{'f' * 20}").extra
     assert extra == {"big": number, "small": int("f" * 20, 16)}

@@ -97,7 +97,7 @@ def test_a_new_file_reads_the_same_in_python_frontmatter() -> None:
     assert {key: post[key] for key in extra} == extra
 
 
-def test_a_file_that_could_not_be_read_again_is_not_made() -> None:
+def test_unreadable_result_is_not_written() -> None:
     note = Note(id=ID, title="T", created_at=LATER, updated_at=LATER)
     for content in ("nul \0", "surrogate \ud800"):
         with pytest.raises(UnreadableNote):
@@ -212,7 +212,7 @@ def test_healed_values_stay_as_they_are_until_they_change() -> None:
     assert update(before, version=2) == before.replace("version: 1", "version: 2", 1)
 
 
-def test_older_spellings_get_current_keys_and_only_the_source_mapping_goes() -> None:
+def test_older_spellings_get_current_keys_and_only_source_is_removed() -> None:
     lineage = "11111111-2222-4333-8444-555555555555"
     before = (
         f"---\nid: {ID}\ntitle: T\ncreated: 2020-01-01 # then\nsource: # from\n  task: t-1\n"
@@ -250,7 +250,7 @@ def test_extra_keys_change_only_where_named() -> None:
     assert update(before, extra={"k6": {"a": []}}) == full(**lines, k6="k6:\n  a: []")
 
 
-def test_of_equal_keys_the_last_is_edited_and_all_are_removed() -> None:
+def test_last_of_equal_keys_is_edited_and_removal_removes_all() -> None:
     before = full(title="title: First\ntitle: Old", x="x: 1\ny: 2\nx: 3")
     assert update(before, title="New") == before.replace("title: Old", "title: New")
     assert update(before, extra={"x": None}) == full(title="title: First\ntitle: Old", x="y: 2")
@@ -264,7 +264,7 @@ def test_keys_tied_by_anchors_are_written_out_alone() -> None:
     assert update(before, extra={"x": [1]}) == before.replace("x: *t", "x: [1]")
 
 
-def test_merge_keys_stay_where_they_can_and_are_expanded_where_they_must() -> None:
+def test_merge_keys_are_expanded_only_if_necessary() -> None:
     """behaviour 175"""
     base = "base: &b {k: 1, j: 2} # b\n<<: *b # m\n# c\ny: 'y'"
     assert update(full(base=base), extra={"k": 5}) == full(base=base, k="k: 5")
@@ -289,7 +289,7 @@ def test_unusual_yaml_is_restated_without_losing_a_value(head: str) -> None:
     assert result.endswith(b"---\nbody")
 
 
-def test_the_body_stays_but_for_the_text_of_the_leading_h1() -> None:
+def test_body_is_unchanged_except_its_leading_h1() -> None:
     """behaviours 52, 175"""
     body = "\r\n\r\n  #\t Old \t\r\n\n# Old\r\n  x  \n\n\n"
     before = full().replace("\n\nbody\n", "\n" + body)
@@ -300,7 +300,7 @@ def test_the_body_stays_but_for_the_text_of_the_leading_h1() -> None:
     assert update(no_heading, title="New") == no_heading.replace("title: Old", "title: New")
 
 
-def test_a_replaced_body_has_title_and_content_in_the_line_breaks_of_the_file() -> None:
+def test_replaced_body_keeps_the_line_breaks_of_the_file() -> None:
     """behaviour 175"""
     before = full()
     head = before[: before.index("\nbody")]
@@ -366,7 +366,7 @@ FOREIGN = VaultStyle.of_foreign()
 
 
 def update_foreign(data: str, content: str | None = None, path: str = "Name.md", **changes: Any) -> str:
-    """The file after an update under the style of a vault that somebody else owns."""
+    """Return the file after an update under the style of a person's vault."""
     old = parse_document(data.encode(), path, MODIFIED, style=FOREIGN)
     text = old.content if content is None else content
     new = Document(note=evolve(old.note, **changes), content=text)
@@ -387,7 +387,7 @@ def test_the_heading_of_a_foreign_note_is_text_like_all_other() -> None:
     assert update_foreign(data, content="# New\n\nNewer", version=2).endswith("\n---\n\n# New\n\nNewer\n")
 
 
-def test_keys_of_a_foreign_note_that_say_something_odd_stay_as_they_are() -> None:
+def test_odd_values_of_a_foreign_note_stay_unchanged() -> None:
     """behaviour 254"""
     data = "---\ncreated_at: some day\ntags: a, b\nconfidence: high\nversion: x\nid:\n---\nText"
     changed = update_foreign(data, version=2, updated_at=LATER)
@@ -395,7 +395,7 @@ def test_keys_of_a_foreign_note_that_say_something_odd_stay_as_they_are() -> Non
     assert changed.endswith("\n---\nText")
 
 
-def test_a_new_note_of_a_foreign_vault_has_few_keys_and_no_heading() -> None:
+def test_new_note_in_a_foreign_vault_has_few_keys_and_no_heading() -> None:
     """behaviour 254"""
     note = Note(id=ID, title="Name", author="ann", created_at=LATER, updated_at=LATER, status="archived")
     data = render_document(Document(note=note, content="Text"), "Name.md", FOREIGN).decode()

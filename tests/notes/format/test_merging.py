@@ -86,7 +86,7 @@ def disjoint_edits(draw: st.DrawFn) -> tuple[str, str, str, str]:
     count = draw(st.integers(1, 30))
     mark = draw(st.sampled_from(["\n", "\r\n"]))
     lines = [f"line {n}" for n in range(count)]
-    # What becomes of each line: kept, replaced, deleted or followed by new lines, by one of the sides.
+    # The change of each line: kept, replaced, deleted or followed by new lines, by one of the sides.
     mine, theirs, both = [], [], []
     last: int | None = None
     is_kept = True
@@ -106,7 +106,7 @@ def disjoint_edits(draw: st.DrawFn) -> tuple[str, str, str, str]:
         if side is not None:
             last = side
     end = draw(st.sampled_from(["", mark]))
-    # One line that nobody touches on both ends.
+    # An untouched line at both ends.
     base, *others = (mark.join(["top", *each, "end"]) + end for each in (lines, mine, theirs, both))
     return base, others[0], others[1], others[2]
 

@@ -30,7 +30,7 @@ BEGINNINGS = [
 
 
 @pytest.mark.parametrize("text", BEGINNINGS, ids=range(len(BEGINNINGS)))
-def test_a_file_that_begins_with_a_thematic_break_is_a_note_without_frontmatter(text: str) -> None:
+def test_file_beginning_with_a_thematic_break_has_no_frontmatter(text: str) -> None:
     """behaviour 177; notes §3: the file names no key, so all have their defaults"""
     document = parse_document(text.encode(), "folder/a-rule.md", MODIFIED)
     expected = text.removeprefix("\ufeff")
@@ -41,7 +41,7 @@ def test_a_file_that_begins_with_a_thematic_break_is_a_note_without_frontmatter(
 
 @pytest.mark.parametrize("text", BEGINNINGS, ids=range(len(BEGINNINGS)))
 def test_an_update_puts_the_frontmatter_before_the_break_and_keeps_every_byte(text: str) -> None:
-    """behaviour 175: what is not named stays byte for byte"""
+    """behaviour 175: parts that are not named stay byte for byte"""
     data = text.encode()
     old = parse_document(data, "a.md", MODIFIED)
     new = evolve(old, note=evolve(old.note, tags=("new",), version=2))
@@ -56,7 +56,7 @@ def test_an_update_puts_the_frontmatter_before_the_break_and_keeps_every_byte(te
 @pytest.mark.parametrize(
     "head", ["title: [a", "title: a: b", "\ttitle: a", "# comment\nmy own key: [", "{a: b", '"a": [b']
 )
-def test_a_frontmatter_that_became_malformed_is_still_one(head: str) -> None:
+def test_malformed_frontmatter_still_counts_as_frontmatter(head: str) -> None:
     """behaviour 22"""
     with pytest.raises(UnreadableNote):
         parse_document(f"---\n{head}\n---\ntext\n".encode(), "a.md", MODIFIED)

@@ -1,4 +1,4 @@
-"""Rules for the notes of somebody else's vault, one by one."""
+"""The rules for the notes of a person's vault, one by one."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_link_leads_from_its_file(written: str, target: str) -> None:
         "`[a](b.md)`", "```\n[a](b.md)\n```", "[a] (b.md)", "[a](b.md", "(b.md)", "arr[[0]]",
     ],
 )  # fmt: skip
-def test_other_text_is_no_link_to_a_note(text: str) -> None:
+def test_other_text_is_not_a_link_to_a_note(text: str) -> None:
     assert scan_links(text, "sub/note.md") == []
 
 
@@ -85,7 +85,7 @@ def test_names_of_files_count_whatever_their_folder_and_case() -> None:
     assert not names.add("doc.pdf")
 
 
-def test_so_many_files_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_remembered_files_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond that no name with a suffix is called broken."""
     monkeypatch.setattr(links, "MOST_FILES", 2)
     names = FileNames(["a.png", "b.png", "c.png"])
@@ -124,7 +124,7 @@ def test_a_filter_takes_a_tag_with_all_below_it(
     assert has_tags(tags, wanted) is passes
 
 
-def test_a_heading_is_the_title_only_where_the_style_says_so() -> None:
+def test_heading_is_the_title_only_if_the_style_allows() -> None:
     text = "---\nfoo: 1\n---\n# *Heading*\n\ntext #tag\n"
     assert (read(text).note.title, read(text).content) == ("File name", "# *Heading*\n\ntext #tag")
     assert read(text).note.all_tags == ("tag",)
@@ -145,9 +145,7 @@ def test_a_heading_is_the_title_only_where_the_style_says_so() -> None:
 )
 @pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["lf", "crlf"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["no mark", "mark"])
-def test_a_broken_frontmatter_says_its_line_and_leaves_the_text(
-    head: str, line: int, newline: str, mark: str
-) -> None:
+def test_broken_frontmatter_error_names_its_line(head: str, line: int, newline: str, mark: str) -> None:
     text = mark + f"---\n{head}\n---\n# Heading\n\ntext #tag\n".replace("\n", newline)
     document = read(text)
     assert document.content == "# Heading\n\ntext #tag"
@@ -204,7 +202,7 @@ tag_lists = st.lists(st.sampled_from(["one", "front", "two/x"]), max_size=3, uni
 def test_inline_tags_never_get_into_the_frontmatter(
     content: str, tags: tuple[str, ...], later: str, changed: tuple[str, ...], replaces: bool
 ) -> None:
-    """What is written reads back, with the tags that were set and no other in the frontmatter."""
+    """The written file reads back, with only the tags that were set in its frontmatter."""
     note = Note(id="0b6f4f3e-6d3b-4c39-8a8e-5a3f4f1f5d10", title="A title", tags=tags, created_at=NOW)
     data = render_document(Document(note=note, content=content), style=VAULT)
     document = parse_document(data, "a.md", NOW, None, VAULT)

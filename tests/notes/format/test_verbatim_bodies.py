@@ -63,7 +63,7 @@ def test_new_note_stores_its_text_verbatim(content: str, style: VaultStyle) -> N
 def test_write_back_of_a_read_changes_no_byte_of_the_body(
     style: VaultStyle, lines: list[str], breaks: str
 ) -> None:
-    """behaviour 363: what a read shows, written back, yields the same body."""
+    """behaviour 363: the text of a read, written back, yields the same body."""
     head = "---\nid: 00000000-0000-4000-8000-000000000000\ntitle: a\n---\n"
     data = (head + "\n# a\n\n" + "\n".join(lines)).replace("\n", breaks).encode()
     old = parse_document(data, "a.md", MODIFIED, style=style)
@@ -112,7 +112,7 @@ def test_dots_end_a_frontmatter(end: str, breaks: str, style: VaultStyle) -> Non
         ("...\ntitle: A\n...\n", "...\ntitle: A\n..."),
     ],
 )
-def test_other_dots_are_text(text: str, content: str) -> None:
+def test_dots_elsewhere_are_text(text: str, content: str) -> None:
     """behaviour 364"""
     assert parse_document(text.encode(), "a.md", MODIFIED).content == content
 

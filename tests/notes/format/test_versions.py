@@ -1,4 +1,4 @@
-"""The arithmetic of versions: every state of a note has its own, whoever wrote it."""
+"""The arithmetic of versions: every state of a note has its own, whichever program wrote it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def test_the_version_in_the_file_counts_where_nothing_is_known():
     assert effective_version(4, "a", None) == 4
 
 
-def test_an_edit_that_raises_nothing_counts_as_one():
+def test_edit_without_a_higher_version_raises_it_by_one():
     """behaviour 269"""
     assert effective_version(1, "b", AssignedVersion(1, "a")) == 2
     assert effective_version(1, "b", AssignedVersion(7, "a")) == 8
     assert effective_version(7, "b", AssignedVersion(7, "a")) == 8
 
 
-def test_an_edit_that_raises_the_version_has_the_one_it_says():
+def test_edit_with_a_higher_version_keeps_it():
     """behaviour 269"""
     assert effective_version(2, "b", AssignedVersion(1, "a")) == 2
     assert effective_version(9, "b", AssignedVersion(1, "a")) == 9
@@ -33,7 +33,7 @@ def test_the_same_bytes_keep_their_version():
 
 
 @given(st.lists(st.tuples(digests, versions), min_size=1))
-def test_whatever_is_edited_each_change_has_a_version_of_its_own_and_none_is_lower(edits):
+def test_each_change_gets_a_new_and_higher_version(edits):
     """behaviour 269"""
     last: AssignedVersion | None = None
     for digest, own in edits:
@@ -47,7 +47,7 @@ def test_whatever_is_edited_each_change_has_a_version_of_its_own_and_none_is_low
 
 
 @given(st.lists(st.one_of(st.none(), st.builds(AssignedVersion, versions, digests))), digests)
-def test_the_highest_of_what_is_known_counts_and_of_equals_the_one_with_these_bytes(known, digest):
+def test_highest_known_version_counts_and_equal_bytes_decide_ties(known, digest):
     found = newest(known, digest)
     held = [each for each in known if each is not None]
     if found is None:

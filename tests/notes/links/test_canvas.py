@@ -47,7 +47,7 @@ def test_unreadable_canvas_is_refused(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'{"nodes":{}}', b'{"nodes":[1,[{"type":"file","file":"a"}]]}'])
-def test_canvas_without_cards_has_none(data: bytes) -> None:
+def test_canvas_without_cards_has_no_links(data: bytes) -> None:
     assert read_canvas(data)[1] == []
 
 

@@ -68,7 +68,7 @@ def test_link_leads_to_its_note_in_each_form(text: str, target: str) -> None:
         "[x]: Plan", "[Done]: yesterday", "[ref][gone]", "[x](My Note.md)", "[^1]: word",
     ],
 )  # fmt: skip
-def test_text_that_looks_like_a_link_is_none(text: str) -> None:
+def test_text_resembling_a_link_is_ignored(text: str) -> None:
     """behaviour 371"""
     assert targets(f"{text}\n") == []
 
@@ -79,7 +79,7 @@ def test_display_keeps_its_brackets() -> None:
     assert shown == ["the plan [1]", "see [1", "[a] b", "P"]
 
 
-def test_references_lead_where_their_definitions_say() -> None:
+def test_references_have_the_targets_of_their_definitions() -> None:
     """behaviour 371: full, collapsed and shortcut references, and a definition of a file without a use."""
     text = (
         "[a][Ref] and [ref][] and [REF]; [b][c d]\n\n"
@@ -178,7 +178,7 @@ def test_links_in_properties_are_links(text: str) -> None:
 
 
 def test_links_in_a_broken_frontmatter_are_links() -> None:
-    """behaviour 372: people write lists of links without quotes, which are no YAML."""
+    """behaviour 372: people write lists of links without quotes, which are not YAML."""
     data = b"---\nup: [[A]], [[B]]\n# [[C]]\n---\n"
     assert [link.target for link in links_in(data, "", PATH)] == ["A", "B"]
     assert links_in(b"---\nno end: [[A]]\n", "", PATH) == ()

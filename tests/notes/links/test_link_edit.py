@@ -40,7 +40,7 @@ def rewritten(text: str, path: str = "n.md") -> str:
         ("[[not closed [[foo]]", "[[not closed [[bär (1)]]"),
     ],
 )  # fmt: skip
-def test_only_what_a_link_leads_to_changes(text: str, expected: str) -> None:
+def test_only_link_targets_change(text: str, expected: str) -> None:
     assert rewritten(text) == expected
     assert rewritten(expected) == expected  # twice is once
 
@@ -79,7 +79,7 @@ def test_relative_links_of_the_moved_note_are_those_of_its_new_folder() -> None:
 @given(
     st.lists(st.sampled_from(["[[foo]]", "`", "``", "\n", "\n\n", "```", "~~~", "[t](a/foo.md)", "x ", "é"]))
 )
-def test_what_is_no_link_stays_whatever_the_text(pieces: list[str]) -> None:
+def test_text_without_links_is_unchanged(pieces: list[str]) -> None:
     text = "".join(pieces)
     after = rewritten(text)
     assert re.sub(r"bär \(1\)|b%20c/bär%20%281%29\.md|foo|a/foo\.md", "", after) == re.sub(

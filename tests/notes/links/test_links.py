@@ -50,7 +50,7 @@ def test_links_have_a_target_and_a_display() -> None:
     ]
 
 
-def test_indexing_is_no_link() -> None:
+def test_indexing_is_not_a_link() -> None:
     """behaviour 3."""
     assert scan_links("arr[[0]] [[1, 2]] [[ ]] [[]] [[|x]] [a] [[a[b]]") == []
     assert scan_links("[[日本語]] [[é]] [[x[[inner]]]]") == [
@@ -165,7 +165,7 @@ def test_sources_are_trimmed_lowercased_unique_and_sorted() -> None:
 @pytest.mark.parametrize(
     "source", ["", "  ", "My Title", "my-slug", "a/b.md", A[:-1], A + "0", A.replace("-", ""), A + "\nx"]
 )
-def test_sources_that_are_no_ids_are_refused(source: str) -> None:
+def test_sources_that_are_not_ids_are_refused(source: str) -> None:
     """behaviour 41."""
     with pytest.raises(InvalidInput, match="derived_from_ids"):
         normalise_sources([A, source], None)
@@ -194,7 +194,7 @@ _PIECES = st.sampled_from(
 
 @given(st.lists(_PIECES, max_size=8).map("".join))
 @example(" /")
-def test_the_short_way_to_the_names_of_a_target_leads_to_the_same(target: str) -> None:
+def test_short_way_to_target_names_gives_the_same_names(target: str) -> None:
     assert target_names(target) == names_of(target_keys(target))
 
 

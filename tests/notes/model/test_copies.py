@@ -66,7 +66,7 @@ WEAK = (
     (DRIVE, "(1)"),
     (DRIVE, " (23)"),
 )
-#: What no program makes.
+#: Names that no program gives.
 ORDINARY = (
     ".md", "Plan.md", "Plan 1.md", "Plan 0.md", "Plan2.md", "Plan 2026.md", "Plan 02.md", "Plan (0).md",
     "Plan (2026).md", "Plan (draft).md", "Plan (conflict).md", "Plan (conflicted copy).md", "(1).md", " 2.md",
@@ -87,14 +87,12 @@ def first(path: str) -> CopyName:
 @pytest.mark.parametrize("folder", ["", "a/", "a b/c (1)/"])
 @pytest.mark.parametrize("name", ["Plan", "Q1-plan v1.2", "計画 (draft)", "a"])
 @pytest.mark.parametrize(("program", "mark"), STRONG)
-def test_a_strong_name_of_the_table_says_its_program_and_original(
-    program: str, mark: str, name: str, folder: str
-) -> None:
+def test_strong_name_gives_program_and_original(program: str, mark: str, name: str, folder: str) -> None:
     assert first(f"{folder}{name}{mark}.md") == CopyName(f"{folder}{name}.md", program)
 
 
 @pytest.mark.parametrize(("program", "mark"), WEAK)
-def test_a_weak_name_of_the_table_says_its_program_and_original(program: str, mark: str) -> None:
+def test_weak_name_gives_program_and_original(program: str, mark: str) -> None:
     found = [each for each in copy_names(f"a/Plan{mark}.md") if each.original == "a/Plan.md"]
     assert [(each.program, each.is_weak) for each in found] == [(program, True)]
 
@@ -121,12 +119,12 @@ def test_every_translation_counts_in_both_forms_of_unicode_and_any_case(words: s
         assert copy_names(f"Plan ({remark}).md") == ()
 
 
-def test_the_host_may_begin_at_every_hyphen_and_the_longest_name_comes_first() -> None:
+def test_host_may_begin_at_every_hyphen_and_longest_name_comes_first() -> None:
     found = copy_names("my-plan-DESKTOP-7A6B3C.md")
     assert [each.original for each in found] == ["my-plan-DESKTOP.md", "my-plan.md", "my.md"]
 
 
-def test_a_name_that_people_give_has_an_original_only_where_that_is_the_note() -> None:
+def test_weak_name_has_an_original_only_if_it_is_that_note() -> None:
     for name in ("plan-DESKTOP-7A6B3C.md", "deploy-checklist.md", "Plan 2.md", "Plan (1).md", "Plan.md"):
         assert strong_originals(name) == ()
         assert not is_copy_of(name, "elsewhere.md", ID)
@@ -173,7 +171,7 @@ def test_other_frontmatter_says_nothing_of_conflict_copies(values: dict[str, obj
     assert not says_own_note(values)
 
 
-def test_what_two_texts_near_to_a_third_have_in_common() -> None:
+def test_two_texts_near_a_third_share_the_least_common_part() -> None:
     """The quick look refuses no kin: at the very edge of both it lets through."""
     third = Counter({f"line {number}": 1 for number in range(80)})
     copy = third - Counter({f"line {number}": 1 for number in range(16)})
@@ -213,7 +211,7 @@ def test_an_original_is_always_in_the_folder_shorter_and_a_note(name: str, mark:
 @pytest.mark.parametrize(
     "part", ["(", ")", " (1)", "-A", " (x's conflicted copy 2026-01-02)", "-", ".sync-conflict-", " x-"]
 )
-def test_a_name_made_to_take_long_takes_no_time(part: str) -> None:
+def test_hostile_name_is_parsed_quickly(part: str) -> None:
     """Beyond what a file system takes there is nothing to read."""
     with cpu_bound(2):
         for _ in range(1_000):
@@ -247,23 +245,24 @@ def kin(
     return are_kin(name, named, ID, one, other, versions)
 
 
-def test_the_same_id_is_kinship_and_another_is_none_whatever_the_lines() -> None:
+def test_equal_id_is_kinship_and_another_id_is_not() -> None:
     for name in (STRONGLY, WEAKLY):
         assert kin(name, ["quite", "other"], TEN, named=ID)
         assert not kin(name, TEN, TEN, named=OTHER)
 
 
-def test_without_an_id_more_than_half_of_the_lines_must_be_in_one_kept_version() -> None:
+def test_without_id_one_version_must_have_most_of_the_lines() -> None:
     assert kin(STRONGLY, [*TEN[:6], "x", "y", "z", "u"], TEN)
     assert not kin(STRONGLY, [*TEN[:5], "v", "x", "y", "z", "u"], TEN)
-    # What the original does not say any more, an earlier version of it does; but one, not several together.
+    # An earlier version may have lines that the original lost; but only one version counts, not several
+    # together.
     assert kin(STRONGLY, TEN, ["new"], ["newer"], TEN[:6])
     assert not kin(STRONGLY, TEN, ["new"], TEN[:5], TEN[5:])
     # A copy that lost much is one still.
     assert kin(STRONGLY, TEN[:1], TEN)
 
 
-def test_weak_name_needs_a_line_of_an_earlier_version_that_the_note_lost() -> None:
+def test_weak_name_needs_a_line_that_its_note_lost() -> None:
     """behaviour 340"""
     now = [*TEN[:9], "changed here"]
     assert kin(WEAKLY, [*TEN[:8], "changed there", TEN[9]], now, now, TEN)
@@ -278,7 +277,7 @@ def test_weak_name_needs_four_fifths_of_both_texts_in_that_version() -> None:
     assert kin(WEAKLY, [*TEN[:8], "x", "y"], ["u", "v", *TEN[2:]], TEN)
     assert not kin(WEAKLY, [*TEN[:8], "x", "y"], ["u", "v", "w", *TEN[3:]], TEN)
     assert not kin(WEAKLY, [*TEN[:7], "x", "y", "z"], ["u", "v", *TEN[2:]], TEN)
-    # A few lines in common with a long note are none, nor are many more than it has.
+    # A few lines in common with a long note do not count, nor do many more lines than it has.
     assert not kin(WEAKLY, TEN[:7], TEN[1:], TEN)
     assert not kin(WEAKLY, [*TEN, "a", "b", "c"], TEN[1:], TEN)
 
@@ -301,7 +300,7 @@ def test_a_repeated_line_counts_as_often_as_both_have_it() -> None:
     assert kin(STRONGLY, ["a"] * 10, ["a"] * 6)
 
 
-def test_frontmatter_blank_lines_and_spaces_at_ends_are_no_lines_and_empty_text_is_nobodys_kin() -> None:
+def test_frontmatter_blank_lines_and_trailing_spaces_are_ignored_in_kinship() -> None:
     text = b"---\ntags: [a]\n---\n\n# T\r\n\r\nx  \r\n"
     assert lines_of(text) == {"# T": 1, "x": 1}
     assert lines_of(b"\xff") == lines_of(b"a\0b") == lines_of(b"---\na: 1\n---\n\n") == {}

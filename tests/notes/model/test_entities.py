@@ -1,4 +1,4 @@
-"""Entity extraction: what counts as a name, and which notes get one (docs/spec/memory.md §4)."""
+"""Entity extraction: which words count as a name, and which notes get entities (docs/spec/memory.md §4)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_link_targets_that_are_files_or_code_are_not(target: str) -> None:
     assert names(f"See [[{target}]] there.") == []
 
 
-def test_an_anchor_is_no_part_of_the_name() -> None:
+def test_anchor_is_not_part_of_the_name() -> None:
     assert names("See [[Raft#Leader election|there]].") == ["Raft"]
 
 
@@ -53,7 +53,7 @@ def test_names_in_code_spans_count_where_prose_has_them_too() -> None:
         "(see the page.) Lookups are fast. [^1] (It is so.) Lookups are cheap.",
     ],
 )
-def test_words_that_begin_a_sentence_or_follow_a_key_are_no_names(body: str) -> None:
+def test_words_that_begin_a_sentence_or_follow_a_key_are_ignored(body: str) -> None:
     assert names(body) == []
 
 
@@ -65,11 +65,11 @@ def test_words_that_begin_a_sentence_or_follow_a_key_are_no_names(body: str) -> 
         "We like <https://Big.Machine/Of Ours> and a@Big.Machine today.",
     ],
 )
-def test_what_stands_in_an_address_or_the_title_of_a_page_is_no_name(body: str) -> None:
+def test_addresses_and_page_titles_contain_no_names(body: str) -> None:
     assert names(body) == []
 
 
-def test_a_phrase_that_is_written_small_too_is_no_name() -> None:
+def test_phrase_also_written_in_lower_case_is_not_a_name() -> None:
     assert names("We open the Dropdown Menu now. Each dropdown menu has items.") == []
     assert names("We use Forward Error Correction here. The error correction works.") == [
         "Forward Error Correction"
@@ -83,17 +83,17 @@ def test_a_phrase_that_is_written_small_too_is_no_name() -> None:
         "{x}",
     ],
 )  # fmt: skip
-def test_words_files_and_code_in_code_spans_are_no_names(code: str) -> None:
+def test_words_files_and_code_in_code_spans_are_not_names(code: str) -> None:
     assert names(f"Then `{code}` is used.") == []
 
 
-def test_a_phrase_counts_when_it_stands_inside_a_sentence_once() -> None:
+def test_phrase_counts_when_it_is_once_inside_a_sentence() -> None:
     assert names("This was written by Ada Lovelace in one night.") == ["Ada Lovelace"]
     assert names("Ada Lovelace wrote this in one night.") == []
     assert names("Ada Lovelace wrote this. We admire Ada Lovelace.") == ["Ada Lovelace"]
 
 
-def test_what_only_begins_a_sentence_is_cut_off() -> None:
+def test_sentence_opener_is_cut_off() -> None:
     assert names("Install Apache Kafka first. The Raft Protocol came later.") == [
         "Apache Kafka",
         "Raft Protocol",
@@ -105,12 +105,12 @@ def test_small_words_within_a_name_stay() -> None:
     assert names(body) == ["Bank of America", "Ludwig van Beethoven"]
 
 
-def test_a_single_proper_noun_counts_from_two_on() -> None:
+def test_single_proper_noun_needs_two_mentions() -> None:
     assert names("We run Redis here.") == []
     assert names("We run Redis here. The cache in Redis is warm.") == ["Redis"]
 
 
-def test_a_word_that_is_also_written_small_is_no_proper_noun() -> None:
+def test_word_also_written_in_lower_case_is_not_a_noun() -> None:
     body = "We do Review here. They like Deployment and its Deployment. A deployment, the deployment."
     assert names(body) == []
 
@@ -120,7 +120,7 @@ def test_product_tokens_count_once() -> None:
 
 
 @pytest.mark.parametrize("token", ["v1.2.3", "V2.0", "Week2", "Q3", "Step-1", "DEADBEEF01", "2026-01-05"])
-def test_versions_and_counts_are_no_products(token: str) -> None:
+def test_versions_and_counts_are_not_products(token: str) -> None:
     assert names(f"Since {token} and {token} it is so.") == []
 
 
@@ -144,7 +144,7 @@ def test_headings_and_labels_need_support_in_prose() -> None:
     assert names("## Data Flow\n\nWe look at the Data Flow again.") == ["Data Flow"]
 
 
-def test_title_lines_are_no_sentences() -> None:
+def test_title_lines_are_not_sentences() -> None:
     assert names("- Local Development Node\n- Running The Big Machine\n\nSETUP OF THE BIG MACHINE") == []
 
 
@@ -157,7 +157,7 @@ def test_a_word_within_a_longer_entity_is_dropped_but_not_a_link() -> None:
     assert names(body) == ["Leslie", "Leslie Lamport"]
 
 
-def test_what_stands_in_code_fences_tables_and_reference_sections_is_ignored() -> None:
+def test_code_fences_tables_and_reference_sections_are_ignored() -> None:
     """Behaviour 158."""
     body = """\
 We like [[Raft]].
@@ -191,7 +191,7 @@ It goes on with [[Later]].
     assert names(body) == ["Later", "Raft"]
 
 
-def test_markup_comments_and_addresses_are_no_text() -> None:
+def test_markup_comments_and_addresses_are_not_text() -> None:
     body = (
         "<!-- by Ada Lovelace --> See [the Analytical Engine](https://x.org/Charles Babbage) "
         "![a Difference Engine](x.png) at https://x.org/Some Place or mail Some.One@x.org now."
@@ -224,7 +224,7 @@ def test_the_time_is_in_proportion_to_the_length(part: str) -> None:
         names(text)
 
 
-def test_the_time_is_in_proportion_to_the_length_of_runs_of_one_letter() -> None:
+def test_time_is_linear_in_the_length_of_runs_of_one_letter() -> None:
     with cpu_bound(BOUND):
         names("a" + "_" * LENGTH + "b\n- " + " " * LENGTH + "x\na|b\n|" + "-" * LENGTH + "x")
 

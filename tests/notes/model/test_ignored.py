@@ -1,4 +1,4 @@
-"""Which paths are no notes: globs of the configuration, filters of Obsidian."""
+"""Paths that are not notes: globs of the configuration, filters of Obsidian."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_glob_names_paths_from_the_notes_folder_on(glob: str, path: str, is_co
     assert Ignored.of([glob]).covers(path) is is_covered
 
 
-def test_a_filter_of_obsidian_is_a_beginning_or_an_expression_and_ignores_case() -> None:
+def test_obsidian_filter_is_a_prefix_or_an_expression_and_ignores_case() -> None:
     ignored = Ignored.of(filters=["Archive/", "/draft[0-9]/"])
     assert ignored.covers("archive/x.md")
     assert ignored.covers("notes/Draft7.md")
@@ -53,7 +53,7 @@ def test_nothing_is_ignored_by_default() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "/(/", "/(a+)+$/", "/a*b*c*d*/", r"/(a)\1/", "x" * 501])
-def test_a_filter_that_cannot_be_used_or_may_take_for_ever_is_refused(text: str) -> None:
+def test_unusable_or_endless_filter_is_refused(text: str) -> None:
     assert check_filter(text) is not None
 
 
@@ -61,7 +61,7 @@ def test_usable_filters_are_read_and_the_others_complained_about() -> None:
     usable, complaints = read_filters({"userIgnoreFilters": ["Old/", 7, "/(/"]})
     assert usable == ["Old/"]
     assert len(complaints) == 2
-    assert read_filters({"userIgnoreFilters": "Old/"}) == ([], ["userIgnoreFilters is no list"])
+    assert read_filters({"userIgnoreFilters": "Old/"}) == ([], ["userIgnoreFilters is not a list"])
     assert read_filters({}) == ([], [])
     assert read_filters({"userIgnoreFilters": ["a"] * 1_001})[1] == ["only the first 1000 filters are used"]
 

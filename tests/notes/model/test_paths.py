@@ -64,7 +64,7 @@ def test_the_namespace_follows_the_folder_unless_explicit() -> None:
         ("mémo/日本.md", "mémo/日本.md"),
     ],
 )
-def test_a_new_note_goes_where_its_path_says(path: str | None, result: str) -> None:
+def test_new_note_is_created_at_its_path(path: str | None, result: str) -> None:
     """behaviours 4, 5."""
     assert resolve_new_path(path, "slug") == result
 
@@ -139,7 +139,7 @@ def test_a_title_names_a_file(title: str, name: str) -> None:
 
 
 @given(st.text())
-def test_a_file_name_is_one_that_every_file_system_and_wiki_link_bears(title: str) -> None:
+def test_file_name_is_valid_in_every_file_system_and_wiki_link(title: str) -> None:
     """behaviour 254"""
     name = file_name_of(title, ID)
     assert name

@@ -35,7 +35,7 @@ def test_an_index_lacks_the_new_and_the_changed_and_holds_the_vanished():
 
 
 @given(stamps, stamps)
-def test_carrying_an_index_plan_out_makes_them_meet_and_touches_no_more(wanted, held):
+def test_index_plan_brings_the_index_up_to_date(wanted, held):
     plan = plan_index(wanted, held)
     after = {serial: stamp for serial, stamp in held.items() if serial not in plan.remove}
     after |= {serial: wanted[serial] for serial in plan.add}
@@ -59,7 +59,7 @@ def test_every_path_is_in_exactly_one_part(known, found):
     assert plan_files(found, found) == FilePlan((), ())
 
 
-def test_an_event_tells_where_a_note_is_before_it_tells_what_it_says():
+def test_rename_event_is_planned_before_the_update_event():
     assert plan_event(None, ("a.md", "1")) == NOTE_CREATED
     assert plan_event(("a.md", "1"), ("b.md", "2")) == NOTE_RENAMED
     assert plan_event(("a.md", "1"), ("a.md", "2")) == NOTE_UPDATED
@@ -70,12 +70,12 @@ def test_an_event_tells_where_a_note_is_before_it_tells_what_it_says():
     ("vanished", "corpus", "is_loss"),
     [(20, 20, False), (11, 21, True), (10, 21, False), (50, 100, False), (51, 100, True)],
 )
-def test_more_than_the_fraction_of_a_corpus_of_over_20_is_a_loss(vanished, corpus, is_loss):
+def test_losing_more_than_the_fraction_of_over_20_notes_is_mass_loss(vanished, corpus, is_loss):
     """behaviour 198"""
     assert is_mass_loss(vanished, corpus, MASS_LOSS) is is_loss
 
 
-def test_what_vanishes_is_kept_in_masses_or_when_it_was_kept_before_but_never_when_approved():
+def test_vanished_files_are_kept_in_masses_unless_approved():
     """behaviour 198"""
     some = ["a", "b", "c"]
     assert plan_vanished(some, 100, VanishRule()) == frozenset()
@@ -108,17 +108,17 @@ COPIES = (
 
 
 @pytest.mark.parametrize("copy", COPIES)
-def test_of_an_unknown_id_no_copy_by_name_has_it_however_old(copy: str) -> None:
+def test_named_copy_never_owns_an_unknown_id(copy: str) -> None:
     assert kept([], claim(copy, mtime_ns=0), claim("Plan.md")) == "Plan.md"
     assert kept([], claim(copy, mtime_ns=0), claim("Projects/Other name.md")) == "Projects/Other name.md"
 
 
-def test_of_an_unknown_id_the_older_file_has_it_then_the_first_path() -> None:
+def test_older_file_then_first_path_owns_an_unknown_id() -> None:
     assert kept([], claim("a.md", mtime_ns=2), claim("b.md")) == "b.md"
     assert kept([], claim("a.md"), claim("b.md")) == "a.md"
 
 
-def test_where_the_note_was_decides_before_its_bytes_and_these_before_any_name() -> None:
+def test_former_path_precedes_bytes_and_bytes_precede_names() -> None:
     z, copy, a = claim("z.md", "new"), claim("z 2.md", "old"), claim("a.md", mtime_ns=0)
     assert kept([("z.md", "old")], z, copy, a) == "z.md"
     assert kept([("gone.md", "old")], z, copy, a) == "z 2.md"
@@ -126,7 +126,7 @@ def test_where_the_note_was_decides_before_its_bytes_and_these_before_any_name()
     assert kept([("gone.md", "lost")], z, copy, a) == "a.md"
 
 
-def test_a_copy_that_held_the_id_keeps_it_but_a_conflict_copy_returns_it_to_its_note() -> None:
+def test_copy_keeps_its_id_but_a_conflict_copy_returns_it() -> None:
     assert kept([("Plan 2.md", "")], claim("Plan 2.md"), claim("Plan.md")) == "Plan 2.md"
     for copy in COPIES[-5:]:
         assert kept([(copy, "")], claim(copy), claim("Plan.md"), claim("a.md")) == "Plan.md"

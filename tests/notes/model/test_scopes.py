@@ -1,4 +1,4 @@
-"""Write scopes: which paths a list of globs covers, and who counts as a person."""
+"""Write scopes: the paths that a list of globs covers, and the callers that count as people."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from lithos.notes.model.scopes import (
         ([], [], ["a.md"]),
     ],
 )
-def test_a_list_covers_what_its_last_matching_glob_says(globs, inside, outside) -> None:
+def test_last_matching_glob_decides(globs, inside, outside) -> None:
     assert [path for path in inside if not covers(globs, path)] == []
     assert [path for path in outside if covers(globs, path)] == []
 
@@ -77,9 +77,9 @@ def test_a_hostile_glob_takes_no_more_steps_than_both_lengths_allow() -> None:
     [
         ([""], "is empty"),
         (["!"], "is empty"),
-        (["/a"], "no path in the vault"),
-        (["a//b"], "no path in the vault"),
-        (["a/../b"], "no path in the vault"),
+        (["/a"], "not a path in the vault"),
+        (["a//b"], "not a path in the vault"),
+        (["a/../b"], "not a path in the vault"),
         (["a\x00b"], "cannot be printed"),
         (["a\u202eb"], "cannot be printed"),
         (["x" * 501], "more than 500 characters"),
@@ -131,7 +131,7 @@ def test_only_persons_change_what_is_protected(by, agent, person) -> None:
     assert place == ("write" if person else "protected")
 
 
-def test_the_tokens_scope_goes_before_that_of_the_name() -> None:
+def test_token_scope_precedes_that_of_the_name() -> None:
     token, other = Principal("t", "write"), Principal("o", "write")
     scopes = WriteScopes(
         agents={"claude": Scope(("b/**",))}, of_token=lambda by: Scope(("a/**",)) if by.name == "t" else None

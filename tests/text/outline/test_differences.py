@@ -20,7 +20,7 @@ TEXTS = st.tuples(LINES, st.sampled_from(["", "\n"])).map(
 
 
 def apply_diff(old: bytes, diff: str) -> str:
-    """What the diff makes of a text; each context and removed line must be there."""
+    """Return a text with the diff applied; each context and removed line must exist."""
     lines = old.decode().split("\n")
     has_end = lines[-1] == ""
     lines = [line + "\n" for line in lines[:-1]] + ([] if has_end else [lines[-1]])
@@ -57,7 +57,7 @@ def test_a_diff_leads_from_one_text_to_the_other(old: bytes, new: bytes) -> None
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("patch") is None, reason="patch is not installed")
-def test_patch_understands_it(tmp_path: Path) -> None:
+def test_patch_applies_the_diff(tmp_path: Path) -> None:
     old = b"".join(b"line %d\n" % n for n in range(60)) + b"end"
     new = old.replace(b"line 7\n", b"").replace(b"line 30\n", b"thirty\nmore\n").replace(b"end", b"end\n")
     (tmp_path / "note").write_bytes(old)
@@ -70,7 +70,7 @@ def test_patch_understands_it(tmp_path: Path) -> None:
     assert (tmp_path / "note").read_bytes() == new
 
 
-def test_three_lines_stand_around_a_change_and_near_changes_share_a_hunk() -> None:
+def test_change_has_three_context_lines_and_near_changes_share_a_hunk() -> None:
     old = "\n".join(map(str, range(30))).encode()
     new = old.replace(b"\n10\n", b"\nten\n").replace(b"\n14\n", b"\nfourteen\n")
     (hunk,) = unified_diff(old, new, "a", "b").text.split("@@ -")[1:]
@@ -97,7 +97,7 @@ def test_a_long_diff_is_truncated() -> None:
     assert len(one.text) == LONGEST_DIFF
 
 
-def test_what_is_no_utf8_is_shown_as_replaced() -> None:
+def test_invalid_utf8_is_shown_as_replaced() -> None:
     assert "+\ufffd" in unified_diff(b"a\n", b"\xff\n", "a", "b").text
 
 

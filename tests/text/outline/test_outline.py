@@ -75,7 +75,7 @@ of two lines
 """
 
 
-def test_the_outline_has_every_heading_but_the_title_and_what_is_no_heading() -> None:
+def test_outline_has_every_heading_except_the_title() -> None:
     """behaviour 213"""
     outline = outline_of(NOTE)
     assert [(each.path, each.level) for each in outline.listed()] == [
@@ -121,7 +121,7 @@ def test_paths(body: str, expected: list[str]) -> None:
     assert paths(outline_of(body)) == expected
 
 
-def test_where_titles_are_no_headings_every_h1_is_a_section() -> None:
+def test_every_h1_is_a_section_when_titles_are_not_headings() -> None:
     layout = read_layout(b"# One\n\ntext\n", keeps_heading=True)
     assert title_of(layout) is None
     assert paths(read_outline(layout.body, None)) == ["One"]
@@ -221,7 +221,7 @@ def test_whether_a_text_begins_with_a_heading(text: str, level: int, is_one: boo
 
 
 def reference_headings(body: str) -> list[tuple[str, int]]:
-    """What markdown-it by itself says of the outermost headings."""
+    """Return the outermost headings that markdown-it finds alone."""
     tokens = MarkdownIt("commonmark", {"maxNesting": 100}).parse(body)
     return [
         (tokens[number + 1].content, int(token.tag[1:]))
@@ -261,9 +261,7 @@ positions = st.tuples(st.integers(0, 10_000), st.integers(0, 10_000))
 
 
 @given(bodies(), texts, positions)
-def test_reading_what_changed_gives_what_reading_all_does(
-    body: str, text: str, places: tuple[int, int]
-) -> None:
+def test_partial_reading_equals_full_reading(body: str, text: str, places: tuple[int, int]) -> None:
     start, end = sorted(place % (len(body) + 1) for place in places)
     changed = body[:start] + text + body[end:]
     after = read_changed(read_outline(body), changed, None, start, end)

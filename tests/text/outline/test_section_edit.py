@@ -1,4 +1,4 @@
-"""Edits of one place: what each operation does, and that nothing else changes."""
+"""Edits of one place: the result of each operation, and that nothing else changes."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_find_replace_wants_exactly_one_place() -> None:
     assert refused.value.extras["count"] == 2
     with pytest.raises(TextAmbiguous):  # they overlap
         edit("# T\n\naaa\n", op="find_replace", find="aa", text="x")
-    with pytest.raises(TextNotFound):  # the title is no part of the body
+    with pytest.raises(TextNotFound):  # the title is not part of the body
         edit("# Title\n\nx\n", op="find_replace", find="Title", text="x")
 
 
@@ -188,7 +188,7 @@ def test_check_wants_exactly_one_item() -> None:
         {"op": "check", "find": " "},
     ],
 )
-def test_what_no_note_could_take_is_refused(fields: dict[str, Any]) -> None:
+def test_edit_with_an_invalid_result_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         check_edit(SectionEdit(**fields))
 
@@ -212,7 +212,7 @@ def test_the_expected_hash_is_that_of_the_section_alone() -> None:
     assert edit(NOTE + "\nx\n\n", op="append", text="y", expected_hash=whole).body.endswith("x\n\ny\n\n")
 
 
-def test_a_text_that_swallows_the_headings_behind_it_is_told() -> None:
+def test_text_that_swallows_later_headings_gives_a_warning() -> None:
     edited = edit(NOTE, op="append", section="A", text="```\nnot closed")
     (warning,) = edited.warnings
     assert "2 headings" in warning
@@ -296,7 +296,7 @@ def same_outline_outside(before: Outline, edited: Edited, start: int, end: int) 
 
 
 @given(bodies(), numbers, st.integers(0, 30), new_texts, numbers)
-def test_find_replace_changes_what_it_found_alone(
+def test_find_replace_changes_only_its_match(
     body: str, begin: int, length: int, text: str, number: int
 ) -> None:
     """behaviour 215"""

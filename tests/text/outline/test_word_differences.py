@@ -54,7 +54,7 @@ def test_lines_are_matched_wherever_they_went() -> None:
     )
 
 
-def test_a_line_of_which_little_is_left_is_new_as_a_whole() -> None:
+def test_mostly_changed_line_is_marked_as_a_whole() -> None:
     old, new = ["Alpha beta gamma delta\n"], ["Some quite different words, delta\n"]
     assert marked(old, new) == (old, new)
     assert marked([], ["new\n"]) == ([], ["new\n"])
@@ -67,13 +67,13 @@ def test_spaces_alone_are_marked_where_they_differ() -> None:
     assert marked(["end"], ["end\n"]) == (["end"], ["end[\n]"])
 
 
-def test_signs_that_nobody_sees_are_words_of_their_own() -> None:
+def test_invisible_characters_are_words_of_their_own() -> None:
     assert marked(["please pay ann today\n"], ["please pay\u200b ann today\n"])[1] == [
         "please pay[\u200b] ann today\n"
     ]
 
 
-def test_of_a_change_that_is_too_large_the_ends_are_compared() -> None:
+def test_too_large_change_is_compared_at_its_ends() -> None:
     line = "word " * (MOST_CHARACTERS // 5) + "\n"
     at = len(line) - 6
     changed = line[:at] + "end " + line[at:]
@@ -86,7 +86,7 @@ lines = st.lists(st.text("ab .\t\u200b", max_size=12).map(lambda text: text + "\
 
 
 @given(lines, lines)
-def test_marks_lie_in_their_lines_in_order(old: list[str], new: list[str]) -> None:
+def test_marks_are_within_their_lines_in_order(old: list[str], new: list[str]) -> None:
     for side, found in zip((old, new), changed_words(old, new), strict=True):
         assert len(found) == len(side)
         for line, spans in zip(side, found, strict=True):

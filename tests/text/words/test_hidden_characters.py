@@ -1,4 +1,4 @@
-"""Signs that nobody sees, and letters that pass for others, are found and named (docs/spec/scopes.md §2)."""
+"""Invisible characters, and letters that look like others, are found and named (docs/spec/scopes.md §2)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def quiet(text: str) -> list[str]:
         ("\ud800", "U+D800 SURROGATE"),
     ],
 )
-def test_what_is_not_seen_is_named_wherever_it_stands(sign: str, name: str) -> None:
+def test_invisible_character_is_named_everywhere(sign: str, name: str) -> None:
     """behaviour 283"""
     for text in (sign, f"{sign}a", f"a{sign}", f"a{sign}b", f"see {sign} there"):
         (found,) = find_signs(text)
@@ -71,7 +71,7 @@ def test_no_format_control_or_space_character_is_left_out() -> None:
     assert missed == {"\t", "\n", " "}
 
 
-def test_what_everybody_writes_is_no_sign() -> None:
+def test_common_characters_are_not_reported() -> None:
     for text in (
         "",
         "Plain text, with (marks) – and “quotes”…\n\n\t* a list\n",
@@ -84,7 +84,7 @@ def test_what_everybody_writes_is_no_sign() -> None:
         assert not list(find_signs(text)), text
 
 
-def test_the_same_sign_again_and_again_is_one_with_its_number() -> None:
+def test_repeated_character_is_reported_once_with_its_number() -> None:
     assert names("a" + "\u200b" * 1_200 + "b\u200b") == [
         "U+200B ZERO WIDTH SPACE × 1,200",
         "U+200B ZERO WIDTH SPACE",
@@ -92,7 +92,7 @@ def test_the_same_sign_again_and_again_is_one_with_its_number() -> None:
     assert names("a\U000e0100\U000e0101\U000e0102") == ["U+E0100 VARIATION SELECTOR-17 and 2 more selectors"]
 
 
-def test_tags_are_told_with_what_they_spell() -> None:
+def test_tag_characters_are_reported_with_their_text() -> None:
     hidden = "".join(chr(0xE0000 + ord(each)) for each in "obey me")
     assert names(f"Hello{hidden}!") == ["7 TAG characters from U+E006F that spell “obey me”"]
     assert names("\U000e0001\U000e007f") == ["2 TAG characters from U+E0001"]
@@ -116,7 +116,7 @@ def test_tags_are_told_with_what_they_spell() -> None:
         "\u0600١٢",
     ],
 )
-def test_what_belongs_where_it_stands_is_quiet_and_still_named(text: str) -> None:
+def test_character_in_its_proper_place_is_quiet_but_named(text: str) -> None:
     assert names(text) == []
     assert quiet(text)
     assert spell_out(text) == text
@@ -143,7 +143,7 @@ def test_what_belongs_where_it_stands_is_quiet_and_still_named(text: str) -> Non
         "a\u180b",
     ],
 )
-def test_the_same_signs_elsewhere_are_not_quiet(text: str) -> None:
+def test_same_characters_elsewhere_are_not_quiet(text: str) -> None:
     assert len(names(text)) == 1
 
 
@@ -163,7 +163,7 @@ def test_the_same_signs_elsewhere_are_not_quiet(text: str) -> None:
         ("pa\u200by\u0440al", ["U+200B ZERO WIDTH SPACE", "U+0440 CYRILLIC SMALL LETTER ER in a Latin word"]),
     ],
 )  # fmt: skip
-def test_letters_of_another_script_in_a_word_are_named_beside_themselves(text: str, told: list[str]) -> None:
+def test_letters_of_another_script_are_named_after_themselves(text: str, told: list[str]) -> None:
     """behaviour 283"""
     assert names(text) == told
     assert names(f"Before, {text} after.") == told
@@ -188,13 +188,13 @@ def test_words_of_several_scripts_side_by_side_and_formulas_are_not_mixed() -> N
         assert names(text) == [], text
 
 
-def test_a_long_run_of_other_letters_is_told_by_its_first_ones() -> None:
+def test_long_run_of_other_letters_is_named_by_its_first() -> None:
     (told,) = names("latin" * 10 + "и" * 40)
     assert told == "; ".join(["U+0438 CYRILLIC SMALL LETTER I"] * 4) + " and 36 more in a Latin word"
 
 
 @given(st.text(st.characters() | st.sampled_from("\u200b\u202e\u200d\ufe0f\u0430aα_\r\n👨"), max_size=60))
-def test_signs_lie_in_order_in_the_text_and_nothing_else_is_lost(text: str) -> None:
+def test_reported_characters_are_in_order_and_no_text_is_lost(text: str) -> None:
     signs = list(find_signs(text))
     assert all(0 <= one.start < one.end <= len(text) for one in signs)
     assert all(one.end <= other.start for one, other in pairwise(signs))
@@ -205,7 +205,7 @@ def test_signs_lie_in_order_in_the_text_and_nothing_else_is_lost(text: str) -> N
         assert sign.is_quiet or f"[{sign.name}]" in spelled
 
 
-def test_signs_are_counted_by_name_up_to_a_number() -> None:
+def test_characters_are_counted_by_name_up_to_a_limit() -> None:
     texts = ["a\u200bb\u00a0c\u200b", "\u202e"]
     loud = {"U+200B ZERO WIDTH SPACE": 2, "U+202E RIGHT-TO-LEFT OVERRIDE": 1}
     assert count_names(texts) == (loud, {"U+00A0 NO-BREAK SPACE": 1}, True)

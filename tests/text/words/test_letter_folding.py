@@ -10,7 +10,7 @@ import pytest
 from lithos.text.words.analysis import fold
 from lithos.text.words.letter_folding import LETTERS
 
-#: What is written in a note, and what people type.
+#: Words as they are in a note, and as people type them.
 MEET = [
     ("Straße", "STRASSE"), ("GROẞ", "gross"), ("Søren", "soren"), ("Ærø", "Aero"), ("Łódź", "lodz"),
     ("œuvre", "oeuvre"), ("Đặng", "dang"), ("Ísafjörður þing", "isafjordur thing"), ("Iğdır", "igdir"),

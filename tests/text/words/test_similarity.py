@@ -47,18 +47,18 @@ def test_a_rewritten_text_is_strongly_alike(rewrite: str) -> None:
     assert alike(PUMP, rewrite) == alike(rewrite, PUMP)
 
 
-def test_another_text_on_the_same_subject_is_not() -> None:
+def test_text_on_the_same_subject_is_not_alike() -> None:
     """behaviour 287"""
     assert match_of(alike(PUMP, ON_PUMPS)) is None
 
 
-def test_what_says_too_little_is_like_nothing() -> None:
+def test_short_text_is_not_like_any_other() -> None:
     few = " ".join(PUMP.split()[:LEAST_PAIRS])
     assert alike(few, few) == 0
     assert alike("", PUMP) == 0
 
 
-def test_signs_of_scripts_without_spaces_count_as_words() -> None:
+def test_characters_of_scripts_without_spaces_count_as_words() -> None:
     one = "今日は地下室のポンプのフィルターを掃除しました。"
     assert match_of(alike(one, f"家について。{one}屋根も直しました。")) == "strong"
     assert match_of(alike(one, "明日は屋根を直すために隣の人が来るそうです。")) is None
@@ -92,12 +92,12 @@ def test_pages_of_one_template_are_not_alike_and_copies_among_them_are() -> None
     assert likeness_among(pages, 0, 1) < FAIR
     # One of them and its copy, which says the same of the same
     assert match_of(likeness_among([*pages, f"{pages[0]} And it leaks."], 0, 4)) == "strong"
-    # Three are no family yet
+    # Three are not a family yet
     assert match_of(likeness_among(pages[:3], 0, 1)) == "strong"
 
 
 def test_blank_forms_are_not_alike_and_copies_of_a_long_text_are() -> None:
-    """behaviour 400: a form that nobody has filled in says nothing, however often it is there."""
+    """behaviour 400: a form that is not filled in says nothing, even in many notes."""
     form = "What went well today and why? What would I do in another way? Whom do I thank?"
     assert likeness_among([form] * 6, 0, 1) == 0
     assert len(word_pairs(PUMP * 2)) < LEAST_COPY
@@ -105,7 +105,7 @@ def test_blank_forms_are_not_alike_and_copies_of_a_long_text_are() -> None:
     assert likeness_among([long] * 6, 0, 1) == 1
 
 
-def test_one_more_note_with_common_words_makes_no_family() -> None:
+def test_note_with_common_words_is_not_a_family() -> None:
     """behaviour 400: others share some pairs with a copied text, and none of them half of it."""
     others = [
         f"{sentence}. {page(word)}" for word, sentence in zip("abcdefg", PUMP.split(". "), strict=False)
