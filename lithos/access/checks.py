@@ -47,8 +47,8 @@ def check_tokens(patient: Installation) -> Iterator[CheckFinding]:
         tokens = read_tokens(private)
     except TokensUnreadable as trouble:
         yield fail(
-            f"Named tokens are refused, and nobody else gets in: {private / TOKENS} {trouble.why}.",
-            "Put back a copy of it, or move it away and create the tokens anew (lithos token create).",
+            f"Named tokens are refused, and no other caller gets in: {private / TOKENS} {trouble.why}.",
+            "Put back a copy of it, or move it away and create new tokens (lithos token create).",
         )
         return
     if tokens is None:
@@ -66,7 +66,8 @@ def check_tokens(patient: Installation) -> Iterator[CheckFinding]:
         more = f" and {len(expired) - 5} more" if len(expired) > 5 else ""
         yield warn(
             f"Expired tokens: {', '.join(expired[:5])}{more}.",
-            "Whoever has them is refused; revoke them (lithos token revoke), and create new ones if needed.",
+            "Callers with these tokens are refused. Revoke them (lithos token revoke), and "
+            "create new ones if needed.",
         )
     if not tokens:
         yield warn(

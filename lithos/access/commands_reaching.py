@@ -68,7 +68,7 @@ async def _look(
     challenge = await client.post(f"{address}/mcp", json={})
     console = await client.get(f"{address}/console/login")
     trouble = next(_troubles(address, metadata, issuer, challenge, console), None)
-    found = [ok(f"Clients elsewhere reach this server at {address}.") if trouble is None else trouble]
+    found = [ok(f"Remote clients reach this server at {address}.") if trouble is None else trouble]
     if apart := _seconds_apart(metadata.headers.get("date"), clock()):
         found.append(
             warn(
@@ -101,7 +101,7 @@ def _troubles(
     is_own = _member(metadata, "authorization_servers") == [address]
     if resource != f"{address}/mcp" or (is_own and _member(issuer, "issuer") != address):
         yield fail(
-            f"What answers at {address} says that it is at another address.",
+            f"The server at {address} says that its address is a different one.",
             "Start the server with the server.public_url that is configured here.",
         )
     if challenge.status_code != 401 or RESOURCE not in challenge.headers.get("www-authenticate", ""):
@@ -111,7 +111,8 @@ def _troubles(
         )
     if console.status_code not in (200, 302, 303):
         yield fail(
-            f"The console at {address}/console/login answers {console.status_code}, so nobody can say yes.",
+            f"The console at {address}/console/login answers {console.status_code}, so "
+            "access cannot be approved.",
             f"Have the tunnel or proxy pass /console/ on. {_GUIDE}",
         )
 

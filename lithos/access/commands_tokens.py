@@ -47,7 +47,7 @@ def run_token(session: CommandSession) -> int:
     except OSError as failure:
         place = failure.filename or session.private
         raise CommandFailed(
-            f"The tokens cannot be changed: {failure.strerror} ({place}). Run this as the user who runs the "
+            f"The tokens cannot be changed: {failure.strerror} ({place}). Run this as the operator of the "
             "server."
         ) from failure
 
@@ -80,7 +80,7 @@ def _create(session: CommandSession) -> int:
         and len(read_tokens(_first(session, chosen)) or ()) == 1
     ):
         these = "any of these vaults" if session.vaults else "this server"
-        _hint(session, f"From now on nobody uses {these} without a token, but this user's commands.")
+        _hint(session, f"From now on no caller uses {these} without a token, but this user's commands.")
     return 0
 
 
@@ -270,7 +270,7 @@ def run_login(session: CommandSession) -> int:
         address = session.public_url
         if address is None:
             raise CommandFailed(
-                "No server with an address for clients elsewhere runs on these notes, and without one the "
+                "No server with an address for remote clients runs on these notes, and without one the "
                 "console takes tokens alone (lithos token create). Start it with serve --public-url, or set "
                 "server.public_url."
             )

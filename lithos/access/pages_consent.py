@@ -149,7 +149,7 @@ class ConsentPages:
     def _unanswerable(self, trouble: Unanswerable) -> PageRefused:
         self._console.rejected("oauth")
         log.warning("oauth refused", at="/oauth/authorize", error="not_answered", reason=trouble.message)
-        return PageRefused(f"{trouble.message} Nothing was allowed, and nobody was answered.", 400)
+        return PageRefused(f"{trouble.message} Nothing was allowed, and the client got no answer.", 400)
 
     async def throw_out(self, form: Form) -> str:
         """End a grant."""
@@ -201,7 +201,7 @@ def _read(query: str) -> Mapping[str, str]:
         return read_parameters(query)
     except OAuthRefused as refusal:
         raise PageRefused(
-            f"{refusal.description} Nothing was allowed, and nobody was answered.", 400
+            f"{refusal.description} Nothing was allowed, and the client got no answer.", 400
         ) from refusal
 
 
@@ -213,7 +213,7 @@ def _seal(asked: ConsentRequest, query: str) -> str:
 
 def _not_yours() -> PageRefused:
     return PageRefused(
-        "Nothing was allowed: this form is not from the page that you were shown. Begin anew in the client.",
+        "Nothing was allowed: this form is not from the page that you were shown. Start again in the client.",
         403,
     )
 

@@ -99,7 +99,7 @@ class OAuthEndpoints:
         try:
             document = json.loads(body)
         except (ValueError, RecursionError):
-            raise OAuthRefused("invalid_client_metadata", "The body is no JSON.") from None
+            raise OAuthRefused("invalid_client_metadata", "The body is not valid JSON.") from None
         return 201, await self.server.register(document, address)
 
     async def _issue(self, body: bytes, address: str) -> tuple[int, Mapping[str, Any]]:
@@ -165,7 +165,7 @@ def _form_of(body: bytes) -> dict[str, str]:
     try:
         return read_parameters(body.decode())
     except UnicodeDecodeError:
-        raise OAuthRefused("invalid_request", "The form is no UTF-8.") from None
+        raise OAuthRefused("invalid_request", "The form is not valid UTF-8.") from None
 
 
 def _telling(document: Mapping[str, Any]) -> AsgiApp:

@@ -12,7 +12,7 @@ COMMANDS: Final = (
         take("source SOURCE", "a file or folder; its kind is recognised"),
         take("--from KIND", "its kind; an unknown one lists them all", dest="kind"),
         take("--into FOLDER", "folder below the notes (default: the top)"),
-        take("--agent NAME", "who imports, for events and history (default: import)"),
+        take("--agent NAME", "agent recorded in events and history (default: import)"),
         flag("--recreate", "also what was imported before and deleted here"),
         DRY_RUN,
     ), place=270, reads_databases=True),

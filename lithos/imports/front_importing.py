@@ -44,7 +44,7 @@ def add_import(importing: Importing, app: QuartTrio) -> None:
         except Forbidden as refusal:
             return refuse(403, refusal.code, refusal.message)
         except (KeyError, TypeError, ValueError) as problem:
-            return refuse(400, "invalid_input", f"The request is no step of an import: {problem}.")
+            return refuse(400, "invalid_input", f"The request is not a step of an import: {problem}.")
         except NoImport as refusal:
             return refuse(409, "no_import", refusal.message)
         except LithosError as refusal:
@@ -53,7 +53,7 @@ def add_import(importing: Importing, app: QuartTrio) -> None:
 
 async def _answer(importing: Importing, given: Any, principal: Principal) -> Mapping[str, Any]:
     if not isinstance(given, dict):
-        raise TypeError("it is no JSON object")
+        raise TypeError("it is not a JSON object")
     step = given["step"]
     if step == "begin":
         options = Options(

@@ -19,10 +19,10 @@ COMMANDS: Final = (
         take("--reason TEXT", "why they are rejected; the agent hears it"),
         take("--seal TEXT", "approve only what was shown with this seal"),
         flag("--yes", "approve without asking"),
-        take("--by NAME", "who decides (default: your user name)"),
+        take("--by NAME", "name of the person who decides (default: your user name)"),
         ),
-        "Without an action what waits is listed. show prints what would change, with signs that cannot be "
-        "seen by their names; approve prints the same, and asks. Exit 1 when something stayed undecided.",
+        "Without an action, pending proposals are listed. show prints the changes, with invisible characters "
+        "by name; approve prints the same, and asks. Exit 1 if a proposal stayed undecided.",
         place=130,
     ),
 )  # fmt: skip

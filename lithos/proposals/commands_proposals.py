@@ -95,8 +95,8 @@ def _print(shown: Mapping[str, Any]) -> None:
         print_line("… the rest is left out; the console's page Review shows more")
     signs, quiet, _ = count_names(line[1:] for line in lines if line[:1] == "+" and line[:4] != "+++ ")
     for told, names in (
-        ("signs that cannot be seen, or pass for others", signs),
-        ("signs as in many texts", quiet),
+        ("invisible or look-alike characters", signs),
+        ("common characters", quiet),
     ):
         if names:
             print_line(f"{told}: {', '.join(names)}")
@@ -160,7 +160,8 @@ def _is_meant(session: CommandSession, shown: Mapping[str, Any]) -> bool:
     is_sure = bool(session.typed.get("yes"))
     if not is_sure and (session.as_json or not sys.stdin.isatty()):
         raise CommandFailed(
-            "Nobody can be asked here: look first (lithos proposals show), then give --yes.", 2
+            "This terminal cannot ask you. Read the changes first (lithos proposals show), then pass --yes.",
+            2,
         )
     if not session.as_json:
         _print(shown)

@@ -51,9 +51,9 @@ KEYS: Final = (
     (
         "Review",
         (
-            (("j",), "goes to the next proposal"),
-            (("k",), "goes to the one before"),
-            (("a",), "approves it; with a warning, goes to the box to tick first"),
+            (("j",), "opens the next proposal"),
+            (("k",), "opens the previous proposal"),
+            (("a",), "approves it; with a warning, selects the box to tick first"),
             (("r",), "rejects it: asks why"),
             (("e",), "opens its text to change it"),
         ),

@@ -375,7 +375,7 @@ class Proposals:
         try:
             document = await self._working.run(lambda: self._parse(data, proposal, style))
         except UnreadableNote as problem:
-            raise InvalidInput(f"This text cannot be a note: {problem.reason}. Mend it.") from problem
+            raise InvalidInput(f"This text cannot be a note: {problem.reason}. Correct it.") from problem
         newest = await self._newest(proposal.note_id)
         is_gone = newest is not None and newest.op == DELETED
         version = shown.version or 0

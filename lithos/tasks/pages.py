@@ -241,8 +241,8 @@ class TaskPages:
         closing = CLOSINGS[name]
         if form.get("seen") != _digest(await self._closable(name, task_id)):
             raise PageRefused(
-                "Nothing was changed: what this would do has changed since you looked, as somebody claimed, "
-                "closed or linked a task. Begin again at the page of the task.",
+                "Nothing was changed: the effect of this action has changed since you opened the page, as an "
+                "agent claimed, closed or linked a task. Start again on the page of the task.",
                 409,
             )
         given = {closing.field: form.get(closing.field, "").strip() or None}
@@ -264,7 +264,7 @@ class TaskPages:
             raise PageRefused(f"The task is {effects.task.status} already; nothing was changed.", 409)
         self._console.demand_of(effects.task.created_by)
         if CLOSINGS[name].is_for_gates and effects.task.task_type != "gate":
-            raise PageRefused("This task is no gate: it is done by the agent that works on it.")
+            raise PageRefused("This task is not a gate: the agent that works on it completes it.")
         return effects
 
     async def ask_release(self, task_id: str) -> Any:
@@ -273,7 +273,7 @@ class TaskPages:
         held = _held(effects.claims, request.args.get("aspect", ""))
         if held is None:
             raise PageRefused(
-                "Nobody holds this aspect any more: the claim was released or has expired.", 409
+                "No agent holds this aspect any more: the claim was released or has expired.", 409
             )
         claim = held.claim
         self._console.demand_of(claim.agent)
@@ -303,8 +303,8 @@ class TaskPages:
             await self._console.parts.get(Coordination).run(command)
         except (StaleFence, ClaimNotFound) as refusal:
             raise PageRefused(
-                f"Nothing was released: {readable(holder)} does not hold this claim any more. Look at the "
-                "task again: somebody else may hold it now.",
+                f"Nothing was released: {readable(holder)} does not hold this claim any more. Open the task "
+                "again: another agent may hold it now.",
                 409,
             ) from refusal
         self._console.tell(f"{readable(holder, 60)} holds the aspect no longer.")

@@ -135,7 +135,7 @@ HELP_PROJECT = "Only tasks with this metadata.project."
 class TaskCreateTool:
     """Create a task, an epic (parent of tasks) or a gate (waits for a person, a time or an event)."""
 
-    title: str = argument("What is to be done.", bound=TITLE)
+    title: str = argument("The work to do.", bound=TITLE)
     agent: str = argument(HELP_AGENT, bound=NAME)
     description: str | None = argument("Details.", None, bound=DESCRIPTION)
     tags: tuple[str, ...] | None = argument("Tags.", None, bound=TAGS)
@@ -354,7 +354,7 @@ class FindingPostTool:
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
     agent: str = argument(HELP_AGENT, bound=NAME)
-    summary: str = argument("What you found or did.", bound=DESCRIPTION)
+    summary: str = argument("Your result, or a report of progress.", bound=DESCRIPTION)
     knowledge_id: str | None = argument("Id of the note with the details.", None, bound=NAME, note="there")
     fence: int | None = argument(HELP_FENCE, None)
 

@@ -144,7 +144,7 @@ class TaskSpawnTool:
     """Create a follow-up task that inherits project, tags and priority from its source."""
 
     source_task_id: str = argument("Id of the task it comes from.", bound=LOOKUP)
-    title: str = argument("What is to be done.", bound=TITLE)
+    title: str = argument("The work to do.", bound=TITLE)
     agent: str = argument(HELP_AGENT, bound=NAME)
     description: str | None = argument("Details.", None, bound=DESCRIPTION)
     relation_type: str = argument(

@@ -23,24 +23,24 @@ COMMANDS: Final = (
             CliCommand("tasks", "open tasks with claims, findings and blockers, newest first", takes=(
                 flag("--all", "closed ones too", dest="closed"),
             )),
-            CliCommand("doc", "one note; exit 1 when there is none", takes=(
+            CliCommand("doc", "show one note; exit 1 if it does not exist", takes=(
                 take("document ID-PATH-or-TITLE", "note id, path below knowledge/, or title"),
                 flag("--content", "print the text as well"),
             )),
         ),
         place=60,
     ),
-    CliCommand("audit", "tell who read which note", "lithos.search.commands_queries:run_audit", (
+    CliCommand("audit", "show which agent read which note", "lithos.search.commands_queries:run_audit", (
         take("-a --agent ID", "only what this agent read"),
         take("-s --since TIME", "only what is later than this time (ISO 8601)"),
         take("-n --limit N", "most rows (default: 50)", count),
         take("--doc ID", "only reads of this note"),
     ), place=70),
-    CliCommand("care", "tell which notes want care, and why; changes nothing",
+    CliCommand("care", "report which notes need attention, and why; changes nothing",
         "lithos.search.commands_queries:run_care", (
         flag("--open-tasks", "open a task for each group, unless it has one"),
         flag("--all", "list up to 200 rows of each group", dest="everything"),
-        take("--by NAME", "who opens the tasks (default: your user name)"),
+        take("--by NAME", "agent recorded as creator of the tasks (default: your user name)"),
     ), place=80),
     CliCommand("worth", "count what agents asked, read, cited and took over from each other, by day",
         "lithos.search.commands_queries:run_worth", (
@@ -53,7 +53,7 @@ COMMANDS: Final = (
     ), place=180, reads_databases=True),
     CliCommand("reconcile", "repair what is derived from the notes; the notes stay as they are",
         "lithos.upkeep.maintenance.maintenance_commands:run_reconcile", (
-        take("-s --scope", "what to repair, each by itself (default: all)", choices=("all", *SCOPES)),
+        take("-s --scope", "one part to repair (default: all)", choices=("all", *SCOPES)),
         flag("--accept-vanished",
             "drop the notes whose files have vanished, also from a running server; nothing else"),
         flag("--forget-questions",
@@ -92,7 +92,7 @@ COMMANDS: Final = (
     ),
     CliCommand("restore", "put a verified backup in the place of the data directory",
         "lithos.upkeep.maintenance.backup_commands:run_restore", (
-        take("source DIR-or-TAR", "what `lithos backup` or `export` made"),
+        take("source DIR-or-TAR", "folder or file made by `lithos backup` or `lithos export`"),
         flag("--force", "also where there is content; it is moved aside, not deleted"),
     ), place=250, reads_databases=True, folder="made"),
     CliCommand("export", "write notes, agents, tasks, claims, findings and edges as JSON lines",

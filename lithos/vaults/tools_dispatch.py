@@ -208,7 +208,7 @@ class JointActing:
 def find_first(missing: Mapping[str, str]) -> LithosError:
     """The refusal where no vault answers."""
     told = "; ".join(f"{name}: {why}" for name, why in missing.items())
-    return InvalidInput(f"No vault answers now: {told}. The server tries again by itself.")
+    return InvalidInput(f"No vault answers now: {told}. The server tries again automatically.")
 
 
 def tools_of(vault: Vault) -> Tools | None:

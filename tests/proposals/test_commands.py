@@ -131,8 +131,8 @@ async def test_show_prints_the_difference_with_signs_by_name(desk: Desk) -> None
         "[U+200B ZERO WIDTH SPACE]\n"
     ) in printed
     assert "+three [U+001B ESCAPE][31m👨\\u200d👩\n" in printed
-    assert "signs that cannot be seen, or pass for others: U+202E RIGHT-TO-LEFT OVERRIDE, " in printed
-    assert "signs as in many texts: U+200D ZERO WIDTH JOINER\n" in printed
+    assert "invisible or look-alike characters: U+202E RIGHT-TO-LEFT OVERRIDE, " in printed
+    assert "common characters: U+200D ZERO WIDTH JOINER\n" in printed
     assert not set(printed) & set("\x1b\u202e\u200b\u200d")
     (shown,) = await desk.ask("show", proposal)
     assert printed.endswith(f"seal {shown['seal']}\n")

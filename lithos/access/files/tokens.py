@@ -74,8 +74,8 @@ class TokensUnreadable(Exception):
 
     def __init__(self, path: Path, why: str, *, may_pass: bool = False, is_there: bool = True) -> None:
         super().__init__(
-            f"Named tokens are refused: {path} {why}. Put back a copy of it, or move it away and create the "
-            "tokens anew (lithos token create)"
+            f"Named tokens are refused: {path} {why}. Put back a copy of it, or move it away and create new "
+            "tokens (lithos token create)"
         )
         self.why = why
         self.may_pass = may_pass
@@ -321,7 +321,7 @@ class TokenStore:
                 raise
             data = self._private.parent
             raise TokenRefused(
-                f"There are no tokens: {data} is no data directory. Name it with --data-dir."
+                f"There are no tokens: {data} is not a data directory. Name it with --data-dir."
             ) from None
 
 
@@ -336,6 +336,6 @@ def _check_room(tokens: Sequence[Token]) -> None:
     """Raises `TokenRefused` where the scopes of these tokens would not fit into the file."""
     if size_of_scopes(token.scope for token in tokens) > LARGEST_SCOPES:
         raise TokenRefused(
-            "The patterns of all tokens together take more room than there is. Give fewer or shorter ones, "
-            "such as folders/, or revoke tokens that nobody needs."
+            "The patterns of all tokens together take more space than there is. Use fewer or shorter ones, "
+            "such as folders/, or revoke tokens that are not needed."
         )

@@ -27,7 +27,7 @@ def principal_of(claims: Mapping[str, Any], rights_claim: str, rights: Mapping[s
     """
     agent = next((claims[name] for name in ("email", "sub") if _is_name(claims.get(name))), None)
     if agent is None:
-        raise NoPrincipal("it names nobody that can be an agent")
+        raise NoPrincipal("it does not name a valid agent")
     given = claims.get(rights_claim)
     values = given.split() if isinstance(given, str) else given
     values = values[:_MOST_VALUES] if isinstance(values, list) else []
@@ -42,7 +42,7 @@ def end_of(claims: Mapping[str, Any]) -> datetime:
     try:
         return datetime.fromtimestamp(int(claims["exp"]), UTC) + LEEWAY
     except (KeyError, TypeError, ValueError, OverflowError, OSError):
-        raise NoPrincipal("its exp is no time") from None
+        raise NoPrincipal("its exp is not a time") from None
 
 
 def _right(rights: Mapping[str, str], value: object) -> str | None:

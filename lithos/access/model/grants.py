@@ -86,7 +86,7 @@ class OAuthGrant:
     ) -> None:
         """Check that a code that was not used may be exchanged. Raises `OAuthRefused`."""
         if not self._is_fresh(now):
-            raise OAuthRefused("invalid_grant", "The code has expired. Begin anew.")
+            raise OAuthRefused("invalid_grant", "The code has expired. Start again.")
         if client_id != self.client_id:
             raise OAuthRefused("invalid_grant", "The code was given to another client.")
         if redirect_uri != self.code.redirect_uri:

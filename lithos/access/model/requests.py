@@ -84,7 +84,7 @@ def read_authorization(given: Mapping[str, str], server: str) -> AuthorizationRe
         raise OAuthRefused("invalid_request", "PKCE is needed, with code_challenge_method S256.")
     challenge = take(given, "code_challenge")
     if not _CHALLENGE.fullmatch(challenge):
-        raise OAuthRefused("invalid_request", "The code_challenge is no S256 challenge: 43 characters.")
+        raise OAuthRefused("invalid_request", "The code_challenge is not an S256 challenge of 43 characters.")
     if "request" in given or "request_uri" in given:
         raise OAuthRefused("request_not_supported", "Give the parameters themselves.")
     return AuthorizationRequest(

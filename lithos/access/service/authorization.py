@@ -177,7 +177,8 @@ class AuthorizationServer:
             raise Unanswerable(refusal.description) from None
         if found is None:
             raise Unanswerable(
-                "This client is not known here: it is not registered, or no more. Begin anew in the client."
+                "This client is not known here: it is not registered, or no longer. Start "
+                "again in the client."
             )
         return found
 
@@ -242,7 +243,7 @@ class AuthorizationServer:
                 return refusal
             return evolve(token, grant=grant.issuing(pair.issued, now))
 
-        again = "The code was used before, so that all it led to is revoked. Begin anew."
+        again = "The code was used before, so all tokens issued from it are revoked. Start again."
         token = await self._decide(lambda grant: grant.code.digest == code, decide, again)
         return tell_pair(pair, token)
 
@@ -258,7 +259,7 @@ class AuthorizationServer:
             if client_id != grant.client_id:
                 return OAuthRefused("invalid_grant", "The refresh token was given to another client.")
             if token.has_expired(now):
-                return OAuthRefused("invalid_grant", "The grant has ended. Begin anew.")
+                return OAuthRefused("invalid_grant", "The grant has ended. Start again.")
             try:
                 grant.check_resource(resource)
             except OAuthRefused as refusal:
@@ -273,7 +274,7 @@ class AuthorizationServer:
                 return evolve(token, grant=repeated)
             return None
 
-        again = "The refresh token was replaced before, so that the grant is revoked. Begin anew."
+        again = "The refresh token was replaced before, so the grant is revoked. Start again."
         async with self._changing:
             if (kept := self._kept_answer(digest, client_id, now)) is not None:
                 return kept

@@ -188,7 +188,7 @@ def _parse(body: bytes) -> Mapping[str, Any]:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
-        raise NotFetched("it is no JSON") from None
+        raise NotFetched("it is not valid JSON") from None
     if not isinstance(document, dict):
-        raise NotFetched("it is no JSON object")
+        raise NotFetched("it is not a JSON object")
     return document

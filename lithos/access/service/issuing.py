@@ -54,7 +54,7 @@ def family_of(refresh: str) -> str | None:
 
 
 def unknown_grant() -> OAuthRefused:
-    return OAuthRefused("invalid_grant", "It is not known here: wrong, expired or revoked. Begin anew.")
+    return OAuthRefused("invalid_grant", "It is not known here: wrong, expired or revoked. Start again.")
 
 
 def resource_of(given: Mapping[str, str]) -> str | None:

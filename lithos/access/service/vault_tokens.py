@@ -179,8 +179,8 @@ def spread_tokens(privates: Sequence[Path]) -> tuple[str, ...]:
             continue
         taken = {token.name: token.digest for token in held.tokens}
         troubles += [
-            f"The token '{token.name}' of every vault is not let into {private.parent}, which has another "
-            "token of this name, or no room. Revoke that one there, and restart."
+            f"The token '{token.name}' of every vault was not added to {private.parent}, which has another "
+            "token of this name, or no space for one. Revoke that one there, and restart."
             for token in every.values()
             if taken.get(token.name) != token.digest
         ]

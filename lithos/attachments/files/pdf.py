@@ -28,7 +28,7 @@ _FLAGS: Final = pdfium.FPDF_ANNOT | pdfium.FPDF_REVERSE_BYTE_ORDER
 _REASONS: Final = {
     pdfium.FPDF_ERR_PASSWORD: "it is encrypted and asks for a password",
     pdfium.FPDF_ERR_SECURITY: "it is encrypted in a way that cannot be read",
-    pdfium.FPDF_ERR_FORMAT: "it is no PDF file, or damaged",
+    pdfium.FPDF_ERR_FORMAT: "it is not a PDF file, or it is damaged",
 }
 
 

@@ -165,4 +165,4 @@ def _answer(fields: dict[str, Any], body: bytes) -> WorkerAnswer:
                     return End(state, reason)
     except ValueError as failure:  # half of a character, or bytes that are no text
         raise Garbage(str(failure)) from None
-    raise Garbage("an answer that is none")
+    raise Garbage("an invalid answer")

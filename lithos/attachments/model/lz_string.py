@@ -90,4 +90,4 @@ def _signs(text: str) -> Iterator[int]:
         if bits is not None:
             yield bits
         elif not sign.isspace():
-            raise BadCompression(f"{sign!r} is no Base64")
+            raise BadCompression(f"{sign!r} is not Base64")

@@ -155,7 +155,7 @@ class AttachmentReading:
     def _missing(self, name: str) -> str:
         if not self.is_enabled:
             return (
-                f"{name[:200]} is no note, and other files are not read here: attachments.enabled is off. "
+                f"{name[:200]} is not a note, and other files are not read here: attachments.enabled is off. "
                 "Set it and restart the server."
             )
         return f"There is no file {name[:200]}. lithos_list with kinds=['attachment'] shows what there is."

@@ -99,7 +99,7 @@ def copy_attachment(root: Path, path: str, source: Path, *, dry_run: bool) -> tu
     """
     parts = path.split("/")
     if any(not part or part.startswith(".") or "\0" in part for part in parts):
-        return FAILED, f"{path!r} is no path below the notes folder"
+        return FAILED, f"{path!r} is not a path below the notes folder"
     target, top = root.joinpath(*parts), os.path.realpath(root)
     try:
         inside = os.path.realpath(target.parent)

@@ -64,7 +64,8 @@ class BasicMemory:
         """Raises `ImportRefused`."""
         if not path.is_dir():
             raise ImportRefused(
-                f"{path} is no folder. Name the folder of a basic-memory project, ~/basic-memory unless you "
+                f"{path} is not a folder. Name the folder of a basic-memory project, "
+                "~/basic-memory unless you "
                 "chose another: `basic-memory project list` shows them."
             )
         names = _find_names(path)

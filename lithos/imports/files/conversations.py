@@ -105,7 +105,8 @@ class Conversations:
             ) from error
         if not any(head.lstrip()[:1] in (b"[", b"{") for head in heads):
             raise ImportRefused(
-                f"{path} is no export of {self._kind.program}: there is no conversations.json with a list of "
+                f"{path} is not an export of {self._kind.program}: there is no "
+                "conversations.json with a list of "
                 "conversations. Name that file, the folder it is in, or the .zip as it was downloaded."
             )
         return exports

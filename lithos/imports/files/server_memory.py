@@ -56,7 +56,7 @@ class ServerMemory:
         file_path = _file_of(path)
         if not read_head(file_path).lstrip().startswith(b"{"):
             raise ImportRefused(
-                f"{path} is no file of the memory server: it has no JSON object in its first line. "
+                f"{path} is not a file of the memory server: it has no JSON object in its first line. "
                 "Name the file that MEMORY_FILE_PATH names, memory.jsonl or memory.json."
             )
         database = apsw.Connection("")  # a private temporary file, gone when it is closed
@@ -153,7 +153,7 @@ def _read(line: FileLine) -> Entity | Relation | Malformed:
     except ValueError as error:
         is_cut = not line.data.endswith(b"\n")
         return Malformed(
-            position, f"it is no JSON ({error})" + ("; the file is cut off here" if is_cut else "")
+            position, f"it is not valid JSON ({error})" + ("; the file is cut off here" if is_cut else "")
         )
 
 

@@ -57,7 +57,8 @@ class UpstreamSource:
         notes = find_notes(path)
         if not notes.is_dir():
             raise ImportRefused(
-                f"{path} has no folder {NOTES!r}, so it is no data directory of Lithos. Name the directory "
+                f"{path} has no folder {NOTES!r}, so it is not a data directory of Lithos. "
+                "Name the directory "
                 "that holds it, or import the folder of notes with --from markdown."
             )
         yield from read_folder(notes, Ignored())
@@ -156,7 +157,7 @@ def read_tables(data: Path) -> Iterator[RowBatch | Degraded | Malformed]:
     yield from left
     for built in BUILT_ANEW:
         if (data / built).exists():
-            yield Degraded(built, "it is not carried over: indexes and caches are built anew from the notes")
+            yield Degraded(built, "it is not carried over: indexes and caches are rebuilt from the notes")
 
 
 @contextmanager
@@ -259,7 +260,7 @@ def _value(column: CarriedColumn, value: Any) -> Value:
         try:
             value = value.decode()
         except UnicodeDecodeError:
-            raise ValueError("it is no UTF-8") from None
+            raise ValueError("it is not valid UTF-8") from None
     if value is None:
         return column.default
     if column.kind == "time":
@@ -270,9 +271,9 @@ def _value(column: CarriedColumn, value: Any) -> Value:
     try:
         number = int(value) if column.kind == "whole" else float(value)
     except (ValueError, OverflowError):
-        raise ValueError(f"{value!r} is no number") from None
+        raise ValueError(f"{value!r} is not a number") from None
     if math.isnan(number) or (column.kind == "whole" and number not in _WHOLE_RANGE):
-        raise ValueError(f"{value!r} is no number that can be kept")
+        raise ValueError(f"{value!r} is not a number that can be stored")
     return number
 
 

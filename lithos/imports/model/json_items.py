@@ -67,7 +67,7 @@ def read_items(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[Any]:
         yield found
         if isinstance(found, Damaged) or not text.pass_comma():
             if not isinstance(found, Damaged):
-                yield Damaged(f"it is no JSON: no comma follows at character {text.here:,}")
+                yield Damaged(f"it is not valid JSON: no comma follows at character {text.here:,}")
             if not text.find_next():
                 return
 
@@ -115,7 +115,7 @@ class _Text:
         self.place += 1
         if not self.next():
             return None
-        return Damaged(f"it is no JSON: text follows the list at character {self.here:,}")
+        return Damaged(f"it is not valid JSON: text follows the list at character {self.here:,}")
 
     def value(self) -> Any:
         """The value at the place, or `Damaged`."""
@@ -142,9 +142,9 @@ class _Text:
         except json.JSONDecodeError as error:
             if len(self._text) - error.pos < _NEAR_END or error.msg.startswith("Unterminated"):
                 return None, 0
-            return Damaged(f"it is no JSON ({error.msg}: character {self._before + error.pos:,})"), 0
+            return Damaged(f"it is not valid JSON ({error.msg}: character {self._before + error.pos:,})"), 0
         except ValueError as error:  # a number of thousands of digits
-            return Damaged(f"it is no JSON ({error})"), 0
+            return Damaged(f"it is not valid JSON ({error})"), 0
 
     def _cut(self) -> Damaged:
         read = self._before + len(self._text)

@@ -52,7 +52,7 @@ class Relation:
 def read_line(value: Any) -> Entity | Relation:
     """An entity or a relation; raises `NoGraphLine`."""
     if not isinstance(value, dict):
-        raise NoGraphLine("it is no JSON object")
+        raise NoGraphLine("it is not a JSON object")
     kind = value.get("type")
     if kind == "entity":
         return _entity(value)
@@ -67,7 +67,7 @@ def _entity(value: dict[str, Any]) -> Entity:
         raise NoGraphLine("the entity has no name")
     found = value.get("observations")
     if not isinstance(found, (list, str, type(None))):
-        raise NoGraphLine("the observations are no list")
+        raise NoGraphLine("the observations are not a list")
     items = [found] if isinstance(found, str) else found or []
     texts = (_observation(item) for item in items)
     return Entity(name, clean_line(value.get("entityType"), 200), tuple(filter(None, texts)))

@@ -275,7 +275,7 @@ class Importing:
         if session is None or session.id != session_id:
             raise NoImport(
                 "This import has ended, since another one began or the server was restarted. Run it again: "
-                "what it wrote stays and is not written twice."
+                "notes that it wrote stay and are not written twice."
             )
         return session
 

@@ -144,7 +144,7 @@ def batch_from_json(given: dict[str, object]) -> RowBatch:
     """The batch that `batch_to_json` wrote. Raises `KeyError`, `TypeError` and `ValueError` for others."""
     table, rows = TABLES[str(given["table"])], given["rows"]
     if not isinstance(rows, list):
-        raise TypeError("rows is no list")
+        raise TypeError("rows is not a list")
     for row in rows:
         if len(row) != len(table.columns) or not all(
             isinstance(value, str | int | float | None) for value in row
@@ -194,7 +194,7 @@ def record_from_json(given: Mapping[str, Any]) -> Record:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{str(value)[:100]!r} is no text")
+        raise TypeError(f"{str(value)[:100]!r} is not a text")
     return value
 
 
@@ -246,8 +246,9 @@ class Options:
         if not self.is_bound or not others:
             return ""
         return (
-            f"it names {str(others[0])[:100]!r}, and the token is bound to {self.agent!r}: import with one "
-            "that is bound to nobody, such as that of the user who runs the server"
+            f"it names {str(others[0])[:100]!r}, and the token is bound to {self.agent!r}: "
+            "import with a token "
+            "that is not bound to an agent, such as the operator's"
         )
 
 

@@ -176,7 +176,7 @@ def _render_new(
     extra = {f"imported_{key}" if key in _OWNED else key: value for key, value in record.properties.items()}
     if url is None and record.source_url:
         extra["imported_source_url"] = record.source_url
-        notices.append("its source_url is no web address and is kept as imported_source_url")
+        notices.append("its source_url is not a web address and is kept as imported_source_url")
     title = clean_title(record.title) or "Untitled"
     content = trim_content(record.content.replace("\r\n", "\n").replace("\r", "\n"))
     found = leading_title(content)

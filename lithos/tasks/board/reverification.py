@@ -96,8 +96,9 @@ def _task(command: OpenReverification, dependent: Dependent, epic: str) -> Creat
         description=(
             f"The note {dependent.title!r} ({dependent.path}, id {dependent.id}) rests on {note.title!r} "
             f"({note.path}, id {note.id}), which was quarantined: {command.reason}\n\n"
-            "Read both with lithos_read. Correct what does not hold any more, or name another source in "
-            "derived_from_ids; what still holds stays. Then complete this task and say in the outcome what "
+            "Read both with lithos_read. Correct statements that no longer hold, or name another source "
+            "in derived_from_ids. Keep statements that still hold. Then complete this task "
+            "and say in the outcome what "
             "you found."
         ),
         metadata={**_metadata(command), VERIFY: dependent.id},

@@ -93,7 +93,7 @@ def _check_gate(rows: TaskRows, edge: TaskEdge) -> None:
     source = rows.task(edge.source)
     if edge.type == WAITS_ON_GATE and source is not None and source.task_type != "gate":
         raise NotAGate(
-            f"The task {source.title!r} is no gate. Use type blocks, or create a task of type gate."
+            f"The task {source.title!r} is not a gate. Use type blocks, or create a task of type gate."
         )
 
 

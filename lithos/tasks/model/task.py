@@ -170,7 +170,7 @@ def check_fence(fence: int | None, task: Task | None, active: Sequence[Claim], a
     holder = max(rivals, key=lambda claim: claim.fence, default=None)
     what = f"task {task.title!r}" if aspect is None else f"aspect {aspect!r} of task {task.title!r}"
     until = None if holder is None else format_time(holder.expires_at)
-    now_is = "nobody holds it now" if holder is None else f"{holder.agent} holds it until {until}"
+    now_is = "no agent holds it now" if holder is None else f"{holder.agent} holds it until {until}"
     raise StaleFence(
         f"Fence {fence} is no longer current on {what}: {now_is}. Stop working on it, "
         "or claim it again and go on under the new fence.",

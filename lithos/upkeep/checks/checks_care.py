@@ -66,7 +66,7 @@ _TEXTS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "broken": ("error", "Unreadable files and frontmatter", "Correct the file, or the lines between the --- "
         "marks: its keys are not read. `lithos validate` lists them all."),
     "quarantined": ("warning", "Quarantined notes",
-        "They are left out of retrieval until somebody clears them."),
+        "They are left out of retrieval until a person clears them."),
     "duplicated": ("warning", "Notes with a second file", "Take over what the file says, then remove it; or "
         "give it an id of its own with `lithos validate --fix ids`."),
     "conflict_copies": ("warning", "Notes with a conflict copy", "Merge the other file on the console's page "
@@ -74,16 +74,16 @@ _TEXTS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "conflict_markers": ("warning", "Notes with a conflict of git",
         "Keep one of both sides, or both, and take the lines <<<<<<<, ======= and >>>>>>> out."),
     "contradicted": ("warning", "Contradictions", "Decide which note is right: lithos_conflict_resolve."),
-    "suspect": ("warning", "Suspect notes", "What they rest on is quarantined or superseded: verify them "
-        "again, or base them on something else."),
+    "suspect": ("warning", "Suspect notes", "Their sources are quarantined or superseded. Verify them again, "
+        "or base them on other notes."),
     "expired": ("warning", "Expired notes", "Write them again with a later end, or archive them."),
     "superseded": ("info", "Superseded notes", "A newer note replaces them."),
     "dead_links": ("warning", "Links that lead nowhere",
         "Correct the target, or write the note that is meant."),
     "duplicates": ("info", "Near duplicates", "Merge what they say into one; have it supersede the others."),
     "stubs": ("info", "Stubs", "Write what is missing, or delete the note."),
-    "unlinked": ("info", "Without any link", "Link them from where somebody would look."),
-    "unused": ("info", "Not used", "Archive what nobody needs."),
+    "unlinked": ("info", "Without any link", "Link them from a related note."),
+    "unused": ("info", "Not used", "Archive notes that are no longer needed."),
 }  # fmt: skip
 
 
@@ -122,7 +122,9 @@ _told("duplicated", OVERVIEW, DOCTOR, SYSTEM)(
     partial(_with_others, "another file has the same id and is not served:", Catalogue.duplicates_of)
 )
 _told("conflict_copies", CARE, OVERVIEW, DOCTOR, SYSTEM)(
-    partial(_with_others, "two machines changed it; what one of them wrote is in", Catalogue.copy_paths_of)
+    partial(
+        _with_others, "two machines changed it; the version of one machine is in", Catalogue.copy_paths_of
+    )
 )
 
 
@@ -201,7 +203,7 @@ async def _unused(notes: CareRun) -> AsyncIterator[Issue]:
             used |= read
         used |= await reading.run(lambda: store.rows(TaskRows).impact.cited_since(since))
     except DatabaseFailed as failure:
-        notes.troubles.append(f"What was used cannot be told: {failure}")
+        notes.troubles.append(f"The usage of notes could not be read: {failure}")
         return
     async for entry in notes.active():
         if entry.note.id not in used and entry.note.updated_at < since:

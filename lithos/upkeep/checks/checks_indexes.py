@@ -22,11 +22,11 @@ _FAULTS: Final = {
     "check_failed": "is damaged ({detail})",
     "doc_set_mismatch": "is not in line with the notes ({missing} missing or changed, {surplus} too many)",
 }
-_MEND: Final = "The notes are not affected. Run `lithos reconcile`, or start the server, which mends it."
+_MEND: Final = "The notes are not affected. Run `lithos reconcile`, or start the server, which repairs them."
 _RUN: Final = "The notes are not affected. Run `lithos reconcile`."
 _RESTART: Final = "The notes are not affected. Restart the server, which makes the link graph from the notes."
 #: Edges follow changed notes by enrichment, within minutes.
-_ENRICHES: Final = "Enrichment brings them in line by itself. If they stay, run `lithos reconcile`."
+_ENRICHES: Final = "Enrichment updates them automatically. If they stay, run `lithos reconcile`."
 _FOLDERS: Final = {"fulltext": ".tantivy", "vectors": ".usearch"}
 
 
@@ -41,7 +41,7 @@ def _try_embedder(patient: Installed, model: str) -> CheckFinding:
     if not is_at_hand(model):
         return warn(
             f"The embedding model {model!r} is not on this machine yet.",
-            "The next start downloads it; until then searches go by words alone. "
+            "The next start downloads it; until then searches use full text only. "
             "Or set search.embedding_model to 'builtin'.",
         )
     try:
@@ -49,7 +49,7 @@ def _try_embedder(patient: Installed, model: str) -> CheckFinding:
     except EmbedderUnavailable as failure:
         return fail(
             f"The embedding model {model!r} cannot be loaded: {failure.reason}.",
-            "Searches go by words alone. Set search.embedding_model to 'builtin', to the directory of a "
+            "Searches use full text only. Set search.embedding_model to 'builtin', to the directory of a "
             "model2vec model, or to the Hugging Face name of one that can be reached.",
         )
     return ok(f"{model} loads, {patient.embedder.identity.dims} dimensions.")
@@ -63,7 +63,7 @@ def _try_accurate(tier: str) -> CheckFinding:
     if trouble is None:
         return ok("The accurate tier can be used.")
     if tier == "auto" and not is_installed():
-        return ok(f"Searches would find more by meaning with the accurate tier: {INSTALL}")
+        return ok(f"Semantic search would find more with the accurate tier: {INSTALL}")
     return warn(
         f"The accurate tier cannot be used, the static one answers: {trouble}.",
         f"Run {INSTALL} and restart the server, or set search.tier to static.",

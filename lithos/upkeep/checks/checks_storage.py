@@ -110,9 +110,9 @@ def check_data_directory(patient: Installed) -> Iterator[CheckFinding]:
 
 def _way_to_write(failure: OSError) -> str:
     if failure.errno == errno.ENOTDIR:
-        return "A file stands where a folder should be: move it aside."
+        return "There is a file where a folder should be. Move it away."
     if failure.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "The disk is full: make room on it."
+        return "The disk is full. Free some space on it."
     if failure.errno == errno.EROFS:
         return "The file system is mounted read-only: mount it for writing, or choose another --data-dir."
     return f"Give user {os.geteuid()} the right to write there, or choose another --data-dir."
@@ -141,7 +141,7 @@ def check_space(patient: Installed) -> Iterator[CheckFinding]:
     ):
         if free is not None and free < little:
             cause = f"Only {free:,} {name} are free on the disk of {data.absolute()}."
-            way_out = "Make room on that disk; until then writes may be refused, and none is lost halfway."
+            way_out = "Free some space on that disk. Until then writes may be refused; no write is half done."
             yield fail(cause, way_out) if free < least else warn(cause, way_out)
     inodes = "" if space.inodes is None else f" and {space.inodes:,} inodes"
     yield ok(f"{space.bytes // _MIB:,} MiB{inodes} are free.")
@@ -163,7 +163,7 @@ def check_databases(patient: Installed) -> Iterator[CheckFinding]:
             cause = f"{path.absolute()} is damaged ({damage})."
             yield warn(cause, way_out) if is_rebuildable else fail(cause, way_out)
         elif path.exists() and not path.stat().st_size and not is_live and not is_rebuildable:
-            yield warn(f"{path.absolute()} is empty: a server would begin anew.", _EMPTY)
+            yield warn(f"{path.absolute()} is empty: a server would start from scratch.", _EMPTY)
         elif path.exists():
             sound.append(name)
     aside = sorted(
@@ -177,7 +177,11 @@ def check_databases(patient: Installed) -> Iterator[CheckFinding]:
             f"An earlier start moved {name_some(aside)} aside as damaged.",
             "Look whether a backup has what they held, then move them out of the data directory.",
         )
-    yield ok(f"{', '.join(sound)} are sound." if sound else "There are none yet; the first start makes them.")
+    yield ok(
+        f"{', '.join(sound)} are sound."
+        if sound
+        else "There are no indexes yet. The first start creates them."
+    )
 
 
 #: A full disk must not make anybody throw away what is sound.
@@ -215,7 +219,7 @@ def check_layout(patient: Installed) -> Iterator[CheckFinding]:
             "Install that version or a later one, or choose another --data-dir.",
         )
         return
-    yield ok("There is none yet." if version is None else f"Layout {version} is known.")
+    yield ok("There is no stored layout yet." if version is None else f"Layout {version} is known.")
 
 
 @check("clock", DOCTOR, SYSTEM, place=220, when=has_data)
@@ -234,7 +238,8 @@ async def check_clock(patient: Installed) -> AsyncIterator[CheckFinding]:
     if future:
         yield warn(
             f"{len(future)} note files are dated in the future: {name_some(future)}.",
-            "Check the clock of this machine and of the one they come from; `touch` dates a file anew.",
+            "Check the clock of this machine and of the one they come from; `touch` gives "
+            "a file the current date.",
         )
     yield ok(f"The clock says {now:%Y-%m-%d %H:%M:%S} UTC, which is after all that has happened.")
 

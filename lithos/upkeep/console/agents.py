@@ -91,7 +91,7 @@ class AgentPages:
         hidden = "" if self._console.sees_all_of(agent) else self._console.lacks("admin")
         kinds = PUBLIC if hidden else KINDS
         if view and view not in kinds:
-            raise PageRefused(f"What other agents read and searched is not shown. {hidden}", 403)
+            raise PageRefused(f"Reads and searches of other agents are not shown. {hidden}", 403)
         before = _moment(given("before", 60))
         since = "" if before is None else format_time(before)
         timeline = await parts.get(Timelines).page(agent, before, ROWS, (view,) if view else kinds)
@@ -170,4 +170,4 @@ def _moment(text: str) -> datetime | None:
     try:
         return parse_time(text) if text else None
     except ValueError as problem:
-        raise PageRefused("This is no time. Give it as 2026-01-31T12:00:00Z.") from problem
+        raise PageRefused("This is not a valid time. Write it as 2026-01-31T12:00:00Z.") from problem

@@ -140,7 +140,7 @@ async def _sum_up(console: Console) -> Summary:
         waiting=tuple(
             (counts.get(each.address, 0), each.one, each.many, each.address) for each in console.pages.waiting
         ),
-        worth=await attempt("what the notes were worth", parts.get(WorthCounter).shared.latest(), untold),
+        worth=await attempt("the usage of notes", parts.get(WorthCounter).shared.latest(), untold),
         untold=tuple(untold),
     )
 
@@ -168,7 +168,7 @@ async def attempt(what: str, asked: Awaitable[T], untold: list[str]) -> T | None
             return await asked
         except (LithosError, PageRefused, DatabaseFailed) as failure:
             reason = str(failure)
-    untold.append(f"{what[0].upper()}{what[1:]} cannot be told now: {reason}")
+    untold.append(f"{what[0].upper()}{what[1:]} could not be read: {reason}")
     return None
 
 

@@ -110,7 +110,7 @@ async def _check_knowledge(patient: Installed) -> list[CheckFinding]:
     return [
         warn(
             f"The {len(questions)} knowledge tests were not done after {BOUND:g} seconds.",
-            f"Run them by themselves: lithos evaluate {path}",
+            f"Run them separately: lithos evaluate {path}",
         )
     ]
 

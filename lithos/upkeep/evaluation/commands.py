@@ -14,7 +14,7 @@ COMMANDS: Final = (
     CliCommand("evaluate", "ask the questions of a file and check that the right notes are found",
         "lithos.upkeep.evaluation.commands_evaluate:run_evaluate", (
         take("file FILE", "YAML, or JSON lines, of questions and expected notes"),
-        take("--mode", "how to search, whatever the questions say (default: what each says, else hybrid)",
+        take("--mode", "search mode for all questions (default: the mode of each question, else hybrid)",
             choices=TEST_MODES),
         take("--k N", "cut of hit@k and recall@k, 1 to 50 (default: 5)", rank),
         take("--save PATH", "write a baseline: the ranks of this run; replaces an older one"),

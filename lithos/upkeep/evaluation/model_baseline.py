@@ -161,11 +161,11 @@ def read_baseline(content: bytes) -> Baseline:
     try:
         told = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise UnusableBaseline("it is no JSON") from error
+        raise UnusableBaseline("it is not valid JSON") from error
     if not isinstance(told, dict) or "lithos_baseline" not in told:
         raise UnusableBaseline("it is not what --save wrote")
     if told["lithos_baseline"] != FORMAT:
-        raise UnusableBaseline("another version of Lithos wrote it; save it anew")
+        raise UnusableBaseline("another version of Lithos wrote it; save a new one")
     try:
         rows = told["outcomes"]
         if not isinstance(rows, list) or len(rows) > MOST_QUESTIONS:

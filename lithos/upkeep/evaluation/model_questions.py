@@ -109,7 +109,7 @@ def _json_items(text: str) -> Iterator[tuple[int, Any]]:
         except (ValueError, RecursionError) as error:
             reason = getattr(error, "msg", "it nests too deeply, or holds a number too long")
             raise UnusableTests(
-                f"Line {line} is no JSON object ({reason}). Write one question per line."
+                f"Line {line} is not a JSON object ({reason}). Write one question per line."
             ) from error
 
 
@@ -146,9 +146,11 @@ def _yaml_items(text: str) -> Iterator[tuple[int, Any]]:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         where = f"Line {mark.line + 1}" if mark is not None else "The file"
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
-        raise UnusableTests(f"{where} is no YAML ({problem}). Correct it there, or just above.") from error
+        raise UnusableTests(
+            f"{where} is not valid YAML ({problem}). Correct it there, or just above."
+        ) from error
     except (RecursionError, ValueError) as error:  # a date such as 2024-02-31
-        raise UnusableTests(f"The file is no usable YAML ({error}). Put texts into quotes.") from error
+        raise UnusableTests(f"The file is not valid YAML ({error}). Put texts into quotes.") from error
     finally:
         if loader is not None:
             loader.dispose()
@@ -179,7 +181,7 @@ def _refuse_keys_twice(node: Any, line: int) -> None:
 
 def _read_one(line: int, item: Any) -> Question:
     if not isinstance(item, Mapping):
-        raise UnusableTests(f"Line {line} is no question. Write a mapping with `question` and `expect`.")
+        raise UnusableTests(f"Line {line} is not a question. Write a mapping with `question` and `expect`.")
     for key in item:
         if key not in _KEYS:
             raise UnusableTests(f"Line {line}: the key {_shorten(key)} is unknown{_suggest(key)}.")

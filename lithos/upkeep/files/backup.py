@@ -207,7 +207,7 @@ def read_index(directory: Path) -> BackupIndex:
         index = cattrs.structure(document, BackupIndex)
     except FileNotFoundError:
         raise BackupRefused(
-            f"{directory} has no {INDEX}: it is no backup, or one that was not finished. Choose another."
+            f"{directory} has no {INDEX}: it is not a backup, or the backup was not finished. Choose another."
         ) from None
     except (ValueError, cattrs.BaseValidationError, TypeError) as damage:
         raise BackupRefused(

@@ -243,7 +243,7 @@ def _as_directory(source: Path) -> Iterator[Path]:
                 tar.extractall(folder, filter="data")
         except (tarfile.TarError, EOFError) as damage:
             raise BackupRefused(
-                f"{source} is no readable tar file ({damage}). Use another backup."
+                f"{source} is not a readable tar file ({damage}). Choose another backup."
             ) from damage
         yield Path(folder)
 

@@ -55,13 +55,13 @@ async def check_owner(patient: Installed) -> AsyncIterator[CheckFinding]:
 async def _ask_owner(owner: Ownership, token: str | None) -> list[CheckFinding]:
     record = owner.record
     if not owner.is_live:
-        left = f" Process {record.pid} left its lock file, which is no obstacle." if record else ""
+        left = f" Process {record.pid} left its lock file, which does no harm." if record else ""
         return [ok(f"No server runs.{left}")]
     if record is None or record.url is None:
         who = f"process {record.pid} on {record.host}" if record else "some process"
         return [
             warn(
-                f"The data directory is in use by {who}, which has told no address.",
+                f"The data directory is in use by {who}, which has reported no address.",
                 "It may be starting, or a command works there: run doctor again in a moment. "
                 "If it stays like this, look at its log and restart it.",
             )
@@ -132,7 +132,7 @@ async def check_port(patient: Installed) -> AsyncIterator[CheckFinding]:
 
 
 async def _name_user(port: int) -> str:
-    process = await look_aside(lambda: name_listener(port)) or "a process that cannot be told"
+    process = await look_aside(lambda: name_listener(port)) or "an unknown process"
     try:
         health = await OwnerClient(f"http://127.0.0.1:{port}", None, _ANSWER_WAIT).health()
         return f"another Lithos ({health['version']}) in {process}"

@@ -195,7 +195,7 @@ def _survey(config: Config) -> CheckedVault:
             if connection is not None:
                 survey.catalogue.entities.load(LedgerRows(connection).entities())
     except (CorruptDatabase, DatabaseFailed) as failure:
-        log.warning("entities kept beside the notes not read", reason=str(failure))
+        log.warning("stored entities were not read", reason=str(failure))
     return survey
 
 

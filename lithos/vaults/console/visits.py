@@ -22,7 +22,7 @@ from lithos.server.tools.token_ports import Keyring
 
 VaultState = Literal["serving", "indexing", "unavailable"]
 _ENDED: Final = (
-    "Your session has ended: its 12 hours are over, the server was started anew, or the token was revoked, "
+    "Your session has ended: its 12 hours are over, the server was restarted, or the token was revoked, "
     "has expired, or has other rights now."
 )
 

@@ -68,7 +68,7 @@ class VaultEndpoint:
         """Answer a request whose path is this vault's own."""
         if self._app is None:
             why = self.reason or "it is being opened"
-            message = f"This vault is not served now: {why}. The server tries again by itself."
+            message = f"This vault is not served now: {why}. The server tries again automatically."
             await answer(scope, receive, send, 503, {"error": "vault_unavailable", "message": message})
         else:
             await self._app(scope, receive, send)

@@ -39,8 +39,9 @@ class Vault:
         if self.services is None:
             why = self.reason or "it is being opened"
             raise VaultUnavailable(
-                f"The vault {self.name!r} is not served now: {why}. The server tries again by itself; other "
-                "vaults answer meanwhile."
+                f"The vault {self.name!r} is not served now: {why}. The server tries again "
+                "automatically; other "
+                "vaults still answer."
             )
         return self.services
 

@@ -172,7 +172,8 @@ class VaultMovePlanning:
             document, identified = parse_identified(data, new, now, note.id, style)
         except UnreadableNote as problem:
             raise InvalidInput(
-                f"The vault {self._target_name} cannot read {entry.path} as a note: {problem.reason}. Mend "
+                f"The vault {self._target_name} cannot read {entry.path} as a note: "
+                f"{problem.reason}. Correct "
                 "the file, then move it."
             ) from problem
         own = document.note

@@ -62,7 +62,7 @@ class VaultMoving:
     def __init__(self, source: Parts, target: Parts, target_name: str) -> None:
         """`target_name` is the target's name in the configuration, for errors and the log."""
         if source is target:
-            raise ValueError("A vault is no other vault than itself")
+            raise ValueError("A note cannot be moved within the same vault")
         self._source = source
         self._target = target
         self._target_name = target_name

@@ -81,7 +81,7 @@ def test_text_behind_an_item_or_the_list_is_named(data: bytes) -> None:
     """behaviour 241"""
     one, damaged = items(data)
     assert one == 1
-    assert "it is no JSON" in damaged.reason
+    assert "it is not valid JSON" in damaged.reason
 
 
 @pytest.mark.parametrize("data", [b"[]", b"[ \n ]", b"", b"  "])

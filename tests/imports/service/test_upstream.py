@@ -239,7 +239,7 @@ def test_rows_that_cannot_be_read_are_told_with_their_place(tmp_path: Path) -> N
     (source / ".lithos" / "edges.db").write_bytes(b"no database" * 1000)
     told = "\n".join(items(source))
     assert "coordination.db, agents, row 1: id is missing" in told
-    assert "name: it is no UTF-8" in told
+    assert "name: it is not valid UTF-8" in told
     assert "cited_count: 'much' is no" in told
     assert "edges.db: it cannot be read" in told
 

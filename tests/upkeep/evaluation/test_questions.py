@@ -107,7 +107,7 @@ ITEM = "- question: a\n  expect: [x]\n"
         (b"#" * (LARGEST_FILE + 1), "at most 2,097,152"),
         (b'{"question": "a", "expect": ["x\\u0000"]}', "NUL"),
         (b'- question: "a\\0"\n  expect: [x]\n', "NUL"),
-        (b"- ? 0x" + b"f" * 9_000 + b"\n  : 1\n", "Line 1 is no YAML (found a very long number"),
+        (b"- ? 0x" + b"f" * 9_000 + b"\n  : 1\n", "Line 1 is not valid YAML (found a very long number"),
         (f"{ITEM}  within: 0b{'1' * 100_000}\n".encode(), "very long number"),
         (f"{ITEM}  within: 1{':59' * 500_000}\n".encode(), "very long number"),
         (f"{ITEM}  within: 1{':59' * 500_000}.5\n".encode(), "very long number"),

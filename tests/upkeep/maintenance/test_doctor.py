@@ -438,7 +438,7 @@ def test_a_sound_directory_gives_only_ok_lines(ward: Ward) -> None:
     [
         (
             "auto",
-            "Searches would find more by meaning with the accurate tier: pip install 'lithos-server[acc",
+            "Semantic search would find more with the accurate tier: pip install 'lithos-server[acc",
         ),
         ("static", "The accurate tier is switched off"),
     ],
@@ -456,7 +456,7 @@ def test_that_the_accurate_tier_is_not_installed_is_a_hint_and_no_fault(
 def test_the_lock_of_a_dead_owner_is_no_fault(ward: Ward) -> None:
     pid = leave_lock_of_the_dead(ward)
     done = ward.program.run("doctor")
-    assert f"Process {pid} left its lock file, which is no obstacle." in done.out
+    assert f"Process {pid} left its lock file, which does no harm." in done.out
     assert (done.code, done.out.count("\nwarn"), done.out.count("\nfail")) == (0, 0, 0)
 
 
