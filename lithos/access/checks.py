@@ -1,4 +1,4 @@
-"""Checks of who gets in."""
+"""Checks of access to the server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lithos.server.settings import ServerConfig
 
 
 def are_asked_for(private: Path) -> bool:
-    """Whether a server here lets nobody in without a token; also where the tokens cannot be read."""
+    """Return whether a server here refuses callers without a token, or whether the tokens cannot be read."""
     try:
         return read_tokens(private) is not None
     except TokensUnreadable:
@@ -32,7 +32,7 @@ def are_asked_for(private: Path) -> bool:
 
 @check("open", CONFIGURATION, place=1, when=lambda each: each.is_outside)
 def check_open(patient: Installation) -> Iterator[CheckFinding]:
-    """Whether everybody who reaches the server may use it."""
+    """Return whether all callers who reach the server may use it."""
     server = patient.config.of(ServerConfig)
     opening = open_bind_warning(AccessPolicy(server.host, server.auth_token))
     if opening is not None and not are_asked_for(patient.private):
@@ -41,7 +41,7 @@ def check_open(patient: Installation) -> Iterator[CheckFinding]:
 
 @check("tokens", DOCTOR, place=50, when=has_data)
 def check_tokens(patient: Installation) -> Iterator[CheckFinding]:
-    """Whether they can be read, by nobody else, and which have expired."""
+    """Check that the tokens can be read by their owner only, and which of them have expired."""
     private, now = patient.private, patient.clock()
     try:
         tokens = read_tokens(private)

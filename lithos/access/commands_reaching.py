@@ -1,6 +1,6 @@
-"""Whether clients elsewhere can reach the server: asked from outside, at `server.public_url`, as they ask.
+"""Checks whether remote clients can reach the server, by requests to `server.public_url` like theirs.
 
-Each check explains the next, so the first that fails is the last that is told. It sends no token.
+Each check explains the next, so the first failure is the last result reported. No token is sent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _GUIDE: Final = "docs/let-in.md says what a tunnel or proxy has to pass on."
 async def check_public_url(
     address: str, clock: Callable[[], datetime], *, is_live: bool
 ) -> list[CheckFinding]:
-    """What a client would find at the public address, from the certificate to the challenge."""
+    """Request the steps of a client at the public address, from the certificate to the challenge."""
     if not is_live:
         return [warn("This was not looked at: no server runs.", "Start it, and run doctor again.")]
     import httpx2
@@ -86,7 +86,7 @@ def _troubles(
     challenge: httpx2.Response,
     console: httpx2.Response,
 ) -> Iterator[CheckFinding]:
-    """What is wrong, the cause before what follows from it."""
+    """Return the errors, causes before consequences."""
     if metadata.status_code == 403 and _member(metadata, "error") == "forbidden_host":
         yield fail(
             "The tunnel or proxy asks this server under another host name, which it refuses.",
@@ -118,7 +118,7 @@ def _troubles(
 
 
 def _member(response: httpx2.Response, name: str) -> Any:
-    """A member of a JSON object; None where there is none."""
+    """Return a member of a JSON object, or None."""
     try:
         document = response.json()
     except ValueError:
@@ -127,7 +127,7 @@ def _member(response: httpx2.Response, name: str) -> Any:
 
 
 def _seconds_apart(told: str | None, now: datetime) -> float:
-    """By how much the clocks differ, 0 for little enough, or where none was told."""
+    """Return the difference of the clocks; 0 if it is small or unknown."""
     try:
         apart = abs((parsedate_to_datetime(told or "") - now).total_seconds())
     except (ValueError, TypeError):

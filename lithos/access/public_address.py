@@ -18,7 +18,7 @@ def _public_url(patient: Installation) -> str | None:
 
 @check("public address", DOCTOR, place=80, when=lambda each: has_data(each) and bool(_public_url(each)))
 async def check_public_address(patient: Installation) -> AsyncIterator[CheckFinding]:
-    """Whether clients elsewhere reach the server."""
+    """Check whether remote clients reach the server."""
     address = _public_url(patient) or ""
     for each in await check_public_url(address, patient.clock, is_live=patient.is_live):
         yield each

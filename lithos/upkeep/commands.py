@@ -1,4 +1,4 @@
-"""The commands of checks, repairs, numbers, copies, and of who read what."""
+"""The commands for checks, repairs, statistics, copies, and reads of notes."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ COMMANDS: Final = (
     ), place=210, reads_databases=True),
     CliCommand("doctor", "check the whole installation and say what to do; exit 1 when something is wrong",
         "lithos.upkeep.maintenance.check_commands:run_doctor",
-        needs_session=False,  # it tells what is wrong in a configuration, too
+        needs_session=False,  # it reports errors in a configuration, too
         place=230, reads_databases=True, takes_several=True,
     ),
     CliCommand("backup", "copy everything that cannot be rebuilt, also while a server runs",

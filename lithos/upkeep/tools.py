@@ -21,7 +21,7 @@ from lithos.server.tools.serialization import row_of
 from lithos.upkeep.checks.care import Care, CareTasks
 from lithos.upkeep.checks.worth import DAYS, WorthCounter
 
-#: Seconds that a call waits for a look.
+#: Seconds that a call waits for a check.
 PATIENCE: Final = 20.0
 
 

@@ -1,4 +1,4 @@
-"""Access tokens of somebody else's authorization server: what of a verified one makes a principal."""
+"""Access tokens of a foreign authorization server: the principal from the claims of a verified token."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MOST_VALUES: Final = 100
 
 
 class NoPrincipal(Exception):
-    """A token is verified, and yet lets nobody in; the message says why, not quoting it."""
+    """A verified token does not give access; the message gives the reason without quoting the token."""
 
 
 def principal_of(claims: Mapping[str, Any], rights_claim: str, rights: Mapping[str, str]) -> Principal:
-    """Who has these claims. Raises `NoPrincipal`.
+    """Return the principal of these claims. Raises `NoPrincipal`.
 
     `rights` maps values of `rights_claim` (a text of words, or a list) to rights; the most of them counts.
     """

@@ -1,4 +1,4 @@
-"""The secrets of a grant as they are made and told, and how a grant becomes one among the named tokens."""
+"""Makes the secrets of a grant, and adds a grant to the named tokens."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def digest_text(secret: str) -> str:
 
 
 def family_of(refresh: str) -> str | None:
-    """The first word of a refresh token; None for what is none."""
+    """Return the first word of a refresh token; None for any other text."""
     word = refresh.removeprefix(_REFRESH)[:_FAMILY]
     return word if refresh.startswith(_REFRESH) and len(word) == _FAMILY else None
 
@@ -79,7 +79,8 @@ def split_off(
 
 
 def without_ended(tokens: Sequence[Token], now: datetime) -> list[Token]:
-    """The tokens without codes that nobody used in time; without room, less ended grants.
+    """Return the tokens without grants whose code has expired unused; if space is short, also without ended
+    grants.
 
     Of those the longest unused go, and no more than must: a clock that is wrong for an hour may say of every
     grant that it has ended.

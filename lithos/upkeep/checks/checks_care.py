@@ -1,6 +1,6 @@
 """Checks of what the notes say: warnings, links, near duplicates and use (docs/spec/copies.md §5).
 
-They change nothing. Each looks at a `CareRun`; those that the doctor has too look at what it has.
+They change nothing. Checks take a `CareRun`; those that the doctor also runs take the doctor's input.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ from lithos.upkeep.checks.care import AT_ONCE, CareRun, about, entries_of, in_sl
 from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.model.likely_targets import LikelyNotes, words_of
 
-#: What checks look at that need the catalogue alone; the doctor has no more.
+#: The input of checks that need the catalogue alone; the doctor has no more.
 Subject: TypeAlias = CareRun | Installed
 #: Two notes, by their ids in order.
 Both: TypeAlias = tuple[str, str]
 
-#: Passages of a note that are looked for beside its mean, the notes asked for of each, and those compared.
+#: Passages of a note that are searched for in addition to its mean, notes requested for each, and notes
+#: compared.
 PASSAGES, NEAREST, CLOSEST = 3, 8, 5
 #: Notes of a cluster that comes before larger ones.
 FEW: Final = 3
@@ -88,7 +89,7 @@ _TEXTS: Final[Mapping[str, tuple[Severity, str, str]]] = {
 
 
 def _told(name: str, *views: str) -> Callable[[Look], Look]:
-    """Register the look of a check with its texts."""
+    """Register the function of a check with its texts."""
     severity, title, way_out = _TEXTS[name]
     place = 500 + list(_TEXTS).index(name)
     texts = {"title": title, "way_out": way_out}
@@ -258,7 +259,7 @@ def _nearest(vectors: VectorIndex, entries: Sequence[Entry]) -> list[list[int]]:
 
 
 def _may_repeat(one: Entry, other: Entry) -> bool:
-    """Whether two notes could be duplicates that nobody has settled yet."""
+    """Return whether two notes could be duplicates that are not settled yet."""
     is_settled = any(
         its.id in (mine.supersedes, *mine.derived_from_ids)
         for mine, its in ((one.note, other.note), (other.note, one.note))

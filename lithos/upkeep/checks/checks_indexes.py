@@ -15,7 +15,7 @@ from lithos.upkeep.checks.reconcile import reconcile
 from lithos.upkeep.checks.reconcile_indices import GRAPH, INDICES, PROVENANCE, Action, find_index_faults
 from lithos.upkeep.checks.validation import CheckedVault
 
-#: What is told of each fault of an index; only a damaged one stops searches.
+#: The message for each defect of an index; only a damaged index stops searches.
 _FAULTS: Final = {
     "schema_mismatch": "has another format ({detail})",
     "embedder_mismatch": "is of another embedding model: {detail}",
@@ -56,7 +56,7 @@ def _try_embedder(patient: Installed, model: str) -> CheckFinding:
 
 
 def _try_accurate(tier: str) -> CheckFinding:
-    """Not installed is no fault unless it is asked for."""
+    """A missing model is an error only if the settings ask for it."""
     if tier == "static":
         return ok("The accurate tier is switched off (search.tier).")
     trouble = find_trouble()
@@ -74,7 +74,7 @@ def _try_accurate(tier: str) -> CheckFinding:
 def check_indexes(patient: Installed) -> Iterator[CheckFinding]:
     """Whether the indexes can be used and hold exactly the notes.
 
-    A running server answers for their content: what it holds in memory is not on disk yet.
+    A running server checks its own indexes: its latest changes are in memory and not on disk yet.
     """
     survey = patient.survey
     faults = [fault for fault in find_index_faults(patient, patient.loaded) if _matters(survey, fault)]
@@ -95,7 +95,7 @@ def _matters(survey: CheckedVault, fault: Action) -> bool:
     return (survey.data / _FOLDERS[fault.details["index"]]).exists()
 
 
-#: What a running server compares of itself: the check, its scope, that all is well, and what helps.
+#: The checks that a running server makes itself: name, scope, message of success, and advice.
 _COMPARED: Final = (
     ("indexes", INDICES, "The indexes hold exactly the notes.", _RUN),
     ("link graph", GRAPH, "The link graph is that of the notes.", _RESTART),

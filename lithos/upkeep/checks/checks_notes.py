@@ -94,7 +94,7 @@ def _vault_watching(folder: Path, mode: str, kind: str | None) -> CheckFinding:
 async def _is_noticed(folder: Path) -> bool:
     """Raises `ListeningFailed`, in groups."""
     files = NoteFiles(folder)
-    # A watch that is left to itself cannot be closed; it ends within a second when told to.
+    # An abandoned watch cannot be closed; it ends within a second after it is stopped.
     listening, probe = FolderWatch(files, Threads()), Probe(files, _Aside())
 
     async def listen() -> None:
@@ -145,13 +145,13 @@ def check_protection(patient: Installed) -> Iterator[CheckFinding]:
 
 
 def is_vault(patient: Installed) -> bool:
-    """Whether the notes are a folder of somebody else."""
+    """Return whether the notes are in a folder that Lithos did not create."""
     return patient.config.of(StorageConfig).vault is not None
 
 
 @check("vault files", DOCTOR, SYSTEM, place=120, when=lambda each: has_data(each) and is_vault(each))
 def check_vault_files(patient: Installed) -> Iterator[CheckFinding]:
-    """What writes of agents do to the files of people, told without trying anything out there."""
+    """Report how writes of agents affect the files of people, without trying it in the notes folder."""
     try:
         is_near = patient.config.of(StorageConfig).notes_folder.stat().st_dev == patient.private.stat().st_dev
     except OSError as failure:

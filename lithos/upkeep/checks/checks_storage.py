@@ -1,4 +1,4 @@
-"""Checks of the data directory: disk, databases, layout, clock, tokens, signs of upstream. Read only."""
+"""Checks of the data directory: disk, databases, layout, clock, tokens, traces of upstream. Read only."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def check_databases(patient: Installed) -> Iterator[CheckFinding]:
     )
 
 
-#: A full disk must not make anybody throw away what is sound.
+#: A full disk must not make the operator throw away sound files.
 _UNREADABLE: Final = (
     "This need not be damage: a full disk, one without free inodes and missing permissions do it, too. See "
     "the other checks, correct what they name, and run doctor again; do not replace the file before."
@@ -193,7 +193,10 @@ _EMPTY = "If it held anything, stop here and restore it from a backup."
 
 
 def _examine_database(path: Path, *, is_live: bool) -> str | None:
-    """What is damaged, None for a sound or absent one. Raises `DatabaseFailed` and `OSError`."""
+    """Return a description of the damage, or None if sound or absent.
+
+    Raises `DatabaseFailed` and `OSError`.
+    """
     try:
         return check_integrity(path, is_live=is_live)
     except CorruptDatabase as damage:
@@ -248,4 +251,4 @@ def _newest_event(path: Path, *, is_live: bool) -> datetime | None:
     try:
         return newest_event_time(path, is_live=is_live)
     except (CorruptDatabase, DatabaseFailed, OSError):
-        return None  # the check of the databases tells
+        return None  # The check of the databases reports this.

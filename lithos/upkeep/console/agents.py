@@ -1,4 +1,4 @@
-"""`/console/agents`: who works here, and what one agent read, searched, wrote, claimed and cited."""
+"""`/console/agents`: all agents, and the reads, searches, writes, claims and citations of one agent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROWS: Final = 100
 LONGEST_METADATA: Final = 4_000
 #: Types of agents that the list may be reduced to.
 MOST_TYPES: Final = 50
-#: The span of the numbers beside each agent.
+#: The period of the numbers next to each agent.
 RECENT: Final = timedelta(hours=24)
 #: Notes that a completion names in the timeline.
 MOST_CITED: Final = 10
@@ -37,7 +37,8 @@ VIEWS: Final = (
     ("Writes", "write"),
     ("Tasks", "task"),
 )
-#: What events and histories tell of an agent; the rest stands only in the audit log, which takes `admin`.
+#: The sources that events and histories provide about an agent; the rest is only in the audit log, which
+#: needs `admin`.
 PUBLIC: Final = (WRITES, TASKS)
 
 
@@ -166,7 +167,7 @@ def _tasks_of(entries: Sequence[TimelineEntry]) -> list[str]:
 
 
 def _moment(text: str) -> datetime | None:
-    """A time of the address; None where there is none. Raises `PageRefused`."""
+    """Parse a time of the address; None if it is absent. Raises `PageRefused`."""
     try:
         return parse_time(text) if text else None
     except ValueError as problem:

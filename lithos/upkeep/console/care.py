@@ -1,4 +1,4 @@
-"""`/console/care`: what in the notes wants care. `/console/copies`: what another machine wrote of them.
+"""`/console/care`: notes that need attention. `/console/copies`: conflict copies written by other machines.
 
 A copy is merged with a choice for each place, as it was seen: the form carries the seal of what it showed.
 """
@@ -24,11 +24,12 @@ SECTION: Final = "/console/review"
 SHOWN: Final = 50
 LONGEST: Final = (200_000, 60_000, 10_000)
 MOST_PLACES: Final = 200
-#: The entry of the page Care; seconds that a page waits for a look, and rows of one group that it shows.
+#: The menu entry of the page Care; seconds that a page waits for a check, and rows of one group that it
+#: shows.
 CARE_SECTION: Final = "/console/notes"
 PATIENCE: Final = 2.0
 MOST_ROWS: Final = (200, 60, 20, 5)
-#: What a person does here about a group for which agents use a tool.
+#: The page where a person handles a group for which agents use a tool.
 BY_PERSON: Final[Mapping[str, str]] = {
     "contradicted": "Decide which note holds, or what else becomes of it.",
     "conflict_copies": "Merge them into their notes.",
@@ -55,7 +56,7 @@ class CarePage:
     _console: Console
 
     async def show(self) -> Response:
-        """What the last look found; one begins where there was none yet, or where it is asked for."""
+        """Show the last report; start a run if there is no report yet, or on request."""
         care = self._console.parts.get(Care)
         report = None if "look" in request.args else care.last
         report = report or await care.report(PATIENCE)
@@ -70,7 +71,7 @@ class CarePage:
         )
 
     async def open_tasks(self, form: Form) -> str:
-        """Open a task for each group that has none."""
+        """Open a task for each group without a task."""
         done = await self._console.call("lithos_care_tasks", by=self._console.agent)
         opened = sum(task["is_new"] for task in done["tasks"])
         return f"/console/care{query_with({}, opened=str(opened), there=str(len(done['tasks']) - opened))}"
@@ -96,7 +97,7 @@ class CopyPages:
         )
 
     async def alone(self) -> Response:
-        """One copy: what merging makes of it, and what has to be decided."""
+        """One copy: the result of merging it, and the conflicts to decide."""
         try:
             shown = await self._console.parts.get(ConflictCopies).show(request.args.get("path", "")[:4_096])
         except LithosError as refusal:

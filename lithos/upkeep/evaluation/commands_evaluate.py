@@ -52,7 +52,7 @@ _LISTED: Final = 5
 
 @frozen
 class Report:
-    """What a run found; `against` is the older baseline with the differences, `saved` the new one."""
+    """The results of a run; `against` is the older baseline with the differences, `saved` the new one."""
 
     found: Evaluation
     against: tuple[Baseline, BaselineComparison] | None

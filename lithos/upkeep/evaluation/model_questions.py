@@ -48,8 +48,8 @@ class UnusableTests(Exception):
 class Question:
     """One test: at least one of the notes `expect` is among the first `within`, and none of `forbid`.
 
-    `tags` filters the search. `mode` is None where the file leaves it to the command. `line` is where it
-    stands in the file, from 1.
+    `tags` filters the search. Without a mode in the file `mode` is None, and the command chooses. `line` is
+    its line in the file, from 1.
     """
 
     question: str
@@ -62,14 +62,14 @@ class Question:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What makes two questions the same: the words and the mode."""
+        """The key by which two questions are the same: the words and the mode."""
         return " ".join(self.question.split()), self.mode or ""
 
 
 def read_questions(content: bytes, *, is_json_lines: bool | None = None) -> tuple[Question, ...]:
     """The questions of a file, in order. Raises `UnusableTests`.
 
-    It is JSON lines when `is_json_lines`, or, where that is None, when it begins with `{`.
+    Parse JSON lines if `is_json_lines`; with None, if the text begins with `{`.
     """
     if len(content) > LARGEST_FILE:
         raise UnusableTests(

@@ -34,7 +34,8 @@ STDOUT = "-"
 def run_backup(session: CommandSession) -> int:
     """Back up to a directory; prints what it holds.
 
-    Of several vaults each goes into a folder of its name; one that is named alone, into the directory itself.
+    With several vaults, each is written to a folder of its name. A single named vault is written to the
+    directory itself.
     """
     target = Path(session.typed["directory"])
     if not session.vaults:
@@ -105,7 +106,7 @@ def run_export(session: CommandSession) -> int:
 
 
 def _write_tar(session: CommandSession) -> int:
-    """The archive on stdout; what is told of it goes to stderr. It is made first, and whole."""
+    """The archive is written to stdout, messages to stderr. The archive is finished before it is written."""
     if sys.stdout.isatty():
         raise CommandFailed("An archive is not for a terminal: lithos export - --format tar > notes.tar", 2)
     with tempfile.TemporaryDirectory(prefix="lithos-export-") as folder:

@@ -33,7 +33,7 @@ _ANSWER_WAIT: Final = 5.0
 
 
 async def look_at_owner(config: Config) -> Ownership:
-    """Who owns it now; one that starts gets a moment to say its address. Raises `OSError`."""
+    """Return the current owner; a starting process gets a moment to report its address. Raises `OSError`."""
     lock = config.of(StorageConfig).data_dir / ".lithos" / "lock"
     deadline = trio.current_time() + _ADDRESS_WAIT
     while True:

@@ -86,7 +86,7 @@ def _summary(number: int, *, dry_run: bool, is_taken: bool) -> str:
 
 _WAY_OUT = "or put the folder back."
 ALL = "all"
-#: What chooses among questions.
+#: The filters that select questions.
 _SELECTORS = frozenset(("note", "agent", "since", "until"))
 
 

@@ -1,4 +1,4 @@
-"""What can be wrong with note files, and how `lithos validate` mends it."""
+"""Problems of note files, and how `lithos validate` fixes them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lithos.notes.model.note import Note
 from lithos.notes.model.paths import folder_of, normalise_url, slug_of
 from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
-#: What a file should name, and what `--fix` adds.
+#: A field that a file should have, and that `--fix` adds.
 _WANTED: Final = ("id", "title", "author")
 
 
 @frozen(kw_only=True)
 class CheckedFile:
-    """One parsed note file: its note, or the `reason` why it has none.
+    """One parsed note file: its note, or the `reason` why it could not be read.
 
     `given` are the keys of which the file itself has a usable value, `links` the targets it links to.
     """

@@ -24,8 +24,8 @@ def test_damaged_lines_are_told_with_place_and_reason() -> None:
     items = read(DATA / "damaged.jsonl")
     told = {item.position: item.reason for item in items if isinstance(item, Malformed)}
     assert list(told) == [f"line {n}" for n in (3, 4, 5, 6, 9, 10, 11, 12)]
-    assert "no JSON" in told["line 3"]
-    assert "no JSON object" in told["line 5"]
+    assert "not valid JSON" in told["line 3"]
+    assert "not a JSON object" in told["line 5"]
     assert "no text" in told["line 6"]
     assert "surrogate" in told["line 9"]
     assert "NaN" in told["line 10"]

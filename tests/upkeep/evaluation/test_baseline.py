@@ -82,9 +82,9 @@ def test_a_baseline_reads_back() -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "no JSON"),
-        (b"\xff", "no JSON"),
-        (b"[" * 100_000, "no JSON"),
+        (b"", "not valid JSON"),
+        (b"\xff", "not valid JSON"),
+        (b"[" * 100_000, "not valid JSON"),
         (b"[]", "not what --save wrote"),
         (b'{"a": 1}', "not what --save wrote"),
         (b'{"lithos_baseline": 9}', "another version"),
@@ -92,7 +92,7 @@ def test_a_baseline_reads_back() -> None:
         (baseline(outcome(1)).encode().replace('"rank": 1', '"rank": "1"').encode(), "wrong kind"),
         (baseline(outcome(1)).encode().replace('"rank": 1', '"rank": 0').encode(), "wrong kind"),
         (baseline(outcome(1)).encode().replace('["x.md"]', '"x.md"').encode(), "wrong kind"),
-        (baseline(outcome(1)).encode()[:-20].encode(), "no JSON"),
+        (baseline(outcome(1)).encode()[:-20].encode(), "not valid JSON"),
         (baseline(outcome(1)).encode().replace('"rank": 1', f'"rank": {"9" * 4_000}').encode(), "wrong kind"),
         (baseline(outcome(1)).encode().replace("x.md", "\\ud800").encode(), "half of a character"),
         (b" " * (LARGEST_BASELINE + 1), "more than"),

@@ -157,7 +157,7 @@ def test_worse_than_the_baseline_is_a_failure_although_the_test_passes(
     ("content", "told"),
     [
         (b"", "no question in the file"),
-        (b"- question: a\n  expect: [x\n", "is no YAML"),
+        (b"- question: a\n  expect: [x\n", "is not valid YAML"),
         (b"- question: a\n  expct: [x]\n", "did you mean `expect`?"),
         (b"\xff\xfe\x00", "not UTF-8"),
         (b"-" * 3_000_000, "at most 2,097,152"),
