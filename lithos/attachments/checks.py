@@ -1,4 +1,4 @@
-"""The check of the files beside the notes."""
+"""The check of attachments."""
 
 from __future__ import annotations
 

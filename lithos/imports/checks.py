@@ -14,7 +14,7 @@ from lithos.server.settings import ServerConfig
 
 #: Files and folders that this server never makes, from the data directory on.
 _SIGNS: Final = (".chroma", "graph.pickle", ".graph/graph.pickle", "coordination.db")
-#: What is counted: a database, its tables, and their names for people.
+#: The counted data: a database, its tables, and their names for people.
 _COUNTED: Final[Mapping[str, Mapping[str, str]]] = {
     "coordination.db": {
         "agents": "agents",
@@ -33,7 +33,7 @@ PAGE: Final = "docs/from-upstream.md"
 
 
 def find_upstream(data: Path) -> tuple[str, ...]:
-    """The signs that another Lithos made this directory; none for one of our own. Blocks."""
+    """Return the traces of another Lithos that made this directory; none for one of our own. Blocks."""
     signs = [name for name in _SIGNS if (data / name).exists()]
     try:
         lines = (data / "config.yaml").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -45,7 +45,7 @@ def find_upstream(data: Path) -> tuple[str, ...]:
 
 @check("upstream", DOCTOR, place=100, when=lambda patient: bool(find_upstream(patient.data)))
 def check_upstream(patient: Installation) -> Iterator[CheckFinding]:
-    """What was found, what carries over, and what clients need."""
+    """Report the found data, the data that can be imported, and the changes that clients need."""
     data = patient.data
     signs = find_upstream(data)
     if (data / "coordination.db").is_file() and (patient.private / "coordination.db").is_file():

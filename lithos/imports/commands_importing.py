@@ -55,7 +55,7 @@ _HEADINGS: Final[Mapping[str, str]] = {
 
 
 def _describe_report(report: ImportReport) -> Iterator[str]:
-    """What was done, or would be, in words."""
+    """Describe the results, or those of a dry run, in words."""
     options = report.options
     would = "would be " if options.dry_run else ""
     yield (
@@ -91,7 +91,10 @@ def _describe_report(report: ImportReport) -> Iterator[str]:
 
 
 def _describe_rows(report: ImportReport) -> Iterator[str]:
-    """What became of the rows of databases, a line a table; then records to look at, some of each kind."""
+    """Print the results for rows of databases, one line per table;
+
+    then records to check, some of each kind.
+    """
     if report.tables:
         yield "Rows of its databases:"
     for name, counts in report.tables.items():
@@ -165,7 +168,7 @@ class RemoteWriter:
 
 
 USAGE = 2
-#: Seconds; nobody but the import waits for the event loop, and each hand-over of the interpreter costs.
+#: Seconds; only the import waits for the event loop, and each switch of the interpreter costs time.
 SWITCH_INTERVAL = 0.005
 
 
@@ -246,7 +249,10 @@ async def _import(
 
 @asynccontextmanager
 async def _writer(session: CommandSession, options: Options) -> AsyncIterator[ImportWriter]:
-    """Who writes: the running server, or one in this process, which has all searchable before it ends."""
+    """The writer of the import:
+
+    the running server, or one in this process, which indexes all notes before it ends.
+    """
     if await find_owner(session) is not None:
         owner = owner_now(session, STEP_TIMEOUT)
         if owner is None:
@@ -262,7 +268,7 @@ async def _writer(session: CommandSession, options: Options) -> AsyncIterator[Im
     storage = config.of(StorageConfig)
     with tempfile.TemporaryDirectory(prefix="lithos-import-") as folder:
         if options.dry_run and storage.vault is None and not storage.notes_folder.is_dir():
-            # A look makes no data directory.
+            # A dry run makes no data directory.
             config = config.replace(attrs.evolve(storage, data_dir=Path(folder)))
         async with local_servers(session).run(config) as server:
             sys.setswitchinterval(SWITCH_INTERVAL)

@@ -1,8 +1,8 @@
 """`POST /import`: the records that `lithos import` reads, for the server that owns the data directory.
 
-Only a token with the right `admin` may import: the command shows the one in the owner's lock (mode 0600).
-Who needed no token, since none is defined, may not. A token that is bound to an agent writes under no other
-name: notes and rows that name another are left out, and told.
+Only a token with the right `admin` may import: the command shows the one in the owner's lock (mode 0600). A
+caller that needs no token, since none is defined, may not. A token that is bound to an agent writes under no
+other name: notes and rows that name another are left out and reported.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def add_import(importing: Importing, app: QuartTrio) -> None:
             return refuse(403, "forbidden", message)
         try:
             given = from_json(await request.get_data())
-            # Who has the owner's own token is the command `lithos import`.
+            # The caller with the owner's own token is the command `lithos import`.
             with acting_as(COMMAND if principal == OWNER else principal):
                 answer = await _answer(importing, given, principal)
             return json_response(200, answer)

@@ -1,4 +1,4 @@
-"""`lithos proposals`: what agents propose, shown, approved and rejected at a terminal."""
+"""`lithos proposals`: shows, approves and rejects proposals of agents at a terminal."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def _show(session: CommandSession, asker: ToolClient, ids: Sequence[str]) 
 
 
 def _print(shown: Mapping[str, Any]) -> None:
-    """A proposal with its difference; what cannot be seen in it is named."""
+    """Print a proposal with its difference; invisible characters are shown by name."""
     row = shown["proposal"]
     print_line(spell_out(f"{row['kind']} of {row['path']} by {row['agent']}, {row['status']} ({row['id']})"))
     if row["reason"]:
@@ -105,7 +105,7 @@ def _print(shown: Mapping[str, Any]) -> None:
 
 
 def _said(value: Any) -> str:
-    """What one side of a conflict says."""
+    """Return the text of one side of a conflict."""
     return "nothing" if value is None else repr(value.removesuffix("\n") if isinstance(value, str) else value)
 
 
@@ -118,7 +118,7 @@ def _lines_of(diff: str) -> list[str]:
 
 
 async def _decide(session: CommandSession, asker: ToolClient, action: str, ids: Sequence[str]) -> int:
-    """Decide one after another; every outcome is told, whatever becomes of the others."""
+    """Decide one after another; print every outcome, even if others fail."""
     done: list[Mapping[str, Any]] = []
     for each in ids:
         answer = await _decide_one(session, asker, action, each)
@@ -154,7 +154,7 @@ async def _decide_one(
 
 
 def _is_meant(session: CommandSession, shown: Mapping[str, Any]) -> bool:
-    """Print what it does, and ask whether that is wanted. Raises `CommandFailed` where nobody can say."""
+    """Print the changes and ask for confirmation. Raises `CommandFailed` if no one can answer."""
     if "seal" in session.typed or shown["proposal"]["status"] != "pending":
         return True
     is_sure = bool(session.typed.get("yes"))

@@ -1,6 +1,6 @@
 """`/console/tasks`: the board and the form for a new task; `/console/tasks/ID`: one task.
 
-What people may do with a task: cancel it, resolve a gate, release a claim.
+Actions of people on a task: cancel it, resolve a gate, release a claim.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lithos.tasks.rows.board_rows import HeldClaim
 from lithos.tasks.service.board import COLUMNS, BoardFilter, BoardReading, Effects
 from lithos.tasks.service.coordination import Coordination
 
-#: Cards of a column beside others, and alone.
+#: Cards of a column next to others, and alone.
 CARDS: Final = 25
 CARDS_ALONE: Final = 100
 #: Forms that were refused and wait to be shown again; and characters of each that are kept.
@@ -43,7 +43,7 @@ class BoardPages:
     """The pages about all tasks."""
 
     _console: Console
-    #: Forms that the server refused, so that nobody types them again.
+    #: Forms that the server refused, so that people need not type them again.
     _drafts: Newest[str, dict[str, str]] = field(factory=lambda: Newest(MOST_DRAFTS))
 
     async def board(self) -> Any:
@@ -117,9 +117,9 @@ _WIKI: Final = re.compile(r"\[\[([^\[\]\n|#]{1,500})")
 
 @frozen
 class Closing:
-    """A way to close a task: what it is called and asked with, its tool, and what is said once it is done.
+    """A way to close a task: its label, its question, its tool, and its message of success.
 
-    `field` of the form goes to the tool under the same name; what comes of it says `task_asked.html`.
+    `field` of the form is passed to the tool under the same name; `task_asked.html` shows the result.
     """
 
     question: str
@@ -225,7 +225,7 @@ class TaskPages:
         )
 
     async def ask_closing(self, name: str, task_id: str) -> Any:
-        """What closing a task would do."""
+        """Show the effects of closing a task."""
         effects, closing = await self._closable(name, task_id), CLOSINGS[name]
         return await self._ask(
             effects,

@@ -119,7 +119,7 @@ class StatsTool:
         return await using.get(ServerState).stats()
 
 
-#: What parameters of several tools are for.
+#: Descriptions of parameters that several tools share.
 HELP_TASK = "Task id."
 HELP_AGENT = "Your agent id."
 HELP_ASPECT = "Your part of the work, e.g. research."
@@ -263,7 +263,7 @@ class TaskListTool:
 
 @listing("lithos_task_status", "standard", place=24)
 class TaskStatusTool:
-    """Show one task, or all open tasks, with who holds which claim and until when."""
+    """Show one task, or all open tasks, with the holder and end of each claim."""
 
     task_id: str | None = argument("Task id; omit for all open tasks.", None, bound=LOOKUP)
 

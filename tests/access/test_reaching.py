@@ -75,12 +75,12 @@ async def test_all_is_well_at_a_server_that_is_reached(tmp_path: Path) -> None:
             "/.well-known/oauth-protected-resource/mcp",
             200,
             {"resource": "https://other/mcp"},
-            "another address",
+            "a different one",
         ),
-        ("/.well-known/oauth-authorization-server", 404, {}, "another address"),
+        ("/.well-known/oauth-authorization-server", 404, {}, "a different one"),
         ("/mcp", 200, {}, "without the challenge"),
         ("/mcp", 401, {}, "without the challenge"),
-        ("/console/login", 404, {}, "nobody can say yes"),
+        ("/console/login", 404, {}, "access cannot be approved"),
     ],
 )
 async def test_the_first_thing_that_is_wrong_is_told(

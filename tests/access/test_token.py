@@ -32,7 +32,7 @@ def test_the_token_alone_is_on_stdout(data: Path, capsys: pytest.CaptureFixture[
     (secret,) = told.out.splitlines()
     assert SECRET.fullmatch(secret)
     assert secret not in told.err
-    for word in ("'ci'", "'bot'", "not shown again", "nobody uses this server without a token"):
+    for word in ("'ci'", "'bot'", "not shown again", "no caller uses this server without a token"):
         assert word in told.err
     (token,) = read_tokens(data / ".lithos") or ()
     assert token.digest == digest_of(secret.encode())

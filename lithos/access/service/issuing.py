@@ -79,10 +79,9 @@ def split_off(
 
 
 def without_ended(tokens: Sequence[Token], now: datetime) -> list[Token]:
-    """Return the tokens without grants whose code has expired unused; if space is short, also without ended
-    grants.
+    """Return the remaining tokens: grants whose code expired unused are dropped.
 
-    Of those the longest unused go, and no more than must: a clock that is wrong for an hour may say of every
+    If space is short, ended grants are dropped, too: the longest unused first, and as few as possible: a clock that is wrong for an hour may say of every
     grant that it has ended.
     """
     kept = [

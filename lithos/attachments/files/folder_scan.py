@@ -1,4 +1,4 @@
-"""A look at the folder: the files beside the notes that can be read or shown, with their sizes and times.
+"""Scans the folder for attachments that can be read or shown, with their sizes and times.
 
 It blocks. By the rules of `open_attachment`: no dot-names, nothing that is ignored, no symlink out of the
 folder; and no folder that only a symlink leads to.

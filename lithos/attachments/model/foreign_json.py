@@ -29,7 +29,7 @@ def read_object(text: str | bytes, what: str) -> dict[str, Any]:
 
 
 def objects_of(value: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
-    """The objects in a list of an object; what has another type is passed over."""
+    """Return the objects in a list of an object; items of other types are skipped."""
     listed = value.get(name)
     for each in listed if isinstance(listed, list) else ():
         if isinstance(each, dict):

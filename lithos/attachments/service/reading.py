@@ -1,4 +1,4 @@
-"""Reading and listing the files beside the notes: texts of pages and places, and images."""
+"""Reading and listing attachments: texts of pages and places, and images."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class AttachmentReading:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether files beside the notes are found and read (`attachments.enabled`)."""
+        """Whether attachments are found and read (`attachments.enabled`)."""
         return self._attaching.is_enabled
 
     def find(self, note_id: str | None, path: str | None) -> AttachedFile | None:
@@ -168,7 +168,7 @@ class AttachmentReading:
         return f"{file.path} has no place {place[:200]!r}. Leave place out to read all of it."
 
     async def draw(self, path: str, page: int, width: int) -> bytes:
-        """A page of a PDF file as PNG, so many pixels wide. Raises `DocNotFound`, `InvalidInput`."""
+        """Return a page of a PDF file as PNG of a width in pixels. Raises `DocNotFound`, `InvalidInput`."""
         file = self.find(None, path)
         opened = None
         if file is not None and kind_of(file.path) == "pdf":

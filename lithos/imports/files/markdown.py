@@ -1,7 +1,7 @@
 """A folder of Markdown: an Obsidian vault, an export of Logseq, documentation. Blocks.
 
-What is no note for `serve --vault` is none here: dot-names, templates, what Obsidian ignores. All other files
-are attachments.
+Files that `serve --vault` does not take for notes are not notes here either: dot-names, templates, what
+Obsidian ignores. All other files are attachments.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _STYLE: Final = VaultStyle.of_foreign()
 #: Keys of other programs; `notes.format.healing` reads `created` and `updated` in ISO 8601.
 _CREATED: Final = ("created_at", "created", "date created", "date")
 _UPDATED: Final = ("updated_at", "updated", "modified", "date modified")
-#: Stands in for the id of a file that has none, which the note gets when it is written.
+#: Placeholder for the id of a file without one; the note gets its id when it is written.
 _NO_ID: Final = "-"
-#: The settings and backups of Logseq, beside `pages/` and `journals/`.
+#: The settings and backups of Logseq, next to `pages/` and `journals/`.
 _LOGSEQ: Final = "logseq/"
 
 

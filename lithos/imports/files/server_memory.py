@@ -1,7 +1,7 @@
 """The knowledge graph of the MCP reference memory server: one note per entity.
 
-Relations may stand before or behind the entities they begin at, so the file is read twice: names and
-relations go into a temporary database, which is as large as they are, and not into memory.
+Relations may come before or after the entities they begin at, so the file is read twice: names and relations
+go into a temporary database, which is as large as they are, and not into memory.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _file_of(path: Path) -> Path:
 
 
 def _enter(database: apsw.Connection, file: IO[bytes]) -> Iterator[Malformed]:
-    """Enter names and relations; what cannot be read is told."""
+    """Store names and relations; report unreadable ones."""
     entities: list[tuple[str, int, int]] = []
     relations: list[tuple[str, str, str, int]] = []
     for line in read_lines(file):

@@ -21,7 +21,8 @@ from lithos.imports.model.texts import decode
 MOST_BYTES: Final = 32 * 1024 * 1024
 #: Bytes that are read at once, at least.
 WINDOW: Final = 65_536
-#: Characters before the end of the window in which a value that goes on may fail, or a number seem whole.
+#: Characters before the end of the window in which an unfinished value may fail to parse, or a number seem
+#: complete.
 _NEAR_END: Final = 16
 #: Characters in which the next item begins behind a damaged one.
 _LONGEST_HEAD: Final = 512
@@ -74,7 +75,7 @@ def read_items(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[Any]:
 
 @define
 class _Text:
-    """A window of the text of a file; `place` is where reading goes on."""
+    """A window of the text of a file; `place` is where reading continues."""
 
     _file: IO[bytes]
     _most: int
@@ -109,7 +110,7 @@ class _Text:
         return sign in (",", "]", "")
 
     def end(self) -> Damaged | None:
-        """Pass the end of the list; `Damaged` where the text ends before it or goes on behind it."""
+        """Pass the end of the list; raises `Damaged` if the text ends before it or continues after it."""
         if not self.next():
             return self._cut()
         self.place += 1
@@ -151,7 +152,7 @@ class _Text:
         return Damaged(f"the export is cut off here: the text ends in the middle (character {read:,})")
 
     def find_next(self) -> bool:
-        """Go to the beginning of the next item behind a damaged one; False where there is none."""
+        """Move to the beginning of the next item after a damaged one; False if there is no other."""
         self._learn_key()
         if not self._first_key:
             return False

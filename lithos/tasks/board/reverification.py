@@ -1,7 +1,8 @@
 """The re-verification of what rests on a note in doubt: an epic, and a task for each direct dependent.
 
-Metadata tell them: `impact_of` (the note in doubt), `reason`, and on the tasks `verify` (the dependent). They
-are looked for in the transaction that makes them, so that no dependent has two, whoever asks and how often.
+Metadata describe them: `impact_of` (the note in doubt), `reason`, and on the tasks `verify` (the dependent).
+Existing ones are searched in the transaction that makes new ones, so that no dependent has two, however often
+agents ask.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class HealthSummary:
 
 @frozen
 class ActiveAgent:
-    """An agent that was seen lately or holds a claim; `seen` is None when the agent is not known."""
+    """An agent that was seen lately or holds a claim; `seen` is missing (None) for an unknown agent."""
 
     id: str
     seen: datetime | None

@@ -48,8 +48,8 @@ class UnusableTests(Exception):
 class Question:
     """One test: at least one of the notes `expect` is among the first `within`, and none of `forbid`.
 
-    `tags` filters the search. Without a mode in the file `mode` is None, and the command chooses. `line` is
-    its line in the file, from 1.
+    `tags` filters the search. A question without `mode` uses that of the command. `line` is its line in the
+    file, from 1.
     """
 
     question: str

@@ -133,7 +133,10 @@ class VaultMovePlanning:
         )
 
     def _check_place(self, note_id: str, new: str, loaded: LoadedNote) -> Entry | None:
-        """What the target has of the note. Blocks. Raises `PathCollision`, `Duplicate` of another note."""
+        """Return the target's state of the note.
+
+        Blocks. Raises `PathCollision`, `Duplicate` of another note.
+        """
         catalogue, history = self._target.get(Catalogue), self._source.find(HistoryStore)
         there = catalogue.get(note_id)
         check_free(new, catalogue, note_id)
@@ -148,7 +151,7 @@ class VaultMovePlanning:
         )
 
     def _past(self, note_id: str) -> _Past:
-        """What goes along of the history. Blocks."""
+        """Return the part of the history that moves along. Blocks."""
         here, there = self._source.find(HistoryStore), self._target.find(HistoryStore)
         rows = () if there is None else there.rows(note_id, MOST_KNOWN)[0]
         newest = rows[0].version if rows else 0
@@ -161,7 +164,8 @@ class VaultMovePlanning:
         return _Past(tuple(each for each in carried if _mark(each) not in known), left, newest)
 
     def _request(self, entry: Entry, loaded: LoadedNote, agent: str, new: str, past: _Past) -> TakeOverNote:
-        """The message to the target's writer. Raises `InvalidInput` for what is no note there. Blocks.
+        """The message to the target's writer. Raises `InvalidInput` for a file that is not a note there.
+        Blocks.
 
         A note that comes back gets a version after all that it had there, its deletion too.
         """
@@ -189,13 +193,13 @@ class VaultMovePlanning:
             past=past.versions,
             says_version=own.version == version,
             created_at=note.created_at if own.created_at == now else None,
-            # Decided for both vaults: what is half done is nobody's to refuse or to propose.
+            # Decided for both vaults: a half-finished move can be neither refused nor proposed.
             by=RESUMED,
         )
 
 
 def _mark(version: VersionRow | NewVersion) -> tuple[object, ...]:
-    """What tells the recorded states of a note apart, wherever they are kept."""
+    """Return the key that distinguishes the recorded states of a note, in any vault."""
     return version.version, version.at, version.op, version.agent, version.path
 
 

@@ -149,7 +149,7 @@ def test_the_scopes_of_all_tokens_fit_into_the_file(store: TokenStore, private: 
         try:
             store.create(f"more{number}", "write", None, NOW, None, grown)
         except TokenRefused as refusal:
-            refused = "more room than there is" in str(refusal)
+            refused = "more space than there is" in str(refusal)
     assert refused
     kept = read_tokens(private) or ()
     assert fitting <= len(kept) <= fitting + 1

@@ -68,7 +68,7 @@ async def test_what_is_asked_otherwise_is_refused_with_the_error_of_the_rfc(tmp_
             page = await flow.open(**other)
             assert page.status_code == 400, name
             assert "location" not in page.headers, name
-            assert "nobody was answered" in page.text, name
+            assert "the client got no answer" in page.text, name
         twice = await public.person.get(f"/console/consent?client_id={flow.client_id}&client_id=other")
         assert (twice.status_code, "given twice" in twice.text) == (400, True)
         assert public.server.grants == []

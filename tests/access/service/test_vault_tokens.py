@@ -141,7 +141,7 @@ def test_a_vault_that_cannot_take_a_token_is_told(privates: dict[str, Path]) -> 
     (privates["old"] / TOKENS).write_text("damage")
     damaged, doubled = spread_tokens(list(privates.values()))
     assert "damaged" in damaged
-    assert f"not let into {privates['home'].parent}" in doubled
+    assert f"not added to {privates['home'].parent}" in doubled
     assert (privates["old"] / TOKENS).read_text() == "damage"
 
 

@@ -29,7 +29,7 @@ def test_damaged_lines_are_told_with_place_and_reason() -> None:
     assert "no text" in told["line 6"]
     assert "surrogate" in told["line 9"]
     assert "NaN" in told["line 10"]
-    assert "no UTF-8" in told["line 11"]
+    assert "not valid UTF-8" in told["line 11"]
     assert "may be cut" in told["line 12"]
     kept = [item for item in items if isinstance(item, Record)]
     assert [record.id for record in kept][1:] == ["7", "d", "7"]
@@ -74,7 +74,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 def test_what_is_no_file_of_lines_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ImportRefused, match="cannot be read"):
         read(tmp_path / "nothing")
-    with pytest.raises(ImportRefused, match="no file of JSON lines"):
+    with pytest.raises(ImportRefused, match="not a file of JSON lines"):
         read(tmp_path)
     assert not JsonLinesSource().recognises(tmp_path)
     (tmp_path / "other.jsonl").write_text('{"type": "entity", "name": "x"}\n')

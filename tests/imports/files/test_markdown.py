@@ -86,7 +86,7 @@ def test_a_folder_with_notes_is_recognised_and_a_file_refused(tmp_path: Path) ->
     (tmp_path / "x.bin").write_bytes(b"x")
     with pytest.raises(UnknownKind, match=r"--from: .*markdown"):
         recognise(tmp_path)
-    with pytest.raises(ImportRefused, match="no folder"):
+    with pytest.raises(ImportRefused, match="not a folder"):
         read(tmp_path / "x.bin")
     with pytest.raises(UnknownKind, match=r"Kinds: .*jsonl"):
         make_source("nonsense")

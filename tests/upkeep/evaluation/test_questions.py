@@ -103,7 +103,10 @@ ITEM = "- question: a\n  expect: [x]\n"
         (b'{"question": "a", "question": "b", "expect": ["x"]}', "Line 1 gives a key twice"),
         (b'{"question": "a", "expect": ["\\ud800"]}', "lone surrogate"),
         (b'{"question": ' + b"[" * 5_000, "Line 1 is not a JSON object"),
-        (b'{"question": "a", "expect": ["x"], "within": ' + b"9" * 5_000 + b"}", "Line 1 is not a JSON object"),
+        (
+            b'{"question": "a", "expect": ["x"], "within": ' + b"9" * 5_000 + b"}",
+            "Line 1 is not a JSON object",
+        ),
         (b"#" * (LARGEST_FILE + 1), "at most 2,097,152"),
         (b'{"question": "a", "expect": ["x\\u0000"]}', "NUL"),
         (b'- question: "a\\0"\n  expect: [x]\n', "NUL"),

@@ -311,8 +311,8 @@ FAULTS = {
     "file in place of a folder": Fault(
         "data directory", "fail", ".lithos cannot be written", "move it aside", block_private_folder
     ),
-    "disk full": Fault("disk space", "fail", "Only 1,024 bytes", "Make room", fill_the_disk),
-    "no inodes left": Fault("disk space", "fail", "Only 3 inodes", "Make room", use_up_inodes),
+    "disk full": Fault("disk space", "fail", "Only 1,024 bytes", "Free some space", fill_the_disk),
+    "no inodes left": Fault("disk space", "fail", "Only 3 inodes", "Free some space", use_up_inodes),
     "newer layout": Fault(
         "layout", "fail", "newer Lithos: its layout is 99", "Install that version", be_of_tomorrow
     ),
@@ -600,5 +600,5 @@ def test_of_a_vault_it_tells_what_writes_do_to_its_files(tmp_path: Path) -> None
         (Path(other) / ".lithos").mkdir()
         if Path(other).stat().st_dev != vault.stat().st_dev:
             assert ".swap" in told(vault, Path(other))
-    assert "cannot be told" in told(tmp_path / "missing", data)
+    assert "could not be checked" in told(tmp_path / "missing", data)
     assert list(vault.iterdir()) == list((data / ".lithos").iterdir()) == []
