@@ -81,8 +81,8 @@ def split_off(
 def without_ended(tokens: Sequence[Token], now: datetime) -> list[Token]:
     """Return the remaining tokens: grants whose code expired unused are dropped.
 
-    If space is short, ended grants are dropped, too: the longest unused first, and as few as possible: a clock that is wrong for an hour may say of every
-    grant that it has ended.
+    If space is short, ended grants are dropped, too, the longest unused first. As few as possible are
+    dropped: with a clock that is wrong for an hour, every grant may seem to have ended.
     """
     kept = [
         each for each in tokens if each.grant is None or each.grant.code.is_used or not each.has_expired(now)

@@ -19,7 +19,7 @@ def read(path: Path) -> list[Item]:
     return list(JsonLinesSource().read(path))
 
 
-def test_damaged_lines_are_told_with_place_and_reason() -> None:
+def test_damaged_lines_are_reported_with_place_and_reason() -> None:
     """Behaviour 241"""
     items = read(DATA / "damaged.jsonl")
     told = {item.position: item.reason for item in items if isinstance(item, Malformed)}
@@ -71,7 +71,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert peaks[2] < peaks[1] + 200_000
 
 
-def test_what_is_no_file_of_lines_is_refused(tmp_path: Path) -> None:
+def test_file_without_json_lines_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ImportRefused, match="cannot be read"):
         read(tmp_path / "nothing")
     with pytest.raises(ImportRefused, match="not a file of JSON lines"):

@@ -1,4 +1,4 @@
-"""The file of a knowledge test: what is read, and what is refused with its line."""
+"""The file of a knowledge test: its content, and refusals with their line."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ ITEM = "- question: a\n  expect: [x]\n"
         (f"{ITEM}  within: 1{':59' * 500_000}.5\n".encode(), "very long number"),
     ],
 )
-def test_what_is_no_test_file_is_refused_with_the_place(content: bytes, told: str) -> None:
+def test_invalid_test_file_is_refused_with_the_place(content: bytes, told: str) -> None:
     """Behaviour 234."""
     with pytest.raises(UnusableTests) as refusal:
         read_questions(content)
@@ -131,7 +131,7 @@ def test_there_is_a_most_of_questions() -> None:
 
 
 @pytest.mark.parametrize("as_json_lines", [True, False])
-def test_what_is_written_reads_back(as_json_lines: bool) -> None:
+def test_written_questions_read_back(as_json_lines: bool) -> None:
     """Behaviour 234: whatever an agent may have asked."""
     odd = ["plain", "yes", "2024-01-01", "- a: [b", "\"'", "a\x1b[31m\x7f\u2028b", "😀 語", "# no", "x\ty"]
     written = [
