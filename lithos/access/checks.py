@@ -58,7 +58,7 @@ def check_tokens(patient: Installation) -> Iterator[CheckFinding]:
         mode = stat.S_IMODE((private / name).stat().st_mode) if (private / name).exists() else 0
         if mode & 0o077:
             yield warn(
-                f"{private / name} has mode {mode:04o}: others may read or change who gets in.",
+                f"{private / name} has mode {mode:04o}: other users may read or change the tokens.",
                 f"Close it: chmod 600 {private / name}",
             )
     expired = [token.name for token in tokens if token.has_expired(now) and not token.is_pending]

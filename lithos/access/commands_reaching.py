@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: Seconds for one answer, and by which clocks may differ: a code is good for a minute.
 PATIENCE: Final = 10.0
 MOST_APART: Final = 30.0
-_GUIDE: Final = "docs/let-in.md says what a tunnel or proxy has to pass on."
+_GUIDE: Final = "docs/let-in.md lists the paths that a tunnel or proxy must pass on."
 
 
 async def check_public_url(

@@ -51,7 +51,7 @@ def check_upstream(patient: Installation) -> Iterator[CheckFinding]:
     if (data / "coordination.db").is_file() and (patient.private / "coordination.db").is_file():
         yield warn(
             "There is a coordination.db in the data directory and one in .lithos; only the latter is served.",
-            "Look which has the tasks you want. To serve the other, stop the server and exchange them.",
+            "Check which one has your tasks. To serve the other, stop the server and exchange them.",
         )
     counts, unknown = _look_into(data, is_live=patient.is_live)
     found = f" Found: {', '.join(counts)}." if counts else ""
@@ -66,7 +66,7 @@ def check_upstream(patient: Installation) -> Iterator[CheckFinding]:
     if patient.config.of(ServerConfig).write_outcomes == "envelope":
         yield ok(
             "Clients that were written for it may expect other answers to writes: set server.write_outcomes "
-            f"to status for them ({PAGE}); see what carries over from upstream there."
+            f"to status for them ({PAGE}); see there which data is imported from upstream."
         )
 
 

@@ -49,8 +49,8 @@ _HEADINGS: Final[Mapping[str, str]] = {
     import_run.NOTICE: "Not kept quite as it was",
     import_run.ATTACHMENT: "Attachments that were not copied",
     import_run.ROW: "Rows that were left out",
-    import_run.EDGE: "Relations to what was not imported",
-    import_run.DEAD_LINK: "Links that lead nowhere",
+    import_run.EDGE: "Relations to records that were not imported",
+    import_run.DEAD_LINK: "Links without a target",
 }
 
 
@@ -80,10 +80,10 @@ def _describe_report(report: ImportReport) -> Iterator[str]:
         made, there, missing = records.EDGE_MADE, records.EDGE_THERE, records.EDGE_MISSING
         yield (
             f"Relations: {report.edges[made]:,} {would}made, {report.edges[there]:,} there, "
-            f"{report.edges[missing]:,} lead to what was not imported"
+            f"{report.edges[missing]:,} lead to records that were not imported"
         )
     if report.counted[import_run.DEAD_LINK]:
-        yield f"Links that lead nowhere: {report.counted[import_run.DEAD_LINK]:,}"
+        yield f"Links without a target: {report.counted[import_run.DEAD_LINK]:,}"
     yield from _describe_rows(report)
     if options.dry_run:
         yield ""
@@ -203,7 +203,7 @@ def _find_source(path: Path, kind: str | None, most: int) -> Source:
         return recognise(path, most) if kind is None else make_source(kind, most)
     except FileNotFoundError:
         raise CommandFailed(
-            f"There is no file or folder {path}. Name what is to be imported.", USAGE
+            f"There is no file or folder {path}. Name an existing file or folder.", USAGE
         ) from None
     except OSError as failure:
         reason = failure.strerror or failure

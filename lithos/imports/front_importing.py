@@ -31,8 +31,8 @@ def add_import(importing: Importing, app: QuartTrio) -> None:
         principal = principal_of(request.scope)  # type: ignore[arg-type]
         if principal is None or principal == ANYONE:
             message = (
-                "An import over HTTP needs a token with the right admin. Run `lithos import` as the user "
-                "who owns the data directory."
+                "An import over HTTP needs a token with the right admin. Run `lithos import` as the owner "
+                "of the data directory."
             )
             return refuse(403, "forbidden", message)
         try:

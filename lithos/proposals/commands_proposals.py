@@ -31,7 +31,7 @@ async def proposals(session: CommandSession, asker: ToolClient) -> int:
         raise CommandFailed(f"There is no {action!r}: give one of {', '.join(_ACTIONS)}.", 2)
     if action == LIST:
         if ids:
-            raise CommandFailed("To look at one give: lithos proposals show ID", 2)
+            raise CommandFailed("To read one, run: lithos proposals show ID", 2)
         return await _list(session, asker)
     if not ids:
         raise CommandFailed(f"Say which: lithos proposals {action} ID... (lithos proposals lists them)", 2)

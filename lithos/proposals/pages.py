@@ -191,7 +191,7 @@ class ReviewPages:
             shown = await self._console.parts.get(Proposals).show(proposal_id)
         except ProposalNotFound as refusal:
             raise PageRefused(
-                "There is no such proposal, or it is not kept any more. Look for it on the page Review.", 404
+                "There is no such proposal, or it is not kept any more. See the page Review.", 404
             ) from refusal
         return ProposalView(shown.proposal, shown)
 
@@ -209,7 +209,7 @@ class ReviewPages:
             )
         picked = dict(each.partition(" ")[::2] for each in form.getlist("pick") if each.strip())
         if not picked:
-            raise PageRefused("Nothing was decided: no proposal is chosen. Go back and tick what you mean.")
+            raise PageRefused("Nothing was decided: no proposal is chosen. Go back and tick the proposals.")
         if len(picked) > MOST_PICKED:
             raise PageRefused(f"Nothing was decided: choose at most {MOST_PICKED} proposals at once.")
         reason = _reason_of(form) if decision == "reject" else None
@@ -243,7 +243,7 @@ class ReviewPages:
         act, text, seal = form.get("act", ""), form.get("text"), form.get("seal", "")
         if act not in ("approve", "look") or text is None or not seal:
             raise PageRefused(
-                "Nothing was decided: this form has no text. Begin at the page of the proposal."
+                "Nothing was decided: this form has no text. Start from the page of the proposal."
             )
         proposal = await self._read(proposal_id)
         typed = text.replace("\r\n", "\n").replace("\r", "\n")

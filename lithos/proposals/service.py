@@ -284,7 +284,7 @@ class Proposals:
         """Refuse a proposal for a reason, which its agent hears. Raises as `withdraw`, and `InvalidInput`."""
         reason = " ".join(reason.split())
         if not reason:
-            raise InvalidInput("Give a reason: the agent learns from it what to do otherwise.")
+            raise InvalidInput("Give a reason: it shows the agent how to improve.")
         if len(reason) > LONGEST_REASON:
             raise InvalidInput(f"A reason has at most {LONGEST_REASON} characters, not {len(reason)}.")
         if seal is not None and (await self.show(proposal_id)).seal != seal:
@@ -301,7 +301,9 @@ class Proposals:
         """
         await self._refuse_own(proposal_id)
         if text is not None and seal is None:
-            raise InvalidInput("A changed text needs the seal of what it was made from: look again.")
+            raise InvalidInput(
+                "A changed text needs the seal of the proposal it was made from. Open the proposal again."
+            )
         if text is not None:
             check_content(text, self._content_limit)
         for _ in range(RETRIES):
@@ -427,7 +429,7 @@ class Proposals:
         return any(row.approved_by is not None for row in rows)
 
     async def _ask(self, command: ProposalCommand[R]) -> R:
-        with honest_outcome("Look at the proposal again before you retry."):
+        with honest_outcome("Read the proposal again before you retry."):
             return await self._mailbox.ask(command, within=PATIENCE)
 
 

@@ -179,7 +179,7 @@ class TaskPages:
         alone = request.args.get("finding")
         findings = [one for one in found.findings if alone is None or one.id == alone]
         if alone is not None and not findings:
-            raise PageRefused("There is no such finding. Look for it among those of the task.", 404)
+            raise PageRefused("There is no such finding. Choose one on the page of the task.", 404)
         offset = given_offset(len(findings))
         shown = findings[::-1][offset : offset + FINDINGS]
         longest = LONGEST_FINDING if alone is None else LONGEST_TEXT
@@ -290,7 +290,7 @@ class TaskPages:
         """Release the claim that was shown, and no later one: its fence is compared."""
         fence, holder = whole(form.get("fence"), 18), form.get("agent", "")
         if fence is None or not holder:
-            raise PageRefused("This form does not name a claim. Begin at the page of the task.")
+            raise PageRefused("This form does not name a claim. Start from the page of the task.")
         self._console.demand_of(holder)
         command = ReleaseClaim(
             agent=self._console.agent,

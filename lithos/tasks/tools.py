@@ -244,7 +244,7 @@ class TaskListTool:
     resolved_since: str | None = argument(
         "Only tasks closed since this ISO time.", None, bound=LOOKUP, is_rare=True
     )
-    with_claims: bool = argument("Also show who holds which claim.", False)
+    with_claims: bool = argument("Also show claims and their holders.", False)
     metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER)
     task_type: str | None = argument(
         "Only tasks of this kind.", None, one_of=TASK_TYPES, bound=LOOKUP, is_rare=True

@@ -58,7 +58,7 @@ class TaskReadyTool:
     tags: tuple[str, ...] = argument(HELP_TAGS, (), bound=FILTERS)
     metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER)
     limit: int = argument("Maximum number of tasks.", 50)
-    with_claims: bool = argument("Also show who holds which claim.", True)
+    with_claims: bool = argument("Also show claims and their holders.", True)
     offset: int = argument(HELP_SKIP, 0, is_listed=False)
 
     async def answer(self, using: Parts) -> Answer:

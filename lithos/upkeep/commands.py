@@ -15,7 +15,7 @@ _WHICH: Final = "which questions --forget-questions forgets, all conditions toge
 COMMANDS: Final = (
     CliCommand("stats", "print numbers about the notes and their indexes",
         "lithos.search.commands_queries:run_stats", place=50),
-    CliCommand("inspect", "look at the state of the server, its agents, tasks or one note",
+    CliCommand("inspect", "show the state of the server, its agents, tasks or one note",
         "lithos.search.commands_queries:run_inspect",
         chosen="subject", parts=(
             CliCommand("health", "components and their state; exit 1 when degraded"),
@@ -31,8 +31,8 @@ COMMANDS: Final = (
         place=60,
     ),
     CliCommand("audit", "show which agent read which note", "lithos.search.commands_queries:run_audit", (
-        take("-a --agent ID", "only what this agent read"),
-        take("-s --since TIME", "only what is later than this time (ISO 8601)"),
+        take("-a --agent ID", "only reads of this agent"),
+        take("-s --since TIME", "only entries after this time (ISO 8601)"),
         take("-n --limit N", "most rows (default: 50)", count),
         take("--doc ID", "only reads of this note"),
     ), place=70),
@@ -42,16 +42,16 @@ COMMANDS: Final = (
         flag("--all", "list up to 200 rows of each group", dest="everything"),
         take("--by NAME", "agent recorded as creator of the tasks (default: your user name)"),
     ), place=80),
-    CliCommand("worth", "count what agents asked, read, cited and took over from each other, by day",
+    CliCommand("worth", "count searches, reads, citations and handovers of agents, by day",
         "lithos.search.commands_queries:run_worth", (
         take("--days N", "how many days, today with them (default: 7)", count),
     ), place=90),
     CliCommand("reindex", "bring the search indexes in line with the notes",
         "lithos.upkeep.maintenance.maintenance_commands:run_reindex", (
-        flag("--clear", "begin with empty indexes (default: no)", action=argparse.BooleanOptionalAction),
+        flag("--clear", "start with empty indexes (default: no)", action=argparse.BooleanOptionalAction),
         flag("--force", "the same as --clear", dest="clear"),
     ), place=180, reads_databases=True),
-    CliCommand("reconcile", "repair what is derived from the notes; the notes stay as they are",
+    CliCommand("reconcile", "repair data derived from the notes; the notes are not changed",
         "lithos.upkeep.maintenance.maintenance_commands:run_reconcile", (
         take("-s --scope", "one part to repair (default: all)", choices=("all", *SCOPES)),
         flag("--accept-vanished",
@@ -70,17 +70,17 @@ COMMANDS: Final = (
         DRY_RUN,
         flag("--force", "also replace entities that a person chose; needs lcma.write_entities"),
     ), place=200, reads_databases=True),
-    CliCommand("validate", "look for mistakes in the note files; nothing is changed without --fix",
+    CliCommand("validate", "check the note files for errors; nothing is changed without --fix",
         "lithos.upkeep.maintenance.check_commands:run_validate", (
         take("--fix",
             "write missing titles and authors; with `ids` also missing ids, and new ones for duplicates",
             nargs="?", const=True, choices=("ids",)),
-        flag("--no-fix", "only look (default)", action="store_false", dest="fix"),
+        flag("--no-fix", "only check (default)", action="store_false", dest="fix"),
         flag("--yes", "do not ask before --fix changes files"),
         flag("--all", "list infos and all entries", dest="everything"),
         flag("--strict", "exit 1 also when warnings remain"),
     ), place=210, reads_databases=True),
-    CliCommand("doctor", "check the whole installation and say what to do; exit 1 when something is wrong",
+    CliCommand("doctor", "check the whole installation and give advice; exit 1 if a check fails",
         "lithos.upkeep.maintenance.check_commands:run_doctor",
         needs_session=False,  # it reports errors in a configuration, too
         place=230, reads_databases=True, takes_several=True,

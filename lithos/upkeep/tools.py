@@ -48,7 +48,9 @@ class WorthTool:
 class CareTool:
     """List notes that need attention: near duplicates, dead links, stubs and more. Changes nothing."""
 
-    of: str | None = argument("The time of the report to go on with; without, look now.", None, bound=LOOKUP)
+    of: str | None = argument(
+        "Time of an earlier report to continue; left out, a new check is run.", None, bound=LOOKUP
+    )
 
     async def answer(self, using: Parts) -> Answer:
         report = using.get(Care).last

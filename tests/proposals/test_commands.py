@@ -204,7 +204,7 @@ async def test_a_person_at_a_terminal_is_asked_and_nobody_else_can_be(
     proposal = await propose_text(desk.lithos, await desk.note(), "one\n\n2\n\nthree")
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     for words in (("approve", proposal), ("approve", proposal, "--json")):
-        assert "give --yes" in await desk.refused(*words)
+        assert "pass --yes" in await desk.refused(*words)
     for typed in ("\n", "n\n", "", "yesterday\n"):
         monkeypatch.setattr(sys, "stdin", Terminal(typed))
         printed = await desk.type("approve", proposal, code=1)

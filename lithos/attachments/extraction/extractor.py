@@ -316,7 +316,7 @@ class Extractor:
         if code == OUT_OF_MEMORY:
             return f"its reader ran out of memory ({self._memory >> 20} MB)"
         if code == -signal.SIGABRT:  # as PDFium does when it gets no memory, and when it finds itself wrong
-            return f"its reader gave up, probably for want of memory ({self._memory >> 20} MB; signal 6)"
+            return f"its reader stopped, probably for lack of memory ({self._memory >> 20} MB; signal 6)"
         return f"its reader crashed ({f'signal {-code}' if code < 0 else f'status {code}'})"
 
     def _rest(self) -> None:

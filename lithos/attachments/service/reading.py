@@ -144,7 +144,7 @@ class AttachmentReading:
         def look() -> tuple[bytes | None, str]:
             opened = open_attachment(self._files, file.path)
             if opened is None:
-                return None, "the file is gone"
+                return None, "the file no longer exists"
             with opened.file:
                 if opened.size > LARGEST_IMAGE:
                     return None, f"the image has {opened.size:,} bytes; up to {LARGEST_IMAGE:,} are shown"
@@ -158,7 +158,7 @@ class AttachmentReading:
                 f"{name[:200]} is not a note, and other files are not read here: attachments.enabled is off. "
                 "Set it and restart the server."
             )
-        return f"There is no file {name[:200]}. lithos_list with kinds=['attachment'] shows what there is."
+        return f"There is no file {name[:200]}. lithos_list with kinds=['attachment'] lists all files."
 
     def _no_place(self, file: AttachedFile, kind: FileKind, place: str) -> str:
         if file.state in ("failed", "missing", "left"):

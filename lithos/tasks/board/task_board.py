@@ -132,7 +132,7 @@ def _check_inherited_cycle(rows: TaskRows, edge: TaskEdge) -> None:
         if path is not None:
             raise Cycle(
                 f"The edge would make tasks wait for each other: {' -> '.join([source, *path[1:]])}. "
-                "A task also waits for what its parent waits for."
+                "A task also waits for the predecessors of its parent."
             )
 
 

@@ -152,13 +152,13 @@ async def run_check(check: Check, patient: Installed, bound: float) -> CheckResu
     except trio.TooSlowError:
         finding = fail(
             f"This check was not done after {bound:g} seconds.",
-            "The disk or the network may hang: look at the log of the system, then run doctor again.",
+            "The disk or the network may hang: read the system log, then run doctor again.",
         )
     except CheckSkipped as reason:
         finding = warn(f"This was not looked at: {reason}.", "See the check of the notes.")
     except _EXPECTED as failure:
         finding = fail(
-            f"This check could not look: {failure}.",
+            f"This check could not run: {failure}.",
             "Check that the files of the data directory are there and readable.",
         )
     except Exception as failure:

@@ -79,10 +79,10 @@ _TEXTS: Final[Mapping[str, tuple[Severity, str, str]]] = {
         "or base them on other notes."),
     "expired": ("warning", "Expired notes", "Write them again with a later end, or archive them."),
     "superseded": ("info", "Superseded notes", "A newer note replaces them."),
-    "dead_links": ("warning", "Links that lead nowhere",
+    "dead_links": ("warning", "Links without a target",
         "Correct the target, or write the note that is meant."),
-    "duplicates": ("info", "Near duplicates", "Merge what they say into one; have it supersede the others."),
-    "stubs": ("info", "Stubs", "Write what is missing, or delete the note."),
+    "duplicates": ("info", "Near duplicates", "Merge them into one note that supersedes the others."),
+    "stubs": ("info", "Stubs", "Write the missing text, or delete the note."),
     "unlinked": ("info", "Without any link", "Link them from a related note."),
     "unused": ("info", "Not used", "Archive notes that are no longer needed."),
 }  # fmt: skip

@@ -228,7 +228,7 @@ def _missing_notes(data: Path, folder: Path, vault: Path | None) -> CheckFinding
         )
     return fail(
         f"The folder {folder.absolute()} has vanished with all notes; nothing was removed.",
-        f"Look whether its disk is mounted, then {WAY_OUT}.",
+        f"Check whether its disk is mounted, then {WAY_OUT}.",
     )
 
 

@@ -68,7 +68,7 @@ _ASIDE = (
 #: Every database, and the way out when it is damaged.
 _DATABASES: Final[Mapping[str, str]] = {
     "coordination.db": "It holds tasks, claims and events, and no server starts with it. Restore it from a "
-    "backup (`lithos restore`), or move it aside to begin without them.",
+    "backup (`lithos restore`), or move it away to start without them.",
     "edges.db": _ASIDE,
     "stats.db": _ASIDE,
     "history.db": _ASIDE,
@@ -175,7 +175,7 @@ def check_databases(patient: Installed) -> Iterator[CheckFinding]:
     if aside:
         yield warn(
             f"An earlier start moved {name_some(aside)} aside as damaged.",
-            "Look whether a backup has what they held, then move them out of the data directory.",
+            "Check whether a backup has their content, then move them out of the data directory.",
         )
     yield ok(
         f"{', '.join(sound)} are sound."
@@ -187,7 +187,7 @@ def check_databases(patient: Installed) -> Iterator[CheckFinding]:
 #: A full disk must not make the operator throw away sound files.
 _UNREADABLE: Final = (
     "This need not be damage: a full disk, one without free inodes and missing permissions do it, too. See "
-    "the other checks, correct what they name, and run doctor again; do not replace the file before."
+    "the other checks, fix the problems they name, and run doctor again. Do not replace the file before."
 )
 _EMPTY = "If it held anything, stop here and restore it from a backup."
 

@@ -31,7 +31,7 @@ PATIENCE: Final = 2.0
 MOST_ROWS: Final = (200, 60, 20, 5)
 #: The page where a person handles a group for which agents use a tool.
 BY_PERSON: Final[Mapping[str, str]] = {
-    "contradicted": "Decide which note holds, or what else becomes of it.",
+    "contradicted": "Decide which note is right, or how to settle the contradiction.",
     "conflict_copies": "Merge them into their notes.",
 }
 #: Rows of a group that are shown before the rest is unfolded.
@@ -124,7 +124,7 @@ class CopyPages:
         """Have one be a note of its own, for good."""
         path = form.get("copy", "")
         if not path:
-            raise PageRefused("Nothing was changed: this form names no file. Begin at the page Copies.")
+            raise PageRefused("Nothing was changed: this form names no file. Start from the page Copies.")
         done = await self._console.call("lithos_conflict_copy_keep", path=path)
         return f"/console/copies{query_with({}, kept=path, of=done['note_id'])}"
 
@@ -132,11 +132,11 @@ class CopyPages:
         """Merge one as it was shown, with what was chosen."""
         path, seal = form.get("copy", ""), form.get("seal", "")
         if not path or not seal:
-            raise PageRefused("Nothing was merged: this form names no copy. Begin at the page Copies.")
+            raise PageRefused("Nothing was merged: this form names no copy. Start from the page Copies.")
         number = int(form.get("places", "0")) if form.get("places", "0").isdecimal() else 0
         keep = [form.get(f"keep-{place}", "") for place in range(min(number, MOST_PLACES))]
         if not all(keep):
-            raise PageRefused("Nothing was merged: choose what to keep of every place.")
+            raise PageRefused("Nothing was merged: choose a version for every conflict.")
         given = {"path": path, "by": self._console.agent, "seal": seal}
         done = await self._console.call(
             "lithos_conflict_copy_merge", **given, **({"keep": keep} if keep else {})

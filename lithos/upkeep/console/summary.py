@@ -194,7 +194,7 @@ def health_of(report: Mapping[str, Any]) -> HealthSummary:
     if worst == "ok":
         sentence = "The server is well."
     elif worst == "warming":
-        sentence = "The server is getting ready; everything can be used meanwhile."
+        sentence = "The server is still starting; everything can be used already."
     else:
         sentence = "1 component needs attention." if number == 1 else f"{number} components need attention."
     return HealthSummary(worst, sentence, components)

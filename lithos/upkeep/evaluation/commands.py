@@ -20,7 +20,7 @@ COMMANDS: Final = (
         take("--save PATH", "write a baseline: the ranks of this run; replaces an older one"),
         take("--against PATH", "compare with this baseline; exit 1 when one is worse"),
         flag("--from-receipts",
-            "write FILE, which must not exist, from what agents asked and cited; nothing is asked"),
+            "write FILE, which must not exist, from questions and citations of agents; no test is run"),
         ),
         "Ask the questions of a file and check that the right notes are found: a running server over HTTP, "
         "else a copy of the files, which stay as they are. Exit 1 when a test fails or is worse than the "

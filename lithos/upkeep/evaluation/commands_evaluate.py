@@ -282,9 +282,7 @@ def _write_file(session: CommandSession, file: Path) -> int:
     is_json_lines = file.suffix.lower() in (".jsonl", ".ndjson")
     content = write_questions(found, as_json_lines=is_json_lines)
     if not is_json_lines:
-        content = (
-            f"# What agents asked and cited, newest first. Written by lithos {__version__}.\n\n{content}"
-        )
+        content = f"# Agents' questions and citations, newest first. By lithos {__version__}.\n\n{content}"
     _write_whole(file, content, is_new=True)
     line = f"Wrote {len(found)} questions to {file}. Run them: lithos asking.evaluate {file}"
     tell(session, {"file": str(file), "questions": len(found)}, line)

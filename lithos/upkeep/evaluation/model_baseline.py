@@ -164,7 +164,7 @@ def read_baseline(content: bytes) -> Baseline:
     except (ValueError, RecursionError) as error:
         raise UnusableBaseline("it is not valid JSON") from error
     if not isinstance(told, dict) or "lithos_baseline" not in told:
-        raise UnusableBaseline("it is not what --save wrote")
+        raise UnusableBaseline("it was not written by --save")
     if told["lithos_baseline"] != FORMAT:
         raise UnusableBaseline("another version of Lithos wrote it; save a new one")
     try:

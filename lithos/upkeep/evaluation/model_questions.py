@@ -222,7 +222,7 @@ def _texts(line: int, item: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if not isinstance(listed, list) or not all(isinstance(each, str) and each.strip() for each in listed):
         raise UnusableTests(
             f"Line {line}: `{key}` must be a list of texts, none of them empty. "
-            "Put what looks like a number or a date into quotes."
+            "Put numbers and dates into quotes."
         )
     if len(listed) > MOST_NAMES:
         raise UnusableTests(f"Line {line}: `{key}` has {len(listed):,} items; at most {MOST_NAMES} count.")

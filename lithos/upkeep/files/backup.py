@@ -245,8 +245,8 @@ def verify_files(directory: Path, index: BackupIndex, told: BackupProgress) -> N
     if problems:
         more = f" and {len(problems) - 5} more" if len(problems) > 5 else ""
         raise BackupRefused(
-            f"The backup {directory} is not what was saved: {'; '.join(problems[:5])}{more}. Nothing was "
-            "restored. Use another backup."
+            f"The backup {directory} differs from its list: {'; '.join(problems[:5])}{more}. Nothing was "
+            "restored. Choose another backup."
         )
 
 

@@ -224,7 +224,7 @@ def _check_vault(vault: Path | None, data: Path, index: BackupIndex) -> None:
     if vault.exists() and (not vault.is_dir() or any(vault.iterdir())):
         raise BackupRefused(
             f"The vault {vault} is not empty, and nothing in a vault is ever replaced. Choose an empty or a "
-            "new folder with --vault, then copy from there what you miss."
+            "new folder with --vault, then copy missing files from there."
         )
     if os.path.realpath(vault).startswith(os.path.realpath(data) + os.sep):
         raise BackupRefused(

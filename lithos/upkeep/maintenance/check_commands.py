@@ -163,7 +163,7 @@ def _run_fix(session: CommandSession, files: NoteFiles, *, ids: bool) -> int:
     )
     if not is_allowed:
         tell(session, document | _fixed(Fixing(0, before, ())), ())
-        warn("nothing was changed; add --yes to write this")
+        warn("nothing was changed; pass --yes to write these changes")
         return 1
     # A file that changed since it was looked at stays.
     fixing = trio.run(_owning, session, partial(fix_notes, files, before, amendments))

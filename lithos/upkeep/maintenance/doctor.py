@@ -63,7 +63,7 @@ async def _ask_owner(owner: Ownership, token: str | None) -> list[CheckFinding]:
             warn(
                 f"The data directory is in use by {who}, which has reported no address.",
                 "It may be starting, or a command works there: run doctor again in a moment. "
-                "If it stays like this, look at its log and restart it.",
+                "If that does not help, read its log and restart it.",
             )
         ]
     who = f"process {record.pid} on {record.host}, serving {record.url} since {record.started_at}"
@@ -99,7 +99,7 @@ def _ailments(health: Mapping[str, Any]) -> list[CheckFinding]:
     return [
         warn(
             f"The server says of its {name}: {part.get('error', part['status'])}.",
-            "Look at its log, and at the other checks.",
+            "Read its log and the other checks.",
         )
         for name, part in health["components"].items()
         if part["status"] in ("degraded", "unavailable")

@@ -141,7 +141,7 @@ def _escapes(folder: NoteFolder) -> Iterator[Issue]:
 @check("CONFLICT_COPY", VALIDATE, place=4, severity="warning")
 def _conflict_copies(folder: NoteFolder) -> Iterator[Issue]:
     for path, original in sorted(folder.copies.items()):
-        yield Issue(path, f"it is what another machine wrote of {original}")
+        yield Issue(path, f"it is another machine's version of {original}")
 
 
 @check("CONFLICT_MARKERS", VALIDATE, place=5, severity="warning")

@@ -37,8 +37,8 @@ from lithos.vaults.console.visits import Vaults, VaultView, Visit, Visits
 _OPEN_ENDPOINTS: Final = frozenset({"several.static_file", "several.login", "several.log_in"})
 REVIEW: Final = "/console/review"
 _NO_PAGE: Final = (
-    "There is no such page here: each vault has its own console. Choose the vault on the overview, and look "
-    "for the page there."
+    "There is no such page here: each vault has its own console. Choose the vault on the overview, then open "
+    "the page there."
 )
 
 

@@ -146,7 +146,7 @@ class VaultMovePlanning:
             return there
         raise Duplicate(
             f"The vault {self._target_name} has a note with this id already, {there.note.title!r} at "
-            f"{there.path}. Look at both; delete one, or write what differs into the other.",
+            f"{there.path}. Read both, then delete one, or copy the differences into the other.",
             duplicate_of={"id": note_id, "title": there.note.title, "source_url": there.note.source_url},
         )
 

@@ -21,7 +21,7 @@ async def test_a_person_sees_what_wants_care_and_opens_tasks_for_it(tmp_path: Pa
         for told in (
             "Stubs",
             "5 words",
-            "Links that lead nowhere",
+            "Links without a target",
             "[[Wind station]] may mean Wind stations wind.md; in Hub",
             "Near duplicates",
         ):

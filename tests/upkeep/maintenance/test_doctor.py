@@ -280,7 +280,7 @@ FAULTS = {
         lambda ward: damage(ward, "coordination.db"),
     ),
     "coordination database no database": Fault(
-        "databases", "fail", "coordination.db is damaged", "move it aside",
+        "databases", "fail", "coordination.db is damaged", "move it away",
         lambda ward: (ward.private / "coordination.db").write_bytes(b"what is this" * 100),
     ),
     "coordination database emptied": Fault(
@@ -309,7 +309,7 @@ FAULTS = {
         "data directory", "fail", "Read-only file system", "mount it for writing", forbid_writing
     ),
     "file in place of a folder": Fault(
-        "data directory", "fail", ".lithos cannot be written", "move it aside", block_private_folder
+        "data directory", "fail", ".lithos cannot be written", "Move it away", block_private_folder
     ),
     "disk full": Fault("disk space", "fail", "Only 1,024 bytes", "Free some space", fill_the_disk),
     "no inodes left": Fault("disk space", "fail", "Only 3 inodes", "Free some space", use_up_inodes),
@@ -390,7 +390,7 @@ FAULTS = {
         lambda ward: put_note(ward.data, "new.md", "New.\n"),
     ),
     "notifications do not work": Fault(
-        "watcher", "warn", "does not tell of changes", "every second", notice_nothing
+        "watcher", "warn", "does not report changes", "every second", notice_nothing
     ),
     "probe not written": Fault("watcher", "warn", "Permission denied", "every second", forbid_the_probe),
     "clock behind": Fault("clock", "fail", "newest event is of 2999-01-01", "Set the clock", age_the_clock),
