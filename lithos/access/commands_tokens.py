@@ -131,7 +131,7 @@ def _refuse_known(session: CommandSession, name: str, chosen: tuple[str, ...]) -
 
 
 def _add(session: CommandSession, scope: Scope | None, expires_at: datetime | None, now: datetime) -> int:
-    """Let a token that is known into further vaults; its secret stays as it is."""
+    """Add a known token to further vaults; its secret does not change."""
     typed, chosen = session.typed, session.named.chosen
     name = typed["name"]
     if not chosen or session.named.is_every:

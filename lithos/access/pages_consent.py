@@ -99,7 +99,7 @@ class ConsentPages:
         return response
 
     async def decide(self) -> Any:
-        """Carry out what the person said; the client gets its code, or that it was refused."""
+        """Carry out the person's decision; the client gets its code, or a refusal."""
         self._console.demand("admin")
         form: Form = await request.form
         query = _query()

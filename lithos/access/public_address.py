@@ -10,7 +10,7 @@ from lithos.server.settings import ServerConfig
 
 
 def _public_url(patient: Installation) -> str | None:
-    """The one that is configured, else that of the server that runs."""
+    """Return the configured address, else that of the running server."""
     record = patient.owner.record
     running = record.public_url if patient.is_live and record is not None else None
     return patient.config.of(ServerConfig).public_url or running

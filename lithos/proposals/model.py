@@ -93,7 +93,7 @@ class ProposalCommand(BoardCommand[R_co]):
 
 @frozen(kw_only=True)
 class KeepProposal(ProposalCommand[Proposal]):
-    """Keep a proposal, in the place of an earlier one of its `slot`; the reply is it as it is kept."""
+    """Store a proposal in place of an earlier one of its `slot`; the reply is the stored proposal."""
 
     proposal: Proposal
     texts: ProposalTexts
@@ -109,7 +109,7 @@ class BeginApproval(ProposalCommand[Proposal]):
 
 @frozen(kw_only=True)
 class DecideProposal(ProposalCommand[Proposal]):
-    """End a pending proposal; the reply is it as it is then. `withdrawn` is for its own agent."""
+    """End a pending proposal; the reply is the ended proposal. `withdrawn` is for its own agent."""
 
     id: str
     status: Status

@@ -94,7 +94,7 @@ class DecisionNotice:
 
 @frozen(kw_only=True)
 class EditedProposal:
-    """A text that a person made of a proposed one, and what is said about it."""
+    """A person's version of a proposed text, and the message about it."""
 
     proposal_id: str
     text: str
@@ -186,7 +186,7 @@ class ReviewPages:
         return found
 
     async def _read(self, proposal_id: str) -> ProposalView:
-        """One proposal as it is now. Raises `PageRefused`."""
+        """Return the current state of a proposal. Raises `PageRefused`."""
         try:
             shown = await self._console.parts.get(Proposals).show(proposal_id)
         except ProposalNotFound as refusal:
@@ -293,7 +293,7 @@ class ReviewPages:
         )
 
     async def _is_warned(self, proposal: ProposalView, text: str | None = None) -> bool:
-        """Whether approving a proposal, with `text` in place of its own, takes a confirmation."""
+        """Return whether approving a proposal, with `text` in place of its own, needs a confirmation."""
         return proposal.row.is_pending and await self._comparing.run(partial(proposal.is_warned, text))
 
     async def _left(self, proposal_id: str, text: str, ending: Ending = "warn") -> DecisionNotice:

@@ -77,7 +77,7 @@ class Proposing:
     def as_file(
         self, own: ProposedText, entry: Entry | None, source: ReadFile | Exception | None
     ) -> ReadFile | Exception | None:
-        """The file as it is proposed, in the place of `source`, the one that is there."""
+        """Return the proposed file, which replaces `source`, the present one."""
         data = own.data
         if entry is not None:
             return ProposedFile(data, source.state, entry) if isinstance(source, ReadFile) else source

@@ -264,7 +264,7 @@ class Proposals:
         return attrs.evolve(shown, proposed=merged.data)
 
     async def difference(self, shown: ShownProposal) -> tuple[str, bool]:
-        """The unified diff from the note as it is to what is proposed, and whether it was cut."""
+        """Return the unified diff from the current note to the proposed one, and whether it was cut."""
         proposal = shown.proposal
         old, new = shown.current or b"", shown.proposed or b""
         if proposal.kind == "move":

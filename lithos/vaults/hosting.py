@@ -194,7 +194,10 @@ class Vaults:
     # Moves between vaults
 
     def _moving(self, source: Vault, target: Vault) -> VaultMoving:
-        """The one that moves notes from one vault to another: one at a time for a pair of servers."""
+        """Return the object that moves notes from one vault to another:
+
+        one move at a time for a pair of servers.
+        """
         here, there = source.serving(), target.serving()
         key = (id(here), id(there))
         if key not in self._movings:

@@ -117,7 +117,7 @@ def _hit_row(services: Mapping[str, Parts], name: str, hit: OtherHit, score: flo
 
 
 async def retrieve(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """The rows of one retrieval over all; each vault has a receipt of its own."""
+    """Return the rows of one retrieval over all vaults; each vault has a receipt of its own."""
     given: RetrieveTool = _read(asked, "lithos_retrieve", arguments)
     services = _services(asked)
     answer = await JointRetrieve(services).retrieve(given.request(_room(asked, given.limit)))

@@ -66,7 +66,7 @@ T = TypeVar("T")
 
 
 class TokensUnreadable(Exception):
-    """The file is damaged, unreadable or gone; the message says why and what to do.
+    """The file is damaged, unreadable or missing; the message gives the reason and advice.
 
     `may_pass`: the file could not be read now, as with too many open files; it is to be tried again.
     `is_there`: tokens were defined, for sure.
@@ -115,7 +115,7 @@ def read_token_file(private: Path) -> TokenFile | None:
 
 
 def is_released(private: Path) -> bool:
-    """Whether a command said that tokens are asked for no more, which a lost file does not.
+    """Return whether a command has switched tokens off, which a lost file does not do.
 
     Raises `TokensUnreadable` where that cannot be known now.
     """
@@ -294,7 +294,7 @@ class TokenStore:
             os.fsync(lock)
 
     def _known(self) -> TokenFile | None:
-        """The tokens; a file that is gone counts as empty, since creating is the way out of that."""
+        """Return the tokens; a missing file counts as empty, since creating a token fixes that."""
         try:
             return read_token_file(self._private)
         except TokensUnreadable:

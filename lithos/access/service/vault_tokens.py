@@ -1,4 +1,4 @@
-"""Tokens of several vaults: each vault keeps a file of its own, which alone says who is let into it.
+"""Tokens of several vaults: each vault keeps a file of its own, which alone decides about access to it.
 
 Specified in docs/spec/integration.md §3.1. The same secret's hash is written to the file of each vault that
 it is for. After the first token every vault requires one: otherwise callers without a token would get into

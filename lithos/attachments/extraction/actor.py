@@ -347,7 +347,7 @@ class Attaching:
     # -- one file ----------------------------------------------------------------------------------
 
     async def _take(self, path: str) -> None:
-        """Have one file as it is now: read it, or forget it."""
+        """Bring the text of one file up to date: read the file, or forget it."""
         is_again = path in self._again
         self._again.discard(path)
         state = await self._looking.run(lambda: look_at(self._files, path))

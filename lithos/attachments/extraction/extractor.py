@@ -83,7 +83,7 @@ class DrawingFailed(Exception):
 
 
 class _Lost(Exception):
-    """The process is gone, or has to go; says why, as a part of a sentence."""
+    """The process has ended, or must be ended; the message gives the reason, as a part of a sentence."""
 
 
 @frozen

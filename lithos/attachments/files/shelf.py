@@ -86,7 +86,7 @@ class AttachedFile:
 
 @frozen
 class StoredPart:
-    """A part as it is stored, with its serial."""
+    """A stored part with its serial."""
 
     serial: int
     part: FilePart
@@ -186,7 +186,7 @@ class Shelf(Database):
         ]
 
     def parts(self, serials: Iterable[int]) -> Mapping[int, FilePart]:
-        """Some parts by serial, for any reader; those that are gone are left out."""
+        """Return some parts by serial, for any reader; deleted ones are left out."""
         found: dict[int, FilePart] = {}
         for serial in serials:
             row = self._reader.execute(

@@ -40,7 +40,7 @@ class FilePart:
 
 
 def clean(text: str) -> str:
-    """Text as it is kept: NFC, lines ended by newlines, words whole that a line end had cut.
+    """Return text in its stored form: NFC, lines ended by newlines, words rejoined that a line end had cut.
 
     Without control characters, lone surrogates and blanks at its ends.
     """

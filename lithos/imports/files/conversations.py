@@ -278,7 +278,7 @@ def _derived_id(conversation: Conversation) -> str:
 
 
 def _title_of(conversation: Conversation) -> str:
-    """The title, else the beginning of what the person said first, else the date."""
+    """Return the title, else the beginning of the person's first message, else the date."""
     if conversation.title:
         return conversation.title
     asked = next((message.text for message in conversation.messages if message.role == "User"), "")

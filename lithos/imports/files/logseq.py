@@ -45,7 +45,7 @@ _MOST: Final = 1_000_000
 class LogseqPage:
     """The result of a file of the graph: its text, and its frontmatter.
 
-    `is_titled`: the title has to be said there. `dead` are references to blocks that are nowhere.
+    `is_titled`: the frontmatter needs a title. `dead` are references to missing blocks.
     """
 
     title: str

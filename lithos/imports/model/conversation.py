@@ -191,7 +191,7 @@ def _open_fence(text: str) -> str:
 class ConversationPart:
     """One note of several, or the only one: its number from 1, how many there are, its title and text.
 
-    `said` is the text without the links to the parts before and behind.
+    `said` is the text without the links to the previous and the next part.
     """
 
     number: int

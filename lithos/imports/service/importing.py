@@ -409,7 +409,7 @@ class Importing:
     def _choose_path(
         self, session: _Session, record: Record, note_id: str, taken: frozenset[str] = frozenset()
     ) -> tuple[str, tuple[str, ...]]:
-        """A path that no note has, near the one that is wished for. Raises `InvalidInput`."""
+        """Return an unused path, near the requested one. Raises `InvalidInput`."""
         into = session.options.into
         name = (
             file_name_of(record.title, note_id)

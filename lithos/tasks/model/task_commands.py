@@ -91,7 +91,7 @@ class Failed:
 
 @frozen(kw_only=True)
 class FailAttempt(TaskCommand[Failed]):
-    """Give an aspect up because the work failed; `output` is what it said last. The reply is `Failed`."""
+    """Release an aspect because the work failed; `output` is its last output. The reply is `Failed`."""
 
     task_id: str
     aspect: str

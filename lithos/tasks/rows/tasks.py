@@ -291,7 +291,7 @@ class TaskRows(Rows):
         return list(dict.fromkeys((*direct, *(one for one in inherited if one not in before))))
 
     def before(self, task_id: str) -> list[str]:
-        """Ids of a task and of all that it waits for by blocking edges of its own, at any distance."""
+        """Return the ids of a task and all its predecessors along its own blocking edges, however far."""
         return self._texts(_BEFORE, task_id)
 
     def predecessors_above(self, task_id: str) -> list[str]:

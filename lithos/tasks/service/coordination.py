@@ -126,7 +126,7 @@ class CompletionEffects(Protocol):
 
     @property
     def written(self) -> Lesson:
-        """The lesson as it is stored with the completion."""
+        """Return the lesson that is stored with the completion."""
 
     async def apply(self) -> None:
         """Apply the effects. A failure is logged: the task is done."""

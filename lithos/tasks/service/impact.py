@@ -84,7 +84,7 @@ class Impact:
         return await self._look(note_id, opened)
 
     async def clear(self, note_id: str, agent: str) -> Affected:
-        """End a quarantine; any other note stays as it is."""
+        """End a quarantine; other notes are not changed."""
         note = (await self._find(note_id, agent)).note
         if note.status == QUARANTINED or note.frontmatter_problem is not None:
             await self._patch(PatchNote(id=note_id, agent=agent, status=ACTIVE))

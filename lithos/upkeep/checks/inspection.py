@@ -27,7 +27,7 @@ AGE: Final = 5.0
 async def examine(
     patient: Installed, view: str, bound: float, tell: Callable[[CheckResult], None] = lambda _: None
 ) -> list[CheckResult]:
-    """Run the checks of a view that apply, reporting each result as soon as it is there."""
+    """Run the applicable checks of a view, and report each result at once."""
     results = list[CheckResult]()
     if not CHECK_MODULES:
         raise LookupError("No capability has checks. Was lithos.app.capabilities imported?")

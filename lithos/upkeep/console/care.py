@@ -121,7 +121,7 @@ class CopyPages:
         return await (self.keep(form) if form.get("act") == "keep" else self.merge(form))
 
     async def keep(self, form: Form) -> str:
-        """Have one be a note of its own, for good."""
+        """Make a conflict copy a note of its own, for good."""
         path = form.get("copy", "")
         if not path:
             raise PageRefused("Nothing was changed: this form names no file. Start from the page Copies.")

@@ -136,7 +136,7 @@ class QuestionResult:
 
 @frozen(kw_only=True)
 class Baseline:
-    """An evaluation as it is saved.
+    """An evaluation in its saved form.
 
     `mode` is that of questions without their own, `depth` is how many rows were looked at.
     """

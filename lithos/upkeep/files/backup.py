@@ -153,7 +153,7 @@ def walk_files(root: Path) -> Iterator[str]:
 
 
 def copy_file(source: Path, target: Path) -> SavedFile | None:
-    """Copy one file durably, with its mtime, hashing it on the way; None when it has gone meanwhile.
+    """Copy one file durably, with its mtime, and hash it on the way; None if the file was deleted.
 
     Files that only their owner may read keep that mode.
     """

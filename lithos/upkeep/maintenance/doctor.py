@@ -150,7 +150,7 @@ def make_patient(
     problems: Sequence[str] = (),
     warnings: Sequence[str] = (),
 ) -> Installed:
-    """An installation as it is seen from outside."""
+    """An installation, seen from outside of the server."""
     return Installed(
         config=config,
         clock=utc_now,
@@ -163,5 +163,5 @@ def make_patient(
 
 
 async def examine_all(patient: Installed, tell: Callable[[CheckResult], None]) -> list[CheckResult]:
-    """Run all applicable checks, reporting each result as soon as it is there."""
+    """Run all applicable checks, and report each result at once."""
     return await examine(patient, DOCTOR, BOUND, tell)

@@ -204,7 +204,7 @@ for _place, _key in enumerate(_WANTED, start=10):
 def _repeated(
     name: str, keys: Iterable[tuple[str, str]], holders: Mapping[str, str] | None = None
 ) -> Iterator[Issue]:
-    """Of files with the same key all but the one that counts."""
+    """Return all files with the same key except the one that counts."""
     known = dict(holders or {})
     for path, key in keys:
         if known.setdefault(key, path) != path:

@@ -75,7 +75,7 @@ class _Meeting:
             self.are_here.set()
 
     def own(self, name: str) -> SelectedNotes:
-        """The selection of a vault, as far as it is in the answer."""
+        """The rows of a vault's selection that are in the answer."""
         drawn = self.drawn[name]
         return evolve(drawn, notes=[drawn.notes[row] for vault, row in self.chosen if vault == name])
 
@@ -135,7 +135,7 @@ class JointRetrieve:
         return await retrieve.complete(drawing, answer)
 
     async def rank(self, request: RetrieveRequest) -> dict[str, HybridRanking]:
-        """The ranking of each vault, with scores that compare; as failed as it is."""
+        """Return the ranking of each vault, with comparable scores; failures are kept."""
         if not request.query.strip():
             return dict.fromkeys(self.vaults, NOTHING_RANKED)
         rankings = dict.fromkeys(self.vaults, _UNRANKED)

@@ -38,7 +38,7 @@ class JointSearch:
     vaults: Mapping[str, Parts]
 
     async def search(self, request: SearchRequest) -> JointAnswer:
-        """The best matches of all vaults; each of them keeps a record of its own rows.
+        """Return the best matches of all vaults; each of them keeps a record of its own rows.
 
         Raises `InvalidMode` and `InvalidInput`, and `SearchBackendFailed` when no vault answers.
         """
