@@ -98,7 +98,7 @@ class AgentPages:
         timeline = await parts.get(Timelines).page(agent, before, ROWS, (view,) if view else kinds)
         entries = timeline.entries
         if known is None and not entries and before is None and not view:
-            raise PageRefused("Unknown agent. Choose one from the list of all agents.", 404)
+            raise PageRefused("No agent of this name is known. Choose one from the list of all agents.", 404)
         claims = (await self._claims()).get(agent, [])
         cited = {one: self._console.parts.get(Catalogue).title(one) or one for one in _cited_in(entries)}
         return await self._console.show(
