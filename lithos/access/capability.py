@@ -1,4 +1,4 @@
-"""Access as a capability: tokens, and clients elsewhere."""
+"""Access as a capability: tokens, and remote clients."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def share_keyring(ring: TokenRing) -> Keyring:
 
 
 def make_scope_of_token(keyring: TokenRing) -> ScopeOfToken:
-    """Make what tells where a named token may write."""
+    """Make the lookup of the paths where a named token may write."""
     return keyring.scope_of
 
 
@@ -48,9 +48,9 @@ def share_announcement(ring: TokenRing) -> StartupNotice:
 
 
 def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> AuthorizationServer | None:
-    """Make what lets clients elsewhere in.
+    """Make the authorization server for remote clients.
 
-    None without `server.public_url`, and with somebody else's issuer, whose tokens the ring then takes.
+    None without `server.public_url`, and with a foreign issuer, whose tokens the ring then accepts.
     """
     address, oauth = config.of(ServerConfig).public_url, config.of(ServerConfig).oauth
     if address is None:
@@ -66,7 +66,7 @@ def make_authorization(config: Config, keyring: TokenRing, clock: Clock) -> Auth
 
 
 def look_at_tokens(keyring: TokenRing) -> Component | None:
-    """Told only where something is wrong: `/health` is open to all."""
+    """Reported only on errors: `/health` is open to all."""
     trouble = keyring.trouble
     return None if trouble is None else Component("degraded", trouble)
 

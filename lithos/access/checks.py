@@ -1,4 +1,4 @@
-"""Checks of who gets in."""
+"""Checks of access to the server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lithos.server.settings import ServerConfig
 
 
 def are_asked_for(private: Path) -> bool:
-    """Whether a server here lets nobody in without a token; also where the tokens cannot be read."""
+    """Return whether a server here refuses callers without a token, or whether the tokens cannot be read."""
     try:
         return read_tokens(private) is not None
     except TokensUnreadable:
@@ -32,7 +32,7 @@ def are_asked_for(private: Path) -> bool:
 
 @check("open", CONFIGURATION, place=1, when=lambda each: each.is_outside)
 def check_open(patient: Installation) -> Iterator[CheckFinding]:
-    """Whether everybody who reaches the server may use it."""
+    """Return whether all callers who reach the server may use it."""
     server = patient.config.of(ServerConfig)
     opening = open_bind_warning(AccessPolicy(server.host, server.auth_token))
     if opening is not None and not are_asked_for(patient.private):
@@ -41,14 +41,14 @@ def check_open(patient: Installation) -> Iterator[CheckFinding]:
 
 @check("tokens", DOCTOR, place=50, when=has_data)
 def check_tokens(patient: Installation) -> Iterator[CheckFinding]:
-    """Whether they can be read, by nobody else, and which have expired."""
+    """Check that the tokens can be read by their owner only, and which of them have expired."""
     private, now = patient.private, patient.clock()
     try:
         tokens = read_tokens(private)
     except TokensUnreadable as trouble:
         yield fail(
-            f"Named tokens are refused, and nobody else gets in: {private / TOKENS} {trouble.why}.",
-            "Put back a copy of it, or move it away and create the tokens anew (lithos token create).",
+            f"Named tokens are refused, and no other caller gets in: {private / TOKENS} {trouble.why}.",
+            "Put back a copy of it, or move it away and create new tokens (lithos token create).",
         )
         return
     if tokens is None:
@@ -58,7 +58,7 @@ def check_tokens(patient: Installation) -> Iterator[CheckFinding]:
         mode = stat.S_IMODE((private / name).stat().st_mode) if (private / name).exists() else 0
         if mode & 0o077:
             yield warn(
-                f"{private / name} has mode {mode:04o}: others may read or change who gets in.",
+                f"{private / name} has mode {mode:04o}: other users may read or change the tokens.",
                 f"Close it: chmod 600 {private / name}",
             )
     expired = [token.name for token in tokens if token.has_expired(now) and not token.is_pending]
@@ -66,7 +66,8 @@ def check_tokens(patient: Installation) -> Iterator[CheckFinding]:
         more = f" and {len(expired) - 5} more" if len(expired) > 5 else ""
         yield warn(
             f"Expired tokens: {', '.join(expired[:5])}{more}.",
-            "Whoever has them is refused; revoke them (lithos token revoke), and create new ones if needed.",
+            "Callers with these tokens are refused. Revoke them (lithos token revoke), and "
+            "create new ones if needed.",
         )
     if not tokens:
         yield warn(

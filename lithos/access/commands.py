@@ -18,13 +18,13 @@ days = number(
 )
 
 COMMANDS: Final = (
-    CliCommand("token", "create, list and revoke tokens: who may use the server, and what they may do",
+    CliCommand("token", "create, list and revoke access tokens and their rights",
         "lithos.access.commands_tokens:run_token", chosen="action", parts=(
             CliCommand("create", "make a token and print it, once", takes=(
-                take("name NAME", "what to call it: letters, digits and . _ - @"),
-                take("--agent ID", "whoever has it acts as this agent and as no other"),
-                take("--rights", "what it may do (default: write)", choices=RIGHTS),
-                take("--expires DAYS", "how long it lives (default: for ever)", days),
+                take("name NAME", "name of the token: letters, digits and . _ - @"),
+                take("--agent ID", "bind the token to this agent; its holder can act as no other"),
+                take("--rights", "rights of the token (default: write)", choices=RIGHTS),
+                take("--expires DAYS", "lifetime of the token (default: no expiry)", days),
                 take("--write GLOB", "patterns of the notes that it may change at once, such as plans/ or "
                     "'**/*.md' (default: all; none with --propose alone)", nargs="+", action="extend"),
                 take("--propose GLOB", "patterns of the notes where its changes wait for a person",
@@ -39,10 +39,10 @@ COMMANDS: Final = (
                 take("name NAME", "its name"),
             )),
             CliCommand("off", "ask for no named token any more, once all are revoked"),
-            CliCommand("client", "clients elsewhere that are known without registering",
+            CliCommand("client", "add remote clients that do not register themselves",
                 chosen="client_action", parts=(
                     CliCommand("add", "make one known, and print its client id", takes=(
-                        take("name NAME", "what to call it"),
+                        take("name NAME", "name of the client"),
                         take("--redirect URI", "where it is answered; may be repeated", action="append",
                             required=True),
                     )),

@@ -1,6 +1,6 @@
-"""Whether clients elsewhere can reach the server: asked from outside, at `server.public_url`, as they ask.
+"""Checks whether remote clients can reach the server, by requests to `server.public_url` like theirs.
 
-Each check explains the next, so the first that fails is the last that is told. It sends no token.
+Each check explains the next, so the first failure is the last result reported. No token is sent.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 #: Seconds for one answer, and by which clocks may differ: a code is good for a minute.
 PATIENCE: Final = 10.0
 MOST_APART: Final = 30.0
-_GUIDE: Final = "docs/remote-clients.md says what a tunnel or proxy has to pass on."
+_GUIDE: Final = "docs/remote-clients.md lists the paths that a tunnel or proxy must pass on."
 
 
 async def check_public_url(
     address: str, clock: Callable[[], datetime], *, is_live: bool
 ) -> list[CheckFinding]:
-    """What a client would find at the public address, from the certificate to the challenge."""
+    """Request the steps of a client at the public address, from the certificate to the challenge."""
     if not is_live:
         return [warn("This was not looked at: no server runs.", "Start it, and run doctor again.")]
     import httpx2
@@ -68,7 +68,7 @@ async def _look(
     challenge = await client.post(f"{address}/mcp", json={})
     console = await client.get(f"{address}/console/login")
     trouble = next(_troubles(address, metadata, issuer, challenge, console), None)
-    found = [ok(f"Clients elsewhere reach this server at {address}.") if trouble is None else trouble]
+    found = [ok(f"Remote clients reach this server at {address}.") if trouble is None else trouble]
     if apart := _seconds_apart(metadata.headers.get("date"), clock()):
         found.append(
             warn(
@@ -86,7 +86,7 @@ def _troubles(
     challenge: httpx2.Response,
     console: httpx2.Response,
 ) -> Iterator[CheckFinding]:
-    """What is wrong, the cause before what follows from it."""
+    """Return the errors, causes before consequences."""
     if metadata.status_code == 403 and _member(metadata, "error") == "forbidden_host":
         yield fail(
             "The tunnel or proxy asks this server under another host name, which it refuses.",
@@ -101,7 +101,7 @@ def _troubles(
     is_own = _member(metadata, "authorization_servers") == [address]
     if resource != f"{address}/mcp" or (is_own and _member(issuer, "issuer") != address):
         yield fail(
-            f"What answers at {address} says that it is at another address.",
+            f"The server at {address} says that its address is a different one.",
             "Start the server with the server.public_url that is configured here.",
         )
     if challenge.status_code != 401 or RESOURCE not in challenge.headers.get("www-authenticate", ""):
@@ -111,13 +111,14 @@ def _troubles(
         )
     if console.status_code not in (200, 302, 303):
         yield fail(
-            f"The console at {address}/console/login answers {console.status_code}, so nobody can say yes.",
+            f"The console at {address}/console/login answers {console.status_code}, so "
+            "access cannot be approved.",
             f"Have the tunnel or proxy pass /console/ on. {_GUIDE}",
         )
 
 
 def _member(response: httpx2.Response, name: str) -> Any:
-    """A member of a JSON object; None where there is none."""
+    """Return a member of a JSON object, or None."""
     try:
         document = response.json()
     except ValueError:
@@ -126,7 +127,7 @@ def _member(response: httpx2.Response, name: str) -> Any:
 
 
 def _seconds_apart(told: str | None, now: datetime) -> float:
-    """By how much the clocks differ, 0 for little enough, or where none was told."""
+    """Return the difference of the clocks; 0 if it is small or unknown."""
     try:
         apart = abs((parsedate_to_datetime(told or "") - now).total_seconds())
     except (ValueError, TypeError):

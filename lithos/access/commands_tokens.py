@@ -1,7 +1,7 @@
-"""`lithos token create`, `list`, `revoke` and `off`: what is typed, what is printed.
+"""`lithos token create`, `list`, `revoke` and `off`: their arguments and output.
 
-The token itself is printed once, alone on a line of stdout, so that a script can take it; everything else
-that is said goes to stderr.
+The token itself is printed once, alone on a line of stdout, so that a script can take it; all other output is
+on stderr.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run_token(session: CommandSession) -> int:
     except OSError as failure:
         place = failure.filename or session.private
         raise CommandFailed(
-            f"The tokens cannot be changed: {failure.strerror} ({place}). Run this as the user who runs the "
+            f"The tokens cannot be changed: {failure.strerror} ({place}). Run this as the operator of the "
             "server."
         ) from failure
 
@@ -80,7 +80,7 @@ def _create(session: CommandSession) -> int:
         and len(read_tokens(_first(session, chosen)) or ()) == 1
     ):
         these = "any of these vaults" if session.vaults else "this server"
-        _hint(session, f"From now on nobody uses {these} without a token, but this user's commands.")
+        _hint(session, f"From now on no caller uses {these} without a token, but this user's commands.")
     return 0
 
 
@@ -107,7 +107,7 @@ def _all_privates(session: CommandSession) -> dict[str, Path]:
 
 
 def _describe_reach(token: Token, chosen: tuple[str, ...]) -> str:
-    """What a token may do, as whom, where and until when."""
+    """Describe a token: its rights, agent, paths and end."""
     who = "any agent" if token.agent is None else f"the agent '{token.agent}' alone"
     where = ""
     if chosen:
@@ -131,7 +131,7 @@ def _refuse_known(session: CommandSession, name: str, chosen: tuple[str, ...]) -
 
 
 def _add(session: CommandSession, scope: Scope | None, expires_at: datetime | None, now: datetime) -> int:
-    """Let a token that is known into further vaults; its secret stays as it is."""
+    """Add a known token to further vaults; its secret does not change."""
     typed, chosen = session.typed, session.named.chosen
     name = typed["name"]
     if not chosen or session.named.is_every:
@@ -158,7 +158,7 @@ def _add(session: CommandSession, scope: Scope | None, expires_at: datetime | No
         )
     agent = typed.get("agent", known.agent)
     end = known.expires_at if expires_at is None else expires_at
-    # What is typed is checked as that of a new one; the secret of that is thrown away.
+    # The arguments are checked by making a token; its secret is thrown away.
     checked, _ = make_token(name, rights, agent, now, end, scope)
     token = evolve(checked, digest=known.digest)
     insert_token(token, _privates(session, chosen), {})
@@ -168,7 +168,7 @@ def _add(session: CommandSession, scope: Scope | None, expires_at: datetime | No
 
 
 def _scope_of(typed: Mapping[str, Any]) -> Scope | None:
-    """What was typed of patterns. Raises `CommandFailed` for one that cannot be used."""
+    """Parse the patterns of the command line. Raises `CommandFailed` for one that cannot be used."""
     try:
         lists = {name: check_typed(typed[name]) for name in ("write", "propose") if name in typed}
     except ValueError as problem:
@@ -265,12 +265,12 @@ def _off(session: CommandSession) -> int:
 
 
 def run_login(session: CommandSession) -> int:
-    """Print a link by which the console lets who runs the server in, once. Raises `CommandFailed`."""
+    """Print a link by which the operator logs in to the console, once. Raises `CommandFailed`."""
     with refusing(OSError, LockTimeout):
         address = session.public_url
         if address is None:
             raise CommandFailed(
-                "No server with an address for clients elsewhere runs on these notes, and without one the "
+                "No server with an address for remote clients runs on these notes, and without one the "
                 "console takes tokens alone (lithos token create). Start it with serve --public-url, or set "
                 "server.public_url."
             )

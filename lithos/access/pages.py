@@ -31,7 +31,7 @@ def add_routes(console: Console, app: Blueprint) -> None:
 
 @frozen
 class AccessPanels:
-    """What access adds to other pages."""
+    """The additions of access to other pages."""
 
     _console: Console
 

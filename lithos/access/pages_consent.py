@@ -1,7 +1,8 @@
-"""`/console/consent`: a client elsewhere asks to be let in, and a person says as whom, for what, how long.
+"""`/console/consent`: a remote client asks for access, and a person decides its agent, rights and duration.
 
-The request is in the address and is read anew when the form is sent; a seal in the form ties that to what the
-person was shown. `/console/grants` throws a client out; `/console/link` logs in by a link of `lithos login`.
+The request is in the address and is read again when the form is sent; a seal in the form ties that to what
+the person was shown. `/console/grants` ends the access of a client; `/console/link` logs in by a link of
+`lithos login`.
 """
 
 from __future__ import annotations
@@ -56,14 +57,14 @@ class ConsentPages:
     _server: AuthorizationServer
 
     async def consent(self) -> Any:
-        """Who asks, for what, and the form to say yes or no with."""
+        """Show the client, its request, and the form to allow or refuse it."""
         self._console.demand("admin")
         query = _query()
         asked = await self._examine(_read(query))
         return await self._show(asked, query) if isinstance(asked, ConsentRequest) else asked
 
     async def _examine(self, given: Mapping[str, str]) -> Any:
-        """What is asked, or the answer to who may not ask it. Raises `PageRefused`."""
+        """Return the request, or refuse a client that may not make it. Raises `PageRefused`."""
         try:
             return await self._server.examine(given)
         except OAuthRefused as refusal:
@@ -98,7 +99,7 @@ class ConsentPages:
         return response
 
     async def decide(self) -> Any:
-        """Carry out what the person said; the client gets its code, or that it was refused."""
+        """Carry out the person's decision; the client gets its code, or a refusal."""
         self._console.demand("admin")
         form: Form = await request.form
         query = _query()
@@ -126,7 +127,7 @@ class ConsentPages:
             raise PageRefused(refusal.description, refusal.status) from refusal
 
     def _read_allowed(self, form: Form) -> Allowed:
-        """What the person chose. Raises `InvalidInput`."""
+        """Parse the person's choices. Raises `InvalidInput`."""
         agent = " ".join(form.get("agent", "").split())
         if not agent or len(agent) > LONGEST_NAME or not agent.isprintable():
             raise InvalidInput(f"Give the client an agent name of at most {LONGEST_NAME} characters.")
@@ -149,7 +150,7 @@ class ConsentPages:
     def _unanswerable(self, trouble: Unanswerable) -> PageRefused:
         self._console.rejected("oauth")
         log.warning("oauth refused", at="/oauth/authorize", error="not_answered", reason=trouble.message)
-        return PageRefused(f"{trouble.message} Nothing was allowed, and nobody was answered.", 400)
+        return PageRefused(f"{trouble.message} Nothing was allowed, and the client got no answer.", 400)
 
     async def throw_out(self, form: Form) -> str:
         """End a grant."""
@@ -168,7 +169,7 @@ class ConsentPages:
         return await self._console.show("login_link.html", secret=request.args.get("key", "")[:100])
 
     async def log_in(self) -> Any:
-        """Begin a session of who runs the server, once."""
+        """Begin a session of the operator; each link works once."""
         form: Form = await request.form
         try:
             is_good = await self._server.take_link(form.get("key", ""))
@@ -201,19 +202,19 @@ def _read(query: str) -> Mapping[str, str]:
         return read_parameters(query)
     except OAuthRefused as refusal:
         raise PageRefused(
-            f"{refusal.description} Nothing was allowed, and nobody was answered.", 400
+            f"{refusal.description} Nothing was allowed, and the client got no answer.", 400
         ) from refusal
 
 
 def _seal(asked: ConsentRequest, query: str) -> str:
-    """What ties a form to this session, this request and what the page said of the client."""
+    """Return a seal that ties a form to this session, this request and the shown text about the client."""
     shown = attrs.astuple(asked.client)[:2]
     return hmac.new(g.session.csrf.encode(), repr((shown, query)).encode(), hashlib.sha256).hexdigest()
 
 
 def _not_yours() -> PageRefused:
     return PageRefused(
-        "Nothing was allowed: this form is not from the page that you were shown. Begin anew in the client.",
+        "Nothing was allowed: this form is not from the page that you were shown. Start again in the client.",
         403,
     )
 

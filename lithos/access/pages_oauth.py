@@ -22,7 +22,7 @@ log = get_logger("lithos.oauth")
 
 _UNKEPT: Final[tuple[Header, ...]] = ((b"cache-control", b"no-store"), (b"pragma", b"no-cache"))
 _KEPT: Final[tuple[Header, ...]] = ((b"cache-control", b"max-age=300"),)
-#: The page that leads to consent: it loads nothing, is shown in no frame, and tells nobody where from.
+#: The page that leads to consent: it loads nothing, allows no frames, and sends no referrer.
 _LEADING: Final[tuple[Header, ...]] = (
     *_UNKEPT,
     (b"content-type", b"text/html; charset=utf-8"),
@@ -41,7 +41,7 @@ Act = Callable[[bytes, str], Awaitable[tuple[int, Mapping[str, Any] | None]]]
 
 
 def resource_apps(public_url: str, issuer: str) -> dict[str, AsgiApp]:
-    """What the server tells of itself as a resource (RFC 9728)."""
+    """Return the metadata of the server as a resource (RFC 9728)."""
     return {
         f"{RESOURCE}{path}": _telling(
             {
@@ -57,7 +57,7 @@ def resource_apps(public_url: str, issuer: str) -> dict[str, AsgiApp]:
 
 
 def issuer_metadata(address: str) -> dict[str, Any]:
-    """What the server tells of itself as an authorization server (RFC 8414)."""
+    """Return the metadata of the server as an authorization server (RFC 8414)."""
     return {
         "issuer": address,
         "authorization_endpoint": f"{address}/oauth/authorize",
@@ -78,7 +78,7 @@ def issuer_metadata(address: str) -> dict[str, Any]:
 
 @frozen
 class OAuthEndpoints:
-    """The addresses of the own authorization server. `rejected` is told of each refusal, with one word."""
+    """The addresses of the own authorization server. `rejected` is called for each refusal, with one word."""
 
     server: AuthorizationServer
     wrong_tokens: WrongTokens
@@ -99,7 +99,7 @@ class OAuthEndpoints:
         try:
             document = json.loads(body)
         except (ValueError, RecursionError):
-            raise OAuthRefused("invalid_client_metadata", "The body is no JSON.") from None
+            raise OAuthRefused("invalid_client_metadata", "The body is not valid JSON.") from None
         return 201, await self.server.register(document, address)
 
     async def _issue(self, body: bytes, address: str) -> tuple[int, Mapping[str, Any]]:
@@ -157,7 +157,7 @@ async def _body_of(scope: Scope, receive: Receive, kind: str) -> bytes:
 
 
 async def _no_more() -> Message:
-    """What comes of a request whose body was read: waiting for more would hold the answer up."""
+    """Answer a request whose body was read: waiting for more would delay the answer."""
     return {"type": "http.request", "body": b"", "more_body": False}
 
 
@@ -165,11 +165,11 @@ def _form_of(body: bytes) -> dict[str, str]:
     try:
         return read_parameters(body.decode())
     except UnicodeDecodeError:
-        raise OAuthRefused("invalid_request", "The form is no UTF-8.") from None
+        raise OAuthRefused("invalid_request", "The form is not valid UTF-8.") from None
 
 
 def _telling(document: Mapping[str, Any]) -> AsgiApp:
-    """An address that tells what it is, to GET."""
+    """An address that returns a fixed document to GET."""
 
     async def tell(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] in ("GET", "HEAD"):
@@ -182,7 +182,7 @@ def _telling(document: Mapping[str, Any]) -> AsgiApp:
 
 
 async def _lead_to_consent(scope: Scope, receive: Receive, send: Send) -> None:
-    """A page of this server that goes on to the console by itself: so the session's cookie comes along.
+    """A page of this server that forwards to the console automatically, so that the session's cookie is sent.
 
     Browsers keep it back from what another site leads to, by a redirect too.
     """

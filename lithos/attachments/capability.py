@@ -73,7 +73,7 @@ def make_other_files(files: AttachmentFiles) -> OtherFiles:
 
 
 def make_other_hits(hits: AttachmentHits) -> OtherHits:
-    """Make what searches attachments beside notes."""
+    """Make the search of attachments, which are listed next to notes."""
     return hits
 
 

@@ -1,4 +1,4 @@
-"""The check of the files beside the notes."""
+"""The check of attachments."""
 
 from __future__ import annotations
 
@@ -29,4 +29,4 @@ def check_attachments(patient: Installation) -> Iterator[CheckFinding]:
             f"{len(papers)} PDF files are listed, but not read: their library is not installed.",
             "pip install 'lithos-server[pdf]', then restart the server.",
         )
-    yield ok(f"{len(found)} files beside the notes are found and read where they lie.")
+    yield ok(f"{len(found)} files that are not notes can be found and read; they stay in place.")

@@ -65,7 +65,7 @@ class AttachmentPages:
         )
 
     async def alone(self, path: str) -> Response:
-        """One file: the text of a place, or all of it as far as a page has room."""
+        """Show one file: the text of a place, or as much of the whole as fits on a page."""
         place, offset = given("place") or None, given_offset(10_000_000)
         attachments = self._console.parts.get(AttachmentReading)
         try:

@@ -1,4 +1,4 @@
-"""What files beside the notes tell of the state of a server."""
+"""The part of attachments in the state of a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tools say of the files beside the notes: rows of hits, lists and reads (docs/spec/attachments.md)."""
+"""Results of tools about attachments: rows of hits, lists and reads (docs/spec/attachments.md)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class AttachmentFiles:
 
 
 class AttachmentHits:
-    """Places of attachments as hits beside those of notes: `OtherHits`."""
+    """Places of attachments as hits next to those of notes: `OtherHits`."""
 
     def __init__(self, config: Config, search: AttachmentSearch, reading: AttachmentReading) -> None:
         self.is_enabled = reads_attachments(config.of(AttachmentsConfig), config.of(StorageConfig))
@@ -90,7 +90,7 @@ def embedded_in(reading: AttachmentReading, path: str) -> list[dict[str, Any]]:
 
 
 def file_row(reading: AttachmentReading, file: AttachedFile) -> dict[str, Any]:
-    """One item of a list: what was read of a file, or why not."""
+    """Return one item of a list: the text that was read from a file, or the reason why not."""
     updated = _time(file)
     row: dict[str, Any] = {
         "kind": ATTACHMENT,

@@ -14,7 +14,7 @@ from lithos.server.settings import ServerConfig
 
 #: Files and folders that this server never makes, from the data directory on.
 _SIGNS: Final = (".chroma", "graph.pickle", ".graph/graph.pickle", "coordination.db")
-#: What is counted: a database, its tables, and their names for people.
+#: The counted data: a database, its tables, and their names for people.
 _COUNTED: Final[Mapping[str, Mapping[str, str]]] = {
     "coordination.db": {
         "agents": "agents",
@@ -33,7 +33,7 @@ PAGE: Final = "docs/import.md"
 
 
 def find_upstream(data: Path) -> tuple[str, ...]:
-    """The signs that another Lithos made this directory; none for one of our own. Blocks."""
+    """Return the traces of another Lithos that made this directory; none for one of our own. Blocks."""
     signs = [name for name in _SIGNS if (data / name).exists()]
     try:
         lines = (data / "config.yaml").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -45,13 +45,13 @@ def find_upstream(data: Path) -> tuple[str, ...]:
 
 @check("upstream", DOCTOR, place=100, when=lambda patient: bool(find_upstream(patient.data)))
 def check_upstream(patient: Installation) -> Iterator[CheckFinding]:
-    """What was found, what carries over, and what clients need."""
+    """Report the found data, the data that can be imported, and the changes that clients need."""
     data = patient.data
     signs = find_upstream(data)
     if (data / "coordination.db").is_file() and (patient.private / "coordination.db").is_file():
         yield warn(
             "There is a coordination.db in the data directory and one in .lithos; only the latter is served.",
-            "Look which has the tasks you want. To serve the other, stop the server and exchange them.",
+            "Check which one has your tasks. To serve the other, stop the server and exchange them.",
         )
     counts, unknown = _look_into(data, is_live=patient.is_live)
     found = f" Found: {', '.join(counts)}." if counts else ""
@@ -66,7 +66,7 @@ def check_upstream(patient: Installation) -> Iterator[CheckFinding]:
     if patient.config.of(ServerConfig).write_outcomes == "envelope":
         yield ok(
             "Clients that were written for it may expect other answers to writes: set server.write_outcomes "
-            f"to status for them ({PAGE}); see what carries over from upstream there."
+            f"to status for them ({PAGE}); see there which data is imported from upstream."
         )
 
 

@@ -7,13 +7,13 @@ from typing import Final
 from lithos.server.command.declaring import DRY_RUN, CliCommand, flag, take
 
 COMMANDS: Final = (
-    CliCommand("import", "bring notes of another program in; the source stays as it is",
+    CliCommand("import", "import notes of another program; the source is not changed",
         "lithos.imports.commands_importing:run_import", (
         take("source SOURCE", "a file or folder; its kind is recognised"),
         take("--from KIND", "its kind; an unknown one lists them all", dest="kind"),
         take("--into FOLDER", "folder below the notes (default: the top)"),
-        take("--agent NAME", "who imports, for events and history (default: import)"),
-        flag("--recreate", "also what was imported before and deleted here"),
+        take("--agent NAME", "agent recorded in events and history (default: import)"),
+        flag("--recreate", "also import notes that were imported before and deleted here"),
         DRY_RUN,
     ), group="admin", place=270, reads_databases=True),
 )  # fmt: skip

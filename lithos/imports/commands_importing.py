@@ -49,13 +49,13 @@ _HEADINGS: Final[Mapping[str, str]] = {
     import_run.NOTICE: "Not kept quite as it was",
     import_run.ATTACHMENT: "Attachments that were not copied",
     import_run.ROW: "Rows that were left out",
-    import_run.EDGE: "Relations to what was not imported",
-    import_run.DEAD_LINK: "Links that lead nowhere",
+    import_run.EDGE: "Relations to records that were not imported",
+    import_run.DEAD_LINK: "Links without a target",
 }
 
 
 def _describe_report(report: ImportReport) -> Iterator[str]:
-    """What was done, or would be, in words."""
+    """Describe the results, or those of a dry run, in words."""
     options = report.options
     would = "would be " if options.dry_run else ""
     yield (
@@ -80,10 +80,10 @@ def _describe_report(report: ImportReport) -> Iterator[str]:
         made, there, missing = records.EDGE_MADE, records.EDGE_THERE, records.EDGE_MISSING
         yield (
             f"Relations: {report.edges[made]:,} {would}made, {report.edges[there]:,} there, "
-            f"{report.edges[missing]:,} lead to what was not imported"
+            f"{report.edges[missing]:,} lead to records that were not imported"
         )
     if report.counted[import_run.DEAD_LINK]:
-        yield f"Links that lead nowhere: {report.counted[import_run.DEAD_LINK]:,}"
+        yield f"Links without a target: {report.counted[import_run.DEAD_LINK]:,}"
     yield from _describe_rows(report)
     if options.dry_run:
         yield ""
@@ -91,7 +91,10 @@ def _describe_report(report: ImportReport) -> Iterator[str]:
 
 
 def _describe_rows(report: ImportReport) -> Iterator[str]:
-    """What became of the rows of databases, a line a table; then records to look at, some of each kind."""
+    """Print the results for rows of databases, one line per table;
+
+    then records to check, some of each kind.
+    """
     if report.tables:
         yield "Rows of its databases:"
     for name, counts in report.tables.items():
@@ -165,7 +168,7 @@ class RemoteWriter:
 
 
 USAGE = 2
-#: Seconds; nobody but the import waits for the event loop, and each hand-over of the interpreter costs.
+#: Seconds; only the import waits for the event loop, and each switch of the interpreter costs time.
 SWITCH_INTERVAL = 0.005
 
 
@@ -200,7 +203,7 @@ def _find_source(path: Path, kind: str | None, most: int) -> Source:
         return recognise(path, most) if kind is None else make_source(kind, most)
     except FileNotFoundError:
         raise CommandFailed(
-            f"There is no file or folder {path}. Name what is to be imported.", USAGE
+            f"There is no file or folder {path}. Name an existing file or folder.", USAGE
         ) from None
     except OSError as failure:
         reason = failure.strerror or failure
@@ -246,7 +249,10 @@ async def _import(
 
 @asynccontextmanager
 async def _writer(session: CommandSession, options: Options) -> AsyncIterator[ImportWriter]:
-    """Who writes: the running server, or one in this process, which has all searchable before it ends."""
+    """The writer of the import:
+
+    the running server, or one in this process, which indexes all notes before it ends.
+    """
     if await find_owner(session) is not None:
         owner = owner_now(session, STEP_TIMEOUT)
         if owner is None:
@@ -262,7 +268,7 @@ async def _writer(session: CommandSession, options: Options) -> AsyncIterator[Im
     storage = config.of(StorageConfig)
     with tempfile.TemporaryDirectory(prefix="lithos-import-") as folder:
         if options.dry_run and storage.vault is None and not storage.notes_folder.is_dir():
-            # A look makes no data directory.
+            # A dry run makes no data directory.
             config = config.replace(attrs.evolve(storage, data_dir=Path(folder)))
         async with local_servers(session).run(config) as server:
             sys.setswitchinterval(SWITCH_INTERVAL)

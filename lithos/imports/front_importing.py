@@ -1,8 +1,8 @@
 """`POST /import`: the records that `lithos import` reads, for the server that owns the data directory.
 
-Only a token with the right `admin` may import: the command shows the one in the owner's lock (mode 0600).
-Who needed no token, since none is defined, may not. A token that is bound to an agent writes under no other
-name: notes and rows that name another are left out, and told.
+Only a token with the right `admin` may import: the command shows the one in the owner's lock (mode 0600). A
+caller that needs no token, since none is defined, may not. A token that is bound to an agent writes under no
+other name: notes and rows that name another are left out and reported.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ def add_import(importing: Importing, app: QuartTrio) -> None:
         principal = principal_of(request.scope)  # type: ignore[arg-type]
         if principal is None or principal == ANYONE:
             message = (
-                "An import over HTTP needs a token with the right admin. Run `lithos import` as the user "
-                "who owns the data directory."
+                "An import over HTTP needs a token with the right admin. Run `lithos import` as the owner "
+                "of the data directory."
             )
             return refuse(403, "forbidden", message)
         try:
             given = from_json(await request.get_data())
-            # Who has the owner's own token is the command `lithos import`.
+            # The caller with the owner's own token is the command `lithos import`.
             with acting_as(COMMAND if principal == OWNER else principal):
                 answer = await _answer(importing, given, principal)
             return json_response(200, answer)
         except Forbidden as refusal:
             return refuse(403, refusal.code, refusal.message)
         except (KeyError, TypeError, ValueError) as problem:
-            return refuse(400, "invalid_input", f"The request is no step of an import: {problem}.")
+            return refuse(400, "invalid_input", f"The request is not a step of an import: {problem}.")
         except NoImport as refusal:
             return refuse(409, "no_import", refusal.message)
         except LithosError as refusal:
@@ -53,7 +53,7 @@ def add_import(importing: Importing, app: QuartTrio) -> None:
 
 async def _answer(importing: Importing, given: Any, principal: Principal) -> Mapping[str, Any]:
     if not isinstance(given, dict):
-        raise TypeError("it is no JSON object")
+        raise TypeError("it is not a JSON object")
     step = given["step"]
     if step == "begin":
         options = Options(

@@ -10,19 +10,19 @@ from lithos.server.command.declaring import CliCommand, flag, take
 STATUSES = ("pending", "approved", "rejected", "expired", "withdrawn")
 
 COMMANDS: Final = (
-    CliCommand("proposals", "list, show, approve and reject what agents propose",
+    CliCommand("proposals", "list, show, approve and reject proposals of agents",
         "lithos.proposals.commands_proposals:run_proposals", (
         take("action", "list (default), show, approve or reject", nargs="?"),
         take("ids ID", "which proposals", nargs="*"),
         take("--status", "which are listed (default: pending)", choices=STATUSES),
         take("--agent NAME", "list those of this agent"),
         take("--reason TEXT", "why they are rejected; the agent hears it"),
-        take("--seal TEXT", "approve only what was shown with this seal"),
+        take("--seal TEXT", "approve only if the proposal still has this seal"),
         flag("--yes", "approve without asking"),
-        take("--by NAME", "who decides (default: your user name)"),
+        take("--by NAME", "name of the person who decides (default: your user name)"),
         ),
-        "Without an action what waits is listed. show prints what would change, with signs that cannot be "
-        "seen by their names; approve prints the same, and asks. Exit 1 when something stayed undecided.",
+        "Without an action, pending proposals are listed. show prints the changes, with invisible characters "
+        "by name; approve prints the same, and asks. Exit 1 if a proposal stayed undecided.",
         group="history", place=130,
     ),
 )  # fmt: skip

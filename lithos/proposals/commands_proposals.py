@@ -1,4 +1,4 @@
-"""`lithos proposals`: what agents propose, shown, approved and rejected at a terminal."""
+"""`lithos proposals`: shows, approves and rejects proposals of agents at a terminal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def proposals(session: CommandSession, asker: ToolClient) -> int:
         raise CommandFailed(f"There is no {action!r}: give one of {', '.join(_ACTIONS)}.", 2)
     if action == LIST:
         if ids:
-            raise CommandFailed("To look at one give: lithos proposals show ID", 2)
+            raise CommandFailed("To read one, run: lithos proposals show ID", 2)
         return await _list(session, asker)
     if not ids:
         raise CommandFailed(f"Say which: lithos proposals {action} ID... (lithos proposals lists them)", 2)
@@ -74,7 +74,7 @@ async def _show(session: CommandSession, asker: ToolClient, ids: Sequence[str]) 
 
 
 def _print(shown: Mapping[str, Any]) -> None:
-    """A proposal with its difference; what cannot be seen in it is named."""
+    """Print a proposal with its difference; invisible characters are shown by name."""
     row = shown["proposal"]
     print_line(spell_out(f"{row['kind']} of {row['path']} by {row['agent']}, {row['status']} ({row['id']})"))
     if row["reason"]:
@@ -95,8 +95,8 @@ def _print(shown: Mapping[str, Any]) -> None:
         print_line("… the rest is left out; the console's page Review shows more")
     signs, quiet, _ = count_names(line[1:] for line in lines if line[:1] == "+" and line[:4] != "+++ ")
     for told, names in (
-        ("signs that cannot be seen, or pass for others", signs),
-        ("signs as in many texts", quiet),
+        ("invisible or look-alike characters", signs),
+        ("common characters", quiet),
     ):
         if names:
             print_line(f"{told}: {', '.join(names)}")
@@ -105,7 +105,7 @@ def _print(shown: Mapping[str, Any]) -> None:
 
 
 def _said(value: Any) -> str:
-    """What one side of a conflict says."""
+    """Return the text of one side of a conflict."""
     return "nothing" if value is None else repr(value.removesuffix("\n") if isinstance(value, str) else value)
 
 
@@ -118,7 +118,7 @@ def _lines_of(diff: str) -> list[str]:
 
 
 async def _decide(session: CommandSession, asker: ToolClient, action: str, ids: Sequence[str]) -> int:
-    """Decide one after another; every outcome is told, whatever becomes of the others."""
+    """Decide one after another; print every outcome, even if others fail."""
     done: list[Mapping[str, Any]] = []
     for each in ids:
         answer = await _decide_one(session, asker, action, each)
@@ -154,13 +154,14 @@ async def _decide_one(
 
 
 def _is_meant(session: CommandSession, shown: Mapping[str, Any]) -> bool:
-    """Print what it does, and ask whether that is wanted. Raises `CommandFailed` where nobody can say."""
+    """Print the changes and ask for confirmation. Raises `CommandFailed` if no one can answer."""
     if "seal" in session.typed or shown["proposal"]["status"] != "pending":
         return True
     is_sure = bool(session.typed.get("yes"))
     if not is_sure and (session.as_json or not sys.stdin.isatty()):
         raise CommandFailed(
-            "Nobody can be asked here: look first (lithos proposals show), then give --yes.", 2
+            "This terminal cannot ask you. Read the changes first (lithos proposals show), then pass --yes.",
+            2,
         )
     if not session.as_json:
         _print(shown)

@@ -1,7 +1,7 @@
 """Proposals: changes of notes that are kept until a person has looked at them (docs/spec/scopes.md §2).
 
-A proposal has the whole file as it would be, beside the one that it was made from, so that approving is a
-merge with what changed since. An agent has at most one proposal of a note's text, and one of its place.
+A proposal has the whole proposed file and the file that it was made from, so that approving merges later
+changes. An agent has at most one proposal of a note's text, and one of its place.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_PENDING: Final = 1_000
 MOST_OF_AGENT: Final = 100
 #: Characters of a reason.
 LONGEST_REASON: Final = 500
-#: What was decided is kept for so long, and at most so many of them.
+#: Days for which decided proposals are kept, and the maximum number of them.
 KEPT_FOR: Final = timedelta(days=90)
 MOST_DECIDED: Final = 2_000
 #: Reasons that are offered again.
@@ -69,7 +69,7 @@ class Proposal:
 
     @property
     def slot(self) -> tuple[str, str, bool]:
-        """What a later proposal of the same agent replaces."""
+        """Return the key of proposals that a later one of the same agent replaces."""
         return self.note_id, self.agent, self.kind == "move"
 
     @property
@@ -80,7 +80,7 @@ class Proposal:
 
 @frozen
 class ProposalTexts:
-    """The file that a proposal was made from, and the file that it would make; None where there is none."""
+    """The file that a proposal was made from, and the proposed file; None if missing."""
 
     base: bytes | None
     data: bytes | None
@@ -88,12 +88,12 @@ class ProposalTexts:
 
 @frozen(kw_only=True)
 class ProposalCommand(BoardCommand[R_co]):
-    """What the coordinator is asked to do with proposals."""
+    """The requests to the coordinator about proposals."""
 
 
 @frozen(kw_only=True)
 class KeepProposal(ProposalCommand[Proposal]):
-    """Keep a proposal, in the place of an earlier one of its `slot`; the reply is it as it is kept."""
+    """Store a proposal in place of an earlier one of its `slot`; the reply is the stored proposal."""
 
     proposal: Proposal
     texts: ProposalTexts
@@ -109,7 +109,7 @@ class BeginApproval(ProposalCommand[Proposal]):
 
 @frozen(kw_only=True)
 class DecideProposal(ProposalCommand[Proposal]):
-    """End a pending proposal; the reply is it as it is then. `withdrawn` is for its own agent."""
+    """End a pending proposal; the reply is the ended proposal. `withdrawn` is for its own agent."""
 
     id: str
     status: Status
@@ -121,7 +121,7 @@ class DecideProposal(ProposalCommand[Proposal]):
 class AbandonApproval(ProposalCommand[None]):
     """The approval that began at a time was not carried out: the proposal waits again. No reply.
 
-    One that began since stays: somebody is carrying it out.
+    A decision that began since stays: a person is carrying it out.
     """
 
     id: str
@@ -150,7 +150,7 @@ def check_room(pending: int, of_agent: int, agent: str) -> None:
 
 
 def event_payload(proposal: Proposal) -> dict[str, Any]:
-    """What an event tells of a proposal; `by` is the person who decided, `to` the new path of a move."""
+    """Return the event payload of a proposal; `by` is the person who decided, `to` the new path of a move."""
     return {
         "proposal_id": proposal.id,
         "id": proposal.note_id,
@@ -165,7 +165,7 @@ def event_payload(proposal: Proposal) -> dict[str, Any]:
 
 
 class PendingProposals:
-    """The proposals that wait, in memory: what the writer asks before each change that may be proposed."""
+    """The pending proposals, in memory: the writer checks them before each change that may be proposed."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, Proposal] = {}
@@ -181,7 +181,7 @@ class PendingProposals:
         return self._by_id.get(proposal_id)
 
     def own(self, note_id: str, agent: str) -> Proposal | None:
-        """What this agent proposes for the text of a note."""
+        """Return this agent's proposal for the text of a note."""
         found = self._by_slot.get((note_id, agent, False))
         return None if found is None else self._by_id[found]
 

@@ -1,7 +1,8 @@
-"""`/console/review`: what agents propose and a person decides: approve, change and approve, or reject it.
+"""`/console/review`: a person approves, changes and approves, or rejects proposals of agents.
 
-What is approved is what was seen: every form carries the seal of what it showed, and the tool that decides
-refuses where the outcome would be another one by now. So does what else has changed: each result is told.
+A person approves exactly the change on the page: every form carries the seal of the shown change, and the
+tool refuses a decision if the outcome would be different by now. The same holds after other changes; each
+result is reported.
 """
 
 from __future__ import annotations
@@ -42,18 +43,17 @@ MOST_PICKED: Final = 100
 MOST_CONFLICTS: Final = 10
 #: Notes that are named of those whose links a move rewrites.
 MOST_RELINKED: Final = 50
-#: What was decided, and texts that a person changed, kept for their pages.
+#: Decisions, and texts that a person changed, kept for their pages.
 MOST_REPORTS: Final = 50
 MOST_DRAFTS: Final = 20
-#: What the queue is grouped by, and what that is called.
-#: What the keys of these pages do, for the list of keys.
+#: Groupings of the queue, with their labels. Descriptions of the keys of these pages, for the list of keys.
 KEYS: Final = (
     (
         "Review",
         (
-            (("j",), "goes to the next proposal"),
-            (("k",), "goes to the one before"),
-            (("a",), "approves it; with a warning, goes to the box to tick first"),
+            (("j",), "opens the next proposal"),
+            (("k",), "opens the previous proposal"),
+            (("a",), "approves it; with a warning, selects the box to tick first"),
             (("r",), "rejects it: asks why"),
             (("e",), "opens its text to change it"),
         ),
@@ -81,7 +81,7 @@ Ending = Literal["ok", "warn", "bad"]
 
 @frozen
 class DecisionNotice:
-    """What became of one proposal that somebody decided, as a sentence behind its title."""
+    """Return the outcome of a decided proposal, as a sentence after its title."""
 
     ending: Ending
     id: str
@@ -94,7 +94,7 @@ class DecisionNotice:
 
 @frozen(kw_only=True)
 class EditedProposal:
-    """A text that a person made of a proposed one, and what is said about it."""
+    """A person's version of a proposed text, and the message about it."""
 
     proposal_id: str
     text: str
@@ -113,7 +113,7 @@ class ReviewPages:
     _drafts: Newest[str, EditedProposal] = field(factory=lambda: Newest(MOST_DRAFTS))
 
     async def queue(self) -> Response:
-        """What waits, by agent or by note, those that expire first before others."""
+        """Show pending proposals, by agent or by note, those that expire first before others."""
         by = _grouping()
         rows = in_order(self._console.parts.get(PendingProposals).all(), by)
         offset = given_offset(len(rows))
@@ -134,7 +134,10 @@ class ReviewPages:
         )
 
     async def alone(self, proposal_id: str) -> Response:
-        """One proposal with its whole difference, and its text to be changed; a decided one with who did."""
+        """Show one proposal with its whole difference, and its text to be changed;
+
+        a decided one with its person.
+        """
         proposal = await self._read(proposal_id)
         draft = self._drafts.get(request.args.get("draft", ""))
         if draft is not None and draft.proposal_id != proposal_id:
@@ -168,7 +171,7 @@ class ReviewPages:
         }
 
     async def _look(self, rows: Iterable[Proposal]) -> list[ProposalView]:
-        """What these would do, as far as there is time; without those that were decided meanwhile."""
+        """Return the effects of these proposals, within a time limit; without those decided meanwhile."""
         end, found = trio.current_time() + LOOK_SECONDS, list[ProposalView]()
         for row in rows:
             if trio.current_time() > end:
@@ -183,19 +186,22 @@ class ReviewPages:
         return found
 
     async def _read(self, proposal_id: str) -> ProposalView:
-        """One proposal as it is now. Raises `PageRefused`."""
+        """Return the current state of a proposal. Raises `PageRefused`."""
         try:
             shown = await self._console.parts.get(Proposals).show(proposal_id)
         except ProposalNotFound as refusal:
             raise PageRefused(
-                "There is no such proposal, or it is not kept any more. Look for it on the page Review.", 404
+                "There is no such proposal, or it is not kept any more. See the page Review.", 404
             ) from refusal
         return ProposalView(shown.proposal, shown)
 
     # -- deciding -----------------------------------------------------------------------------------
 
     async def decide(self, form: Form) -> str:
-        """Approve or reject what is chosen, each as it was shown; where the outcomes are told."""
+        """Approve or reject the chosen proposals, each as it was shown;
+
+        return the address of the page with the outcomes.
+        """
         decision = form.get("act", "")
         if decision not in ("approve", "reject"):
             raise PageRefused(
@@ -203,7 +209,7 @@ class ReviewPages:
             )
         picked = dict(each.partition(" ")[::2] for each in form.getlist("pick") if each.strip())
         if not picked:
-            raise PageRefused("Nothing was decided: no proposal is chosen. Go back and tick what you mean.")
+            raise PageRefused("Nothing was decided: no proposal is chosen. Go back and tick the proposals.")
         if len(picked) > MOST_PICKED:
             raise PageRefused(f"Nothing was decided: choose at most {MOST_PICKED} proposals at once.")
         reason = _reason_of(form) if decision == "reject" else None
@@ -237,7 +243,7 @@ class ReviewPages:
         act, text, seal = form.get("act", ""), form.get("text"), form.get("seal", "")
         if act not in ("approve", "look") or text is None or not seal:
             raise PageRefused(
-                "Nothing was decided: this form has no text. Begin at the page of the proposal."
+                "Nothing was decided: this form has no text. Start from the page of the proposal."
             )
         proposal = await self._read(proposal_id)
         typed = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -287,7 +293,7 @@ class ReviewPages:
         )
 
     async def _is_warned(self, proposal: ProposalView, text: str | None = None) -> bool:
-        """Whether approving a proposal, with `text` in place of its own, takes a confirmation."""
+        """Return whether approving a proposal, with `text` in place of its own, needs a confirmation."""
         return proposal.row.is_pending and await self._comparing.run(partial(proposal.is_warned, text))
 
     async def _left(self, proposal_id: str, text: str, ending: Ending = "warn") -> DecisionNotice:
@@ -298,7 +304,7 @@ class ReviewPages:
             return DecisionNotice(ending, proposal_id, proposal_id, text)
 
     def _tell(self, outcomes: Sequence[DecisionNotice], form: Form) -> str:
-        """Keep outcomes; the address of the queue that tells them, at the proposal that comes next."""
+        """Keep outcomes; return the address of the queue that shows them, at the next proposal."""
         key = keep(self._reports, outcomes)
         by = form.get("by", "")
         query = query_with({}, by=by if by in GROUPINGS else None, offset=whole(form.get("offset")), done=key)

@@ -1,7 +1,7 @@
-"""What would become of a text, in lines with the changed words marked and all hidden signs named, as HTML.
+"""Differences of texts as HTML, in lines with the changed words marked and all hidden characters named.
 
-For whoever approves it (docs/spec/scopes.md §2): nothing of either text reaches the page but escaped, and
-nothing that cannot be seen but by its name. Both sides may be of any length; what is not shown is counted.
+For the person who approves (docs/spec/scopes.md §2): all text on the page is escaped, and invisible
+characters appear only by name. Both sides may be of any length; lines that are not shown are counted.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ LONGEST_LINE: Final = 2_000
 MOST_CHARACTERS: Final = 150_000
 #: Characters before the first changed word of a line that is cut.
 LEAD: Final = 60
-#: Different signs that are named beside a difference.
+#: Different characters that are named next to a difference.
 MOST_NAMES: Final = 20
 
-#: Stands beside the lines of the texts, and how a line is written into a page.
+#: Marks next to the lines of the texts, and the form of a line in a page.
 _BESIDE: Final = ("place", "remark")
 _LINE: Final = '<span class="removed"></span>\n'
 _NO_BREAK: Final = "no line break at the end of the file"
@@ -48,10 +48,11 @@ class DiffLine:
 
 @frozen
 class TextComparison:
-    """What becomes of a text: its first changed lines, of all the numbers, and the signs in what is added.
+    """The difference of a text: its first changed lines, the numbers of all, and special characters in added
+    lines.
 
-    `left` are lines that are not shown; `signs` tells how often each sign is in the added lines, shown or
-    not, and `quiet` the same of signs that belong where they are; there are others if it `has_more`.
+    `left` is the number of lines that are not shown; `signs` counts each special character in the added
+    lines, shown or not. `quiet` counts those where they are usual; `has_more` means that there are others.
     """
 
     lines: Sequence[DiffLine]
@@ -71,7 +72,7 @@ class TextComparison:
 def compare(
     old: str | None, new: str | None, most: int = MOST_LINES, room: int = MOST_CHARACTERS
 ) -> TextComparison:
-    """The difference of two texts, None for one that is not there; at most so many lines, and characters."""
+    """Return the difference of two texts (None for a missing one), up to a limit of lines and characters."""
     first, second = _lines_of(old, new), _lines_of(new, old)
     groups = list(group_changes(first, second))
     changes = [change for group in groups for change in group if change[0] != "equal"]
@@ -99,7 +100,7 @@ def compare(
 
 
 def name_all(text: object, most: int = 300) -> Markup:
-    """A short text, such as a title or a path, with its signs named, on one line."""
+    """Return a short text, such as a title or a path, with special characters named, on one line."""
     whole = " ".join(str(text).split("\n"))
     return Markup("<bdi>{}</bdi>").format(_cut_line(whole, [], most))
 
@@ -167,7 +168,7 @@ def _cut_line(text: str, marks: Sequence[Span], most: int) -> Markup:
 
 
 def _widened(marks: Sequence[Span], signs: Sequence[Sign]) -> list[Span]:
-    """Marks that end at no place inside of a sign, in order, those that touch joined."""
+    """Return the marks in order, moved out of named characters, with adjacent ones joined."""
     found: list[Span] = []
     at = 0
     for start, end in marks:
@@ -187,7 +188,7 @@ def _widened(marks: Sequence[Span], signs: Sequence[Sign]) -> list[Span]:
 
 
 def _plain(text: str, start: int, end: int, signs: Sequence[Sign]) -> Markup:
-    """A part of a line, escaped, with the signs in it named; none of them lies across its ends."""
+    """Return a part of a line, escaped, with special characters named; none of them crosses its ends."""
     parts: list[Markup] = []
     for sign in signs[bisect_left(signs, start, key=_start_of) : bisect_left(signs, end, key=_start_of)]:
         parts.append(_TEXT.format(text[start : sign.start]))

@@ -1,7 +1,7 @@
-"""What the console shows of proposals: their outcome as a comparison, in groups, and texts to be changed.
+"""Proposals in the console: their outcome as a comparison, in groups, and texts to be changed.
 
-A comparison leaves out what follows from every write: version, time and contributors. A text that a person
-changes has its hidden signs written out, as ⟦U+202E⟧: a field would hide them.
+A comparison leaves out the effects of every write: version, time and contributors. In a text that a person
+changes, hidden characters are written out, as ⟦U+202E⟧: a field would hide them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ KINDS: Final[Mapping[Kind, str]] = {
 LINE_ROOM: Final = 200
 #: Bytes of a text that can be changed on the page.
 LARGEST_EDITED: Final = 80_000
-#: How a sign that nobody sees is written where a text is changed.
+#: The notation of an invisible character in a text to be changed.
 _WRITTEN: Final = re.compile(r"⟦U\+([0-9A-F]{4,6})⟧")
 _OPENING: Final = "⟦U+"
 
 _WITH_TEXT: Final = ("create", "update")
-#: Keys of a frontmatter that a write sets by itself, and what it says of every new note.
+#: Keys of a frontmatter that a write sets automatically, and the usual values for a new note.
 _FOLLOWS: Final = frozenset(("updated_at", "version", "contributors"))
 _OF_NEW: Final = frozenset(("id", "created_at", "schema_version"))
 _DEFAULTS: Final = frozenset((
@@ -44,7 +44,7 @@ _FENCE: Final = "---"
 
 @frozen
 class ProposalView:
-    """A proposal as a page shows it; `shown` is None where there was no time to look what it would do."""
+    """A proposal as a page shows it; `shown` is missing (None) if there was no time to compute its effect."""
 
     row: Proposal
     shown: ShownProposal | None = None
@@ -56,12 +56,12 @@ class ProposalView:
 
     @property
     def name(self) -> str:
-        """What the note is or would be called."""
+        """Return the present or proposed title of the note."""
         return self.row.title or self.row.path
 
     @property
     def does(self) -> str:
-        """What it would do, in a word or two."""
+        """Return the kind of the change, in a word or two."""
         return KINDS[self.row.kind]
 
     @property
@@ -71,7 +71,7 @@ class ProposalView:
 
     @property
     def conflicts(self) -> Sequence[Mapping[str, Any]]:
-        """What others changed as well."""
+        """Return the changes of others that conflict."""
         return () if self.shown is None else self.shown.conflicts
 
     @property
@@ -98,12 +98,15 @@ class ProposalView:
 
     @property
     def text(self) -> str | None:
-        """The proposed text; None where there is none, or was no time to look."""
+        """Return the proposed text; None without one, or if there was no time to compute it."""
         return None if self.shown is None or self.row.kind == "move" else _text_of(self.shown.proposed)
 
     @property
     def editable(self) -> str | None:
-        """The proposed text with hidden signs written out, for a field; None where it cannot be changed."""
+        """Return the proposed text with hidden characters written out, for a field;
+
+        None if it cannot be changed.
+        """
         text = self.text
         if text is None or self.row.kind not in _WITH_TEXT or self.is_stuck:
             return None
@@ -113,8 +116,8 @@ class ProposalView:
     def compare(self, most: int, text: str | None = None, *, is_brief: bool = False) -> TextComparison | None:
         """The difference that approving makes now; `text`: with what a person made of the proposed one.
 
-        `is_brief`: of a new note without what every new note says, of one that goes without its frontmatter.
-        None where there is nothing to compare.
+        `is_brief`: leave out the usual values of a new note, and the frontmatter of a deleted note. Returns
+        None if there is nothing to compare.
         """
         if self.shown is None or self.row.kind == "move":
             return None
@@ -139,7 +142,10 @@ class ProposalGroup:
 
 
 def in_order(rows: Sequence[Proposal], by: str) -> list[Proposal]:
-    """Proposals as the queue shows them: what expires first, with all of its group behind it."""
+    """Return proposals in the order of the queue:
+
+    the first to expire comes first, with all of its group after it.
+    """
     groups: dict[str, list[Proposal]] = {}
     for row in sorted(rows, key=lambda row: (row.expires_at, row.id)):
         groups.setdefault(_key_of(row, by), []).append(row)
@@ -159,7 +165,7 @@ def grouped(shown: Sequence[ProposalView], rows: Sequence[Proposal], by: str) ->
 
 
 def _key_of(row: Proposal, by: str) -> str:
-    """What a proposal belongs to."""
+    """Return the group of a proposal."""
     return row.agent if by == "agent" else row.note_id
 
 
@@ -168,7 +174,7 @@ def _text_of(data: bytes | None) -> str | None:
 
 
 def _as_before(old: str, new: str) -> str:
-    """The new text with what a write sets by itself as it was in the old one."""
+    """Return the new text with the automatic keys as they were in the old text."""
     before = {key: lines for key, lines in _entries(old)[0] if key in _FOLLOWS}
     entries, rest = _entries(new)
     kept = [line for key, lines in entries for line in (before.get(key, []) if key in _FOLLOWS else lines)]
@@ -199,7 +205,7 @@ def _without_defaults(text: str | None) -> str | None:
 
 
 def _entries(text: str) -> tuple[list[tuple[str, list[str]]], list[str]]:
-    """The lines of a frontmatter by their keys, and those from its end on; all where there is none."""
+    """Return the lines of a frontmatter by their keys, and the rest; all lines without a frontmatter."""
     lines = text.split("\n")
     if lines[0].rstrip() != _FENCE:
         return [], lines
@@ -215,7 +221,7 @@ def _entries(text: str) -> tuple[list[tuple[str, list[str]]], list[str]]:
 
 
 def write_signs(text: str) -> str:
-    """A text to be changed in a field: what nobody sees there is written as ⟦U+202E⟧."""
+    """Return a text for a field: invisible characters are written as ⟦U+202E⟧."""
     parts, done = list[str](), 0
     for sign in find_signs(text):
         if sign.kind == "hidden" and not sign.is_quiet:
@@ -231,5 +237,5 @@ def read_signs(text: str) -> str:
 
 
 def _character(code: int) -> str:
-    """A character; "" for a number that is none, or one that no file can hold."""
+    """Return a character; "" for an invalid number, or for a character that no file can hold."""
     return "" if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF else chr(code)

@@ -54,7 +54,7 @@ class Proposing:
         return len(self._pending) > 0
 
     def own(self, note_id: str, agent: str) -> Proposal | None:
-        """What this agent proposes for the text of a note."""
+        """Return this agent's proposal for the text of a note."""
         return self._pending.own(note_id, agent)
 
     async def load(self, proposal_id: str) -> ProposedText | None:
@@ -77,7 +77,7 @@ class Proposing:
     def as_file(
         self, own: ProposedText, entry: Entry | None, source: ReadFile | Exception | None
     ) -> ReadFile | Exception | None:
-        """The file as it is proposed, in the place of `source`, the one that is there."""
+        """Return the proposed file, which replaces `source`, the present one."""
         data = own.data
         if entry is not None:
             return ProposedFile(data, source.state, entry) if isinstance(source, ReadFile) else source
@@ -174,7 +174,7 @@ def _kind_of(prepared: Prepared) -> Kind:
 
 
 def _version_before(prepared: Prepared) -> int | None:
-    """The version of the note as it is; None where there is none."""
+    """Return the current version of the note, or None."""
     version = prepared.outcome.version
     if isinstance(prepared.operation, Put):
         return version - 1 if prepared.outcome.status == "updated" else None

@@ -1,4 +1,4 @@
-"""Rows of proposals in `coordination.db`: what waits for a person, and what became of it."""
+"""Rows of proposals in `coordination.db`: pending and decided ones."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ProposalRows(Rows):
         return self._find(_PROPOSALS, "WHERE status='pending' ORDER BY created_at, id")
 
     def pending_of_note(self, note_id: str) -> list[Proposal]:
-        """What waits for a note."""
+        """Return the pending proposals for a note."""
         return self._find(_PROPOSALS, "WHERE note_id=? AND status='pending'", note_id)
 
     def count_pending(self) -> int:
@@ -70,7 +70,7 @@ class ProposalRows(Rows):
     ) -> tuple[list[Proposal], int]:
         """A page of those with a status, perhaps of one agent, and how many there are.
 
-        What waits comes with the oldest first, what was decided with the newest.
+        Pending proposals come with the oldest first, decided ones with the newest.
         """
         where, given = "WHERE status=?", [str(status)]
         if agent is not None:
@@ -106,7 +106,7 @@ class ProposalRows(Rows):
         return datetime.fromtimestamp(0 if row is None else row[0], UTC)
 
     def overdue(self, now: datetime) -> list[Proposal]:
-        """What waits although its time is over; not what is being approved."""
+        """Return pending proposals that have expired, without those being approved."""
         where = "WHERE status='pending' AND begun_at IS NULL AND expires_at<=? ORDER BY expires_at"
         return self._find(_PROPOSALS, where, format_time(now))
 

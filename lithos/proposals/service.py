@@ -80,17 +80,17 @@ RETRIES: Final = 5
 #: Seconds for the coordinator, and for all of an approval once it has begun.
 PATIENCE: Final = 30.0
 CARRIED_OUT: Final = 120.0
-#: Who decides is a person, whatever the path.
+#: The decision is made by a person, so paths do not limit it.
 _PERSON: Final = attrs.evolve(COMMAND, is_person=True)
 
 
 @frozen(kw_only=True)
 class ShownProposal:
-    """A proposal beside the note as it is now.
+    """A proposal and the current note.
 
-    `current` is the file now, `proposed` as it would be after approving now, merged with what changed since;
-    None where there is none. Of a move both are paths. With `conflicts` nothing can be approved as it is, and
-    `proposed` is the agent's own text. `seal` changes with all of that.
+    `current` is the file now, `proposed` the file after approving now, merged with later changes; None if
+    missing. For a move both are paths. With `conflicts` nothing can be approved as it is, and `proposed` is
+    the agent's own text. `seal` changes with all of that.
     """
 
     proposal: Proposal
@@ -106,7 +106,7 @@ class ShownProposal:
 
     @property
     def seal(self) -> str:
-        """What stands for all that is shown."""
+        """Return the seal of everything that is shown."""
         digest = hashlib.sha256()
         links = (sorted(self.relinks), self.proposal.update_links)
         told = repr(self.conflicts) if links == ([], True) else repr((self.conflicts, links))
@@ -116,7 +116,7 @@ class ShownProposal:
 
 
 class Proposals:
-    """What waits for a person, and what became of it."""
+    """Pending and decided proposals."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class Proposals:
         return proposal, texts
 
     async def show(self, proposal_id: str) -> ShownProposal:
-        """A proposal beside the note as it is now. Raises `ProposalNotFound`."""
+        """Return a proposal and the current note. Raises `ProposalNotFound`."""
         proposal, texts = await self.get(proposal_id)
         entry = self._catalogue.get(proposal.note_id)
         if proposal.kind == "move":
@@ -248,7 +248,7 @@ class Proposals:
     def _merge(
         self, shown: ShownProposal, texts: ProposalTexts, loaded: LoadedNote, entry: Entry
     ) -> ShownProposal:
-        """What approving would make of the file now. Blocks."""
+        """Return the file after approving now. Blocks."""
         base, mine = texts.base, texts.data
         assert base is not None
         assert mine is not None
@@ -264,7 +264,7 @@ class Proposals:
         return attrs.evolve(shown, proposed=merged.data)
 
     async def difference(self, shown: ShownProposal) -> tuple[str, bool]:
-        """The unified diff from the note as it is to what is proposed, and whether it was cut."""
+        """Return the unified diff from the current note to the proposed one, and whether it was cut."""
         proposal = shown.proposal
         old, new = shown.current or b"", shown.proposed or b""
         if proposal.kind == "move":
@@ -284,7 +284,7 @@ class Proposals:
         """Refuse a proposal for a reason, which its agent hears. Raises as `withdraw`, and `InvalidInput`."""
         reason = " ".join(reason.split())
         if not reason:
-            raise InvalidInput("Give a reason: the agent learns from it what to do otherwise.")
+            raise InvalidInput("Give a reason: it shows the agent how to improve.")
         if len(reason) > LONGEST_REASON:
             raise InvalidInput(f"A reason has at most {LONGEST_REASON} characters, not {len(reason)}.")
         if seal is not None and (await self.show(proposal_id)).seal != seal:
@@ -301,7 +301,9 @@ class Proposals:
         """
         await self._refuse_own(proposal_id)
         if text is not None and seal is None:
-            raise InvalidInput("A changed text needs the seal of what it was made from: look again.")
+            raise InvalidInput(
+                "A changed text needs the seal of the proposal it was made from. Open the proposal again."
+            )
         if text is not None:
             check_content(text, self._content_limit)
         for _ in range(RETRIES):
@@ -368,14 +370,14 @@ class Proposals:
             return await self._knowledge.write(await self._restoring(shown, approval, text))
 
     async def _restoring(self, shown: ShownProposal, approval: Approval, text: str | None) -> RestoreNote:
-        """The message to the writer. Raises `InvalidInput` for bytes that are no note."""
+        """The message to the writer. Raises `InvalidInput` for bytes that are not a note."""
         proposal, style = shown.proposal, self._catalogue.style
         data = shown.proposed if text is None else text.encode()
         assert data is not None
         try:
             document = await self._working.run(lambda: self._parse(data, proposal, style))
         except UnreadableNote as problem:
-            raise InvalidInput(f"This text cannot be a note: {problem.reason}. Mend it.") from problem
+            raise InvalidInput(f"This text cannot be a note: {problem.reason}. Correct it.") from problem
         newest = await self._newest(proposal.note_id)
         is_gone = newest is not None and newest.op == DELETED
         version = shown.version or 0
@@ -427,7 +429,7 @@ class Proposals:
         return any(row.approved_by is not None for row in rows)
 
     async def _ask(self, command: ProposalCommand[R]) -> R:
-        with honest_outcome("Look at the proposal again before you retry."):
+        with honest_outcome("Read the proposal again before you retry."):
             return await self._mailbox.ask(command, within=PATIENCE)
 
 
@@ -456,7 +458,7 @@ def _check_approvable(shown: ShownProposal, seal: str | None, text: str | None) 
 
 
 def _difference_of_move(shown: ShownProposal) -> tuple[str, bool]:
-    """What a move changes, as lines: the paths, and the notes whose links it rewrites."""
+    """Return the changes of a move, as lines: the paths, and the notes whose links it rewrites."""
     proposal, paths = shown.proposal, sorted(shown.relinks.values())
     lines = [f"rename from {proposal.path}", f"rename to {proposal.to}"]
     if not proposal.update_links:

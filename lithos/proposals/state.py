@@ -1,4 +1,4 @@
-"""What proposals tell of the state of a server."""
+"""The part of proposals in the state of a server."""
 
 from __future__ import annotations
 

@@ -70,10 +70,10 @@ class ProposalDecideTool:
     """Approve or reject a proposal, for a person at the console or a terminal."""
 
     id: str = argument("Id of the proposal.", bound=LOOKUP)
-    decision: str = argument("What the person decided.", one_of=_DECISIONS, bound=LOOKUP)
+    decision: str = argument("The person's decision.", one_of=_DECISIONS, bound=LOOKUP)
     by: str = argument("Name of the person.", bound=NAME)
     reason: str | None = argument("Why it is rejected.", None, bound=DESCRIPTION)
-    seal: str | None = argument("What stands for all that the person saw.", None, bound=LOOKUP)
+    seal: str | None = argument("The seal of the proposal as the person saw it.", None, bound=LOOKUP)
     text: str | None = argument("The whole file as the person changed it.", None, bound=CONTENT)
 
     async def answer(self, using: Parts) -> Answer:

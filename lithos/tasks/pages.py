@@ -1,6 +1,6 @@
 """`/console/tasks`: the board and the form for a new task; `/console/tasks/ID`: one task.
 
-What people may do with a task: cancel it, resolve a gate, release a claim.
+Actions of people on a task: cancel it, resolve a gate, release a claim.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lithos.tasks.rows.board_rows import HeldClaim
 from lithos.tasks.service.board import COLUMNS, BoardFilter, BoardReading, Effects
 from lithos.tasks.service.coordination import Coordination
 
-#: Cards of a column beside others, and alone.
+#: Cards of a column next to others, and alone.
 CARDS: Final = 25
 CARDS_ALONE: Final = 100
 #: Forms that were refused and wait to be shown again; and characters of each that are kept.
@@ -43,7 +43,7 @@ class BoardPages:
     """The pages about all tasks."""
 
     _console: Console
-    #: Forms that the server refused, so that nobody types them again.
+    #: Forms that the server refused, so that people need not type them again.
     _drafts: Newest[str, dict[str, str]] = field(factory=lambda: Newest(MOST_DRAFTS))
 
     async def board(self) -> Any:
@@ -117,9 +117,9 @@ _WIKI: Final = re.compile(r"\[\[([^\[\]\n|#]{1,500})")
 
 @frozen
 class Closing:
-    """A way to close a task: what it is called and asked with, its tool, and what is said once it is done.
+    """A way to close a task: its label, its question, its tool, and its message of success.
 
-    `field` of the form goes to the tool under the same name; what comes of it says `task_asked.html`.
+    `field` of the form is passed to the tool under the same name; `task_asked.html` shows the result.
     """
 
     question: str
@@ -179,7 +179,7 @@ class TaskPages:
         alone = request.args.get("finding")
         findings = [one for one in found.findings if alone is None or one.id == alone]
         if alone is not None and not findings:
-            raise PageRefused("There is no such finding. Look for it among those of the task.", 404)
+            raise PageRefused("There is no such finding. Choose one on the page of the task.", 404)
         offset = given_offset(len(findings))
         shown = findings[::-1][offset : offset + FINDINGS]
         longest = LONGEST_FINDING if alone is None else LONGEST_TEXT
@@ -225,7 +225,7 @@ class TaskPages:
         )
 
     async def ask_closing(self, name: str, task_id: str) -> Any:
-        """What closing a task would do."""
+        """Show the effects of closing a task."""
         effects, closing = await self._closable(name, task_id), CLOSINGS[name]
         return await self._ask(
             effects,
@@ -241,8 +241,8 @@ class TaskPages:
         closing = CLOSINGS[name]
         if form.get("seen") != _digest(await self._closable(name, task_id)):
             raise PageRefused(
-                "Nothing was changed: what this would do has changed since you looked, as somebody claimed, "
-                "closed or linked a task. Begin again at the page of the task.",
+                "Nothing was changed: the effect of this action has changed since you opened the page, as an "
+                "agent claimed, closed or linked a task. Start again on the page of the task.",
                 409,
             )
         given = {closing.field: form.get(closing.field, "").strip() or None}
@@ -264,7 +264,7 @@ class TaskPages:
             raise PageRefused(f"The task is {effects.task.status} already; nothing was changed.", 409)
         self._console.demand_of(effects.task.created_by)
         if CLOSINGS[name].is_for_gates and effects.task.task_type != "gate":
-            raise PageRefused("This task is no gate: it is done by the agent that works on it.")
+            raise PageRefused("This task is not a gate: the agent that works on it completes it.")
         return effects
 
     async def ask_release(self, task_id: str) -> Any:
@@ -273,7 +273,7 @@ class TaskPages:
         held = _held(effects.claims, request.args.get("aspect", ""))
         if held is None:
             raise PageRefused(
-                "Nobody holds this aspect any more: the claim was released or has expired.", 409
+                "No agent holds this aspect any more: the claim was released or has expired.", 409
             )
         claim = held.claim
         self._console.demand_of(claim.agent)
@@ -290,7 +290,7 @@ class TaskPages:
         """Release the claim that was shown, and no later one: its fence is compared."""
         fence, holder = whole(form.get("fence"), 18), form.get("agent", "")
         if fence is None or not holder:
-            raise PageRefused("This form does not name a claim. Begin at the page of the task.")
+            raise PageRefused("This form does not name a claim. Start from the page of the task.")
         self._console.demand_of(holder)
         command = ReleaseClaim(
             agent=self._console.agent,
@@ -303,8 +303,8 @@ class TaskPages:
             await self._console.parts.get(Coordination).run(command)
         except (StaleFence, ClaimNotFound) as refusal:
             raise PageRefused(
-                f"Nothing was released: {readable(holder)} does not hold this claim any more. Look at the "
-                "task again: somebody else may hold it now.",
+                f"Nothing was released: {readable(holder)} does not hold this claim any more. Open the task "
+                "again: another agent may hold it now.",
                 409,
             ) from refusal
         self._console.tell(f"{readable(holder, 60)} holds the aspect no longer.")

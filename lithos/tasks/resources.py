@@ -33,7 +33,7 @@ class TaskResources:
         "uriTemplate": f"{TASK_PREFIX}{{id}}",
         "name": "task",
         "title": "Task",
-        "description": "A task with its claims, its findings and what it waits for.",
+        "description": "A task with its claims, findings and predecessors.",
         "mimeType": JSON,
     }
     _coordination: Coordination

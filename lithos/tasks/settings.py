@@ -17,7 +17,7 @@ class CoordinationConfig:
     claim_default_ttl_minutes: int = setting(
         60, "Minutes a claim holds when none are asked for.", whole(1, 525_600)
     )
-    claim_max_ttl_minutes: int = setting(480, "Most minutes a claim can be asked for.", whole(1, 525_600))
+    claim_max_ttl_minutes: int = setting(480, "Maximum duration of a claim, in minutes.", whole(1, 525_600))
     strict: bool = setting(
         False,
         "Refuse to claim a blocked task, and to complete one that only others have claims on.",

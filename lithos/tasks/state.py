@@ -1,4 +1,4 @@
-"""What tasks tell of the state of a server."""
+"""The part of tasks in the state of a server."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class StatsTool:
         return await using.get(ServerState).stats()
 
 
-#: What parameters of several tools are for.
+#: Descriptions of parameters that several tools share.
 HELP_TASK = "Task id."
 HELP_AGENT = "Your agent id."
 HELP_ASPECT = "Your part of the work, e.g. research."
@@ -135,7 +135,7 @@ HELP_PROJECT = "Only tasks with this metadata.project."
 class TaskCreateTool:
     """Create a task, an epic (parent of tasks) or a gate (waits for a person, a time or an event)."""
 
-    title: str = argument("What is to be done.", bound=TITLE)
+    title: str = argument("The work to do.", bound=TITLE)
     agent: str = argument(HELP_AGENT, bound=NAME)
     description: str | None = argument("Details.", None, bound=DESCRIPTION)
     tags: tuple[str, ...] | None = argument("Tags.", None, bound=TAGS)
@@ -244,7 +244,7 @@ class TaskListTool:
     resolved_since: str | None = argument(
         "Only tasks closed since this ISO time.", None, bound=LOOKUP, is_rare=True
     )
-    with_claims: bool = argument("Also show who holds which claim.", False)
+    with_claims: bool = argument("Also show claims and their holders.", False)
     metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER)
     task_type: str | None = argument(
         "Only tasks of this kind.", None, one_of=TASK_TYPES, bound=LOOKUP, is_rare=True
@@ -263,7 +263,7 @@ class TaskListTool:
 
 @listing("lithos_task_status", "standard", place=24)
 class TaskStatusTool:
-    """Show one task, or all open tasks, with who holds which claim and until when."""
+    """Show one task, or all open tasks, with the holder and end of each claim."""
 
     task_id: str | None = argument("Task id; omit for all open tasks.", None, bound=LOOKUP)
 
@@ -354,7 +354,7 @@ class FindingPostTool:
 
     task_id: str = argument(HELP_TASK, bound=LOOKUP)
     agent: str = argument(HELP_AGENT, bound=NAME)
-    summary: str = argument("What you found or did.", bound=DESCRIPTION)
+    summary: str = argument("Your result, or a report of progress.", bound=DESCRIPTION)
     knowledge_id: str | None = argument("Id of the note with the details.", None, bound=NAME, note="there")
     fence: int | None = argument(HELP_FENCE, None)
 

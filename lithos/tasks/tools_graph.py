@@ -58,7 +58,7 @@ class TaskReadyTool:
     tags: tuple[str, ...] = argument(HELP_TAGS, (), bound=FILTERS)
     metadata_match: dict[str, Any] | None = argument(HELP_MATCH, None, bound=FILTER)
     limit: int = argument("Maximum number of tasks.", 50)
-    with_claims: bool = argument("Also show who holds which claim.", True)
+    with_claims: bool = argument("Also show claims and their holders.", True)
     offset: int = argument(HELP_SKIP, 0, is_listed=False)
 
     async def answer(self, using: Parts) -> Answer:
@@ -144,7 +144,7 @@ class TaskSpawnTool:
     """Create a follow-up task that inherits project, tags and priority from its source."""
 
     source_task_id: str = argument("Id of the task it comes from.", bound=LOOKUP)
-    title: str = argument("What is to be done.", bound=TITLE)
+    title: str = argument("The work to do.", bound=TITLE)
     agent: str = argument(HELP_AGENT, bound=NAME)
     description: str | None = argument("Details.", None, bound=DESCRIPTION)
     relation_type: str = argument(

@@ -18,7 +18,7 @@ register_row(RestingTask, at=LEFT_OUT)
 
 
 def grant_row(grant: ClaimGrant) -> dict[str, Any]:
-    """What a claim was granted or renewed for."""
+    """The aspect and duration of a granted claim."""
     minutes = grant.ttl_minutes
     return {
         "fence": grant.claim.fence,
@@ -63,5 +63,5 @@ def edge_row(directed: DirectedEdge) -> dict[str, Any]:
 
 
 async def view_rows(views: Sequence[TaskView]) -> list[dict[str, Any]]:
-    """Records with what was asked for beside them; others may run in between."""
+    """Return records with the requested extras; other changes may happen in between."""
     return await sliced_rows(views, _view_row)

@@ -11,6 +11,9 @@ from lithos.upkeep.checks.validation import CheckedVault, survey_notes
 
 
 def survey_of(config: Config, now: datetime) -> CheckedVault:
-    """What a server's scan finds at a time. Blocks. Raises `FileNotFoundError` without a folder of notes."""
+    """Return what a server's scan would find now.
+
+    Blocks. Raises `FileNotFoundError` without a folder of notes.
+    """
     storage = config.of(StorageConfig)
     return survey_notes(storage.data_dir, open_notes(storage), now, style_of(storage))

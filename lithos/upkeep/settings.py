@@ -12,7 +12,7 @@ from lithos.kernel.configuration.sections import SettingsSection
 
 @frozen(kw_only=True)
 class CareConfig:
-    """What in the notes wants care."""
+    """Checks for notes that need attention."""
 
     days: int = setting(
         180,

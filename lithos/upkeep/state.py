@@ -1,4 +1,4 @@
-"""What is told of a server as a whole: its data directory, its disk, its start."""
+"""The state of a server as a whole: its data directory, its disk, its start."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def measure_start(opening: Opening) -> Iterator[GaugeSample]:
 
 
 async def measure_disk(storage: StorageConfig, thread: GaugeThread) -> list[GaugeSample]:
-    """The room on the disk of the data directory; left out where the system does not tell."""
+    """Free space on the disk of the data directory; left out if the system does not report it."""
     data = storage.data_dir
     try:
         found = await thread.run(lambda: disk_usage(data))

@@ -21,13 +21,13 @@ from lithos.server.tools.serialization import row_of
 from lithos.upkeep.checks.care import Care, CareTasks
 from lithos.upkeep.checks.worth import DAYS, WorthCounter
 
-#: Seconds that a call waits for a look.
+#: Seconds that a call waits for a check.
 PATIENCE: Final = 20.0
 
 
 @tool("lithos_worth", OWN, "RI", place=50, paged=CuttableAnswer(rows=("rows",)))
 class WorthTool:
-    """What agents asked, read, cited and took over from each other, in counts by day and agent."""
+    """Show how many searches, reads, citations and handovers agents made, by day and agent."""
 
     days: int = argument("How many days, today with them.", DAYS)
 
@@ -46,9 +46,11 @@ class WorthTool:
 
 @tool("lithos_care", OWN, "RI", place=51, paged=CuttableAnswer(rows=("rows",)))
 class CareTool:
-    """What in the notes wants care: near duplicates, dead links, stubs and more; nothing is changed."""
+    """List notes that need attention: near duplicates, dead links, stubs and more. Changes nothing."""
 
-    of: str | None = argument("The time of the report to go on with; without, look now.", None, bound=LOOKUP)
+    of: str | None = argument(
+        "Time of an earlier report to continue; left out, a new check is run.", None, bound=LOOKUP
+    )
 
     async def answer(self, using: Parts) -> Answer:
         report = using.get(Care).last
@@ -82,7 +84,7 @@ def _care_row(group: str, issue: Issue) -> dict[str, Any]:
 
 @tool("lithos_care_tasks", OWN, "I", place=52, of="tasks")
 class CareTasksTool:
-    """Open a task for each group of the last care report that has none yet."""
+    """Open a task for each group of the last care report without a task."""
 
     by: str = argument("Name of the person.", bound=NAME)
 

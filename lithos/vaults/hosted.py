@@ -88,7 +88,7 @@ class RunVault(Protocol):
 
 
 class MakeFront(Protocol):
-    """Makes what serves a server; what that needs is started in the nursery."""
+    """Makes the application of a server; its tasks are started in the nursery."""
 
     def __call__(
         self,
@@ -109,7 +109,7 @@ class Starting:
 
     run: RunVault
     make_front: MakeFront
-    #: What says whether a server has something with an id.
+    #: Checks whether a server has an object with an id.
     holders: Sequence[Holds]
 
 

@@ -68,7 +68,7 @@ log = get_logger("lithos.vaults")
 #: Seconds until a vault that could not be served is tried again: at first, and at most.
 RETRY: Final = 1.0
 MOST_RETRY: Final = 60.0
-#: What ends a vault, or keeps it from being opened, without a fault of the program.
+#: Errors that end a vault, or keep it from being opened, and that are not bugs.
 _USUAL: Final = (OSError, AlreadyOwned, CorruptDatabase, NewerLayout, ActorGaveUp)
 #: Seconds of serving after which the next trouble is a new one.
 CALM: Final = 60.0
@@ -76,7 +76,7 @@ CALM: Final = 60.0
 
 @frozen
 class Port:
-    """What all vaults are served on: the settings of one of them, and what it shares with the others."""
+    """The common base of all vaults: the settings of one of them, and the parts it shares with the others."""
 
     settings: FrontSettings
     url: str
@@ -95,7 +95,7 @@ class Vaults:
         *,
         asks_always: bool = False,
     ) -> None:
-        """`asks_always`: nobody gets in without a token, though none was ever defined."""
+        """`asks_always`: callers need a token, even if none was ever defined."""
         self._starting = starting
         self._working = Threads()
         self._models = Models()
@@ -117,7 +117,7 @@ class Vaults:
 
     @cached_property
     def doors(self) -> dict[str, VaultEndpoint]:
-        """The doors by name; `VaultRoutes` looks them up at each request."""
+        """The endpoints by name; `VaultRoutes` reads them at each request."""
         return {name: each.door for name, each in self.hosted.items()}
 
     @property
@@ -179,7 +179,7 @@ class Vaults:
             self.set.tell()
             try:
                 await shutdown.wait()
-            finally:  # also when its actors end: nobody waits for a stream that nothing feeds
+            finally:  # also when its actors end: no client waits for a stream without a source
                 self._take_away(each, "opening")
                 ended.set()
                 server.get(Broadcaster).close()
@@ -194,7 +194,10 @@ class Vaults:
     # Moves between vaults
 
     def _moving(self, source: Vault, target: Vault) -> VaultMoving:
-        """The one that moves notes from one vault to another: one at a time for a pair of servers."""
+        """Return the object that moves notes from one vault to another:
+
+        one move at a time for a pair of servers.
+        """
         here, there = source.serving(), target.serving()
         key = (id(here), id(there))
         if key not in self._movings:
@@ -203,7 +206,7 @@ class Vaults:
             self._movings[key] = VaultMoving(here, there, target.name)
         return self._movings[key]
 
-    # What is told of all
+    # Reported for all vaults
 
     def links(self, current: str | None, principal: Principal) -> Sequence[VaultLink]:
         """The vaults that the session of a principal in one of them may switch to."""
@@ -297,7 +300,7 @@ async def serve_vaults(
 def _root(
     vaults: Vaults, settings: FrontSettings, shutdown: trio.Event, wrong_tokens: WrongTokens
 ) -> Application:
-    """What answers at the root: tools, health and metrics of all, the console before them."""
+    """The root of the process: tools, health and metrics of all vaults, and the common console."""
     routes: list[RouteModule] = [partial(_add_metrics, vaults)]
     if settings.console:
         routes.append(partial(_add_console, vaults, wrong_tokens))
@@ -305,7 +308,7 @@ def _root(
     return Application(
         settings,
         vaults.tools,
-        None,  # told by `Vaults.tell_health`
+        None,  # reported by `Vaults.tell_health`
         shutdown=shutdown,
         keyring=vaults.ring,
         wrong_tokens=wrong_tokens,
@@ -344,7 +347,7 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _report(each: HostedVault, failure: BaseException) -> None:
-    """Keep why a vault cannot be served, and log it once; what is no usual trouble with its trace."""
+    """Keep the reason why a vault cannot be served, and log it once; an unusual error with its trace."""
     before, each.vault.reason = each.vault.reason, _told(failure)
     if each.vault.reason != before:
         known = failure if not isinstance(failure, _USUAL) else None

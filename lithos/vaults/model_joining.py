@@ -15,7 +15,7 @@ from lithos.search.ranking.ranking import FUSION_K
 
 @frozen(kw_only=True)
 class Scale:
-    """What the scores of one hybrid ranking count from.
+    """The zero point of the scores of one hybrid ranking.
 
     `words` is the highest BM25 score, times the factor of `even_out`; `lowest` and `highest` are the
     similarities found, `meaning` the share that the highest similarity gives a score. `model`: similarities
@@ -30,7 +30,7 @@ class Scale:
 
     @classmethod
     def whole(cls, scales: Iterable[Scale]) -> Scale:
-        """Return the scale of all rankings together; its model is None where they have several."""
+        """Return the scale of all rankings together; without a model if they have several."""
         scales = list(scales)
         near = [each for each in scales if each.highest]
         models = {each.model for each in near}
@@ -44,7 +44,7 @@ class Scale:
     def onto(self, whole: Scale, words: float, meaning: float | None) -> float:
         """Return what to add to a score with these parts to have it on the scale of all rankings.
 
-        `meaning` is None for a note without a similarity.
+        `meaning` is missing (None) for a note without a similarity.
         """
         added = words * (self.words / whole.words - 1) if whole.words else 0.0
         width = whole.highest - whole.lowest

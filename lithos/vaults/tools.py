@@ -117,7 +117,7 @@ def _hit_row(services: Mapping[str, Parts], name: str, hit: OtherHit, score: flo
 
 
 async def retrieve(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """The rows of one retrieval over all; each vault has a receipt of its own."""
+    """Return the rows of one retrieval over all vaults; each vault has a receipt of its own."""
     given: RetrieveTool = _read(asked, "lithos_retrieve", arguments)
     services = _services(asked)
     answer = await JointRetrieve(services).retrieve(given.request(_room(asked, given.limit)))
@@ -196,7 +196,10 @@ def _owned(key: str, qualified: str) -> dict[str, str]:
 async def _each(
     asked: Sequence[QueriedVault], name: str, arguments: Arguments
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, str]]:
-    """The whole answer of each vault, and why others have none. Raises what all refuse with."""
+    """Return the complete answers of vaults, and the errors of others.
+
+    Raises an error that all vaults share.
+    """
     answers: dict[str, Mapping[str, Any]] = {}
     refusals: dict[str, LithosError] = {}
     for each in asked:
@@ -274,7 +277,7 @@ async def task_list(asked: Sequence[QueriedVault], arguments: Arguments) -> Answ
 
 
 async def task_next(asked: Sequence[QueriedVault], arguments: Arguments) -> Answer:
-    """The oldest free task of any vault; where there is none, how many wait in all."""
+    """Claim the oldest free task of any vault; without one, return the number of waiting tasks in all."""
     name = "lithos_task_next"
     given: TaskNextTool = _read(asked, name, arguments)
     ages = {each.name: await _oldest(each.services, given) for each in asked}
@@ -318,7 +321,7 @@ def _fitting(name: str, joint: Callable[[Sequence[QueriedVault], Arguments], Any
     return answer
 
 
-#: What answers for all vaults, by tool.
+#: The implementations for all vaults, by tool.
 JOINT: Final[Mapping[str, Joint]] = {
     name: _fitting(name, joint)
     for name, joint in {

@@ -1,7 +1,7 @@
 """The tools over several vaults: each call is one vault's, or asks all that the caller may use.
 
 Specified in docs/spec/vaults.md §2. To a caller who may use one vault alone this is the tool box of that
-vault: no parameter, no word of others. To whoever may use more every tool takes `vault`.
+vault: no parameter, no word of others. For a caller who may use more, every tool takes `vault`.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class JointTools:
 
     vaults: VaultSet
     joint: Mapping[str, Joint]
-    #: Who moves notes from a vault to another one.
+    #: Moves notes from one vault to another.
     moving: Callable[[Vault, Vault], VaultMoving]
-    #: What says whether a vault has something with an id, of each kind.
+    #: Checks whether a vault has an object with an id, of each kind.
     holders: Sequence[Holds]
     told: ClassVar[str] = TOLD
 
@@ -87,7 +87,7 @@ class JointTools:
         return JointActing(self, tuple(allowed))
 
     def listed(self) -> Sequence[ToolSpec]:
-        """What the owner sees."""
+        """Return the view of the owner."""
         return self.acting_as(OWNER).listed()
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> Answer:
@@ -103,7 +103,7 @@ class JointActing:
     _allowed: Sequence[tuple[Vault, Principal]]
 
     def listed(self) -> Sequence[ToolSpec]:
-        """The tools of these vaults, each with `vault`; what several have is listed once."""
+        """Return the tools of these vaults, each with `vault`; tools of several vaults are listed once."""
         found: dict[str, ToolSpec] = {}
         for vault, who in self._allowed:
             if (tools := tools_of(vault)) is not None:
@@ -186,7 +186,10 @@ class JointActing:
         return {**answer, "failed_vaults": failed, "degraded": True}
 
     async def _meant(self, arguments: Mapping[str, Any]) -> tuple[Vault, Principal]:
-        """The vault that has what the arguments name; the default one where that is none or unknown."""
+        """Return the vault that has the named objects;
+
+        the default one if they are unknown or none is named.
+        """
         for key in _NAMING:
             given = arguments.get(key)
             for each in given if isinstance(given, list | tuple) else (given,):
@@ -208,7 +211,7 @@ class JointActing:
 def find_first(missing: Mapping[str, str]) -> LithosError:
     """The refusal where no vault answers."""
     told = "; ".join(f"{name}: {why}" for name, why in missing.items())
-    return InvalidInput(f"No vault answers now: {told}. The server tries again by itself.")
+    return InvalidInput(f"No vault answers now: {told}. The server tries again automatically.")
 
 
 def tools_of(vault: Vault) -> Tools | None:
@@ -229,6 +232,6 @@ def _with_parameter(spec: ToolSpec, vault: Mapping[str, str]) -> ToolSpec:
     schema = deepcopy(dict(spec.input_schema))
     own = (VAULT, TO_VAULT) if spec.name == MOVE else (VAULT,)
     schema["properties"] = {**schema.get("properties", {}), **dict.fromkeys(own, vault)}
-    if spec.name == MOVE:  # another vault has room at the same path
+    if spec.name == MOVE:  # another vault may be free at the same path
         schema["required"] = [name for name in schema.get("required", ()) if name != "path"]
     return evolve(spec, input_schema=schema)

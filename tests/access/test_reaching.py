@@ -1,4 +1,4 @@
-"""What doctor finds at a public address, asked from outside."""
+"""Findings of the doctor at a public address, with requests from outside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.servers import Clock
 
 ADDRESS = "https://notes.example.org"
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
-#: What is well, by path.
+#: Correct answers, by path.
 WELL: dict[str, tuple[int, object, dict[str, str]]] = {
     "/.well-known/oauth-protected-resource/mcp": (
         200,
@@ -39,7 +39,7 @@ WELL: dict[str, tuple[int, object, dict[str, str]]] = {
 async def find(
     monkeypatch: pytest.MonkeyPatch, answer: Callable[[httpx2.Request], httpx2.Response]
 ) -> list[CheckFinding]:
-    """What is found where this answers."""
+    """The findings for these answers."""
     client = httpx2.AsyncClient
     monkeypatch.setattr(
         httpx2, "AsyncClient", lambda **settings: client(transport=httpx2.MockTransport(answer))
@@ -75,15 +75,15 @@ async def test_all_is_well_at_a_server_that_is_reached(tmp_path: Path) -> None:
             "/.well-known/oauth-protected-resource/mcp",
             200,
             {"resource": "https://other/mcp"},
-            "another address",
+            "a different one",
         ),
-        ("/.well-known/oauth-authorization-server", 404, {}, "another address"),
+        ("/.well-known/oauth-authorization-server", 404, {}, "a different one"),
         ("/mcp", 200, {}, "without the challenge"),
         ("/mcp", 401, {}, "without the challenge"),
-        ("/console/login", 404, {}, "nobody can say yes"),
+        ("/console/login", 404, {}, "access cannot be approved"),
     ],
 )
-async def test_the_first_thing_that_is_wrong_is_told(
+async def test_first_error_is_reported(
     monkeypatch: pytest.MonkeyPatch, path: str, status: int, body: object, told: str
 ) -> None:
     (found,) = await find(monkeypatch, answering(path, status, body))
@@ -91,13 +91,13 @@ async def test_the_first_thing_that_is_wrong_is_told(
     assert told in found.cause
 
 
-async def test_clocks_that_differ_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_different_clocks_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     found = await find(monkeypatch, answering(date=NOW - timedelta(seconds=90)))
     assert [each.status for each in found] == ["ok", "warn"]
     assert "differ by 90 seconds" in found[1].cause
 
 
-async def test_a_certificate_and_a_network_that_fail_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failing_certificate_and_network_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(request: httpx2.Request) -> httpx2.Response:
         raise httpx2.ConnectError("no") from ssl.SSLCertVerificationError(1, "certificate verify failed")
 

@@ -1,4 +1,4 @@
-"""`lithos token`: what goes to stdout, what to stderr, and how it fails."""
+"""`lithos token`: its output on stdout and stderr, and its errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_token_alone_is_on_stdout(data: Path, capsys: pytest.CaptureFixture[
     (secret,) = told.out.splitlines()
     assert SECRET.fullmatch(secret)
     assert secret not in told.err
-    for word in ("'ci'", "'bot'", "not shown again", "nobody uses this server without a token"):
+    for word in ("'ci'", "'bot'", "not shown again", "no caller uses this server without a token"):
         assert word in told.err
     (token,) = read_tokens(data / ".lithos") or ()
     assert token.digest == digest_of(secret.encode())
@@ -153,7 +153,7 @@ def test_a_pattern_that_cannot_work_makes_no_token(
     assert read_tokens(data / ".lithos") is None
 
 
-def test_who_only_reads_is_given_no_patterns(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_read_only_token_gets_no_patterns(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(data, "create", "ci", "--rights", "read", "--write", "notes/") == 1
     assert "changes nothing, so it takes no --write" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""Login with named tokens, sessions that end with them, wrong ones, and what pages tell of them."""
+"""Login with named tokens, sessions that end with them, wrong ones, and their display on pages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def log_in(person: Visitor, secret: str, name: str = "") -> httpx2.Respons
 
 
 async def who(person: Visitor, path: str = "") -> str:
-    """What the foot of the navigation says."""
+    """The text at the foot of the navigation."""
     return (await person.look(f"/console/{path}")).all("div", "who")[0].told.removeprefix("Keys ? ")
 
 
@@ -46,7 +46,7 @@ async def csrf_of(person: Visitor) -> str:
     return form_of(await person.page("/console/"), "/console/logout", all_forms=True)[1]["csrf"]
 
 
-async def test_every_page_tells_whose_token_it_is_and_what_it_may_do(tmp_path: Path) -> None:
+async def test_every_page_shows_the_token_and_its_rights(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         assert (await who(person)) == "person"
         reader = await make_token(person, "ci", "read", "ci-bot")
@@ -99,7 +99,7 @@ async def test_the_name_of_a_bound_token_stays_and_the_page_says_why(tmp_path: P
         assert told == {("task.created", "ci-bot"), ("task.ready", "ci-bot"), ("note.updated", "ci-bot")}
 
 
-async def test_what_others_read_is_shown_to_admin_alone(tmp_path: Path) -> None:
+async def test_reads_of_others_are_shown_to_admin_alone(tmp_path: Path) -> None:
     """behaviour 246: /audit takes admin, and so does what the console shows of it."""
     async with visiting(tmp_path) as person:
         note = await person.lithos.create("Beacon", "One.", agent="worker")
@@ -117,7 +117,7 @@ async def test_what_others_read_is_shown_to_admin_alone(tmp_path: Path) -> None:
             assert ("are not counted here" in everybody) is not is_told
 
 
-async def test_the_tokens_are_listed_to_admin_and_their_hashes_to_nobody(tmp_path: Path) -> None:
+async def test_tokens_are_listed_to_admin_without_their_hashes(tmp_path: Path) -> None:
     """behaviour 248: hashes on disk only; no token on a page, in a cookie, a log or an error."""
     async with visiting(tmp_path) as person:
         secrets = {
@@ -141,7 +141,7 @@ async def test_the_tokens_are_listed_to_admin_and_their_hashes_to_nobody(tmp_pat
             assert secret not in hidden + shown
 
 
-async def test_no_token_is_told_anywhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_no_token_is_shown_anywhere(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """behaviour 248: no token in a page, cookie, log, metric or error."""
     caplog.set_level(logging.DEBUG)
     async with visiting(tmp_path) as person:
@@ -207,7 +207,7 @@ async def test_revoking_ends_the_session_and_its_feed(tmp_path: Path) -> None:
 
 
 async def read_to_end(stream: httpx2.Response) -> bytes:
-    """What comes until the server ends the stream, in order or not."""
+    """The events until the server ends the stream, in order or not."""
     heard = b""
     with trio.fail_after(PATIENCE), suppress(httpx2.RemoteProtocolError):
         async for part in stream.aiter_bytes():

@@ -13,7 +13,7 @@ from tests.servers import put_note, serving
 NOTE = "11111111-1111-4111-8111-111111111111"
 TEXT = f"---\nid: {NOTE}\ntitle: Kept\nauthor: ada\nowner_key: 007  # theirs\n---\n\n# Kept\n\nzanzibar\n"
 CREATED = "2025-01-02T03:04:05"
-#: As docs/spec/coordination.md §1 tells of older files: `completed_at`, no kinds of tasks, no fences.
+#: As docs/spec/coordination.md §1 describes older files: `completed_at`, no kinds of tasks, no fences.
 SCRIPT = f"""
 CREATE TABLE agents(id TEXT PRIMARY KEY, first_seen_at TEXT, last_seen_at TEXT, theirs TEXT);
 CREATE TABLE tasks(id TEXT PRIMARY KEY, title TEXT, description TEXT, status TEXT, created_by TEXT,

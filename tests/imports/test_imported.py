@@ -7,7 +7,7 @@ from pathlib import Path
 from lithos.imports.files.attachments import NAME, ImportLedger, key_of
 
 
-def test_it_remembers_records(tmp_path: Path) -> None:
+def test_ledger_remembers_records(tmp_path: Path) -> None:
     ledger = ImportLedger(tmp_path)
     ledger.load()
     one, two = key_of("jsonl", "1"), key_of("mem0", "1")
@@ -20,7 +20,7 @@ def test_it_remembers_records(tmp_path: Path) -> None:
     assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_torn_end_is_left_out_and_mended(tmp_path: Path) -> None:
+def test_torn_end_of_ledger_is_left_out_and_repaired(tmp_path: Path) -> None:
     ledger = ImportLedger(tmp_path)
     ledger.add([1, 2])
     with (tmp_path / NAME).open("ab") as file:
@@ -32,7 +32,7 @@ def test_a_torn_end_is_left_out_and_mended(tmp_path: Path) -> None:
     assert [number in ledger for number in (1, 2, 3, 4)] == [True, True, True, False]
 
 
-def test_it_has_a_bound(tmp_path: Path) -> None:
+def test_ledger_has_a_limit(tmp_path: Path) -> None:
     ledger = ImportLedger(tmp_path, most=10)
     for number in range(100):
         ledger.add([number])

@@ -131,8 +131,8 @@ async def test_show_prints_the_difference_with_signs_by_name(desk: Desk) -> None
         "[U+200B ZERO WIDTH SPACE]\n"
     ) in printed
     assert "+three [U+001B ESCAPE][31m👨\\u200d👩\n" in printed
-    assert "signs that cannot be seen, or pass for others: U+202E RIGHT-TO-LEFT OVERRIDE, " in printed
-    assert "signs as in many texts: U+200D ZERO WIDTH JOINER\n" in printed
+    assert "invisible or look-alike characters: U+202E RIGHT-TO-LEFT OVERRIDE, " in printed
+    assert "common characters: U+200D ZERO WIDTH JOINER\n" in printed
     assert not set(printed) & set("\x1b\u202e\u200b\u200d")
     (shown,) = await desk.ask("show", proposal)
     assert printed.endswith(f"seal {shown['seal']}\n")
@@ -204,7 +204,7 @@ async def test_a_person_at_a_terminal_is_asked_and_nobody_else_can_be(
     proposal = await propose_text(desk.lithos, await desk.note(), "one\n\n2\n\nthree")
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     for words in (("approve", proposal), ("approve", proposal, "--json")):
-        assert "give --yes" in await desk.refused(*words)
+        assert "pass --yes" in await desk.refused(*words)
     for typed in ("\n", "n\n", "", "yesterday\n"):
         monkeypatch.setattr(sys, "stdin", Terminal(typed))
         printed = await desk.type("approve", proposal, code=1)

@@ -261,7 +261,7 @@ async def test_a_person_resolves_a_gate(tmp_path: Path) -> None:
         assert [(one["agent"], one["outcome"]) for one in completed] == [("Ann", "Agreed on Monday")]
         refused = await person.get(f"/console/tasks/{free}/resolve")
         assert refused.status_code == 400
-        assert "no gate" in refused.text
+        assert "not a gate" in refused.text
 
 
 async def test_a_person_releases_the_claim_of_an_agent(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """`.lithos/oauth_clients.json`: clients that registered themselves, or were added by a command.
 
-Those that registered go after a day, unless a grant needs them. A damaged file counts as empty, and the next
-change replaces it: its clients register anew.
+Registered clients are deleted after a day, unless a grant needs them. A damaged file counts as empty, and the
+next change replaces it: its clients register again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`.lithos/login_links.json`: links by which who runs the server logs in to the console, each good once."""
+"""`.lithos/login_links.json`: links by which the operator logs in to the console, each valid once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lithos.kernel.values.times import format_time, parse_time
 
 LINKS: Final = "login_links.json"
 _LOCK: Final = "login_links.lock"
-#: How long a link is good, and how many are at a time; the oldest goes first.
+#: Seconds for which a link is valid, and the number of links kept at a time; the oldest is deleted first.
 LIFE: Final = timedelta(minutes=10)
 MOST_LINKS: Final = 20
 _LARGEST: Final = 64 * 1024

@@ -19,7 +19,7 @@ from lithos.notes.model.scopes import Scope
 #: Characters of a token's name, and of an agent id.
 LONGEST_NAME: Final = 64
 LONGEST_AGENT: Final = 200
-#: Names of principals that are no named token.
+#: Names of principals that do not stand for a named token.
 RESERVED: Final = frozenset({"anyone", "auth_token", "owner"})
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@-]*[A-Za-z0-9])?")
 DIGEST: Final = re.compile(r"[0-9a-f]{64}")
@@ -29,8 +29,8 @@ DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 class Token:
     """One named token; `digest` is the SHA-256 of its secret in hexadecimal.
 
-    What a person allowed a client has a `grant`, which knows the secrets; `digest` is then of one that nobody
-    has, and tells the grant from others.
+    A token that a person allowed to a client has a `grant`, which knows the secrets; its `digest` matches no
+    secret and identifies the grant.
     """
 
     name: str
@@ -40,14 +40,17 @@ class Token:
     created_at: datetime
     expires_at: datetime | None
     grant: OAuthGrant | None = None
-    #: What it may change (docs/spec/scopes.md §1); None limits nothing.
+    #: The paths it may change (docs/spec/scopes.md §1); None limits nothing.
     scope: Scope | None = None
     #: Whether it is let into every vault of a server, later ones too (`access/service/vault_tokens.py`).
     every_vault: bool = False
 
     @property
     def is_pending(self) -> bool:
-        """Whether it is a grant whose client has not fetched its tokens yet; else it goes by itself."""
+        """Whether it is a grant whose client has not fetched its tokens yet;
+
+        such a grant is deleted automatically.
+        """
         return self.grant is not None and not self.grant.code.is_used
 
     def has_expired(self, now: datetime) -> bool:
@@ -58,7 +61,7 @@ class Token:
 
     @property
     def principal(self) -> Principal:
-        """Whoever presents it."""
+        """The principal of callers that present this token."""
         is_connector = self.grant is not None
         return Principal(self.name, self.rights, self.agent, mark=self.digest[:16], is_connector=is_connector)
 
@@ -73,7 +76,7 @@ class TokenFile:
 
 
 def digest_of(secret: bytes) -> str:
-    """What is stored of a secret."""
+    """Return the stored form (hash) of a secret."""
     return hashlib.sha256(secret).hexdigest()
 
 
@@ -96,7 +99,7 @@ def token_of_row(row: dict[str, Any]) -> Token:
 
 
 def check_name(name: str) -> str:
-    """A name that can be told in messages, logs and file lists. Raises `ValueError`."""
+    """Check a name that may appear in messages, logs and file lists. Raises `ValueError`."""
     if not isinstance(name, str) or len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
         raise ValueError(
             f"A token's name has 1 to {LONGEST_NAME} letters, digits, dots, dashes, underscores or @, and "
@@ -118,7 +121,7 @@ def check_agent(agent: str) -> str:
 
 
 def check_scope(rights: Rights, scope: Scope | None) -> None:
-    """Raises `ValueError` for a scope beside rights that change nothing."""
+    """Raise `ValueError` for a scope together with rights that change nothing."""
     if scope is not None and rights in ("metrics", "read"):
         raise ValueError(
             f"A token with the rights {rights} changes nothing, so it takes no --write and no --propose. "
@@ -127,7 +130,7 @@ def check_scope(rights: Rights, scope: Scope | None) -> None:
 
 
 def row_of_token(token: Token) -> dict[str, Any]:
-    """What is written of a token."""
+    """Return the row of a token for `tokens.json`."""
     grant = {} if token.grant is None else {"grant": _row_of_grant(token.grant)}
     return {
         "name": token.name,
@@ -143,7 +146,7 @@ def row_of_token(token: Token) -> dict[str, Any]:
 
 
 def _row_of_grant(grant: OAuthGrant) -> dict[str, Any]:
-    """What is written of a grant."""
+    """Return the row of a grant for `tokens.json`."""
     code = grant.code
     return {
         "client_id": grant.client_id,

@@ -1,4 +1,4 @@
-"""What a token may change, as keys of its row of `tokens.json`."""
+"""The scope of a token (the paths it may change), as keys of its row of `tokens.json`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _LINE: Final = 8
 
 
 def row_of_scope(scope: Scope | None) -> dict[str, list[str]]:
-    """What is written of a scope: nothing where there is none, else both lists."""
+    """Return the keys of a scope: empty without a scope, else both lists."""
     return {} if scope is None else {name: list(globs) for name, globs in scope.lists}
 
 
 def scope_of_row(row: dict[str, Any]) -> Scope | None:
-    """The scope of a row; None where it has none. Raises `TypeError` and `ValueError` for a damaged one."""
+    """Return the scope of a row, or None. Raises `TypeError` and `ValueError` for a damaged one."""
     return make_scope(_globs(row, "write"), _globs(row, "propose"))
 
 

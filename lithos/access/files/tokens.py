@@ -1,9 +1,9 @@
-"""Named tokens in `.lithos/tokens.json`: who may use the server, by the hash of a secret.
+"""Named tokens in `.lithos/tokens.json`: access to the server by the hash of a secret.
 
-docs/spec/integration.md §3. A secret is 256 random bits, so its plain SHA-256 tells nothing of it and needs
-no salt. The file is replaced whole, under a lock in `.lithos/tokens.lock`, with mode 0600. The lock file also
-says whether tokens are asked for at all: it survives a removed or damaged `tokens.json`, so that a lost file
-never opens a server.
+docs/spec/integration.md §3. A secret is 256 random bits, so its plain SHA-256 reveals nothing about it and
+needs no salt. The file is replaced whole, under a lock in `.lithos/tokens.lock`, with mode 0600. The lock
+file also says whether tokens are asked for at all: it survives a removed or damaged `tokens.json`, so that a
+lost file never opens a server.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ _VERSION_WITH_SCOPES: Final = 2
 _VERSION_OF_EVERY_VAULT: Final = 3
 #: Revoked tokens of every vault that are remembered, the newest.
 MOST_GONE: Final = 1_000
-#: What the lock file holds while tokens are asked for.
+#: The content of the lock file while tokens are required.
 _REQUIRED: Final = b"required\n"
 T = TypeVar("T")
 
 
 class TokensUnreadable(Exception):
-    """The file is damaged, unreadable or gone; the message says why and what to do.
+    """The file is damaged, unreadable or missing; the message gives the reason and advice.
 
     `may_pass`: the file could not be read now, as with too many open files; it is to be tried again.
     `is_there`: tokens were defined, for sure.
@@ -74,8 +74,8 @@ class TokensUnreadable(Exception):
 
     def __init__(self, path: Path, why: str, *, may_pass: bool = False, is_there: bool = True) -> None:
         super().__init__(
-            f"Named tokens are refused: {path} {why}. Put back a copy of it, or move it away and create the "
-            "tokens anew (lithos token create)"
+            f"Named tokens are refused: {path} {why}. Put back a copy of it, or move it away and create new "
+            "tokens (lithos token create)"
         )
         self.why = why
         self.may_pass = may_pass
@@ -102,7 +102,8 @@ def read_token_file(private: Path) -> TokenFile | None:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except OSError as failure:
-        # With too many open files there is an error whether the file is there or not; a look needs none.
+        # With too many open files this raises an error whether the file exists or not; `stat` needs no
+        # descriptor.
         size = _size_of(path)
         if size is not None:
             why = f"cannot be read ({failure.strerror})"
@@ -114,7 +115,7 @@ def read_token_file(private: Path) -> TokenFile | None:
 
 
 def is_released(private: Path) -> bool:
-    """Whether a command said that tokens are asked for no more, which a lost file does not.
+    """Return whether a command has switched tokens off, which a lost file does not do.
 
     Raises `TokensUnreadable` where that cannot be known now.
     """
@@ -122,7 +123,10 @@ def is_released(private: Path) -> bool:
 
 
 def _size_of(path: Path) -> int | None:
-    """The size of a file; None where there is none. Raises `TokensUnreadable` where that is not known now."""
+    """Return the size of a file, or None if it is missing.
+
+    Raises `TokensUnreadable` if that is not known now.
+    """
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -146,7 +150,7 @@ def _parse(path: Path, data: bytes) -> TokenFile:
         if not all(isinstance(digest, str) and DIGEST.fullmatch(digest) for digest in gone):
             raise ValueError("no hashes")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        # What is in a damaged file is not told: it may be anything.
+        # The content of a damaged file is not shown: it may be anything.
         raise TokensUnreadable(path, "is damaged") from None
     return TokenFile(tokens, gone)
 
@@ -193,7 +197,7 @@ class TokenStore:
     ) -> tuple[Token, str]:
         """A new token and its secret, which is kept nowhere. `scope` limits what it may change.
 
-        Raises `TokenRefused`, `TokensUnreadable` and `OSError`; then there is none.
+        Raises `TokenRefused`, `TokensUnreadable` and `OSError`; then no token is made.
         """
         token, secret = make_token(name, rights, agent, now, expires_at, scope)
         self.insert(token)
@@ -217,14 +221,14 @@ class TokenStore:
         return self.exchange(decide)
 
     def require(self) -> bool:
-        """Ask for tokens from now on, also while there are none; whether none was ever defined before.
+        """Require tokens from now on, even without any; return whether no token was ever defined before.
 
         Raises as `create`.
         """
         return self.exchange(lambda known: known)
 
     def exchange(self, decide: Callable[[TokenFile], TokenFile]) -> bool:
-        """Replace the file as `decide` says, and make it where there is none; whether there was none.
+        """Replace the file as `decide` says, or create it; return whether it was missing.
 
         Raises as `create`, and what `decide` raises; then it is as it was.
         """
@@ -252,7 +256,7 @@ class TokenStore:
             found = next((each for each in tokens if each.name == name), None)
             if found is None:
                 names = ", ".join(each.name for each in tokens[:20]) or "none"
-                # What was typed is not repeated: it may be the secret itself.
+                # The argument is not repeated: it may be the secret itself.
                 raise TokenRefused(f"There is no token of that name. Tokens: {names}.")
             _require(lock)
             left = tuple(each for each in tokens if each is not found)
@@ -261,7 +265,7 @@ class TokenStore:
         return found, len(left)
 
     def change(self, decide: Callable[[tuple[Token, ...]], tuple[Sequence[Token], T]]) -> T:
-        """Replace the tokens as `decide` says, in one step; what it says beside them.
+        """Replace the tokens as `decide` says, in one step; return the additional result of `decide`.
 
         Raises `TokenRefused` where they would be too many, `TokensUnreadable` and `OSError`.
         """
@@ -277,7 +281,7 @@ class TokenStore:
         return said
 
     def stop_asking(self) -> None:
-        """Have the server open again to whoever reaches it, as before the first token.
+        """Open the server again to all callers, as before the first token.
 
         Raises `TokenRefused` while there are tokens, `TokensUnreadable` and `OSError`.
         """
@@ -290,7 +294,7 @@ class TokenStore:
             os.fsync(lock)
 
     def _known(self) -> TokenFile | None:
-        """The tokens; a file that is gone counts as empty, since creating is the way out of that."""
+        """Return the tokens; a missing file counts as empty, since creating a token fixes that."""
         try:
             return read_token_file(self._private)
         except TokensUnreadable:
@@ -321,7 +325,7 @@ class TokenStore:
                 raise
             data = self._private.parent
             raise TokenRefused(
-                f"There are no tokens: {data} is no data directory. Name it with --data-dir."
+                f"There are no tokens: {data} is not a data directory. Name it with --data-dir."
             ) from None
 
 
@@ -336,6 +340,6 @@ def _check_room(tokens: Sequence[Token]) -> None:
     """Raises `TokenRefused` where the scopes of these tokens would not fit into the file."""
     if size_of_scopes(token.scope for token in tokens) > LARGEST_SCOPES:
         raise TokenRefused(
-            "The patterns of all tokens together take more room than there is. Give fewer or shorter ones, "
-            "such as folders/, or revoke tokens that nobody needs."
+            "The patterns of all tokens together take more space than there is. Use fewer or shorter ones, "
+            "such as folders/, or revoke tokens that are not needed."
         )

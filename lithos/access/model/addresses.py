@@ -23,7 +23,7 @@ _MORE: Final = tuple(
 
 
 def is_public(text: str) -> bool:
-    """Whether this is an address, as text, that belongs to nobody's own network or machine."""
+    """Return whether this is an address, as text, outside of all private networks and of this machine."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

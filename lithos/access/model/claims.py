@@ -1,4 +1,4 @@
-"""Access tokens of somebody else's authorization server: what of a verified one makes a principal."""
+"""Access tokens of a foreign authorization server: the principal from the claims of a verified token."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _MOST_VALUES: Final = 100
 
 
 class NoPrincipal(Exception):
-    """A token is verified, and yet lets nobody in; the message says why, not quoting it."""
+    """A verified token does not give access; the message gives the reason without quoting the token."""
 
 
 def principal_of(claims: Mapping[str, Any], rights_claim: str, rights: Mapping[str, str]) -> Principal:
-    """Who has these claims. Raises `NoPrincipal`.
+    """Return the principal of these claims. Raises `NoPrincipal`.
 
     `rights` maps values of `rights_claim` (a text of words, or a list) to rights; the most of them counts.
     """
     agent = next((claims[name] for name in ("email", "sub") if _is_name(claims.get(name))), None)
     if agent is None:
-        raise NoPrincipal("it names nobody that can be an agent")
+        raise NoPrincipal("it does not name a valid agent")
     given = claims.get(rights_claim)
     values = given.split() if isinstance(given, str) else given
     values = values[:_MOST_VALUES] if isinstance(values, list) else []
@@ -42,7 +42,7 @@ def end_of(claims: Mapping[str, Any]) -> datetime:
     try:
         return datetime.fromtimestamp(int(claims["exp"]), UTC) + LEEWAY
     except (KeyError, TypeError, ValueError, OverflowError, OSError):
-        raise NoPrincipal("its exp is no time") from None
+        raise NoPrincipal("its exp is not a time") from None
 
 
 def _right(rights: Mapping[str, str], value: object) -> str | None:

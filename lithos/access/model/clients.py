@@ -1,4 +1,4 @@
-"""Clients: what is known of one, and the documents by which they tell of themselves.
+"""Clients: their known properties, and the documents by which they describe themselves.
 
 A client is known by its metadata document (its id is the address of that), by registration, or by a command.
 All are public: none has a secret.
@@ -31,7 +31,7 @@ _DOCUMENT: Final = re.compile(
 
 @frozen
 class OAuthClient:
-    """A client; `is_added`: by the command of who runs the server, so that it is kept."""
+    """A client; `is_added`: the operator added it by a command, so it is kept."""
 
     id: str
     name: str
@@ -41,7 +41,7 @@ class OAuthClient:
 
     @property
     def host(self) -> str:
-        """The host of its id; empty for one that registered, of which nobody knows where it is from."""
+        """The host of its id; empty for a client that registered itself, whose origin is unknown."""
         return urlsplit(self.id).netloc if is_document(self.id) else ""
 
 

@@ -1,4 +1,5 @@
-"""Grants: what a person allowed a client, with the code, access tokens and refresh token that stand for it.
+"""Grants: the rights that a person allowed to a client, with the code, access tokens and refresh token for
+them.
 
 Only hashes of them. A code is good once; an access token for an hour; a refresh token until it is used, when
 another takes its place. All refresh tokens of a grant begin with the same secret word, its family: so that
@@ -58,7 +59,7 @@ class Issued:
 
 @frozen
 class OAuthGrant:
-    """What a client was allowed; name, agent, rights and end are its token's."""
+    """The rights of a client; name, agent, rights and end are those of its token."""
 
     client_id: str
     client_name: str
@@ -86,7 +87,7 @@ class OAuthGrant:
     ) -> None:
         """Check that a code that was not used may be exchanged. Raises `OAuthRefused`."""
         if not self._is_fresh(now):
-            raise OAuthRefused("invalid_grant", "The code has expired. Begin anew.")
+            raise OAuthRefused("invalid_grant", "The code has expired. Start again.")
         if client_id != self.client_id:
             raise OAuthRefused("invalid_grant", "The code was given to another client.")
         if redirect_uri != self.code.redirect_uri:

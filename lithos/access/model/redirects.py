@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 #: Characters of one, and how many a client may have.
 LONGEST_URI: Final = 1_000
 MOST_URIS: Final = 10
-#: What browsers take for something else than an application of this machine.
+#: Schemes that browsers do not take for an application of this machine.
 _NO_APPLICATION: Final = frozenset({
     "about", "blob", "chrome", "data", "file", "filesystem", "ftp", "gopher", "http", "https", "intent",
     "javascript", "mailto", "sms", "tel", "vbscript", "view-source", "ws", "wss",
@@ -71,7 +71,10 @@ def with_answer(uri: str, answer: Mapping[str, str]) -> str:
 
 
 def place_of(uri: str) -> str:
-    """Where an answer goes, for a person and for a page's policy: an origin, or a scheme with its colon."""
+    """Return the target of an answer, for a person and for a page's policy:
+
+    an origin, or a scheme with its colon.
+    """
     parts = _split(uri)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else f"{parts.scheme}:"
 

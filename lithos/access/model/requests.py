@@ -17,9 +17,9 @@ from lithos.kernel.values.principals import REMOTE_RIGHTS, Rights
 #: Parameters of one request, and characters of one of them.
 MOST_PARAMETERS: Final = 40
 LONGEST_VALUE: Final = 2_000
-#: What a token may allow, by the word that clients ask for it with.
+#: The rights of a token, by the scope that clients ask for.
 SCOPES: Final = REMOTE_RIGHTS
-#: Below the address of the server: what a token may be for. They are one resource, the server.
+#: Resources of a token, below the address of the server. They are one resource, the server.
 RESOURCE_PATHS: Final = ("", "/mcp", "/sse")
 _CHALLENGE: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
@@ -37,7 +37,7 @@ class OAuthRefused(Exception):
 
 @frozen
 class AuthorizationRequest:
-    """What a client asks a person for; `scopes` are in the order of `SCOPES`."""
+    """A client's request to a person; `scopes` are in the order of `SCOPES`."""
 
     client_id: str
     redirect_uri: str
@@ -74,9 +74,9 @@ def take(given: Mapping[str, str], name: str) -> str:
 
 
 def read_authorization(given: Mapping[str, str], server: str) -> AuthorizationRequest:
-    """What is asked for at `/oauth/authorize`, after client and redirect URI were found right.
+    """Parse a request to `/oauth/authorize` whose client and redirect URI are already verified.
 
-    `server` is the address of the server. Raises `OAuthRefused`; the client is told of it.
+    `server` is the address of the server. Raises `OAuthRefused`; the client gets the error.
     """
     if take(given, "response_type") != "code":
         raise OAuthRefused("unsupported_response_type", "The only response_type is code.")
@@ -84,7 +84,7 @@ def read_authorization(given: Mapping[str, str], server: str) -> AuthorizationRe
         raise OAuthRefused("invalid_request", "PKCE is needed, with code_challenge_method S256.")
     challenge = take(given, "code_challenge")
     if not _CHALLENGE.fullmatch(challenge):
-        raise OAuthRefused("invalid_request", "The code_challenge is no S256 challenge: 43 characters.")
+        raise OAuthRefused("invalid_request", "The code_challenge is not an S256 challenge of 43 characters.")
     if "request" in given or "request_uri" in given:
         raise OAuthRefused("request_not_supported", "Give the parameters themselves.")
     return AuthorizationRequest(
@@ -110,7 +110,10 @@ def read_scopes(text: str | None) -> tuple[Rights, ...]:
 
 
 def read_resource(text: str | None, server: str) -> str:
-    """What the token is for (RFC 8707). Raises `OAuthRefused` for what is no part of this server."""
+    """Return the resource of the token (RFC 8707).
+
+    Raises `OAuthRefused` for a resource outside of this server.
+    """
     if text is None:
         return server
     if text.removesuffix("/") not in {f"{server}{path}" for path in RESOURCE_PATHS}:
@@ -119,7 +122,7 @@ def read_resource(text: str | None, server: str) -> str:
 
 
 def is_verified(challenge: str, verifier: str) -> bool:
-    """Whether whoever sends a code began the flow (RFC 7636 §4.6, S256)."""
+    """Return whether the sender of a code is the client that began the flow (RFC 7636 §4.6, S256)."""
     if not _VERIFIER.fullmatch(verifier):
         return False
     digest = hashlib.sha256(verifier.encode()).digest()
@@ -127,7 +130,7 @@ def is_verified(challenge: str, verifier: str) -> bool:
 
 
 def scope_text(rights: Rights) -> str:
-    """The scopes of a right, as a token's answer tells them: `write` may read."""
+    """Return the scopes of a right, as listed in a token's answer: `write` may read."""
     return " ".join(SCOPES[: SCOPES.index(rights) + 1]) if rights in SCOPES else ""
 
 

@@ -1,8 +1,8 @@
 """The server as its own authorization server: clients, codes, tokens and grants (docs/spec/connectors.md §3).
 
-What it answers is durable before. A grant is a named token of the store, so that whatever lists, revokes or
-follows those has it too. The client id of a request is looked up only for a person who may say yes: nothing
-is fetched for strangers.
+Changes are durable before it answers. A grant is a named token of the store, so that whatever lists, revokes
+or follows those has it too. The client id of a request is looked up only for a person who may say yes:
+nothing is fetched for strangers.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ MOST_ANSWERS: Final = 1_000
 
 @frozen
 class ConsentRequest:
-    """A request that a person may allow, and who asks."""
+    """A request that a person may allow, with its client."""
 
     client: OAuthClient
     request: AuthorizationRequest
 
 
 class Unanswerable(Exception):
-    """A request whose redirect URI is not known to be the client's: the person is told, and nobody else."""
+    """A request whose redirect URI is not known to be the client's: only the person gets the error."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -82,12 +82,12 @@ class Unanswerable(Exception):
 
 @frozen
 class Allowed:
-    """What a person allowed: the agent that the client acts as, what it may do, where, and until when."""
+    """The decision of a person: the agent that the client acts as, its rights, its paths, and its end."""
 
     agent: str
     rights: Rights
     until: datetime | None
-    #: What it may change; None limits nothing.
+    #: The paths it may change; None limits nothing.
     scope: Scope | None = None
 
 
@@ -117,7 +117,9 @@ class AuthorizationServer:
 
     @property
     def grants(self) -> list[Token]:
-        """What was allowed, in the order of time; those that have ended too, but for codes nobody used."""
+        """Return the grants in the order of time, ended ones included, but not those with an unused expired
+        code.
+        """
         return [each for each in self._keyring.named if each.grant is not None and not each.is_pending]
 
     # -- clients --------------------------------------------------------------------------------
@@ -159,7 +161,10 @@ class AuthorizationServer:
         times.append(now)
 
     async def examine(self, given: Mapping[str, str]) -> ConsentRequest:
-        """Who asks for what. Raises `OAuthRefused` where the client is to be told, else `Unanswerable`."""
+        """Return the client and its request.
+
+        Raises `OAuthRefused` if the client gets the error, else `Unanswerable`.
+        """
         client_id, redirect_uri = given.get("client_id", ""), given.get("redirect_uri", "")
         if not client_id or not redirect_uri:
             raise Unanswerable("The client gave no client_id, or no redirect_uri.")
@@ -177,7 +182,8 @@ class AuthorizationServer:
             raise Unanswerable(refusal.description) from None
         if found is None:
             raise Unanswerable(
-                "This client is not known here: it is not registered, or no more. Begin anew in the client."
+                "This client is not known here: it is not registered, or no longer. Start "
+                "again in the client."
             )
         return found
 
@@ -242,7 +248,7 @@ class AuthorizationServer:
                 return refusal
             return evolve(token, grant=grant.issuing(pair.issued, now))
 
-        again = "The code was used before, so that all it led to is revoked. Begin anew."
+        again = "The code was used before, so all tokens issued from it are revoked. Start again."
         token = await self._decide(lambda grant: grant.code.digest == code, decide, again)
         return tell_pair(pair, token)
 
@@ -258,7 +264,7 @@ class AuthorizationServer:
             if client_id != grant.client_id:
                 return OAuthRefused("invalid_grant", "The refresh token was given to another client.")
             if token.has_expired(now):
-                return OAuthRefused("invalid_grant", "The grant has ended. Begin anew.")
+                return OAuthRefused("invalid_grant", "The grant has ended. Start again.")
             try:
                 grant.check_resource(resource)
             except OAuthRefused as refusal:
@@ -266,14 +272,14 @@ class AuthorizationServer:
             if digest == grant.refresh:
                 return evolve(token, grant=grant.issuing(pair.issued, now))
             if grant.may_repeat(digest, now):
-                # The answer went with the process that gave it: the token that it told is of no use.
+                # The answer was lost with the process that gave it: its token is of no use.
                 repeated = evolve(
                     grant.issuing(pair.issued, now), former=digest, replaced_at=grant.replaced_at
                 )
                 return evolve(token, grant=repeated)
             return None
 
-        again = "The refresh token was replaced before, so that the grant is revoked. Begin anew."
+        again = "The refresh token was replaced before, so the grant is revoked. Start again."
         async with self._changing:
             if (kept := self._kept_answer(digest, client_id, now)) is not None:
                 return kept
@@ -283,7 +289,7 @@ class AuthorizationServer:
         return told
 
     def _kept_answer(self, digest: str, client_id: str, now: datetime) -> dict[str, Any] | None:
-        """What this refresh token was answered a moment ago, where its grant goes on from there."""
+        """Return the recent answer to this refresh token, if its grant still continues from there."""
         _, told = self._answers.get(digest, (now, None))
         if told is None:
             return None
@@ -301,7 +307,7 @@ class AuthorizationServer:
             del self._answers[key]
 
     async def revoke(self, given: Mapping[str, str]) -> None:
-        """End the grant of a token (RFC 7009); one that is not known is nobody's."""
+        """End the grant of a token (RFC 7009); an unknown token belongs to no grant."""
         secret, client_id = take(given, "token"), take(given, "client_id")
         digest, word = digest_text(secret), family_of(secret)
         family = None if word is None else digest_text(word)
@@ -332,7 +338,7 @@ class AuthorizationServer:
     # -- the file -------------------------------------------------------------------------------
 
     def _find(self, is_it: Callable[[OAuthGrant], bool]) -> Token | None:
-        """The grant among those that are known without a look at the disk."""
+        """Return the grant among the loaded ones, without reading the disk."""
         return next(
             (each for each in self._keyring.named if each.grant is not None and is_it(each.grant)), None
         )
@@ -371,7 +377,7 @@ class AuthorizationServer:
     async def _change(
         self, decide: Callable[[tuple[Token, ...]], tuple[Sequence[Token], T]], *, is_held: bool = False
     ) -> T:
-        """Change the tokens durably, and have the running server know it before anybody is answered."""
+        """Change the tokens durably, and update the running server before any answer."""
         if not is_held:
             async with self._changing:
                 return await self._change(decide, is_held=True)

@@ -1,7 +1,7 @@
 """Metadata documents of clients, fetched from addresses that strangers chose (docs/spec/connectors.md §3).
 
-Each address of the host is checked, and the connection goes to one that was checked: a name that leads
-elsewhere at a second look leads nowhere. No redirect is followed, no proxy asked, nothing is unpacked.
+Each address of the host is checked, and the connection is made to a checked address: a name that later
+resolves to another address does no harm. No redirect is followed, no proxy is used, nothing is unpacked.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _parse(body: bytes) -> Mapping[str, Any]:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError):
-        raise NotFetched("it is no JSON") from None
+        raise NotFetched("it is not valid JSON") from None
     if not isinstance(document, dict):
-        raise NotFetched("it is no JSON object")
+        raise NotFetched("it is not a JSON object")
     return document

@@ -1,4 +1,4 @@
-"""Access tokens of somebody else's authorization server, checked by the keys that it publishes.
+"""Access tokens of a foreign authorization server, checked by the keys that it publishes.
 
 docs/spec/connectors.md §4. Keys are fetched at first need, and again for a `kid` that is not known, at most
 once a minute. Which keys are asked is what the issuer's metadata says, and never the token.
@@ -22,7 +22,7 @@ from lithos.kernel.values.principals import Principal
 
 log = get_logger("lithos.oauth")
 
-#: Seconds between two looks at the issuer's keys, and for one look.
+#: Seconds between two requests for the issuer's keys, and the limit for one request.
 EVERY: Final = 60.0
 PATIENCE: Final = 5.0
 #: Bytes of what an issuer publishes, keys of it, bytes of a token, and tokens that are remembered.
@@ -32,7 +32,7 @@ LONGEST_TOKEN: Final = 16 * 1024
 MOST_KNOWN: Final = 1_000
 _WELL_KNOWN: Final = ("oauth-authorization-server", "openid-configuration")
 
-#: Gets the JSON at an address; None where there is none.
+#: Gets the JSON at an address, or None.
 Get = Callable[[str], Awaitable[Any]]
 
 
@@ -57,7 +57,7 @@ class ForeignTokens:
         self._keys: dict[str, jwt.PyJWK] = {}
         self._looked_at = float("-inf")
         self._looking = trio.Lock()
-        #: Who was let in by a token, by its hash, and when that ends.
+        #: Admitted principals by the hash of their token, with the end of that.
         self._known: Newest[bytes, tuple[Principal, datetime]] = Newest(MOST_KNOWN)
 
     async def prepare(self, secret: bytes) -> None:
@@ -90,7 +90,7 @@ class ForeignTokens:
         self._known.clear()
 
     def find(self, secret: bytes) -> Principal | None:
-        """Who presents a token that is good now; None for any other."""
+        """Return the principal of a currently valid token; None for any other."""
         kid = _kid_of(secret)
         if kid is None:
             return None
@@ -139,12 +139,12 @@ class ForeignTokens:
         return any(known == principal and now < end for known, end in self._known.values())
 
     def next_end(self, after: datetime) -> datetime | None:
-        """When the next of the tokens that let somebody in ends."""
+        """Return the next end of an admitted token."""
         return min((end for _, end in self._known.values() if after < end), default=None)
 
 
 def _kid_of(secret: bytes) -> str | None:
-    """The key that a token names; None for what is no token that could be good."""
+    """Return the key that a token names; None if it cannot be valid."""
     if secret.count(b".") != 2 or len(secret) > LONGEST_TOKEN:
         return None
     try:
@@ -168,7 +168,7 @@ def _key_of(row: Any) -> tuple[str, jwt.PyJWK] | None:
 
 
 async def fetch_json(url: str) -> Any:
-    """What is published at an address that who runs the server chose; None where nothing can be had."""
+    """Return the document at an address that the operator configured; None if it cannot be fetched."""
     import httpx2  # noqa: PLC0415 - not before there is something to ask
 
     if not url.startswith(("https://", "http://127.0.0.1", "http://localhost", "http://[::1]")):

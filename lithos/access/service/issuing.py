@@ -1,4 +1,4 @@
-"""The secrets of a grant as they are made and told, and how a grant becomes one among the named tokens."""
+"""Makes the secrets of a grant, and adds a grant to the named tokens."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def digest_text(secret: str) -> str:
 
 
 def family_of(refresh: str) -> str | None:
-    """The first word of a refresh token; None for what is none."""
+    """Return the first word of a refresh token; None for any other text."""
     word = refresh.removeprefix(_REFRESH)[:_FAMILY]
     return word if refresh.startswith(_REFRESH) and len(word) == _FAMILY else None
 
 
 def unknown_grant() -> OAuthRefused:
-    return OAuthRefused("invalid_grant", "It is not known here: wrong, expired or revoked. Begin anew.")
+    return OAuthRefused("invalid_grant", "It is not known here: wrong, expired or revoked. Start again.")
 
 
 def resource_of(given: Mapping[str, str]) -> str | None:
@@ -79,10 +79,10 @@ def split_off(
 
 
 def without_ended(tokens: Sequence[Token], now: datetime) -> list[Token]:
-    """The tokens without codes that nobody used in time; without room, less ended grants.
+    """Return the remaining tokens: grants whose code expired unused are dropped.
 
-    Of those the longest unused go, and no more than must: a clock that is wrong for an hour may say of every
-    grant that it has ended.
+    If space is short, ended grants are dropped, too, the longest unused first. As few as possible are
+    dropped: with a clock that is wrong for an hour, every grant may seem to have ended.
     """
     kept = [
         each for each in tokens if each.grant is None or each.grant.code.is_used or not each.has_expired(now)

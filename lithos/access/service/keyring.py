@@ -1,8 +1,8 @@
 """The tokens that a running server accepts: its owner's, `server.auth_token`, and the named ones on disk.
 
-The file of the named ones is looked at every `EVERY` seconds. One that is damaged, unreadable or gone after
-tokens were defined makes the server refuse them; it never opens it. One that cannot be read for now is read
-again at each look, and proves nothing: a server without tokens is open again when it can be.
+The file of named tokens is checked every `EVERY` seconds. If it is damaged, unreadable or missing after
+tokens were defined, the server refuses them; it never opens access. A file that cannot be read for now is
+read again at each check, and proves nothing: a server without tokens is open again when the file can be read.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 log = get_logger("lithos.tokens")
 
-#: Seconds between two looks at the file: what is revoked is out within 2 s.
+#: Seconds between two checks of the file: a revoked token is refused within 2 s.
 EVERY: Final = 0.5
 #: Seconds for which a file that changed just now may change again without a trace in its times.
 UNSETTLED: Final = 3.0
@@ -81,10 +81,10 @@ class TokenRing:
     ) -> None:
         """`private` is the folder `.lithos` of the data directory.
 
-        `asks_always`: nobody gets in without a token, though none was ever defined.
+        `asks_always`: callers need a token, even if none was ever defined.
         """
         self._private = private
-        #: Tokens of somebody else's authorization server, where there is one.
+        #: Tokens of a foreign authorization server, if one is configured.
         self.foreign: ForeignTokens | None = None
         #: Whether the other vaults of the process ask for no token either: a vault with tokens opens none.
         self.others_ask_nothing: Callable[[], bool] = lambda: True
@@ -99,9 +99,9 @@ class TokenRing:
         self._tokens: tuple[Token, ...] | None = None
         self._is_known = False
         self._trouble: str | None = None
-        #: Whether tokens were defined while this process runs; one that cannot be read is no proof of it.
+        #: Whether tokens were defined while this process runs; an unreadable file does not prove it.
         self._were_defined = False
-        #: Whether the last failure to read the file may pass: then it is read again at each look.
+        #: Whether the last failure to read the file may be temporary: then it is read again at each check.
         self._may_pass = False
         self._by_digest: Mapping[bytes, _Key] = {}
         self._by_principal: Mapping[Principal, Sequence[_Key]] = {}
@@ -112,7 +112,7 @@ class TokenRing:
 
     @property
     def is_open(self) -> bool:
-        """Whether no token is asked for, and everybody is the owner."""
+        """Whether no token is required, and all callers are the owner."""
         return self.asks_nothing and self.others_ask_nothing()
 
     @property
@@ -132,7 +132,7 @@ class TokenRing:
 
     @property
     def announcement(self) -> str | None:
-        """What a start tells of named tokens; None where none were ever defined."""
+        """Return the message of a start about named tokens; None if none were ever defined."""
         if self._trouble is not None:
             return f"{self._trouble}."
         if self._tokens is None:
@@ -152,9 +152,9 @@ class TokenRing:
     def find(self, secret: bytes) -> Principal | None:
         """The principal of a token; None for a wrong or expired one.
 
-        The time tells nothing of any token, however many there are: what is looked up is the SHA-256 of what
-        was presented, and nobody can choose that so that it begins as the digest of a secret of 256 bits.
-        The digest that is found is compared in constant time.
+        The time reveals nothing about any token, however many there are: the lookup uses the SHA-256 of the
+        presented secret, and no caller can choose that so that it begins as the digest of a secret of 256
+        bits. The digest that is found is compared in constant time.
         """
         digest = hashlib.sha256(secret).digest()
         key = self._by_digest.get(digest)
@@ -163,7 +163,10 @@ class TokenRing:
         return key.principal if key.is_valid(self._clock()) else None
 
     def fingerprint(self, principal: Principal) -> bytes | None:
-        """What tells the token of a principal in other rings too: its digest; None for one without."""
+        """Return the digest that identifies the token of a principal in other rings, too;
+
+        None without a token.
+        """
         keys = self._by_principal.get(principal, ())
         return keys[0].digest if keys else None
 
@@ -182,7 +185,7 @@ class TokenRing:
         return self.foreign is not None and self.foreign.is_valid(principal)
 
     def scope_of(self, principal: Principal) -> Scope | None:
-        """What the token of this principal may change now; None where it has no scope, or is no named one.
+        """Return the current scope of this principal's token; None without a scope or without a named token.
 
         One that was revoked, replaced or cannot be known since its call was let in has the scope `NOTHING`.
         """
@@ -239,8 +242,8 @@ class TokenRing:
                 self._were_defined |= tokens is not None
                 self._may_pass = False
             except TokensUnreadable as failure:
-                # Closed: what was defined is refused, and nobody else gets in. Open again only where it is
-                # read after all that nothing was defined.
+                # Closed: defined tokens are refused, and no other caller gets in. Opens again only if the
+                # file can be read after all and shows that no token was defined.
                 tokens, trouble = (), str(failure)
                 self._were_defined |= failure.is_there
                 self._may_pass = failure.may_pass
@@ -292,7 +295,7 @@ class TokenRing:
 
 
 def _keys_of(token: Token) -> Iterator[_Key]:
-    """What lets its principal in: the secret of a token, the access tokens of a grant."""
+    """Return the digests that admit its principal: the secret of a token, the access tokens of a grant."""
     if token.grant is None:
         yield _Key(token.principal, bytes.fromhex(token.digest), token.expires_at)
         return
@@ -305,7 +308,7 @@ def _key(principal: Principal, secret: str) -> _Key:
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """What changes with a file; a tuple of another length where it cannot be looked at."""
+    """Return a tuple that changes with a file; it has another length if the file cannot be read."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""Tokens of several vaults: each vault keeps a file of its own, which alone says who is let into it.
+"""Tokens of several vaults: each vault keeps a file of its own, which alone decides about access to it.
 
 Specified in docs/spec/integration.md §3.1. The same secret's hash is written to the file of each vault that
-it is for. From the first token on every vault asks for one: else whoever has none would be let into the
-others.
+it is for. After the first token every vault requires one: otherwise callers without a token would get into
+the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lithos.kernel.log import get_logger
 
 log = get_logger("lithos.tokens")
 
-#: What a change of one file may fail with.
+#: Errors that a change of one file may raise.
 FAILURES: Final = (TokenRefused, TokensUnreadable, OSError)
 
 
@@ -125,7 +125,7 @@ def revoke_token(name: str, privates: Mapping[str, Path]) -> tuple[tuple[str, ..
         except FAILURES as failure:
             troubles[vault] = _said(failure)
     if not revoked and not troubles:
-        # What was typed is not repeated: it may be the secret itself.
+        # The argument is not repeated: it may be the secret itself.
         known = ", ".join([*names][:20]) or "none"
         raise TokenRefused(f"There is no token of that name in {', '.join(privates)}. Tokens: {known}.")
     return tuple(revoked), troubles
@@ -179,8 +179,8 @@ def spread_tokens(privates: Sequence[Path]) -> tuple[str, ...]:
             continue
         taken = {token.name: token.digest for token in held.tokens}
         troubles += [
-            f"The token '{token.name}' of every vault is not let into {private.parent}, which has another "
-            "token of this name, or no room. Revoke that one there, and restart."
+            f"The token '{token.name}' of every vault was not added to {private.parent}, which has another "
+            "token of this name, or no space for one. Revoke that one there, and restart."
             for token in every.values()
             if taken.get(token.name) != token.digest
         ]
@@ -190,7 +190,7 @@ def spread_tokens(privates: Sequence[Path]) -> tuple[str, ...]:
 
 
 def _spread(file: TokenFile, every: Sequence[Token], gone: Sequence[str]) -> TokenFile:
-    """The file with the tokens of every vault that it lacks and has room for, without those revoked."""
+    """Return the file with all missing tokens of every vault that fit in, without revoked ones."""
     kept = [token for token in file.tokens if not (token.every_vault and token.digest in gone)]
     names = {token.name for token in kept}
     lacking = [token for token in every if token.name not in names][: max(0, MOST_TOKENS - len(kept))]

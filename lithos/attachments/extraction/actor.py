@@ -1,9 +1,9 @@
-"""Attaching: the actor that keeps the files beside the notes searchable (docs/spec/attachments.md).
+"""Attaching: the actor that keeps attachments searchable (docs/spec/attachments.md).
 
-It notices files by the watcher's notifications and by surveys of its own, has them read by a process of their
-own (`extractor`) once the notes are searchable, keeps their texts on the shelf and in two indexes of their
-own. These are not the notes' indexes: how frequent a word is among notes does not depend on what lies beside
-them. The lists of files are replaced on the event loop, where searches read them.
+It notices files by the watcher's notifications and by its own surveys. Once the notes are searchable, a
+separate process reads the files (`extractor`); their texts are kept on the shelf and in two indexes of their
+own. These are not the notes' indexes: the frequency of a word among notes does not depend on attachments. The
+lists of files are replaced on the event loop, where searches read them.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ RETRY: Final = 30.0
 SAVE: Final = 30.0
 #: Parts of all files together: some hundred large books.
 MOST_IN_ALL: Final = 200_000
-#: Parts that go to the indexes at once, and beside a writer, from whom they take the interpreter.
+#: Parts that are indexed at once, and while a write is running, which needs the interpreter.
 BATCH: Final = 64
 BESIDE_WRITER: Final = 16
-#: Beside a writer the reading rests so many times as long as the indexing took, at most so many seconds, and
-#: no longer than somebody writes; but the first parts after a pause are indexed at once.
+#: While writes are running, reading pauses for this multiple of the indexing time, at most this number of
+#: seconds, and not after the last write; but the first parts after a pause are indexed at once.
 RESTS: Final = 12.0
 LONGEST_REST: Final = 5.0
 LOOK: Final = 0.25
@@ -92,7 +92,7 @@ class Attaching:
     _sizes: ChunkSizes
     _captions: Captions
     _clock: Callable[[], datetime]
-    #: Whether the folder tells of changes; False: surveys find them.
+    #: Whether the folder reports changes; False: surveys find them.
     _is_told: Callable[[], bool]
     #: Awaited before anything is read: the notes come first.
     _notes_first: Callable[[], Awaitable[None]]
@@ -161,10 +161,12 @@ class Attaching:
             if any(part.startswith(".") for part in path.split("/")):
                 continue
             if kind_of(path) is not None:
-                # One that is gone is noticed at once; what is there is read when it is quiet.
+                # A deleted file is noticed at once; an existing file is read when it is quiet.
                 self._enqueue(path, now if path in self.files and not self._is_there(path) else now + QUIET)
             elif not path.endswith(".md"):
-                self._survey_at = min(self._survey_at, now + QUIET)  # a folder: what is in it is not told
+                self._survey_at = min(
+                    self._survey_at, now + QUIET
+                )  # a folder: the files in it are not reported
         self._wake()
 
     def _is_there(self, path: str) -> bool:
@@ -206,7 +208,7 @@ class Attaching:
             await trio.sleep(RETRY)
 
     async def _attempt(self, what: str, step: Callable[[], Awaitable[None]]) -> bool:
-        """Whether a step succeeded; what it lacked is told by health until one does."""
+        """Return whether a step succeeded; health reports its error until one does."""
         try:
             await step()
         except _Failures as failure:
@@ -243,7 +245,7 @@ class Attaching:
         await self._flush()
 
     def _compare(self, fulltext: FulltextIndex, stamps: Mapping[int, int]) -> set[int]:
-        """The serials that an index lacks; what it has too much is removed. Blocks."""
+        """Return the serials that an index lacks, and remove superfluous ones. Blocks."""
         held: list[Mapping[int, int]] = [fulltext.stamps()]
         if self.vectors is not None:
             held.append(self.vectors.vectors.stamps())
@@ -293,7 +295,7 @@ class Attaching:
         )
 
     async def _keep_captions(self) -> None:
-        """Have images read anew whose notes have changed: their text is what stands around them there."""
+        """Read images again whose notes have changed: their text is the text around them there."""
         while True:
             await trio.sleep(2.0)
             images = [path for path in self.files if kind_of(path) == "image"]
@@ -345,7 +347,7 @@ class Attaching:
     # -- one file ----------------------------------------------------------------------------------
 
     async def _take(self, path: str) -> None:
-        """Have one file as it is now: read it, or forget it."""
+        """Bring the text of one file up to date: read the file, or forget it."""
         is_again = path in self._again
         self._again.discard(path)
         state = await self._looking.run(lambda: look_at(self._files, path))
@@ -413,7 +415,7 @@ class Attaching:
     async def _extract(
         self, path: str, known: AttachedFile | None, take: Callable[[Sequence[FilePart]], Awaitable[None]]
     ) -> FileExtraction | None:
-        """What reading a file came to; None when it cannot be opened any more."""
+        """Return the result of reading a file; None if it cannot be opened any more."""
         kind = kind_of(path)
         assert kind is not None
         if self.parts >= MOST_IN_ALL and (known is None or not known.parts):
@@ -459,7 +461,7 @@ class Attaching:
         self._wake()
 
     async def _rest(self, changes: int, seconds: float) -> None:
-        """Leave the interpreter to who writes, for so long or until nobody does."""
+        """Sleep up to the time limit, or until no write is running, so that writers get the interpreter."""
         with trio.move_on_after(min(seconds, LONGEST_REST)):
             while (now := self._changes()) != changes:
                 changes = now
@@ -545,7 +547,7 @@ class Attaching:
 
 
 def title_of(path: str) -> str:
-    """The name of a file without what tells its kind."""
+    """Return the name of a file without its suffix."""
     name = path.rpartition("/")[2]
     lowered = name.lower()
     ending = ".excalidraw.md" if lowered.endswith(".excalidraw.md") else os.path.splitext(name)[1]

@@ -1,4 +1,7 @@
-"""What stands around an image in the notes that show it: with its name, all the text that there is of one."""
+"""Text around an image in the notes that show it:
+
+together with its name, this is all the text of an image.
+"""
 
 from __future__ import annotations
 

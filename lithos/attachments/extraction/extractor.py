@@ -1,8 +1,8 @@
 """The extractor: has files read by a process of their own, within limits (docs/spec/attachments.md §5).
 
 The process (`lithos.attachments.files.worker`) gets open files, one at a time. It is killed when it is late
-or says what makes no sense; the next file gets a new one. Limits of time are in its processor time where that
-can be told: how busy a machine is must not decide what is known of a file.
+or sends an invalid answer; the next file gets a new one. Time limits count its processor time where the
+system reports it: the load of a machine must not decide which files can be read.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ PATIENCE: Final = 30.0
 #: Parts and characters that are taken at once.
 _BATCH, _BATCH_TEXT = 64, 1 << 17
 _PIECE: Final = 1 << 18
-#: What the interpreter of the process may need of our environment.
+#: Environment variables that the interpreter of the process may need.
 _KEPT: Final = ("PYTHONHOME", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 _MODULE: Final = "lithos.attachments.files.worker"
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
@@ -65,10 +65,11 @@ Take: TypeAlias = Callable[[Sequence[FilePart]], Awaitable[None]]
 
 @frozen
 class FileExtraction:
-    """What reading a file came to.
+    """The result of reading a file.
 
     `whole`, or `cut` and `failed` for a `reason`, a part of a sentence; `unchanged` since the known digest;
-    `missing` is a library. `digest` is None when the bytes were not read, `parts` are those that were taken.
+    `missing` is a library. `digest` is missing (None) if the bytes were not read, `parts` is the number of
+    parts taken.
     """
 
     state: State
@@ -82,7 +83,7 @@ class DrawingFailed(Exception):
 
 
 class _Lost(Exception):
-    """The process is gone, or has to go; says why, as a part of a sentence."""
+    """The process has ended, or must be ended; the message gives the reason, as a part of a sentence."""
 
 
 @frozen
@@ -104,7 +105,7 @@ class _Child:
     waited: float = 0.0
 
     def used(self) -> float:
-        """Seconds of its time: of a processor, or where that cannot be told those that we have waited."""
+        """Return its seconds: of a processor, or the time that we have waited if that is not known."""
         if sys.platform == "linux":
             with suppress(OSError):
                 return time.clock_gettime((~self.pid << 3) | 2)  # the clock of another process
@@ -125,11 +126,12 @@ class _Exchange:
 
     _child: _Child
     _limits: _Limits
-    #: What is done until the first page is told; "" for a file without pages: only its whole has a limit.
+    #: The activity until the first page is reported; "" for a file without pages, which has one limit for the
+    #: whole.
     _first: str
     _page: int = 0
     _answers: AnswerDecoder = field(factory=AnswerDecoder)
-    #: Its time and ours at the beginning, and at its last sign.
+    #: Its time and ours at the beginning, and at its last message.
     _began: tuple[float, float] = field(init=False)
     _heard: tuple[float, float] = field(init=False)
 
@@ -140,7 +142,7 @@ class _Exchange:
         return self._child.used(), self._child.waited
 
     async def next(self) -> list[WorkerAnswer]:
-        """What comes next. Raises `_Lost`."""
+        """Return the next answer. Raises `_Lost`."""
         while True:
             data = await self._receive(self._left())
             if data == b"":
@@ -156,7 +158,7 @@ class _Exchange:
                 return answers
 
     def _left(self) -> float:
-        """Seconds until it is late, as far as can be told now. Raises `_Lost`."""
+        """Return the seconds until it is late, as far as known now. Raises `_Lost`."""
         limits = [(self._began, self._limits.file, "reading it")]
         if self._page:
             limits.append((self._heard, self._limits.page, f"page {self._page}"))
@@ -172,7 +174,7 @@ class _Exchange:
         return min(left)
 
     async def _receive(self, seconds: float) -> bytes | None:
-        """Bytes; b"" when there are no more, None after so many seconds."""
+        """Return bytes; b"" at the end, None after the timeout in seconds."""
         began = trio.current_time()
         data: bytes | None = None
         with trio.move_on_after(max(0.01, seconds)), suppress(ConnectionError):
@@ -207,8 +209,8 @@ class Extractor:
     ) -> FileExtraction:
         """Read an open file, whose owner the caller stays, and have its parts taken in batches.
 
-        Nothing is taken of a file whose digest is `known`. Raises `OSError` when no process can be
-        started; what `take` raises goes through.
+        No part of a file whose digest is `known` is passed on. Raises `OSError` if no process can be started;
+        errors of `take` are passed through.
         """
         async with self._one:
             taking = _Taking(take)
@@ -229,7 +231,7 @@ class Extractor:
             return FileExtraction(taking.end.state, taking.end.reason, taking.digest, taking.parts)
 
     async def draw(self, file: int, page: int, width: int) -> bytes:
-        """A page of an open PDF file, from 1, as PNG so many pixels wide.
+        """Return a page of an open PDF file, from 1, as PNG of a width in pixels.
 
         Raises `DrawingFailed`, and `OSError` when no process can be started.
         """
@@ -253,7 +255,7 @@ class Extractor:
             return picture
 
     async def close(self) -> None:
-        """End the process; what is being read is waited for. It can be used again."""
+        """End the process, after the file that is being read. It can be used again."""
         async with self._one:
             self._idle.cancel()
             await self._end("")
@@ -265,18 +267,21 @@ class Extractor:
     async def _ask(self, request: ReadingRequest, file: int, *, first: str) -> _Exchange:
         self._idle.cancel()
         if self._child is not None and _has_ended(self._child):
-            self._child.socket.close()  # it ended while nobody looked: not this file's fault
+            self._child.socket.close()  # it ended between two files: not an error of this file
             self._child = None
         if self._child is None:
             self._child = self._start()
         exchange = _Exchange(self._child, self._limits, first)
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", [file]))]
-        with suppress(ConnectionError):  # told when answers are waited for
+        with suppress(ConnectionError):  # reported when answers are read
             await self._child.socket.sendmsg([request.to_line()], rights)
         return exchange
 
     def _start(self) -> _Child:
-        """Start a process. By this thread: it is told when the thread that started it has ended, and dies."""
+        """Start a process.
+
+        Always in this thread: the process gets a signal and dies when the thread that started it ends.
+        """
         ours, theirs = socket.socketpair()
         try:
             with theirs:
@@ -311,7 +316,7 @@ class Extractor:
         if code == OUT_OF_MEMORY:
             return f"its reader ran out of memory ({self._memory >> 20} MB)"
         if code == -signal.SIGABRT:  # as PDFium does when it gets no memory, and when it finds itself wrong
-            return f"its reader gave up, probably for want of memory ({self._memory >> 20} MB; signal 6)"
+            return f"its reader stopped, probably for lack of memory ({self._memory >> 20} MB; signal 6)"
         return f"its reader crashed ({f'signal {-code}' if code < 0 else f'status {code}'})"
 
     def _rest(self) -> None:
@@ -334,7 +339,7 @@ class Extractor:
 
 @define(eq=False)
 class _Taking:
-    """What has come of a file: its parts in batches for who takes them, and the end."""
+    """The collected answers about a file: its parts in batches for the receiver, and the end."""
 
     _take: Take
     digest: str | None = None

@@ -1,4 +1,4 @@
-"""A look at the folder: the files beside the notes that can be read or shown, with their sizes and times.
+"""Scans the folder for attachments that can be read or shown, with their sizes and times.
 
 It blocks. By the rules of `open_attachment`: no dot-names, nothing that is ignored, no symlink out of the
 folder; and no folder that only a symlink leads to.
@@ -19,7 +19,7 @@ from lithos.notes.files.values import FileState, state_of
 def survey_attachments(files: NoteFiles) -> dict[str, FileState]:
     """Every file of a known kind by its path relative to the notes folder, with `/`.
 
-    Raises `OSError` when the folder itself cannot be listed: nothing is known then of what is gone.
+    Raises `OSError` if the folder itself cannot be listed: deletions are then unknown.
     """
     root = os.path.realpath(files.root)
     found: dict[str, FileState] = {}
@@ -44,7 +44,7 @@ def survey_attachments(files: NoteFiles) -> dict[str, FileState]:
 
 
 def look_at(files: NoteFiles, path: str, root: str | None = None) -> FileState | None:
-    """Size and time of one file; None when it is gone, no regular file, or not to be shown."""
+    """Return size and time of one file; None if it is missing, not a regular file, or not to be shown."""
     if files.ignored.covers(path):
         return None
     target = os.path.join(os.path.realpath(files.root) if root is None else root, path)

@@ -28,12 +28,15 @@ _FLAGS: Final = pdfium.FPDF_ANNOT | pdfium.FPDF_REVERSE_BYTE_ORDER
 _REASONS: Final = {
     pdfium.FPDF_ERR_PASSWORD: "it is encrypted and asks for a password",
     pdfium.FPDF_ERR_SECURITY: "it is encrypted in a way that cannot be read",
-    pdfium.FPDF_ERR_FORMAT: "it is no PDF file, or damaged",
+    pdfium.FPDF_ERR_FORMAT: "it is not a PDF file, or it is damaged",
 }
 
 
 def start_library(*, fonts: bool) -> None:
-    """Set PDFium up, once. Texts need no fonts; pictures of what has none of its own need the system's."""
+    """Set PDFium up, once.
+
+    Texts need no fonts; pictures of pages without embedded fonts need the system's.
+    """
     nowhere = (ctypes.c_char_p * 1)(None)
     field = dict(pdfium.FPDF_LIBRARY_CONFIG._fields_)["m_pUserFontPaths"]
     config = pdfium.FPDF_LIBRARY_CONFIG(
@@ -48,7 +51,7 @@ class Pdf:
     def __init__(self, descriptor: int, size: int) -> None:
         if not size:
             raise NotExtractable("it is empty")
-        # A private map that could be written to: only such a one tells its address. Nothing writes to it.
+        # A private map with write access: only such a map exposes its address. Nothing writes to it.
         try:
             self._data = mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY)
         except (OSError, ValueError):  # it has become shorter, or its file system has no maps

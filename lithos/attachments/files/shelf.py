@@ -1,7 +1,7 @@
-"""The extracted texts of attachments (`.lithos/attachments.db`): a cache, made anew if it is lost.
+"""The extracted texts of attachments (`.lithos/attachments.db`): a cache that is rebuilt if it is lost.
 
-Commits are not synced: after a power failure files are read again. What is extracted of a changed file stands
-under a number of its own until it is whole, so that a search finds the old text or the new one.
+Commits are not synced: after a power failure files are read again. The text of a changed file is stored under
+a number of its own until it is complete, so that a search finds the old text or the new one.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ _FILE_COLUMNS: Final = "number,path,size,mtime_ns,digest,state,reason,parts"
 #: Serials of one file in the indexes: more than it may have parts.
 PARTS_BITS: Final = 11
 
-#: `whole` and `cut` have text; `failed` could not be read, `missing` lacks a library, `left` had no room.
+#: `whole` and `cut` have text; `failed` could not be read, `missing` lacks a library, `left` exceeded the
+#: space limit.
 ReadState = Literal["whole", "cut", "failed", "missing", "left"]
 
 
 @frozen
 class AttachedFile:
-    """A file beside the notes: what was read of it, from which state, and why not all of it.
+    """An attachment: the text read from it, the state of the file, and the reason if it is incomplete.
 
     `digest` is the SHA-256 of the bytes that were read, empty where they were not; `parts` are its pages,
     cards, elements or passages with text.
@@ -74,7 +75,10 @@ class AttachedFile:
         return range(first, first + self.parts)
 
     def stamps(self) -> dict[int, int]:
-        """What the indexes should hold of it: by serial the stamp, which changes with path and bytes."""
+        """Return the expected content of the indexes:
+
+        by serial the stamp, which changes with path and bytes.
+        """
         known = hashlib.blake2b(f"{self.path}\0{self.digest}\0{self.number}".encode(), digest_size=8)
         base = int.from_bytes(known.digest()) >> 2
         return {serial: base + place for place, serial in enumerate(self.serials())}
@@ -82,7 +86,7 @@ class AttachedFile:
 
 @frozen
 class StoredPart:
-    """A part as it is stored, with its serial."""
+    """A stored part with its serial."""
 
     serial: int
     part: FilePart
@@ -110,7 +114,7 @@ class Shelf(Database):
     log = get_logger("lithos.attachments")
 
     def load(self) -> list[AttachedFile]:
-        """Every file that is whole; what an ended process left half is removed."""
+        """Return every complete file; remove the unfinished texts of an ended process."""
         with self.transaction():
             self._writer.execute("DELETE FROM files WHERE path IS NULL")
             self._writer.execute("DELETE FROM parts WHERE file NOT IN (SELECT number FROM files)")
@@ -171,7 +175,7 @@ class Shelf(Database):
         self._writer.execute(f"DELETE FROM files WHERE {where}", given)  # noqa: S608 - our names
 
     def stored(self, number: int, first: int = 0, most: int = -1) -> list[StoredPart]:
-        """Parts of a file in order; for whoever writes."""
+        """Return parts of a file in order; for the writing thread."""
         rows = self._writer.execute(
             "SELECT number,place,page,text FROM parts WHERE file=? AND number>=? ORDER BY number LIMIT ?",
             (number, first, most),
@@ -182,7 +186,7 @@ class Shelf(Database):
         ]
 
     def parts(self, serials: Iterable[int]) -> Mapping[int, FilePart]:
-        """Some parts by serial, for any reader; those that are gone are left out."""
+        """Return some parts by serial, for any reader; deleted ones are left out."""
         found: dict[int, FilePart] = {}
         for serial in serials:
             row = self._reader.execute(

@@ -1,9 +1,9 @@
 """The process that reads files: `python -m lithos.attachments.files.worker SOCKET MEMORY SERVER`.
 
-It gets requests with open files over the inherited socket, one at a time, and answers by `lines`. What it
-parses may be made to harm, so it has little: no file that it could write, no name of one, bounded memory and
-processor time, a low priority. It dies with its server, and by it: deadlines are kept there, since
-native code cannot be interrupted. It imports little, so that it starts at once.
+It gets requests with open files over the inherited socket, one at a time, and answers by `lines`. The files
+may be malicious, so the process has few rights: no file that it could write, no name of one, bounded memory
+and processor time, a low priority. It dies with its server, and by it: deadlines are kept there, since native
+code cannot be interrupted. It imports little, so that it starts at once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from typing import Final
 from lithos.attachments.files.worker_answers import FileAnswering, limit, limit_memory
 from lithos.attachments.files.worker_protocol import LONGEST_LINE, OUT_OF_MEMORY, ReadingRequest, pack_answer
 
-#: Priority at first, which a file that somebody has just saved may need on a busy machine, and the lowest,
-#: from so many processor seconds on: by then it is a new vault that is read.
+#: Priority at first, which a file that has just been saved may need on a busy machine, and the lowest
+#: priority after a number of processor seconds: by then a whole new vault is being read.
 _NICENESS, _LOWEST, _QUICK = 10, 19, 1.0
 #: Processor seconds of a request after which the process ends even if the server does not end it.
 _MOST_SECONDS: Final = 90
 _PR_SET_PDEATHSIG: Final = 1
-#: The numbers of a system call without a function in C libraries; what "this process" and "idle" are to it.
+#: The numbers of a system call without a function in C libraries, and its arguments for "this process" and
+#: "idle".
 _IOPRIO_SET: Final = {"x86_64": 251, "aarch64": 30}
 _THIS_PROCESS, _IDLE = 1, 3 << 13
 

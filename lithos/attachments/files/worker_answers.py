@@ -1,4 +1,4 @@
-"""What the process that reads files answers: texts of a file, and pictures of its pages."""
+"""The answers of the process that reads files: texts of a file, and pictures of its pages."""
 
 from __future__ import annotations
 
@@ -102,12 +102,14 @@ class FileAnswering:
 
 
 def limit_memory(memory: int, mapped: int = 0) -> None:
-    """Have so many bytes of memory, and so many of a file that is mapped, which count but are none."""
+    """Limit the memory in bytes, and the bytes of a mapped file, which count as address space but are not
+    memory.
+    """
     limit(resource.RLIMIT_AS, memory + mapped, memory + LARGEST_PDF)
 
 
 def limit(what: int, soft: int, hard: int) -> None:
-    """Set a limit where the system has it: macOS has none of memory; others may be lower already."""
+    """Set a limit if the system has it: macOS cannot limit memory; others may have lower limits already."""
     try:
         resource.setrlimit(what, (soft, hard))
     except (OSError, ValueError):
@@ -135,7 +137,7 @@ def _pages(pdf: Pdf) -> Iterator[FilePart | PageBegun]:
 
 
 def _bounded(parts: Iterator[FilePart] | Iterator[FilePart | PageBegun]) -> Iterator[WorkerAnswer]:
-    """The parts as far as they come and there is room, and what there is not more for."""
+    """Return the parts in order within the limit, and the reason if some were left out."""
     count, room = 0, MOST_TEXT
     try:
         for part in parts:
@@ -162,7 +164,7 @@ def _bytes(file: int, size: int) -> bytes:
 
 
 def _digest(file: int, size: int) -> str:
-    # Read, not mapped: what is mapped and looked at would count as memory of this process.
+    # Read, not mapped: pages of a map would count as memory of this process.
     digest = sha256()
     for piece in _pieces(file, size):
         digest.update(piece)

@@ -1,4 +1,4 @@
-"""What the process that reads files and its server tell each other over their socket: lines of JSON.
+"""The messages between the process that reads files and its server, over their socket: lines of JSON.
 
 A request is one line, which comes with the descriptor of its file. An answer is a short line, and behind it
 as many bytes of text or picture as its `bytes` says. A process that a hostile file has taken over may say
@@ -32,7 +32,7 @@ State: TypeAlias = Literal["whole", "cut", "failed", "unchanged", "missing"]
 
 
 class Garbage(Exception):
-    """What came over the socket is no answer that may come."""
+    """The socket returned an invalid answer."""
 
 
 @frozen
@@ -47,7 +47,7 @@ class ReadingRequest:
     width: int = 0
 
     def to_line(self) -> bytes:
-        """The line, which goes with the descriptor of the file."""
+        """The request line, which is sent with the descriptor of the file."""
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
@@ -163,6 +163,6 @@ def _answer(fields: dict[str, Any], body: bytes) -> WorkerAnswer:
             case {"end": state, "reason": str(reason)} if state in get_args(State):
                 if len(reason.encode()) <= 4 * MOST_REASON:
                     return End(state, reason)
-    except ValueError as failure:  # half of a character, or bytes that are no text
+    except ValueError as failure:  # half of a character, or bytes that are not text
         raise Garbage(str(failure)) from None
-    raise Garbage("an answer that is none")
+    raise Garbage("an invalid answer")

@@ -13,7 +13,8 @@ PLACES: Final = 5
 
 
 def around(content: str, name: str) -> str:
-    """What stands around the places where a note names a file: up to the paragraph before and the one behind.
+    """Return the text around the places where a note names a file: from the paragraph before to the one
+    after.
 
     Found as it is written, or with spaces and the like as in addresses (`%20`).
     """

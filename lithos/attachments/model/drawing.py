@@ -30,7 +30,7 @@ def read_drawing(name: str, data: bytes) -> Iterator[FilePart]:
     try:
         return _of_markdown(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise NotExtractable("the drawing is no UTF-8 text") from None
+        raise NotExtractable("the drawing is not UTF-8 text") from None
 
 
 def _of_scene(scene: dict[str, Any], places: Places, known: set[str]) -> Iterator[FilePart]:
@@ -85,7 +85,7 @@ _SECTIONS: Final = frozenset(
 
 
 def _scene_text(text: str) -> str | None:
-    """The drawing's JSON; None when there is none, as in a file that has only texts."""
+    """Return the drawing's JSON; None without one, as in a file that has only texts."""
     opened = ""
     lines = list[str]()
     for line in _lines(text):

@@ -19,17 +19,17 @@ def read_object(text: str | bytes, what: str) -> dict[str, Any]:
     except RecursionError:
         raise NotExtractable(f"{what} is nested too deeply") from None
     except UnicodeDecodeError:
-        raise NotExtractable(f"{what} is no UTF-8 text") from None
+        raise NotExtractable(f"{what} is not UTF-8 text") from None
     except ValueError as failure:
         line = f" (line {failure.lineno})" if isinstance(failure, json.JSONDecodeError) else ""
-        raise NotExtractable(f"{what} is no valid JSON{line}") from None
+        raise NotExtractable(f"{what} is not valid JSON{line}") from None
     if not isinstance(value, dict):
         raise NotExtractable(f"{what} is JSON, but no object")
     return value
 
 
 def objects_of(value: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
-    """The objects in a list of an object; what has another type is passed over."""
+    """Return the objects in a list of an object; items of other types are skipped."""
     listed = value.get(name)
     for each in listed if isinstance(listed, list) else ():
         if isinstance(each, dict):

@@ -1,4 +1,4 @@
-"""Kinds of files beside the notes, and the bounds within which they are read (docs/spec/attachments.md)."""
+"""Kinds of attachments, and the limits within which they are read (docs/spec/attachments.md)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MOST_MEMORY: Final = 512 * 1024 * 1024
 
 
 def kind_of(path: str) -> FileKind | None:
-    """The kind of a file, by its suffix in any case; None for what is no attachment."""
+    """Return the kind of a file, by its suffix in any case; None for a file that is not an attachment."""
     name = path.rpartition("/")[2].lower()
     if name.endswith(".excalidraw.md"):
         return "drawing"
@@ -56,7 +56,7 @@ def kind_of(path: str) -> FileKind | None:
     return _KINDS.get(suffix) if stem else None
 
 
-#: Words by which somebody asks for an image, as `fold` spells them; suffixes of names besides.
+#: Words of queries that ask for an image, as `fold` spells them; also suffixes of names.
 _SAID: Final = """
     image images picture pictures photo photos photograph screenshot screenshots illustration figure sketch
     sketches drawing diagram diagrams bild bilder foto fotos bildschirmfoto skizze zeichnung dessin imagen

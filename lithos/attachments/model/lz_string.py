@@ -1,7 +1,7 @@
 """LZ-String (`compressToBase64`), as Obsidian's Excalidraw plugin stores drawings.
 
-An LZ78 code over UTF-16 units, its codes of growing width written bit by bit, lowest first. What an entry of
-its dictionary costs to make it has given out before, so time and memory are those of the output.
+An LZ78 code over UTF-16 units, its codes of growing width written bit by bit, lowest first. Each dictionary
+entry repeats text that was already output, so time and memory are those of the output.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ class TooLarge(ValueError):
 
 
 def decompress(text: str, most: int) -> str:
-    """What was compressed; white space is passed over. Raises `BadCompression`; `TooLarge` beyond `most`."""
+    """Return the decompressed text;
+
+    white space is skipped. Raises `BadCompression`; `TooLarge` beyond `most`.
+    """
     bits = _Bits(text)
     unit = bits.take(2)
     if unit == _END:
@@ -71,7 +74,7 @@ class _Bits:
         self._count = 0
 
     def take(self, count: int) -> int:
-        """The next number of so many bits, the lowest first."""
+        """Return the next number of `count` bits, the lowest first."""
         while self._count < count:
             bits = next(self._signs, None)
             if bits is None:
@@ -90,4 +93,4 @@ def _signs(text: str) -> Iterator[int]:
         if bits is not None:
             yield bits
         elif not sign.isspace():
-            raise BadCompression(f"{sign!r} is no Base64")
+            raise BadCompression(f"{sign!r} is not Base64")

@@ -13,17 +13,20 @@ from lithos.text.words.analysis import normalise
 LONGEST_PLACE: Final = 200
 #: All that ends a line somewhere.
 _BREAKS: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-#: A hyphen that a line break follows, and signs that stand for one: soft, and two that PDF libraries use.
+#: A hyphen before a line break, and characters used for one: soft hyphens, and two that PDF libraries use.
 _HYPHENATED: Final = re.compile("(?<=[^\\W\\d_])[-\u2010\u00ad\x02\ufffe][ \t]*\n[ \t]*([^\\W\\d_])")
 _JOINED: Final = re.compile("[\x02\ufffe](.?)")
-#: Control characters but newlines, and signs that are nothing but invisible.
+#: Control characters but newlines, and other characters that are always invisible.
 _DROPPED: Final = dict.fromkeys(
     (*range(9), *range(11, 32), *range(0x7F, 0xA0), 0xAD, 0x200B, 0xFEFF, 0xFFFE, 0xFFFF)
 ) | {9: " "}
 
 
 class NotExtractable(Exception):
-    """A file has no text that can be told, or none from here on; says why, as a part of a sentence."""
+    """A file has no readable text, or none from here on;
+
+    the message gives the reason, as a part of a sentence.
+    """
 
 
 @frozen
@@ -37,7 +40,7 @@ class FilePart:
 
 
 def clean(text: str) -> str:
-    """Text as it is kept: NFC, lines ended by newlines, words whole that a line end had cut.
+    """Return text in its stored form: NFC, lines ended by newlines, words rejoined that a line end had cut.
 
     Without control characters, lone surrogates and blanks at its ends.
     """
@@ -51,7 +54,7 @@ def _printable(text: str) -> str:
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     text = _BREAKS.sub("\n", text)
     text = _HYPHENATED.sub(lambda found: found[1] if found[1].islower() else f"-\n{found[1]}", text)
-    # What is left of such signs stood where a library has joined the lines itself.
+    # The remaining characters of this kind were where a library has joined the lines itself.
     text = _JOINED.sub(lambda found: found[1] if found[1].islower() else f"-{found[1]}", text)
     return text.translate(_DROPPED)
 
@@ -63,7 +66,10 @@ class Places:
         self._used: dict[str, int] = {}
 
     def name(self, wanted: object, otherwise: str) -> str:
-        """A place with this id, or with another one when it is none; a second one of the same id says so."""
+        """Return a place with this id, or with a corrected one if it is invalid;
+
+        a second place with the same id is numbered.
+        """
         place = wanted if isinstance(wanted, str) else ""
         place = clean(place[: 2 * LONGEST_PLACE])[:LONGEST_PLACE] or otherwise
         count = self._used[place] = self._used.get(place, 0) + 1

@@ -25,7 +25,10 @@ _MARKS: Final = (
 
 
 def read_text(data: bytes) -> Iterator[FilePart]:
-    """Parts of some 40 lines, or 2,000 characters. Raises `NotExtractable` for what is no text."""
+    """Return parts of some 40 lines, or 2,000 characters.
+
+    Raises `NotExtractable` for a file that is not text.
+    """
     return pack(_lines(decode(data)))
 
 

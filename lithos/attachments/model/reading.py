@@ -1,4 +1,4 @@
-"""The text of a file that needs no library: all kinds but PDF, and images, which have none.
+"""The text of a file that needs no library: all kinds but PDF, and images, which contain no text.
 
 Of canvases (JSON Canvas 1.0) these are the texts of cards, groups and edges, and what file and link cards
 show.

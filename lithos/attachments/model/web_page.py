@@ -1,7 +1,7 @@
-"""Web pages: what a reader sees of HTML, without markup, scripts, styles and comments.
+"""The visible text of HTML pages, without markup, scripts, styles and comments.
 
-A scanner of our own: it goes once over the page and never back, which `html.parser` of many Python versions
-does for tags and comments that do not end. Only what separates words is known of a tag. Nothing is fetched.
+A scanner of our own: it passes over the page once and never backtracks, unlike `html.parser` of many Python
+versions with unclosed tags and comments. Of tags, only those that separate words matter. Nothing is fetched.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from lithos.attachments.model.parts import FilePart
 from lithos.attachments.model.plain import Piece, decode, pack
 
-#: Encodings that a page may name; others of Python's are no encodings of text, or slow.
+#: Encodings that a page may name; others of Python are not text encodings, or are slow.
 _ENCODINGS: Final = re.compile(
     r"(?:utf-?8|iso-8859-\d\d?|windows-125\d|koi8-[ru]|shift_jis|euc-jp|iso-2022-jp|gb2312|gbk|gb18030|big5|euc-kr)\Z",
     re.I,
@@ -25,7 +25,7 @@ _HEAD: Final = 2_048
 _NAME: Final = re.compile(r"[a-z][^\s/>]{0,40}", re.I)
 #: A tag's end, or a quote in it that may hide one.
 _IN_TAG: Final = re.compile("[>\"']")
-#: Elements whose text is no text, by how they end.
+#: Elements whose content is not text, by their end.
 _HIDDEN: Final = {
     name: re.compile(rf"</{name}[\s/>]", re.I)
     for name in ("script", "style", "iframe", "noembed", "noframes", "template")
@@ -58,7 +58,7 @@ def read_page(data: bytes) -> Iterator[FilePart]:
 
 
 class _Page:
-    """What a reader sees of a page, line by line, each with the place in the source where it begins."""
+    """Return the visible text of a page, line by line, each with the place in the source where it begins."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -141,9 +141,9 @@ def _tokens(source: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _skip_tag(source: str, opening: int) -> tuple[int, str]:
-    """Where what begins with `<` is over, and the tag's name; one character is over of what is no markup.
+    """Return the end of markup that begins with `<`, and the tag's name; other text ends after one character.
 
-    What has no end goes to the end of the page, as in browsers.
+    Markup without an end extends to the end of the page, as in browsers.
     """
     if source.startswith("<!--", opening):
         return _after(source, "-->", opening + 4), ""

@@ -1,4 +1,4 @@
-"""Reading and listing the files beside the notes: texts of pages and places, and images."""
+"""Reading and listing attachments: texts of pages and places, and images."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class AttachmentReading:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether files beside the notes are found and read (`attachments.enabled`)."""
+        """Whether attachments are found and read (`attachments.enabled`)."""
         return self._attaching.is_enabled
 
     def find(self, note_id: str | None, path: str | None) -> AttachedFile | None:
@@ -144,7 +144,7 @@ class AttachmentReading:
         def look() -> tuple[bytes | None, str]:
             opened = open_attachment(self._files, file.path)
             if opened is None:
-                return None, "the file is gone"
+                return None, "the file no longer exists"
             with opened.file:
                 if opened.size > LARGEST_IMAGE:
                     return None, f"the image has {opened.size:,} bytes; up to {LARGEST_IMAGE:,} are shown"
@@ -155,10 +155,10 @@ class AttachmentReading:
     def _missing(self, name: str) -> str:
         if not self.is_enabled:
             return (
-                f"{name[:200]} is no note, and other files are not read here: attachments.enabled is off. "
+                f"{name[:200]} is not a note, and other files are not read here: attachments.enabled is off. "
                 "Set it and restart the server."
             )
-        return f"There is no file {name[:200]}. lithos_list with kinds=['attachment'] shows what there is."
+        return f"There is no file {name[:200]}. lithos_list with kinds=['attachment'] lists all files."
 
     def _no_place(self, file: AttachedFile, kind: FileKind, place: str) -> str:
         if file.state in ("failed", "missing", "left"):
@@ -168,7 +168,7 @@ class AttachmentReading:
         return f"{file.path} has no place {place[:200]!r}. Leave place out to read all of it."
 
     async def draw(self, path: str, page: int, width: int) -> bytes:
-        """A page of a PDF file as PNG, so many pixels wide. Raises `DocNotFound`, `InvalidInput`."""
+        """Return a page of a PDF file as PNG of a width in pixels. Raises `DocNotFound`, `InvalidInput`."""
         file = self.find(None, path)
         opened = None
         if file is not None and kind_of(file.path) == "pdf":

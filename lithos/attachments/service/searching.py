@@ -1,4 +1,4 @@
-"""Searching the files beside the notes.
+"""Searching attachments.
 
 The ranking is that of notes (`Hybrid`) over indexes of their own: the static tier, whichever one the notes
 have, and no graph. A row is one place: a page, a card, an element or a passage.
@@ -167,7 +167,10 @@ class AttachmentSearch:
         return _Ranked(list(ranking.scores), ranking.terms, None if ranking.failed else matches)
 
     async def beside(self, query: OtherQuery) -> list[OtherHit]:
-        """What may stand among notes: the first few places; none where they cannot be searched now."""
+        """Return the first few places, to be ranked among notes;
+
+        empty if attachments cannot be searched now.
+        """
         try:
             return await self.search(query)
         except SearchBackendFailed as failure:

@@ -1,10 +1,11 @@
-"""What an import leaves beside its notes: copies of attachments, and the ledger of its records. Blocks.
+"""The files that an import makes in addition to notes: copies of attachments, and the ledger of its records.
+Blocks.
 
 A copy is durable, whole or not at all, and never over other bytes. The ledger, `.lithos/imported`, says which
 records became notes once, so that a note that was deleted here does not come back with the next import: eight
-bytes a record (a hash of its kind and id), appended once its note is durable. What stands in it is only asked
-for records without a note: when it is lost, the notes that are there fill it anew, and notes deleted before
-come back with the next import.
+bytes a record (a hash of its kind and id), appended once its note is durable. It is only used for records
+without a note: if it is lost, the existing notes fill it again, and notes deleted before come back with the
+next import.
 """
 
 from __future__ import annotations
@@ -93,13 +94,13 @@ COPIED, EQUAL, CONFLICT, FAILED = "copied", "unchanged", "conflict", "failed"
 
 
 def copy_attachment(root: Path, path: str, source: Path, *, dry_run: bool) -> tuple[str, str]:
-    """Copy a file to `path` below `root`; what became of it, and why it was not copied. Blocks.
+    """Copy a file to `path` below `root`; return the outcome, and the reason if it was not copied. Blocks.
 
     An equal file that is there is left, and so is another one: that is a conflict.
     """
     parts = path.split("/")
     if any(not part or part.startswith(".") or "\0" in part for part in parts):
-        return FAILED, f"{path!r} is no path below the notes folder"
+        return FAILED, f"{path!r} is not a path below the notes folder"
     target, top = root.joinpath(*parts), os.path.realpath(root)
     try:
         inside = os.path.realpath(target.parent)

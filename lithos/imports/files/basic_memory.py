@@ -3,7 +3,7 @@
 The files are kept byte for byte but for addresses: a link `memory://PROJECT/PATH`, with or without the
 project, or `PROJECT::PATH` (https://docs.basicmemory.com/concepts/memory-urls) becomes one to the file of its
 note. Targets may be titles, paths or permalinks, which by now begin with the project, so the heads of all
-files are read first; what is known of each are some hundred bytes.
+files are read first; each takes some hundred bytes of memory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SUFFIX: Final = ".md"
 _SCHEME: Final = "memory://"
 _WIKI: Final = re.compile(r"\[\[([^\[\]|\n]{1,2000})(?:\|([^\[\]\n]{0,2000}))?\]\]")
 _MARKDOWN: Final = re.compile(r"\]\((memory://[^\s()<>]{1,2000})\)")
-#: Files whose heads tell a project from other folders of Markdown.
+#: Files whose heads distinguish a project from other folders of Markdown.
 _LOOKED_AT: Final = 12
 _HEAD: Final = re.compile(rb"\A---[ \t]*\r?\n(.*?)^(?:---|\.\.\.)", re.DOTALL | re.MULTILINE)
 _KEY: Final = re.compile(rb"^(title|permalink|type):[ \t]*(\S[^\r\n]{0,1000}?)[ \t]*$", re.MULTILINE)
@@ -64,7 +64,8 @@ class BasicMemory:
         """Raises `ImportRefused`."""
         if not path.is_dir():
             raise ImportRefused(
-                f"{path} is no folder. Name the folder of a basic-memory project, ~/basic-memory unless you "
+                f"{path} is not a folder. Name the folder of a basic-memory project, "
+                "~/basic-memory unless you "
                 "chose another: `basic-memory project list` shows them."
             )
         names = _find_names(path)
@@ -96,11 +97,14 @@ def _keys(head: bytes) -> list[tuple[bytes, bytes]]:
 
 @define  # bounded: one for each file of an import
 class _Names:
-    """What notes are linked by (title, permalink, path; lower case), to path; a permalink before a title."""
+    """Return the names by which notes are linked (title, permalink, path;
+
+    lower case), with the path; permalinks win over titles.
+    """
 
     permalinks: dict[str, str] = field(factory=dict)
     others: dict[str, str] = field(factory=dict)
-    #: What permalinks begin with where they begin with a project.
+    #: Return the prefix of permalinks if they begin with a project.
     projects: set[str] = field(factory=set)
     #: How many files have a name, without their folders.
     stems: Counter[str] = field(factory=Counter)
@@ -163,7 +167,7 @@ def _scalar(value: bytes) -> str:
 def _with_paths(text: str, start: int, name: str, names: _Names) -> tuple[str, tuple[str, ...]]:
     """The text of the note at `name` with its addresses, from `start` on, as links to the files of the notes.
 
-    Code stays. Also the addresses that lead nowhere and are no links here.
+    Code is unchanged. Also returns the addresses that match no note and are not links here.
     """
     masked = mask_code(text[start:])
     edits: list[tuple[int, int, str]] = []

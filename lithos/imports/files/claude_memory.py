@@ -40,7 +40,7 @@ _OTHERS: Final = (".obsidian", ".lithos", "logseq")
 
 @frozen
 class _File:
-    """A file to read: its path in the source, where it lies, its scope, and how deep it is imported."""
+    """A file to read: its path in the source, its path on disk, its scope, and how deep it is imported."""
 
     name: str
     path: Path
@@ -139,7 +139,7 @@ def _find(path: Path) -> Iterator[_File]:
 
 
 def _scope_of_one(file: Path) -> MemoryScope:
-    """The scope of a file or memory folder that is named by itself, by the folders above it."""
+    """Return the scope of a file or memory folder that is imported alone, from the folders above it."""
     whole = file.resolve()
     parents = whole.parts[:-1]
     if _FOLDER in parents:

@@ -1,8 +1,8 @@
 """Exported conversations of ChatGPT and Claude: one note each, a long one in several parts.
 
 Read are `conversations.json`, the numbered files that newer exports of ChatGPT have instead, a folder with
-either, and the .zip as it was downloaded. The files are read as streams: what is in memory at a time is one
-conversation of at most 32 MB.
+either, and the .zip as it was downloaded. The files are read as streams: one conversation of at most 32 MB is
+in memory at a time.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from lithos.kernel.values.times import format_optional
 from lithos.notes.links.links import scan_targets
 from lithos.notes.model.paths import slug_of
 
-#: What a part of a conversation says of the one before it.
+#: The relation of a part of a conversation to the one before it.
 CONTINUES: Final = "continues"
 #: Bytes in which the first conversation shows whose it is: its summary may come before its messages.
 _HEAD: Final = 16_384
 _EXPORT: Final = re.compile(r"conversations(-\d+)?\.json")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _TITLE_LENGTH: Final = 80
-#: What stands for an image and the like.
+#: The placeholder for an image and the like.
 _MARK: Final = re.compile(r"^\[[^\]\n]*\]$", re.MULTILINE)
-#: What reading a damaged .zip raises: `zipfile` tells of unknown methods and of passwords by the last two.
+#: The errors of a damaged .zip: `zipfile` raises the last two for unknown methods and for passwords.
 _READ_FAILED: Final = (OSError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 @frozen
 class _Kind:
-    """What differs between the two programs."""
+    """The differences between the two programs."""
 
     name: str
     program: str
@@ -75,7 +75,7 @@ class Conversations:
 
     def recognises(self, path: Path) -> bool:
         """Whether the first conversation of the export is of this program."""
-        # What cannot be read is of no program here; `read` refuses it, with the reason.
+        # An unreadable file belongs to neither program; `read` refuses it, with the reason.
         with suppress(*_READ_FAILED):
             exports = _find_exports(path)
             return bool(exports) and _program_of(exports[0].head()) is self._kind
@@ -105,7 +105,8 @@ class Conversations:
             ) from error
         if not any(head.lstrip()[:1] in (b"[", b"{") for head in heads):
             raise ImportRefused(
-                f"{path} is no export of {self._kind.program}: there is no conversations.json with a list of "
+                f"{path} is not an export of {self._kind.program}: there is no "
+                "conversations.json with a list of "
                 "conversations. Name that file, the folder it is in, or the .zip as it was downloaded."
             )
         return exports
@@ -277,7 +278,7 @@ def _derived_id(conversation: Conversation) -> str:
 
 
 def _title_of(conversation: Conversation) -> str:
-    """The title, else the beginning of what the person said first, else the date."""
+    """Return the title, else the beginning of the person's first message, else the date."""
     if conversation.title:
         return conversation.title
     asked = next((message.text for message in conversation.messages if message.role == "User"), "")

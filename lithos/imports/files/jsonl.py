@@ -61,7 +61,7 @@ class JsonLinesSource:
             file = open_regular(path, 1 << 20)
         except NotRegular:
             raise ImportRefused(
-                f"{path} is no file of JSON lines. Name the file, or the kind with --from."
+                f"{path} is not a file of JSON lines. Name the file, or the kind with --from."
             ) from None
         except OSError as failure:
             raise ImportRefused(f"{path} cannot be read: {failure.strerror or failure}.") from failure
@@ -79,17 +79,17 @@ class JsonLinesSource:
         try:
             given = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
         except UnicodeDecodeError as problem:
-            yield Malformed(position, f"byte {problem.start + 1} of the line is no UTF-8")
+            yield Malformed(position, f"byte {problem.start + 1} of the line is not valid UTF-8")
             return
         except RecursionError:
             yield Malformed(position, "it nests too deeply")
             return
         except ValueError as problem:
             cut = "" if line.endswith(b"\n") else "; the file ends here and may be cut"
-            yield Malformed(position, f"it is no JSON: {problem}{cut}")
+            yield Malformed(position, f"it is not valid JSON: {problem}{cut}")
             return
         if not isinstance(given, dict):
-            yield Malformed(position, "it is no JSON object")
+            yield Malformed(position, "it is not a JSON object")
             return
         text = next((given[key] for key in _TEXTS if given.get(key) is not None), None)
         if not isinstance(text, str) or not text.strip():
@@ -118,7 +118,7 @@ def _make(given: Mapping[str, Any], text: str, position: str) -> Iterator[Item]:
         elif key is not None:
             yield Degraded(
                 position,
-                f"its {key} {str(given[key])[:100]!r} is no date that can be read; it is kept as text",
+                f"its {key} {str(given[key])[:100]!r} is not a readable date; it is kept as text",
             )
     tags: list[str] = []
     for key in _TAGS:
@@ -189,4 +189,4 @@ def _is_encodable(given: Mapping[str, Any]) -> bool:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")

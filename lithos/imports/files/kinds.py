@@ -1,7 +1,6 @@
 """Sources to import from: one module a kind, each reads its files into records and never writes them.
 
-The import service reads records from here.
-Never here: what becomes of a record in this knowledge base.
+The import service reads records from here. Decisions about records in this knowledge base are made elsewhere.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ from typing import Final
 
 from lithos.imports.model.importing import MOST_CONTENT, ImportRefused, Source
 
-#: Kind, module of `lithos.imports.files`, class or function, whether it is told how long a note may be.
+#: Kind, module of `lithos.imports.files`, class or function, and whether it takes the maximum length of a
+#: note.
 KINDS: Final = (
     ("lithos", "upstream", "UpstreamSource", False),
     ("basic-memory", "basic_memory", "BasicMemory", False),

@@ -2,7 +2,7 @@
 
 All files are looked through once before they are read as notes, for what depends on others: which days are
 linked in which spelling, on which page a block is that others refer to, and where the last part of a
-namespace is the name of another file. What is known of each are some hundred bytes.
+namespace is the name of another file. Each takes some hundred bytes of memory.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _MOST: Final = 1_000_000
 
 @frozen(kw_only=True)
 class LogseqPage:
-    """What a file of the graph becomes: its text, and what goes into its frontmatter.
+    """The result of a file of the graph: its text, and its frontmatter.
 
-    `is_titled`: the title has to be said there. `dead` are references to blocks that are nowhere.
+    `is_titled`: the frontmatter needs a title. `dead` are references to missing blocks.
     """
 
     title: str
@@ -60,7 +60,7 @@ class LogseqPage:
 
 @define  # bounded: one for each page of an import
 class LogseqGraph:
-    """What is known of all files of a graph."""
+    """The collected facts about all files of a graph."""
 
     settings: Settings
     #: Spellings of days in links, by day.

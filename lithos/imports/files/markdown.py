@@ -1,7 +1,7 @@
 """A folder of Markdown: an Obsidian vault, an export of Logseq, documentation. Blocks.
 
-What is no note for `serve --vault` is none here: dot-names, templates, what Obsidian ignores. All other files
-are attachments.
+Files that `serve --vault` does not take for notes are not notes here either: dot-names, templates, what
+Obsidian ignores. All other files are attachments.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _STYLE: Final = VaultStyle.of_foreign()
 #: Keys of other programs; `notes.format.healing` reads `created` and `updated` in ISO 8601.
 _CREATED: Final = ("created_at", "created", "date created", "date")
 _UPDATED: Final = ("updated_at", "updated", "modified", "date modified")
-#: Stands in for the id of a file that has none, which the note gets when it is written.
+#: Placeholder for the id of a file without one; the note gets its id when it is written.
 _NO_ID: Final = "-"
-#: The settings and backups of Logseq, beside `pages/` and `journals/`.
+#: The settings and backups of Logseq, next to `pages/` and `journals/`.
 _LOGSEQ: Final = "logseq/"
 
 
@@ -63,7 +63,7 @@ class MarkdownSource:
     def read(self, path: Path) -> Iterator[Item]:
         """Notes by path, then attachments. Raises `ImportRefused`."""
         if not path.is_dir():
-            raise ImportRefused(f"{path} is no folder of Markdown files. Name the folder.")
+            raise ImportRefused(f"{path} is not a folder of Markdown files. Name the folder.")
         is_logseq = (path / _LOGSEQ / "config.edn").is_file()
         yield from read_folder(path, read_ignored(path, None), is_logseq=is_logseq)
 
@@ -116,7 +116,7 @@ def _read_note(root: str, name: str, graph: LogseqGraph | None) -> Iterator[Item
         key = next((key for key in keys if key in note.extra), None) if moment is None else None
         if key is not None and (moment := read_moment(note.extra[key])) is None:
             told = str(note.extra[key])[:100]
-            yield Degraded(name, f"its {key} {told!r} is no date that can be read; it stays as it is")
+            yield Degraded(name, f"its {key} {told!r} is not a readable date; it stays as it is")
         moments.append(moment)
     properties: dict[str, Any] = {"id": note.id} if identified else {}
     record = Record(
@@ -176,7 +176,7 @@ def _read_file(path: str) -> tuple[bytes, datetime]:
 
 def _find_attachment(root: str, name: str, ignored: Ignored) -> Iterator[Item]:
     if not is_text(name):
-        yield Malformed(name.encode("utf-8", "backslashreplace").decode(), "its name is no UTF-8")
+        yield Malformed(name.encode("utf-8", "backslashreplace").decode(), "its name is not valid UTF-8")
         return
     if ignored.covers(name):
         return

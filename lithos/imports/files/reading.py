@@ -34,7 +34,7 @@ _NEVER: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 @frozen(kw_only=True)
 class MarkdownFile:
-    """What a file says. `text` is the whole file in UTF-8 where it has frontmatter that can be read.
+    """The content of a file. `text` is the whole file in UTF-8 if it has readable frontmatter.
 
     `heading` is its H1, `name` the title of its frontmatter; `content` has neither.
     """
@@ -50,7 +50,7 @@ class MarkdownFile:
 
     @property
     def whole(self) -> str:
-        """All that is kept of the file, by which a changed one is told."""
+        """The kept fingerprint of the file, by which a change is noticed."""
         return (self.text or self.content.encode("utf-8", "replace")).decode("utf-8", "replace")
 
 
@@ -126,11 +126,11 @@ def _of_number(number: float) -> datetime | None:
     return of_epoch(number) if math.isfinite(number) and number > 0 else None
 
 
-#: Bytes that tell what a file is.
+#: Bytes that are enough to recognise the kind of a file.
 HEAD: Final = 4_096
 #: Folders that hold no knowledge, whatever they are in.
 _PASSED_OVER: Final = frozenset(("node_modules", "__pycache__", "venv", "site-packages"))
-#: A Markdown file above this is none that a person or an agent wrote.
+#: A larger Markdown file was not written by a person or an agent.
 MOST_OF_A_FILE: Final = MOST_BYTES
 
 

@@ -1,7 +1,7 @@
 """The knowledge graph of the MCP reference memory server: one note per entity.
 
-Relations may stand before or behind the entities they begin at, so the file is read twice: names and
-relations go into a temporary database, which is as large as they are, and not into memory.
+Relations may come before or after the entities they begin at, so the file is read twice: names and relations
+go into a temporary database, which is as large as they are, and not into memory.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ServerMemory:
         file_path = _file_of(path)
         if not read_head(file_path).lstrip().startswith(b"{"):
             raise ImportRefused(
-                f"{path} is no file of the memory server: it has no JSON object in its first line. "
+                f"{path} is not a file of the memory server: it has no JSON object in its first line. "
                 "Name the file that MEMORY_FILE_PATH names, memory.jsonl or memory.json."
             )
         database = apsw.Connection("")  # a private temporary file, gone when it is closed
@@ -115,7 +115,7 @@ def _file_of(path: Path) -> Path:
 
 
 def _enter(database: apsw.Connection, file: IO[bytes]) -> Iterator[Malformed]:
-    """Enter names and relations; what cannot be read is told."""
+    """Store names and relations; report unreadable ones."""
     entities: list[tuple[str, int, int]] = []
     relations: list[tuple[str, str, str, int]] = []
     for line in read_lines(file):
@@ -153,7 +153,7 @@ def _read(line: FileLine) -> Entity | Relation | Malformed:
     except ValueError as error:
         is_cut = not line.data.endswith(b"\n")
         return Malformed(
-            position, f"it is no JSON ({error})" + ("; the file is cut off here" if is_cut else "")
+            position, f"it is not valid JSON ({error})" + ("; the file is cut off here" if is_cut else "")
         )
 
 

@@ -1,6 +1,6 @@
 """A data directory of upstream Lithos 0.2 to 0.4, read and never written: notes as they are, tables as rows.
 
-What of its databases this server does not know stays, and is told.
+Data in its databases that this server does not know is not imported, and is reported.
 
 A database that has a write-ahead log is read from a private copy (`kernel.databases.sqlite.snapshot`).
 Older files are read as a first start in place would migrate them (docs/spec/coordination.md §1).
@@ -57,7 +57,8 @@ class UpstreamSource:
         notes = find_notes(path)
         if not notes.is_dir():
             raise ImportRefused(
-                f"{path} has no folder {NOTES!r}, so it is no data directory of Lithos. Name the directory "
+                f"{path} has no folder {NOTES!r}, so it is not a data directory of Lithos. "
+                "Name the directory "
                 "that holds it, or import the folder of notes with --from markdown."
             )
         yield from read_folder(notes, Ignored())
@@ -117,7 +118,8 @@ BATCH: Final = 250
 BATCH_BYTES: Final = 1024 * 1024
 #: Bytes of the texts of one row; a longer one is malformed.
 ROW_BYTES: Final = 16 * 1024 * 1024
-#: What is not carried because this server makes it anew, or keeps for itself; looked for to be told.
+#: Data that is not imported because this server rebuilds it, or keeps it for itself; it is counted for the
+#: report.
 BUILT_ANEW: Final = (
     ".chroma", "graph.pickle", ".graph", ".tantivy", ".usearch", ".lithos/manifest.db", ".lithos/history.db",
 )  # fmt: skip
@@ -127,7 +129,10 @@ _WHOLE_RANGE: Final = range(-(2**63), 2**63)
 
 
 def database_path(data: Path, name: str) -> Path:
-    """Where a directory has a database: in `.lithos`, in older layouts beside the notes' folder."""
+    """Return the place of a database in a directory:
+
+    in `.lithos`, in older layouts next to the notes' folder.
+    """
     inside = data / ".lithos" / name
     return inside if inside.exists() else data / name
 
@@ -156,7 +161,7 @@ def read_tables(data: Path) -> Iterator[RowBatch | Degraded | Malformed]:
     yield from left
     for built in BUILT_ANEW:
         if (data / built).exists():
-            yield Degraded(built, "it is not carried over: indexes and caches are built anew from the notes")
+            yield Degraded(built, "it is not carried over: indexes and caches are rebuilt from the notes")
 
 
 @contextmanager
@@ -225,7 +230,7 @@ def _items(
 
 
 def _expression(column: CarriedColumn, names: set[str]) -> str:
-    """The SQL of a column: texts as bytes, since one that is no UTF-8 shall not end the reading."""
+    """Return the SQL of a column: texts are read as bytes, so that invalid UTF-8 does not end the reading."""
     name = column.name
     if name == "resolved_at" and "completed_at" in names:
         theirs = "CASE WHEN status<>'open' THEN completed_at END" if "status" in names else "completed_at"
@@ -238,7 +243,7 @@ def _expression(column: CarriedColumn, names: set[str]) -> str:
 
 
 def _row(table: CarriedTable, values: Iterable[Any], position: str) -> TableRow | Malformed | None:
-    """A row as it is carried; None for one that is made anew here."""
+    """Return a row in the form for import; None for one that is rebuilt here."""
     row: list[Value] = []
     try:
         for column, value in zip(table.columns, values, strict=True):
@@ -259,7 +264,7 @@ def _value(column: CarriedColumn, value: Any) -> Value:
         try:
             value = value.decode()
         except UnicodeDecodeError:
-            raise ValueError("it is no UTF-8") from None
+            raise ValueError("it is not valid UTF-8") from None
     if value is None:
         return column.default
     if column.kind == "time":
@@ -270,9 +275,9 @@ def _value(column: CarriedColumn, value: Any) -> Value:
     try:
         number = int(value) if column.kind == "whole" else float(value)
     except (ValueError, OverflowError):
-        raise ValueError(f"{value!r} is no number") from None
+        raise ValueError(f"{value!r} is not a number") from None
     if math.isnan(number) or (column.kind == "whole" and number not in _WHOLE_RANGE):
-        raise ValueError(f"{value!r} is no number that can be kept")
+        raise ValueError(f"{value!r} is not a number that can be stored")
     return number
 
 
@@ -300,12 +305,12 @@ def _task_rows(connection: apsw.Connection, names: set[str]) -> Iterator[tuple[s
         try:
             row = [str(_value(column, value)) for column, value in zip(picked, values, strict=True)]
         except ValueError:
-            continue  # told where tasks are read
+            continue  # reported where tasks are read
         yield row[0], row[1], row[2], row[3]
 
 
 def _name_of_log(connection: apsw.Connection, columns: dict[str, set[str]]) -> str:
-    """What tells this log of accesses from others, also after more was appended: its first row."""
+    """The first row identifies this log of accesses, also after more rows were appended."""
     if ACCESSES.name not in columns:
         return ""
     first = connection.execute(f"SELECT * FROM {ACCESSES.name} ORDER BY 1 LIMIT 1").fetchall()  # noqa: S608

@@ -1,8 +1,8 @@
 """A conversation of an export, of ChatGPT or of Claude; neither format is published.
 
 ChatGPT's is a tree of messages, of which the branch that was open last is shown: `mapping` holds the nodes by
-id, each with `parent`, `children` and perhaps a `message`; `current_node` is the leaf that was open. What is
-read here is what exports of 2023 to 2026 have. Claude's has its messages in order, with content in blocks and
+id, each with `parent`, `children` and perhaps a `message`; `current_node` is the leaf that was open. This
+reads the format of exports from 2023 to 2026. Claude's has its messages in order, with content in blocks and
 attachments with their text.
 """
 
@@ -18,7 +18,7 @@ from lithos.imports.model.texts import clean, clean_line, parse_moment
 from lithos.kernel.values.limits import ID
 
 _ROLES: Final = {"user": "User", "assistant": "Assistant"}
-#: What the person never saw as a message: instructions, memory, the model's own notes.
+#: Roles and types that the person never saw as a message: instructions, memory, the model's own notes.
 _HIDDEN_TYPES: Final = frozenset(
     ("user_editable_context", "model_editable_context", "thoughts", "reasoning_recap", "system_error_hidden")
 )
@@ -30,7 +30,7 @@ _TEXT_KEYS: Final = ("text", "result", "content", "summary")
 
 
 class NoConversation(Exception):
-    """The value is no conversation of this format; the message says why."""
+    """The value is not a conversation of this format; the message gives the reason."""
 
 
 def is_chatgpt(value: Any) -> bool:
@@ -89,7 +89,7 @@ def _fork(key: str, nodes: Mapping[str, dict[str, Any]], on_path: frozenset[str]
     return ""
 
 
-#: Steps up a branch; more only tell that there is one.
+#: Maximum steps up a branch; more can only be a loop.
 _LONGEST_WALK: Final = 200
 
 
@@ -151,7 +151,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _texts(content: Mapping[str, Any]) -> Iterator[str]:
-    """The text of each part; of what has none, what it is."""
+    """Return the text of each part; for a part without text, its kind."""
     parts = content.get("parts")
     if isinstance(parts, list):
         for part in parts:
@@ -206,9 +206,9 @@ def _cite(text: str, metadata: Mapping[str, Any]) -> str:
 
 
 _SENDERS: Final = {"human": "User", "user": "User", "assistant": "Assistant"}
-#: Blocks that are no part of what was said.
+#: Blocks that do not belong to the conversation.
 _SILENT: Final = frozenset(("thinking", "redacted_thinking", "token_budget", "flag"))
-#: What stands for the parent of a first message.
+#: The placeholder for the parent of a first message.
 _NO_PARENT: Final = "00000000-0000-4000-8000-000000000000"
 
 

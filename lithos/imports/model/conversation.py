@@ -26,7 +26,7 @@ _MARGIN: Final = 4_096
 
 @frozen
 class Message:
-    """One message that is shown: who wrote it, when, and its text as Markdown."""
+    """One visible message: its author, its time, and its text as Markdown."""
 
     role: str
     text: str
@@ -120,7 +120,7 @@ def _count(number: int, one: str, many: str = "") -> str:
 def split_blocks(blocks: Iterable[str], most_bytes: int, joint: str = "\n\n") -> Iterator[str]:
     """The blocks joined by `joint` into texts of at most `most_bytes` of UTF-8, margin left; at least one.
 
-    A block that does not fit by itself is cut between lines, else words, else anywhere.
+    A block that does not fit alone is cut between lines, else words, else anywhere.
     """
     most = max(most_bytes - _MARGIN, 64)
     part: list[str] = []
@@ -144,7 +144,7 @@ def _fitting(blocks: Iterable[str], most: int) -> Iterator[str]:
 
 
 def _cut(block: str, most: int) -> Iterator[str]:
-    """The block in pieces; a code block that is cut goes on as one in the next piece."""
+    """Return the block in pieces; a code block that is cut continues as one in the next piece."""
     first, _, _ = block.partition("\n")
     title = f"{first} (continued)" if first.startswith("## ") else ""
     opening = ""
@@ -191,7 +191,7 @@ def _open_fence(text: str) -> str:
 class ConversationPart:
     """One note of several, or the only one: its number from 1, how many there are, its title and text.
 
-    `said` is the text without the links to the parts before and behind.
+    `said` is the text without the links to the previous and the next part.
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""What an import reads: records (one becomes one note), attachments, and what could not be read.
+"""The data that an import reads: records (one becomes one note), attachments, and unreadable items.
 
 A source is read as a stream, so that a file of any size needs little memory (docs/spec/integration.md §1).
 
@@ -27,7 +27,7 @@ TABLES: Final[Mapping[str, CarriedTable]] = {
 
 @frozen
 class RowBatch:
-    """Some rows of one table. `source` tells logs of accesses apart.
+    """Some rows of one table. `source` distinguishes logs of accesses.
 
     `is_look`: nothing is written, it is only looked at which of their keys are taken.
     """
@@ -56,11 +56,11 @@ class Record:
 
     `id` is unique in its source and the same whenever the source is read again; `hash` (hex) changes exactly
     when something that is imported of the record changed. `position` names its place for a person (`line 12`,
-    `conversations[3]`, `folder/note.md`). `path` is the wished path below the folder that is imported into,
-    with `.md`; None leaves the file name to the title. `content` is Markdown without frontmatter.
-    `properties` are further frontmatter keys, kept as they are. Times are aware; None when unknown.
-    `text` is the whole file as it stands where the source is Markdown with frontmatter of its own, which is
-    then kept byte for byte but for what an import adds.
+    `conversations[3]`, `folder/note.md`). `path` is the requested path below the folder that is imported
+    into, with `.md`; None leaves the file name to the title. `content` is Markdown without frontmatter.
+    `properties` are further frontmatter keys, kept as they are. Times are aware; None when unknown. If the
+    source is Markdown with frontmatter of its own, `text` is the whole file, which is then kept byte for byte
+    but for what an import adds.
     """
 
     id: str
@@ -85,13 +85,16 @@ class Record:
     aliases: tuple[str, ...] = ()
     #: The frontmatter of `text` has to say the title, which is not that of the file.
     is_titled: bool = False
-    #: What leads nowhere and is no link here, as the source has it.
+    #: Links that lead to no note and cannot become links here, as written in the source.
     dead: tuple[str, ...] = ()
 
 
 @frozen
 class ImportedAttachment:
-    """A file that is no note and is copied beside the notes; `path` is relative, `file` where it lies."""
+    """A file that is not a note and is copied into the folder of the notes;
+
+    `path` is relative, `file` is its path on disk.
+    """
 
     path: str
     file: Path
@@ -100,7 +103,7 @@ class ImportedAttachment:
 
 @frozen
 class Malformed:
-    """What could not be read: it is skipped, and told with its place and the reason."""
+    """An unreadable item: it is skipped, and reported with its place and the reason."""
 
     position: str
     reason: str
@@ -108,7 +111,7 @@ class Malformed:
 
 @frozen
 class Degraded:
-    """What was read, but not all of it as it was meant: told with its place and the reason."""
+    """An item that was read only in part: it is reported with its place and the reason."""
 
     position: str
     reason: str

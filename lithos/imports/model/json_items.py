@@ -21,7 +21,8 @@ from lithos.imports.model.texts import decode
 MOST_BYTES: Final = 32 * 1024 * 1024
 #: Bytes that are read at once, at least.
 WINDOW: Final = 65_536
-#: Characters before the end of the window in which a value that goes on may fail, or a number seem whole.
+#: Characters before the end of the window in which an unfinished value may fail to parse, or a number seem
+#: complete.
 _NEAR_END: Final = 16
 #: Characters in which the next item begins behind a damaged one.
 _LONGEST_HEAD: Final = 512
@@ -67,14 +68,14 @@ def read_items(file: IO[bytes], most: int = MOST_BYTES) -> Iterator[Any]:
         yield found
         if isinstance(found, Damaged) or not text.pass_comma():
             if not isinstance(found, Damaged):
-                yield Damaged(f"it is no JSON: no comma follows at character {text.here:,}")
+                yield Damaged(f"it is not valid JSON: no comma follows at character {text.here:,}")
             if not text.find_next():
                 return
 
 
 @define
 class _Text:
-    """A window of the text of a file; `place` is where reading goes on."""
+    """A window of the text of a file; `place` is where reading continues."""
 
     _file: IO[bytes]
     _most: int
@@ -109,13 +110,13 @@ class _Text:
         return sign in (",", "]", "")
 
     def end(self) -> Damaged | None:
-        """Pass the end of the list; `Damaged` where the text ends before it or goes on behind it."""
+        """Pass the end of the list; raises `Damaged` if the text ends before it or continues after it."""
         if not self.next():
             return self._cut()
         self.place += 1
         if not self.next():
             return None
-        return Damaged(f"it is no JSON: text follows the list at character {self.here:,}")
+        return Damaged(f"it is not valid JSON: text follows the list at character {self.here:,}")
 
     def value(self) -> Any:
         """The value at the place, or `Damaged`."""
@@ -142,16 +143,16 @@ class _Text:
         except json.JSONDecodeError as error:
             if len(self._text) - error.pos < _NEAR_END or error.msg.startswith("Unterminated"):
                 return None, 0
-            return Damaged(f"it is no JSON ({error.msg}: character {self._before + error.pos:,})"), 0
+            return Damaged(f"it is not valid JSON ({error.msg}: character {self._before + error.pos:,})"), 0
         except ValueError as error:  # a number of thousands of digits
-            return Damaged(f"it is no JSON ({error})"), 0
+            return Damaged(f"it is not valid JSON ({error})"), 0
 
     def _cut(self) -> Damaged:
         read = self._before + len(self._text)
         return Damaged(f"the export is cut off here: the text ends in the middle (character {read:,})")
 
     def find_next(self) -> bool:
-        """Go to the beginning of the next item behind a damaged one; False where there is none."""
+        """Move to the beginning of the next item after a damaged one; False if there is no other."""
         self._learn_key()
         if not self._first_key:
             return False

@@ -1,4 +1,4 @@
-"""What a graph of Logseq says in its files: names of pages, properties, days of journals, and its settings.
+"""The format of Logseq files: names of pages, properties, days of journals, and settings.
 
 After the documentation of Logseq (`pages/Filename format.md`, `pages/Properties.md` of
 https://github.com/logseq/docs): since 0.8.9 a `/` of a page's name is `___` in its file's name, and what no
@@ -58,7 +58,7 @@ _LONGEST_DAY: Final = 40
 _YEAR: Final = re.compile(r"\d{4}")
 _PROPERTY: Final = re.compile(r"[ \t]*([^\s:,;#\[\](){}\"`]{1,100})::(?:[ \t]+([^\r\n]{0,10000}))?[ \t]*\Z")
 _BULLET: Final = re.compile(r"-[ \t]+")
-#: A name in a list of names: a link, or what stands between two commas.
+#: A name in a list of names: a link, or the text between two commas.
 _NAME: Final = re.compile(r"[ \t]*#?\[\[([^\[\]\n]{1,1000})\]\]|([^,\n]{1,1000})")
 _SETTING: Final = re.compile(r'^[ \t{]*:([a-z/-]{1,60})[ \t]+"([^"\n]{0,200})"', re.MULTILINE)
 #: Lines of a page that may be properties.
@@ -67,7 +67,7 @@ _MOST_PROPERTIES: Final = 200
 
 @frozen(kw_only=True)
 class Settings:
-    """What `logseq/config.edn` says of names."""
+    """The settings for names in `logseq/config.edn`."""
 
     title_format: str = TITLE_FORMAT
     file_format: str = FILE_FORMAT
@@ -76,7 +76,7 @@ class Settings:
 
 
 def read_settings(text: str) -> Settings:
-    """The settings in a `config.edn`; what it does not say, or comments out, is as usual."""
+    """Parse the settings in a `config.edn`; missing and commented-out settings have their defaults."""
     said = dict(_SETTING.findall(text))
     return Settings(
         title_format=said.get("journal/page-title-format") or TITLE_FORMAT,

@@ -40,7 +40,8 @@ class MemoryScope:
 
 
 def scope_of(path: str, root: str, *, is_home: bool) -> MemoryScope | None:
-    """The scope of the file at `path`, relative to a folder named `root`; None for what is no memory.
+    """Return the scope of the file at `path`, relative to a folder named `root`; None if it is not a memory
+    file.
 
     `is_home`: the folder is a person's `.claude`, not a project.
     """
@@ -83,7 +84,7 @@ def _joined(root: str, folders: list[str]) -> str:
 
 
 def title_of(heading: str | None, name: str, namespace: str) -> str:
-    """A title that tells the file from those of other scopes."""
+    """Return a title that distinguishes the file from those of other scopes."""
     said = (heading or "").strip()
     stem = name.removesuffix(".md")
     if said.lower() in _VAGUE:
@@ -92,7 +93,8 @@ def title_of(heading: str | None, name: str, namespace: str) -> str:
 
 
 def imports_of(content: str, path: str) -> Iterator[str]:
-    """The files that `@path` names in the text of the file at `path`, from the same folder on; code has none.
+    """Return the files that `@path` names in the text of the file at `path`, relative to its folder; code is
+    ignored.
 
     Paths of a person's home or outside of the folder are left out.
     """

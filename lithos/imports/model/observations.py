@@ -1,8 +1,8 @@
 """Observations and relations as two memory servers have them.
 
-What a basic-memory note says: `- [category] text #tag (context)`, `- relation_type [[Target]] (context)`. The
-headings `Observations` and `Relations` are a custom: a list item counts wherever it stands, but not in code,
-nor in a quote. Links inside other text are links, no relations.
+The statements of a basic-memory note: `- [category] text #tag (context)`, `- relation_type [[Target]]
+(context)`. The headings `Observations` and `Relations` are a custom: a list item counts anywhere but in code
+or in a quote. Links inside other text are links, not relations.
 
 The file of the MCP reference memory server is a JSON object a line, an entity or a relation:
 `{"type": "entity", "name": ..., "entityType": ..., "observations": [...]}` and
@@ -52,7 +52,7 @@ class Relation:
 def read_line(value: Any) -> Entity | Relation:
     """An entity or a relation; raises `NoGraphLine`."""
     if not isinstance(value, dict):
-        raise NoGraphLine("it is no JSON object")
+        raise NoGraphLine("it is not a JSON object")
     kind = value.get("type")
     if kind == "entity":
         return _entity(value)
@@ -67,7 +67,7 @@ def _entity(value: dict[str, Any]) -> Entity:
         raise NoGraphLine("the entity has no name")
     found = value.get("observations")
     if not isinstance(found, (list, str, type(None))):
-        raise NoGraphLine("the observations are no list")
+        raise NoGraphLine("the observations are not a list")
     items = [found] if isinstance(found, str) else found or []
     texts = (_observation(item) for item in items)
     return Entity(name, clean_line(value.get("entityType"), 200), tuple(filter(None, texts)))
@@ -112,7 +112,7 @@ def link_to(title: str) -> str:
 
 _ITEM: Final = re.compile(r"^[ \t]*[-*+][ \t]+(?P<text>[^\n]*)$", re.MULTILINE)
 _CATEGORY: Final = re.compile(r"\[([^\[\]()\n]{1,200})\][ \t]+\S")
-#: `[00:00:11]` and the like of a transcript are no categories.
+#: `[00:00:11]` and the like in a transcript are not categories.
 _CLOCK: Final = re.compile(
     r"\d{1,3}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?(?:\s+-\s+\d{1,3}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?)?"
 )
@@ -127,7 +127,10 @@ _LONGEST_TYPE: Final = NAME + 2
 
 @frozen
 class Statement:
-    """What one note says: tags (categories, then hashtags of observations) and relations (type, target)."""
+    """The statements of one note:
+
+    tags (categories, then hashtags of observations) and relations (type, target).
+    """
 
     tags: tuple[str, ...]
     relations: tuple[tuple[str, str], ...]

@@ -23,10 +23,10 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _REPLACED: Final = "\ufffd"
 _NOT_WORD: Final = re.compile(r"[^\w]+")
 _SPACE: Final = re.compile(r"\s+")
-#: What other programs call the relation for which Lithos has a name of its own.
+#: Names of relations in other programs, with the name that Lithos uses.
 _RELATIONS: Final = {"relates_to": "related_to", "related": "related_to", "is_related_to": "related_to"}
 _UNNAMED: Final = "related_to"
-#: How an epoch of milliseconds, microseconds or nanoseconds is told from one of seconds, largest first.
+#: Bounds that separate epochs of nanoseconds, microseconds or milliseconds from seconds, largest first.
 _EPOCH_UNITS: Final = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 
 
@@ -53,7 +53,7 @@ def clean(text: str) -> str:
 
 
 def clean_line(value: Any, limit: int = TITLE) -> str:
-    """A text on one line of at most `limit` characters; "" for what is no text."""
+    """Return a text on one line of at most `limit` characters; "" for a value that is not a text."""
     if not isinstance(value, str):
         return ""
     return one_line(clean(value[: 8 * limit]))[:limit].rstrip()

@@ -1,4 +1,6 @@
-"""Links of imported notes that lead nowhere, told once all notes are there (docs/spec/integration.md §1)."""
+"""Links of imported notes without a target, reported once all notes are imported (docs/spec/integration.md
+§1).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from lithos.notes.links.links import LinkTable, scan_targets
 
 #: Links of one import that are looked at; those of further notes are not.
 MOST_LINKS: Final = 1_000_000
-#: Links that are told at once.
+#: Links that are reported in one line.
 PAGE: Final = 500
 #: Characters of a link.
 _SHOWN: Final = 200
@@ -24,7 +26,7 @@ Resolve = Callable[[str], str | None]
 
 @frozen
 class DeadLink:
-    """A link: where it stands in the source, and what it says, in brackets or as the source has it."""
+    """A link: its place in the source, and its text, in brackets or as written in the source."""
 
     position: str
     target: str

@@ -1,4 +1,4 @@
-"""One import: reads a source in a thread, sends its records in batches to who writes them, and reports.
+"""One import: reads a source in a thread, sends its records in batches to the writer, and reports.
 
 It runs in the command; the notes are written in the same process or by the server that owns the directory.
 A source of any size needs the memory of two batches. The report counts what became of everything, with
@@ -62,7 +62,7 @@ COPIED: Final = "copied"
 EQUAL: Final = "unchanged"
 CONFLICT: Final = "conflict"
 ATTACHMENT_RESULTS: Final = (COPIED, EQUAL, CONFLICT, FAILED)
-#: What is listed besides the results of records.
+#: Entries that are listed in addition to the results of records.
 NOTICE: Final = "notice"
 ATTACHMENT: Final = "attachment"
 EDGE: Final = "edge"
@@ -79,7 +79,7 @@ _LISTED: Final = (
 
 @frozen
 class ReportedRecord:
-    """One line of a list: where it stands in the source, its note here, and why."""
+    """One line of a list: the place in the source, its note here, and the reason."""
 
     what: str
     position: str
@@ -89,7 +89,7 @@ class ReportedRecord:
 
 @define(eq=False)  # bounded: fixed kinds and results
 class ImportReport:
-    """What an import did, or in a dry run would do."""
+    """The results of an import, or of its dry run."""
 
     source: str
     options: Options
@@ -134,7 +134,7 @@ class ImportReport:
 
     @property
     def note_results(self) -> tuple[str, ...]:
-        """What may have become of notes; that they wait for a person only where some do."""
+        """The possible outcomes for notes; "proposed" is listed only if some notes were."""
         return (*RESULTS, PROPOSED) if self.results[PROPOSED] else RESULTS
 
     @property
@@ -184,7 +184,7 @@ EDGES: Final = 100
 
 
 class ImportWriter(Protocol):
-    """Who decides and writes: `imports.service.importing`, here or in the server."""
+    """The writer that decides and writes: `imports.service.importing`, here or in the server."""
 
     async def begin(self, options: Options) -> ImportSession:
         """Begin an import."""
@@ -288,7 +288,7 @@ class ImportRun:
         ahead.release_on_behalf_of(after)
 
     async def _take_other(self, begun: ImportSession, item: Item) -> None:
-        """What is no record."""
+        """Handle an item that is not a record."""
         if isinstance(item, Malformed):
             self.report.add(ImportResult(item.position, MALFORMED, reason=item.reason))
         elif isinstance(item, RowBatch):
@@ -340,7 +340,7 @@ def _next_batch(items: Iterator[Item]) -> list[Item]:
     size = 0
     for item in items:
         batch.append(item)
-        alone = BATCH_BYTES if isinstance(item, RowBatch) else 500  # rows are sent by themselves
+        alone = BATCH_BYTES if isinstance(item, RowBatch) else 500  # rows are sent separately
         size += size_of(item) if isinstance(item, Record) else alone
         if len(batch) >= BATCH or size >= BATCH_BYTES:
             break

@@ -1,8 +1,8 @@
 """The import service: takes records in batches and decides, note by note, what becomes of each.
 
 A record is known again by the mark of its note (`rendering.MARK`); nothing else has to be remembered, so an
-import that was killed goes on where it stopped when it is run again. Notes are written as any other note is:
-durable, with their versions and events. A batch is planned first, in order, and then written at once, so
+import that was killed continues where it stopped when it is run again. Notes are written as any other note
+is: durable, with their versions and events. A batch is planned first, in order, and then written at once, so
 that its notes share the syncs of the disk; writes of others pass between two batches.
 """
 
@@ -70,17 +70,17 @@ from lithos.text.yaml.nodes import UnreadableNote
 
 #: Of the ids of imported notes: UUIDv5 of kind and id of the record.
 _NAMESPACE: Final = uuid.UUID("5f0f4c52-8c14-5c6e-9d0c-6a4f3b6f1c7e")
-#: Names that are tried for a file before one that nobody has is made of the id.
+#: Names that are tried for a file before an unused name is made from the id.
 _NAMES_TRIED: Final = 20
 #: How often a record is decided again because something changed meanwhile.
 _RETRIES: Final = 5
 #: Titles by which edges find their targets; beyond them only ids do.
 MOST_TITLES: Final = 200_000
-#: Records of a run among which duplicates are told; later ones count as the same record, changed.
+#: Records of a run among which duplicates are reported; later ones count as the same record, changed.
 MOST_SEEN: Final = 2_000_000
 #: Links that are resolved in one turn of the event loop: about a millisecond.
 _LINKS_A_TURN: Final = 200
-#: What an edge of an import says of its origin.
+#: The origin that is written to an edge of an import.
 PROVENANCE: Final = "imported"
 EDGE_NAMESPACE: Final = "default"
 
@@ -104,9 +104,9 @@ class _Session:
     titles: dict[int, str] = field(factory=dict)
     #: Hashes of the ids that files of this run name themselves.
     own_ids: set[int] = field(factory=set)  # bounded: one number for each note that an import makes
-    #: What is remembered of rows of tables.
+    #: Remembered data about rows of tables.
     remembered: Remembered = field(factory=Remembered)
-    #: What is linked, until all notes are there.
+    #: Links of the notes, until all notes are imported.
     links: LinksOfImport = field(factory=LinksOfImport)
     #: Batches are planned one after another, each against what those before it promised.
     planning: trio.Lock = field(factory=trio.Lock)
@@ -188,7 +188,7 @@ class Importing:
         return ImportSession(session.id, self._notes_folder, self._content_limit)
 
     async def take(self, session_id: str, records: Sequence[Record]) -> list[ImportResult]:
-        """Write a batch of records, or tell what would be written. Raises `NoImport`."""
+        """Write a batch of records, or report the changes of a dry run. Raises `NoImport`."""
         session = self._find(session_id)
         outcomes: list[ImportResult | None] = [None] * len(records)
         steps: dict[int, _Step] = {}
@@ -255,7 +255,7 @@ class Importing:
         return links.dead[start : start + PAGE]
 
     async def carry(self, session_id: str, batch: RowBatch) -> Carried:
-        """Merge rows of a table, or tell what would become of them. Raises `NoImport`, `StorageFailed`."""
+        """Merge rows of a table, or report the changes of a dry run. Raises `NoImport`, `StorageFailed`."""
         session = self._find(session_id)
         options = session.options
         batch, foreign = own_rows(batch, options)
@@ -275,7 +275,7 @@ class Importing:
         if session is None or session.id != session_id:
             raise NoImport(
                 "This import has ended, since another one began or the server was restarted. Run it again: "
-                "what it wrote stays and is not written twice."
+                "notes that it wrote stay and are not written twice."
             )
         return session
 
@@ -306,7 +306,7 @@ class Importing:
     # -- the plan ------------------------------------------------------------------------------
 
     async def _plan(self, session: _Session, record: Record) -> ImportResult | _Step:
-        """What is to be done with a record, after those before it."""
+        """Decide the action for a record, after the records before it."""
         options, where = session.options, record.position
         if foreign := options.names_another(record.author, record.properties.get("author")):
             return ImportResult(where, FAILED, reason=foreign)
@@ -365,7 +365,7 @@ class Importing:
     async def _plan_again(
         self, session: _Session, record: Record, key: int, entry: Entry
     ) -> ImportResult | _Step:
-        """What becomes of a record that has a note."""
+        """Decide about a record that has a note."""
         mark = read_mark(entry.note.extra)
         assert mark is not None
         if mark.hash == record.hash:
@@ -387,7 +387,7 @@ class Importing:
         return _Step(record, target, key, digest_of(loaded.source.data))
 
     def _plan_new(self, session: _Session, record: Record, key: int) -> ImportResult | _Step:
-        """The note of a record that has none: its id and path."""
+        """Choose the id and path for a record without a note."""
         options = session.options
         mark_id = _mark_id(options, record.id)
         note_id = str(uuid.uuid5(_NAMESPACE, f"{options.kind}\0{mark_id}"))
@@ -409,7 +409,7 @@ class Importing:
     def _choose_path(
         self, session: _Session, record: Record, note_id: str, taken: frozenset[str] = frozenset()
     ) -> tuple[str, tuple[str, ...]]:
-        """A path that no note has, near the one that is wished for. Raises `InvalidInput`."""
+        """Return an unused path, near the requested one. Raises `InvalidInput`."""
         into = session.options.into
         name = (
             file_name_of(record.title, note_id)

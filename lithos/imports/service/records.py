@@ -1,6 +1,6 @@
 """Records and rows of tables as JSON, from the command that reads a source to the server that writes them.
 
-Rows of tables go to the actors that own the databases, one transaction a batch. What is remembered of a run:
+Rows of tables go to the actors that own the databases, one transaction a batch. Remembered during a run:
 tasks whose ids something else has here, so that nothing of theirs is attached to it; notes that got another
 id; tasks that are announced as ready at the end.
 """
@@ -39,7 +39,7 @@ _TASK_TAKEN: Final = "its task has an id that something else has here"
 
 @define(eq=False)
 class Remembered:
-    """What one run remembers of what it carried."""
+    """The data that one run remembers about imported rows."""
 
     #: Ids of tasks that something else has here.
     taken: set[str] = field(factory=set)
@@ -61,7 +61,7 @@ class RowImporter:
         self._memory = memory
 
     async def carry(self, remembered: Remembered, batch: RowBatch, agent: str, *, dry_run: bool) -> Carried:
-        """What became of the rows. Raises `StorageFailed`."""
+        """Return the results for the rows. Raises `StorageFailed`."""
         table, taken = batch.table, remembered.taken
         places = [number for number, name in enumerate(table.names) if name in _TASK_COLUMNS]
         rows, kept = _separate(
@@ -109,7 +109,9 @@ def _separate(
 
 
 def own_rows(batch: RowBatch, options: Options) -> tuple[RowBatch, list[KeptRow]]:
-    """The rows that may be written in the name of who imports, and those under the name of another agent."""
+    """Return the rows that may be written in the name of the importing agent, and those that name another
+    agent.
+    """
     if not options.is_bound or batch.is_look:
         return batch, []
     places = batch.table.agent_places
@@ -135,7 +137,7 @@ def rename_notes(table: CarriedTable, row: TableRow, renamed: dict[str, str]) ->
 
 
 def batch_to_json(batch: RowBatch) -> dict[str, object]:
-    """A batch as it goes over HTTP."""
+    """A batch in its form for HTTP."""
     rows = [list(row) for row in batch.rows]
     return {"table": batch.table.name, "rows": rows, "source": batch.source, "is_look": batch.is_look}
 
@@ -144,7 +146,7 @@ def batch_from_json(given: dict[str, object]) -> RowBatch:
     """The batch that `batch_to_json` wrote. Raises `KeyError`, `TypeError` and `ValueError` for others."""
     table, rows = TABLES[str(given["table"])], given["rows"]
     if not isinstance(rows, list):
-        raise TypeError("rows is no list")
+        raise TypeError("rows is not a list")
     for row in rows:
         if len(row) != len(table.columns) or not all(
             isinstance(value, str | int | float | None) for value in row
@@ -159,7 +161,7 @@ _TEXTS = ("path", "source_url", "note_type", "namespace", "author")
 
 
 def record_to_json(record: Record) -> dict[str, Any]:
-    """The record as JSON; what is None or empty is left out. `text` is UTF-8."""
+    """Return the record as JSON without empty fields. `text` is UTF-8."""
     given = attrs.asdict(record, recurse=False) | {
         "content": "" if record.text is not None else record.content,
         "created_at": format_optional(record.created_at),
@@ -194,7 +196,7 @@ def record_from_json(given: Mapping[str, Any]) -> Record:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{str(value)[:100]!r} is no text")
+        raise TypeError(f"{str(value)[:100]!r} is not a text")
     return value
 
 
@@ -229,7 +231,7 @@ def _properties_of(record: Record) -> bytes:
 
 @frozen
 class Options:
-    """How an import goes: `into` is a folder below the notes folder, "" for the top."""
+    """The options of an import: `into` is a folder below the notes folder, "" for the top."""
 
     kind: str
     agent: str
@@ -237,17 +239,21 @@ class Options:
     dry_run: bool = False
     #: Notes that were deleted here are created again.
     recreate: bool = False
-    #: Whoever imports is this agent and nobody else: nothing is written under another name.
+    #: The importing agent is bound: nothing is written under another name.
     is_bound: bool = False
 
     def names_another(self, *names: object) -> str:
-        """Why a bound agent may not write under these names; "" where it may. Nobody is no other."""
+        """Return the reason why a bound agent may not write under these names;
+
+        "" if it may. An empty name is allowed.
+        """
         others = [name for name in names if name not in (None, "", "unknown", self.agent)]
         if not self.is_bound or not others:
             return ""
         return (
-            f"it names {str(others[0])[:100]!r}, and the token is bound to {self.agent!r}: import with one "
-            "that is bound to nobody, such as that of the user who runs the server"
+            f"it names {str(others[0])[:100]!r}, and the token is bound to {self.agent!r}: "
+            "import with a token "
+            "that is not bound to an agent, such as the operator's"
         )
 
 
@@ -262,7 +268,7 @@ class ImportSession:
 
 @frozen
 class ImportResult:
-    """What became of a record: one of the results below, the path of its note, and why.
+    """The result of a record: one of the results below, the path of its note, and the reason.
 
     `notices` are what else a person should know, such as another path than the one wished for.
     """

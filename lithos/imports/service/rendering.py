@@ -30,7 +30,7 @@ from lithos.text.yaml.vault_style import VaultStyle
 
 MARK: Final = "imported_from"
 _OWNED: Final = frozenset(OWNED_KEYS)
-#: What changes without anybody having changed what the note says.
+#: Keys that change although the content of the note is the same.
 _NOT_SAID: Final = frozenset(("id", "version", "created_at", "updated_at", "contributors"))
 _FOUND: Final = frozenset(("entities", "entities_extractor"))
 #: Kinds whose notes are called what their files say here too; others have titles of their own.
@@ -39,7 +39,7 @@ _TITLED_AS_FILES: Final = frozenset(("markdown", "lithos"))
 
 @frozen
 class Mark:
-    """What `imported_from` says: `said` is the hash of what became of the record here."""
+    """The content of `imported_from`: `said` is the hash of the record's result here."""
 
     kind: str
     id: str
@@ -47,7 +47,7 @@ class Mark:
     said: str
 
     def to_value(self) -> dict[str, str]:
-        """As it stands in the frontmatter."""
+        """Return the form for the frontmatter."""
         return {"kind": self.kind, "id": self.id, "hash": f"{self.hash}-{self.said}"}
 
 
@@ -116,7 +116,7 @@ def render(
 def _adopt(
     record: Record, text: bytes, target: NoteTarget, kind: str, now: datetime, style: VaultStyle
 ) -> Rendered:
-    """The file as it stands, with the further keys."""
+    """Return the unchanged file with the additional keys."""
     modified = record.updated_at or now
     notices: list[str] = []
     is_as_file = kind in _TITLED_AS_FILES and not record.is_titled
@@ -176,7 +176,7 @@ def _render_new(
     extra = {f"imported_{key}" if key in _OWNED else key: value for key, value in record.properties.items()}
     if url is None and record.source_url:
         extra["imported_source_url"] = record.source_url
-        notices.append("its source_url is no web address and is kept as imported_source_url")
+        notices.append("its source_url is not a web address and is kept as imported_source_url")
     title = clean_title(record.title) or "Untitled"
     content = trim_content(record.content.replace("\r\n", "\n").replace("\r", "\n"))
     found = leading_title(content)

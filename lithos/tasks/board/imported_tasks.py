@@ -1,7 +1,7 @@
 """Carried rows of tasks: merged in the coordinator's own transaction, announced as news are.
 
-An open task that comes is told as `task.created`, and as `task.ready` once what it waits for is here. What
-was over at the source (closed tasks, findings, claims, accesses) is history, which nobody is woken for.
+An imported open task is announced as `task.created`, and as `task.ready` once its predecessors are imported.
+Finished items of the source (closed tasks, findings, claims, accesses) are history and are not announced.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Carrying:
         return [task for task in created if task.is_open]
 
     def _follow_claims(self, merger: RowMerger, now: datetime) -> None:
-        """The expiry of a claim that still runs is told when it comes; that of an ended one is no news."""
+        """The expiry of a running claim is announced when it comes; that of an ended claim is not."""
         for row in (*merger.created, *merger.updated):
             values: list[Any] = list(row)
             claim = Claim(

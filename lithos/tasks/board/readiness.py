@@ -1,8 +1,8 @@
-"""Readiness of tasks as it is told: `task.ready` whenever a task becomes ready, `task.claim_expired`.
+"""Announces readiness of tasks: `task.ready` whenever a task becomes ready, and `task.claim_expired`.
 
-What is told is written in the same transaction, so each is told once over restarts. Some of it comes by the
-clock: claims that end and timer gates that open. The coordinator carries out a sweep when the next is due, in
-its own transaction or with the commands that wait; thousands at once are told in many small ones.
+Events are written in the same transaction, so each is announced once over restarts. Some depend on the clock:
+claims that end and timer gates that open. The coordinator carries out a sweep when the next is due, in its
+own transaction or with the commands that wait; thousands at once are announced in many small ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lithos.tasks.rows.tasks import TaskRows
 AT_ONCE: Final = 50
 #: Waiting tasks that are looked at in one sweep after a start.
 CHECKED_AT_ONCE: Final = 200
-#: How far a clock goes back when it is adjusted, and was not wrong.
+#: Seconds by which a clock may go back when it is adjusted, without having been wrong.
 _SLIP: Final = timedelta(minutes=1)
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -38,7 +38,7 @@ class ReadinessChange:
 
 
 class Readiness:
-    """Keeps what is told in step with the task graph."""
+    """Keeps announced events in step with the task graph."""
 
     def __init__(self, rows: TaskRows, marks: Marks, times: ClaimTimes) -> None:
         self._rows = rows
@@ -75,14 +75,20 @@ class Readiness:
         return self.refresh([task_id, *self._rows.below([task_id])], by, now)
 
     def end_claims(self, task: Task, now: datetime) -> list[EventDraft]:
-        """The claims of a task go: events of those that have expired and are not told yet."""
+        """Delete the claims of the task;
+
+        return events for those that have expired and are not announced yet.
+        """
         untold = self._rows.ready.untold(task.id, None, now)
         return [expired_event(claim, task.tags, now) for claim in untold]
 
     # -- by the clock --------------------------------------------------------------------------
 
     def begin(self, now: datetime, *, is_due: bool) -> list[EventDraft]:
-        """A transaction begins: what has come by the clock, a part of it when it is much."""
+        """Begin a transaction:
+
+        handle the events that are due by the clock, a part of them if there are many.
+        """
         if not self._is_known and (last := self._rows.ready.last_told()) is not None:
             self._marks.see(last, has_backlog=False)
         if now < self._began and self._was_ahead(now):
@@ -114,7 +120,7 @@ class Readiness:
         return events + self._check_waiting(now)
 
     def forget(self) -> None:
-        """A commit has failed: what it told is untold."""
+        """A commit has failed: its events count as not announced."""
         self._marks.forget()
         self._is_known, self._checked = False, ""
         self._began = _NEVER

@@ -1,7 +1,8 @@
 """The re-verification of what rests on a note in doubt: an epic, and a task for each direct dependent.
 
-Metadata tell them: `impact_of` (the note in doubt), `reason`, and on the tasks `verify` (the dependent). They
-are looked for in the transaction that makes them, so that no dependent has two, whoever asks and how often.
+Metadata describe them: `impact_of` (the note in doubt), `reason`, and on the tasks `verify` (the dependent).
+Existing ones are searched in the transaction that makes new ones, so that no dependent has two, however often
+agents ask.
 """
 
 from __future__ import annotations
@@ -96,8 +97,9 @@ def _task(command: OpenReverification, dependent: Dependent, epic: str) -> Creat
         description=(
             f"The note {dependent.title!r} ({dependent.path}, id {dependent.id}) rests on {note.title!r} "
             f"({note.path}, id {note.id}), which was quarantined: {command.reason}\n\n"
-            "Read both with lithos_read. Correct what does not hold any more, or name another source in "
-            "derived_from_ids; what still holds stays. Then complete this task and say in the outcome what "
+            "Read both with lithos_read. Correct statements that no longer hold, or name another source "
+            "in derived_from_ids. Keep statements that still hold. Then complete this task "
+            "and say in the outcome what "
             "you found."
         ),
         metadata={**_metadata(command), VERIFY: dependent.id},

@@ -93,7 +93,7 @@ def _check_gate(rows: TaskRows, edge: TaskEdge) -> None:
     source = rows.task(edge.source)
     if edge.type == WAITS_ON_GATE and source is not None and source.task_type != "gate":
         raise NotAGate(
-            f"The task {source.title!r} is no gate. Use type blocks, or create a task of type gate."
+            f"The task {source.title!r} is not a gate. Use type blocks, or create a task of type gate."
         )
 
 
@@ -132,13 +132,13 @@ def _check_inherited_cycle(rows: TaskRows, edge: TaskEdge) -> None:
         if path is not None:
             raise Cycle(
                 f"The edge would make tasks wait for each other: {' -> '.join([source, *path[1:]])}. "
-                "A task also waits for what its parent waits for."
+                "A task also waits for the predecessors of its parent."
             )
 
 
 #: Characters of a finding that its event carries.
 SUMMARY_TOLD: Final = 300
-#: What the event of a completion tells as JSON text.
+#: Return the event payload of a completion as JSON text.
 _FEEDBACK = ("cited_nodes", "misleading_nodes", "receipt_id")
 _INHERITED_CONTEXT = ("priority", "parallelizable", "phase")
 
@@ -149,7 +149,10 @@ class TaskBoard(Board):
     def __init__(
         self, rows: TaskRows, times: ClaimTimes, new_id: Callable[[], str], *, strict: bool = False
     ) -> None:
-        """`strict`: blocked tasks cannot be claimed, nor tasks completed beside the claim of another."""
+        """`strict`:
+
+        blocked tasks cannot be claimed, nor tasks completed while another agent holds a claim.
+        """
         self._rows = rows
         self._new_id = new_id
         self._strict = strict
@@ -283,7 +286,7 @@ class TaskBoard(Board):
         self._add_finding(task.id, command.agent, now, summary)
         prior = {"prior_status": task.status, "prior_outcome": task.outcome}
         event = task_event("task.reopened", task, command.agent, now, **prior)
-        # The event of the reopening tells by itself that the task is there again.
+        # The event of the reopening already shows that the task is open again.
         self.readiness.refresh_below(task.id, command.agent, now)
         ready = self.readiness.refresh_after(task.id, command.agent, now).events
         return Done(reblocked, (event, *ready))
@@ -366,7 +369,7 @@ class TaskBoard(Board):
     def _close(
         self, task: Task, status: str, by: str, now: datetime, outcome: str | None
     ) -> tuple[Sequence[EventDraft], ReadinessChange]:
-        """What goes before the event of the closing, and what follows from it."""
+        """Return the events before that of the closing, and those that follow from it."""
         self._rows.put_task(
             attrs.evolve(task, status=status, resolved_at=max(now, task.created_at), outcome=outcome)
         )
@@ -418,7 +421,7 @@ class TaskBoard(Board):
 
 
 def _inherited(command: SpawnTask, source: Task) -> dict[str, Any]:
-    """What a spawned task takes over from its source's metadata."""
+    """Return the metadata that a spawned task takes over from its source."""
     keys = (("project",) if command.inherit_project else ()) + (
         _INHERITED_CONTEXT if command.inherit_context else ()
     )

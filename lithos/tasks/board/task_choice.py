@@ -1,8 +1,8 @@
 """Choosing the next task: the oldest that is ready, wanted, and whose aspect is free (docs/spec/vault.md §5).
 
-A choice walks the index of ready tasks from the oldest on. What it has walked past, tasks that are held or
-that the filter does not want, is remembered as a mark, so that the next choice of the same kind goes on from
-there: thousands of held tasks cost it nothing. Whatever frees a task before a mark lowers the mark.
+A choice walks the index of ready tasks from the oldest on. The position after skipped tasks (held by others
+or excluded by the filter) is remembered as a mark, and the next choice of the same kind continues there:
+thousands of held tasks cost it nothing. Whatever frees a task before a mark lowers the mark.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ KINDS: Final = 256
 #: Ready tasks that are looked at at once: first where there is a filter, then where those would not do.
 FEW, PAGE = 3, 50
 
-#: What a choice is remembered by: the key of its aspect, and its filter as text.
+#: The key under which a choice is remembered: the key of its aspect, and its filter as text.
 Kind = tuple[str, str]
 
 
 class Marks:
     """For each kind of choice the place before which no task can be chosen.
 
-    A mark may be too low, never too high. Marks belong to the thread that commits; after a commit that
-    failed they are forgotten, since what they tell of was undone.
+    A mark may be too low, never too high. Marks belong to the thread that commits; after a failed commit they
+    are forgotten, since their basis was undone.
     """
 
     def __init__(self) -> None:
@@ -40,10 +40,10 @@ class Marks:
         self._is_sure = True
 
     def see(self, now: datetime, *, has_backlog: bool) -> None:
-        """A transaction begins; `has_backlog`: not all claims that have expired by now are told.
+        """A transaction begins; `has_backlog`: some expired claims are not announced yet.
 
-        After the clock was put back a claim that is told as expired may run again, and nothing will tell its
-        second end: until the clock is where it was, every choice looks at all.
+        After the clock was put back, a claim that was announced as expired may be active again, and its
+        second end is not announced: until the clock has caught up, every choice checks all tasks.
         """
         if now < self._latest:
             self._unsure_until = self._latest
@@ -83,7 +83,9 @@ class TaskChoice:
         self.marks = Marks()
 
     def choose(self, wanted: NextTask, now: datetime) -> Task | None:
-        """The oldest ready task that is wanted and whose aspect nobody holds, the agent included."""
+        """Return the oldest ready task that matches and whose aspect no agent holds, the calling agent
+        included.
+        """
         key = aspect_key(wanted.aspect)
         if wanted.task_id is not None:
             return self._only(wanted, wanted.task_id, now)
@@ -119,8 +121,8 @@ class TaskChoice:
     def _startable(self, task_id: str, now: datetime) -> Task | None:
         """The task, if it is ready by the graph itself.
 
-        It may be told as ready and yet blocked where the clock was put back before a timer's time, or an
-        older version has changed the file meanwhile. Then its timers are armed again.
+        A task may be marked as ready and yet be blocked if the clock was put back before a timer's time, or
+        an older version has changed the file meanwhile. Then its timers are set again.
         """
         graph = self._rows.graph_before([task_id])
         task = graph.tasks.get(task_id)

@@ -68,7 +68,7 @@ class TaskClaims:
         return self._grant(task, command, now)
 
     def renew(self, command: RenewClaim, now: datetime) -> Done[ClaimGrant]:
-        """Hold on longer (or shorter) under the same fence; nobody is told."""
+        """Extend (or shorten) a claim under the same fence; this causes no event."""
         self._check_fence(command, now)
         held = self._rows.claim(command.task_id, command.aspect)
         mine = check_owned(command.task_id, command.aspect, held, command.agent, now)
@@ -78,7 +78,7 @@ class TaskClaims:
         return Done(ClaimGrant(claim, minutes))
 
     def release(self, command: ReleaseClaim, now: datetime) -> Done[None]:
-        """Give an aspect up, also after its time; the event is by who does it, and names the holder."""
+        """Release an aspect, also after its time; the event names the acting agent and the holder."""
         self._check_fence(command, now)
         held = self._rows.claim(command.task_id, command.aspect)
         holder = command.held_by or command.agent
@@ -90,7 +90,7 @@ class TaskClaims:
 
     def _grant(self, task: Task, command: ClaimAspect | NextTask, now: datetime) -> Done[ClaimGrant]:
         minutes = self._times.granted(command.ttl_minutes)
-        # Only with a backlog of ends is one taken over that is not told yet.
+        # Only with a backlog of expired claims is a claim taken over whose end is not announced yet.
         over = self._rows.ready.untold(task.id, aspect_key(command.aspect), now)
         claim = Claim(
             task_id=task.id,

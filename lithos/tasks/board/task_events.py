@@ -22,7 +22,7 @@ def task_event(kind: str, task: Task, by: str, now: datetime, **payload: Any) ->
 
 
 def as_json_text(value: object) -> str:
-    """A payload value that is told as JSON text; None is `null`."""
+    """A payload value in the form of JSON text; None is `null`."""
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -39,7 +39,7 @@ def ready_event(task: Task, by: str, now: datetime) -> EventDraft:
 
 
 def expired_event(claim: Claim, tags: Sequence[str], now: datetime) -> EventDraft:
-    """A claim has expired; the event is told in the name of the agent that held it."""
+    """A claim has expired; the event is written in the name of the agent that held it."""
     return make_event(
         "task.claim_expired",
         claim.agent,

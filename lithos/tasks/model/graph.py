@@ -51,7 +51,10 @@ def read_ready_at(metadata: Mapping[str, Any]) -> datetime | None:
 
 
 def opens_at(task: Task) -> datetime | None:
-    """When an open timer gate opens by itself; None for every other task, and where no time can be read."""
+    """Return the time at which an open timer gate opens automatically;
+
+    None for every other task, and for an unreadable time.
+    """
     if not task.is_open or task.task_type != "gate" or task.metadata.get("gate_type") != "timer":
         return None
     return read_ready_at(task.metadata)
@@ -103,7 +106,8 @@ class Blocker:
 class TaskGraph:
     """Tasks by id and, per waiting task, its blocking edges as (predecessor id, edge type).
 
-    `through`: the parent that has the edge, by (waiting task, predecessor), where the task itself has none.
+    `through`: the parent that has the edge, by (waiting task, predecessor), if the task itself does not have
+    it.
     """
 
     tasks: Mapping[str, Task]
@@ -179,7 +183,7 @@ def is_satisfied(before: Task, edge_type: str, now: datetime) -> bool:
 
 
 def find_path(start: str, goal: str, successors: Callable[[str], Iterable[str]]) -> list[str] | None:
-    """The shortest way from `start` to `goal` along edges, both included; None when there is none."""
+    """Return the shortest way from `start` to `goal` along edges, both included, or None."""
     came_from: dict[str, str | None] = {start: None}
     frontier = [start]
     while frontier:

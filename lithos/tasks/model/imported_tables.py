@@ -1,4 +1,4 @@
-"""Tables of tasks that an import carries over, and what is announced of their rows."""
+"""Tables of tasks that an import writes, and the events for their rows."""
 
 from __future__ import annotations
 

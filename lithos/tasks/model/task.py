@@ -1,6 +1,6 @@
 """Tasks, claims, findings and task edges as values, and the rules of claims.
 
-A claim is a lease on an aspect of a task: who may hold it, and for how long (docs/spec/coordination.md §2).
+A claim is a lease of one agent on an aspect of a task, for a limited time (docs/spec/coordination.md §2).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Claim:
 
 @frozen
 class ClaimGrant:
-    """A claim as it was granted or renewed, for so many minutes."""
+    """A granted or renewed claim, with its duration in minutes."""
 
     claim: Claim
     ttl_minutes: float
@@ -73,7 +73,7 @@ class ClaimGrant:
 
 @frozen(kw_only=True)
 class Finding:
-    """What an agent reports on a task; `knowledge_id` names a note."""
+    """A report of an agent on a task; `knowledge_id` names a note."""
 
     id: str
     task_id: str
@@ -148,18 +148,18 @@ ATTEMPTS: Final = "failed_attempts"
 
 
 def count_attempts(task: Task) -> int:
-    """How many attempts at a task have failed; a value that is not a count is none."""
+    """Return the number of failed attempts at a task; 0 if the value is not a count."""
     found = task.metadata.get(ATTEMPTS)
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
 
 
 def aspect_key(aspect: str) -> str:
-    """What aspects are compared by: trimmed, without case, and in one Unicode form."""
+    """Return the form in which aspects are compared: trimmed, without case, and in one Unicode form."""
     return name_key(aspect.strip())
 
 
 def check_fence(fence: int | None, task: Task | None, active: Sequence[Claim], aspect: str | None) -> None:
-    """Raises `StaleFence` unless an active claim of the open task has the fence; None is no check.
+    """Raise `StaleFence` unless an active claim of the open task has the fence; with None nothing is checked.
 
     The holder that the refusal names is that of the aspect; where none is meant, the one that came last.
     """
@@ -170,7 +170,7 @@ def check_fence(fence: int | None, task: Task | None, active: Sequence[Claim], a
     holder = max(rivals, key=lambda claim: claim.fence, default=None)
     what = f"task {task.title!r}" if aspect is None else f"aspect {aspect!r} of task {task.title!r}"
     until = None if holder is None else format_time(holder.expires_at)
-    now_is = "nobody holds it now" if holder is None else f"{holder.agent} holds it until {until}"
+    now_is = "no agent holds it now" if holder is None else f"{holder.agent} holds it until {until}"
     raise StaleFence(
         f"Fence {fence} is no longer current on {what}: {now_is}. Stop working on it, "
         "or claim it again and go on under the new fence.",
@@ -180,7 +180,7 @@ def check_fence(fence: int | None, task: Task | None, active: Sequence[Claim], a
 
 
 def check_completable(task: Task, active: Sequence[Claim], agent: str) -> None:
-    """With `coordination.strict`: an own claim, or nobody's. Raises `ClaimFailed`."""
+    """With `coordination.strict`: require an own claim or a free aspect. Raises `ClaimFailed`."""
     if not active or any(claim.agent == agent for claim in active):
         return
     holder = max(active, key=lambda claim: claim.fence)

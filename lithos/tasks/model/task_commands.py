@@ -20,7 +20,7 @@ from lithos.text.words.list_filters import has_tags, matches_metadata
 
 @frozen(kw_only=True)
 class TaskCommand(BoardCommand[R_co]):
-    """What an agent asks of the task board."""
+    """A request of an agent to the task board."""
 
     agent: str
 
@@ -82,7 +82,7 @@ class ReleaseClaim(TaskCommand[None]):
 
 @frozen
 class Failed:
-    """What became of a task after a failed attempt: `retry_at` is None when it was the last one."""
+    """The state of a task after a failed attempt: `retry_at` is empty (None) after the last attempt."""
 
     attempts: int
     status: str
@@ -91,7 +91,7 @@ class Failed:
 
 @frozen(kw_only=True)
 class FailAttempt(TaskCommand[Failed]):
-    """Give an aspect up because the work failed; `output` is what it said last. The reply is `Failed`."""
+    """Release an aspect because the work failed; `output` is its last output. The reply is `Failed`."""
 
     task_id: str
     aspect: str
@@ -147,7 +147,7 @@ class NextTask(TaskCommand[ClaimedTask | None]):
 
 @frozen
 class Lesson:
-    """What a completed task teaches, as text that its author reads again; `id` is of this completion."""
+    """The lesson of a completed task, as text that its author reads again; `id` is of this completion."""
 
     id: str
     text: str
@@ -155,7 +155,7 @@ class Lesson:
 
 @frozen(kw_only=True)
 class CompleteTask(TaskCommand[list[str]]):
-    """End a task well; the reply is the ids it unblocked. The lists are told on as they came."""
+    """Complete a task; the reply is the ids it unblocked. The lists are passed on unchanged."""
 
     task_id: str
     outcome: str | None = None
@@ -226,7 +226,7 @@ class Reverification:
 
 @frozen(kw_only=True)
 class OpenReverification(TaskCommand[Reverification]):
-    """An epic with a task for each dependent of a note that is in doubt; what is open already stays."""
+    """Create an epic with a task for each dependent of a note in doubt; open tasks are kept."""
 
     note: Dependent
     reason: str

@@ -3,9 +3,10 @@
 The journal has no index over tasks and agents: at most `SCANNED` of its newest events are looked at, in
 SQLite, some 30 ms for all of them.
 
-`ImpactRows` has what rests on a note: tasks that found or cited it, its readers, its re-verification, each
-over an index by the note. `citations`: which completed task cited which note, and `completions` who
-completed it, written with the completion; the journal drops its events, and a lesson goes once it is learned.
+`ImpactRows` finds the dependents of a note: tasks that found or cited it, its readers, its re-verification,
+each over an index by the note. `citations`: which completed task cited which note, and `completions` who
+completed it, written with the completion; the journal drops its events, and a lesson is deleted once it is
+learned.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ CREATE TABLE IF NOT EXISTS citations(
     PRIMARY KEY(note_id, task_id)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS completions(task_id TEXT PRIMARY KEY, agent TEXT NOT NULL) WITHOUT ROWID;
 """
-#: The note that a task of a re-verification is about; metadata of older files may be no JSON.
+#: The note that a task of a re-verification is about; metadata of older files may be invalid JSON.
 _IMPACT_OF: Final = "CASE WHEN json_valid(metadata) THEN json_extract(metadata,'$.impact_of') END"
 _IS_REVERIFICATION: Final = "status='open' AND instr(metadata,'\"impact_of\"')>0"
 IMPACT_INDEXES: Final = f"""
@@ -83,7 +84,7 @@ class RestingTask:
 
 @frozen
 class Reader:
-    """An agent that read a note, and how often as far as the access log goes back."""
+    """An agent that read a note, and how often within the access log."""
 
     agent: str
     last_read_at: datetime
@@ -91,7 +92,7 @@ class Reader:
 
 
 class ImpactRows(Rows):
-    """What rests on notes."""
+    """The dependents of notes."""
 
     def cite(self, task_id: str, agent: str, note_ids: Iterable[str], now: datetime) -> None:
         """The completion of a task by an agent cited these notes; again moves the time."""
@@ -109,7 +110,7 @@ class ImpactRows(Rows):
                 self.cite(task_id, agent, cited, parse_time(at))
 
     def citations(self, after: tuple[str, str], most: int) -> tuple[list[Citation], tuple[str, str]]:
-        """At most so many citations behind a place (note, task), and the place of the last of them."""
+        """Return at most `limit` citations after a place (note, task), and the place of the last of them."""
         rows = self._all(_CITATIONS, *after, most)
         found = [
             Citation(task_id, note_id, agent or UNKNOWN_AGENT, stored_time(at))
@@ -131,7 +132,7 @@ class ImpactRows(Rows):
         return found
 
     def tasks(self, note_id: str, most: int) -> list[RestingTask]:
-        """At most so many tasks, the newest finding or citation first; a finding counts more."""
+        """Return at most `limit` tasks, the newest finding or citation first; a finding counts more."""
         cited: dict[str, str] = dict(self._all(_CITED, note_id, most))
         found: dict[str, str] = dict(self._all(_FOUND, note_id, most))
         newest = {task: max(found.get(task) or "", cited.get(task) or "") for task in (*found, *cited)}
@@ -144,7 +145,7 @@ class ImpactRows(Rows):
         ]
 
     def readers(self, note_id: str, most: int) -> list[Reader]:
-        """At most so many agents, who read it last first."""
+        """Return at most `limit` agents that read it, the last reader first."""
         rows = self._all(_READERS, note_id, most)
         return [Reader(agent, stored_time(at), reads) for agent, at, reads in rows]
 
@@ -154,7 +155,7 @@ class ImpactRows(Rows):
 
 
 def _read_completion(payload: str) -> tuple[str | None, list[str]]:
-    """The task and the cited notes of a `task.completed` event; None where it does not tell."""
+    """Return the task and the cited notes of a `task.completed` event; None if the event lacks them."""
     try:
         told = json.loads(payload)
         cited = json.loads(told["cited_nodes"])
@@ -181,7 +182,7 @@ _FIRST: Final = "0"
 
 @frozen
 class LightTask:
-    """What of a task decides on which column of a board it stands."""
+    """The fields of a task that decide its column on a board."""
 
     id: str
     task_type: str
@@ -219,7 +220,7 @@ class JournalledEvent:
 
 
 class BoardRows(Rows):
-    """What pages show of tasks, claims and agents."""
+    """The data of tasks, claims and agents for pages."""
 
     # -- the board -----------------------------------------------------------------------------
 
@@ -234,7 +235,7 @@ class BoardRows(Rows):
     ) -> list[LightTask]:
         """Open tasks, newest first, or closed ones, the latest first, that may be of a project and so on.
 
-        The texts are looked for as they are stored: whoever asks checks what is found.
+        The texts are searched in their stored form: the caller checks the results.
         """
         order = "created_at" if is_open else "resolved_at"
         rows = self._all(

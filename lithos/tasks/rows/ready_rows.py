@@ -1,7 +1,7 @@
-"""What is ready, what has expired and what opens next, in `coordination.db`, each found over an index.
+"""Ready tasks, expired claims and timers that open next, in `coordination.db`, each found over an index.
 
-`ready_tasks` and `claim_ends` are written in the transaction of the event that tells of them, so that
-each is told once whatever ends the process. Writing needs an open transaction.
+`ready_tasks` and `claim_ends` are written in the transaction of their event, so that each is announced once
+even if the process is killed. Writing needs an open transaction.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ENDED: Final = (
     " FROM claim_ends JOIN claims USING(task_id, aspect) WHERE is_told=0 AND claim_ends.expires_at<=?"
 )
 
-#: Where a task stands among all: its `created_at`, and its rowid among those of one moment.
+#: The position of a task among all: its `created_at`, and its rowid among those of one moment.
 QueuePosition = tuple[str, int]
 #: Before every task, and after every one.
 FIRST: Final[QueuePosition] = ("", 0)
@@ -68,12 +68,12 @@ class ReadyTask:
     metadata: dict[str, Any]
 
 
-#: The claims as they are told; their beginning is read apart.
+#: The announced claims; their beginning is read separately.
 CLAIMS: Final = Table("claims", Claim, expires_at=TIME)
 
 
 class ReadyRows(Rows):
-    """What is ready, what expires and what opens."""
+    """Ready tasks, expiring claims and opening timers."""
 
     # -- choosing ------------------------------------------------------------------------------
 
@@ -106,19 +106,19 @@ class ReadyRows(Rows):
     # -- readiness -----------------------------------------------------------------------------
 
     def are_ready(self, task_ids: Iterable[str]) -> set[str]:
-        """Those of these tasks that are told as ready."""
+        """Return those of these tasks that are announced as ready."""
         sql = "SELECT task_id FROM ready_tasks WHERE task_id IN (SELECT value FROM json_each(?))"
         return set(self._texts(sql, listed(task_ids)))
 
     def place(self, task_id: str) -> QueuePosition | None:
-        """Where a task that is ready stands."""
+        """Return the position of a ready task."""
         found: QueuePosition | None = self._first(
             "SELECT created_at,number FROM ready_tasks WHERE task_id=?", task_id
         )
         return found
 
     def add(self, task_id: str) -> None:
-        """Remember that a task is ready, and told so."""
+        """Remember that a task is ready and announced."""
         self.connection.execute(
             "INSERT OR IGNORE INTO ready_tasks SELECT id,COALESCE(created_at,?),rowid FROM tasks WHERE id=?",
             (format_time(EPOCH), task_id),
@@ -129,7 +129,7 @@ class ReadyRows(Rows):
         self.connection.execute("DELETE FROM ready_tasks WHERE task_id=?", (task_id,))
 
     def unready_after(self, task_id: str, most: int) -> list[str]:
-        """Open plain tasks that are not told as ready, by id."""
+        """Return open plain tasks that are not announced as ready, by id."""
         sql = (
             f"SELECT id FROM {_OPEN} AND id>? AND NOT EXISTS"  # noqa: S608 - a constant
             " (SELECT 1 FROM ready_tasks WHERE task_id=id) ORDER BY id LIMIT ?"
@@ -139,14 +139,14 @@ class ReadyRows(Rows):
     # -- what comes by time --------------------------------------------------------------------
 
     def arm(self, task: Task) -> None:
-        """Look at a timer gate when it opens; nothing for a task that is none."""
+        """Register a timer gate for the time when it opens; does nothing for other tasks."""
         if (moment := opens_at(task)) is not None:
             self._run("INSERT OR REPLACE INTO timers VALUES(?,?)", task.id, format_time(moment))
         elif task.task_type == "gate":
             self.disarm(task.id)
 
     def disarm(self, gate_id: str) -> None:
-        """The opening of a gate has been looked at, or it will not open by itself."""
+        """The opening of a gate has been handled, or it will not open automatically."""
         self.connection.execute("DELETE FROM timers WHERE gate_id=?", (gate_id,))
 
     def opened(self, now: datetime, most: int) -> list[str]:
@@ -155,7 +155,10 @@ class ReadyRows(Rows):
         return self._texts(sql, format_time(now), most)
 
     def take_ended(self, now: datetime, most: int) -> list[tuple[Claim, tuple[str, ...]]]:
-        """Claims that have expired and are not told yet, with the tags of their tasks; they are told now."""
+        """Return expired claims that are not announced yet, with the tags of their tasks;
+
+        mark them as announced.
+        """
         rows = self._all(f"{_ENDED} ORDER BY claim_ends.expires_at, fence LIMIT ?", format_time(now), most)
         self.connection.executemany(
             "UPDATE claim_ends SET is_told=1 WHERE task_id=? AND aspect_key=?",
@@ -164,7 +167,7 @@ class ReadyRows(Rows):
         return [(CLAIMS.read(row[:5]), load_texts(row[6])) for row in rows]
 
     def follow(self, claim: Claim) -> None:
-        """A claim was granted or renewed: its expiry is yet to be told."""
+        """A claim was granted or renewed: its expiry is not announced yet."""
         self.connection.execute(
             "INSERT OR REPLACE INTO claim_ends VALUES(?,?,?,?,0)",
             (claim.task_id, aspect_key(claim.aspect), claim.aspect, format_time(claim.expires_at)),
@@ -195,7 +198,7 @@ class ReadyRows(Rows):
         return bool(self._all("SELECT 1 FROM claims WHERE expires_at>? LIMIT 1", format_time(latest)))
 
     def untold(self, task_id: str, key: str | None, now: datetime) -> list[Claim]:
-        """Expired claims of a task, or on one of its aspects, that are not told yet."""
+        """Return expired claims of a task, or on one of its aspects, that are not announced yet."""
         sql = f"{_ENDED} AND task_id=? AND (?3 IS NULL OR aspect_key=?3) ORDER BY fence"
         return [CLAIMS.read(row[:5]) for row in self._all(sql, format_time(now), task_id, key)]
 
@@ -208,7 +211,7 @@ class ReadyRows(Rows):
         return min((parse_time(each) for each in (ends, opens) if each is not None), default=None)
 
     def last_told(self) -> datetime | None:
-        """The latest end of a claim that is told as expired; ahead of the clock when that was put back."""
+        """Return the latest end of a claim announced as expired; ahead of the clock if that was put back."""
         ((last,),) = self._all("SELECT MAX(expires_at) FROM claim_ends WHERE is_told=1")
         return None if last is None else parse_time(last)
 

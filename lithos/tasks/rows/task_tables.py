@@ -1,11 +1,10 @@
 """Tables of tasks in `coordination.db`; migration of older files.
 
-`ready_tasks`: tasks that are ready, and that `task.ready` was told of, with their age.
-`timers`: open timer gates whose opening is yet to be looked at.
-`claim_ends`: each claim with what its aspect is compared by, and whether its expiry was told.
-`unreadable_times`: what stood in the place of a time and was none, when the times were rewritten.
-Triggers keep them in step also with a version that knows nothing of them.
-`citations`: the notes that completions cited (`ImpactRows`).
+`ready_tasks`: tasks that are ready and announced by `task.ready`, with their age. `timers`: open timer gates
+whose opening is not handled yet. `claim_ends`: each claim with the key of its aspect, and whether its expiry
+was announced. `unreadable_times`: invalid values that were found in place of times when the times were
+rewritten. Triggers keep them in step also with a version that knows nothing of them. `citations`: the notes
+that completions cited (`ImpactRows`).
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ CREATE INDEX IF NOT EXISTS task_edges_to ON task_edges(to_task_id, type);
 
 
 def prepare(connection: apsw.Connection) -> Callable[[datetime], None]:
-    """Rename a column of an older version; what is returned converts its rows."""
+    """Rename a column of an older version; the returned function converts its rows."""
     is_old = "task_type" not in columns_of(connection, "tasks")
     _rename_completed_at(connection)
     return partial(_convert, connection, is_old)
@@ -100,8 +99,8 @@ def _convert(connection: apsw.Connection, is_old: bool, now: datetime) -> None:
 def _follow_claims(connection: apsw.Connection, told_until: str) -> None:
     """Rows of `claim_ends` for claims that a version without that table made or changed.
 
-    Of two claims whose aspects are equal now, the one that ends later holds the aspect; the other stays to
-    be seen until the aspect is claimed as it spells it. Those that ended by `told_until` are no news.
+    Of two claims whose aspects are equal now, the one that ends later holds the aspect. The other stays
+    visible until the aspect is claimed in its spelling. Claims that ended by `told_until` are not announced.
     """
     connection.execute(
         "DELETE FROM claim_ends WHERE NOT EXISTS (SELECT 1 FROM claims WHERE task_id=claim_ends.task_id"
@@ -134,7 +133,7 @@ def _spell_keys(connection: apsw.Connection) -> None:
 
 
 def _count_as_told(connection: apsw.Connection, now: datetime) -> None:
-    """Tasks that were ready before readiness was told are no news."""
+    """Tasks that were ready before readiness was announced cause no event."""
     rows = TaskRows(connection)
     tasks = rows.tasks(status="open")
     graph = rows.graph_before(task.id for task in tasks)

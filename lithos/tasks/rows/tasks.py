@@ -144,7 +144,7 @@ class TaskRows(Rows):
         return int(self._first("SELECT COUNT(*) FROM claims WHERE task_id=?", task_id)[0])
 
     def put_claim(self, claim: Claim, now: datetime) -> None:
-        """Upsert the claim on an aspect, whose expiry is yet to be told."""
+        """Upsert the claim on an aspect; its expiry is not announced yet."""
         values = (
             claim.task_id, aspect_key(claim.aspect), claim.aspect, claim.agent, format_time(now),
             format_time(claim.expires_at), claim.fence,
@@ -164,7 +164,7 @@ class TaskRows(Rows):
         self.ready.follow(claim)
 
     def extend_claim(self, claim: Claim) -> None:
-        """Store the new expiry of a claim, which is yet to be told."""
+        """Store the new expiry of a claim, which is not announced yet."""
         self.connection.execute(
             "UPDATE claims SET expires_at=? WHERE task_id=? AND aspect=?",
             (format_time(claim.expires_at), claim.task_id, claim.aspect),
@@ -291,7 +291,7 @@ class TaskRows(Rows):
         return list(dict.fromkeys((*direct, *(one for one in inherited if one not in before))))
 
     def before(self, task_id: str) -> list[str]:
-        """Ids of a task and of all that it waits for by blocking edges of its own, at any distance."""
+        """Return the ids of a task and all its predecessors along its own blocking edges, however far."""
         return self._texts(_BEFORE, task_id)
 
     def predecessors_above(self, task_id: str) -> list[str]:
@@ -324,7 +324,9 @@ class TaskRows(Rows):
         return TaskGraph(self.tasks_by_id([*found, *through.values()]), waits, through)
 
     def blocking_edges(self, task_ids: Sequence[str]) -> Iterator[BlockingEdge]:
-        """What these tasks wait for, each once for a task that has the edge and its parent, too."""
+        """Return the predecessors of these tasks, each once, even if a task and its parent both have the
+        edge.
+        """
         known = set[tuple[str, str]]()
         above: dict[str, set[str]] = {}
         before: dict[str, set[str]] = {}

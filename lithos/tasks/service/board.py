@@ -2,7 +2,7 @@
 
 The columns follow the rules of `lithos_task_ready` and `lithos_task_blocked`; only the tasks that are shown
 are read whole. Of one task there is all that belongs to it, and what closing it would do to others. Trees of
-tasks are bounded in depth and in size; a task that stands in one already is not opened again.
+tasks are bounded in depth and in size; a task that is already in one is not opened again.
 """
 
 from __future__ import annotations
@@ -100,10 +100,10 @@ MOST_FINDINGS: Final = 5_000
 
 @frozen
 class Branch:
-    """A task in a tree: what it is waited for by, or what it waits for.
+    """A task in a tree: waiting for, or waited for by, the task above it.
 
-    `is_open_edge`: the edge that leads here still holds the later task back. `is_again`: it stands in the
-    tree already. `is_cut`: what comes behind it is not looked at.
+    `is_open_edge`: the edge that leads here still holds the later task back. `is_again`: it is already in the
+    tree. `is_cut`: the tasks after it are not followed.
     """
 
     task: Task
@@ -133,7 +133,10 @@ class Dossier:
 
 @frozen(kw_only=True)
 class Effects:
-    """What closing does: `direct` wait for the task, each with what else it waits for, `behind` for those."""
+    """The effects of closing:
+
+    `direct` wait for the task, each with its other predecessors, `behind` wait for those.
+    """
 
     task: Task
     claims: Sequence[HeldClaim]
@@ -143,7 +146,7 @@ class Effects:
 
 
 class BoardReading:
-    """Reads columns of the board and single tasks, each time as of one moment."""
+    """Reads columns of the board and single tasks, each from one snapshot."""
 
     def __init__(
         self,
@@ -166,7 +169,7 @@ class BoardReading:
     async def columns(
         self, wanted: BoardFilter, limit: int, *, only: str | None = None, offset: int = 0
     ) -> dict[str, BoardColumn]:
-        """All columns with at most so many cards each, or one from an offset on."""
+        """Return all columns with at most `limit` cards each, or one from an offset on."""
         return await self._look(lambda: self._columns(wanted, limit, only, offset))
 
     def _columns(
@@ -252,7 +255,7 @@ class BoardReading:
         return await self._look(lambda: self._read(self._task(task_id)))
 
     async def effects(self, task_id: str) -> Effects:
-        """What closing a task would do. Raises `TaskNotFound`."""
+        """Return the effects of closing a task. Raises `TaskNotFound`."""
         return await self._look(lambda: self._effects(self._task(task_id)))
 
     async def claims(self) -> list[HeldClaim]:

@@ -126,7 +126,7 @@ class CompletionEffects(Protocol):
 
     @property
     def written(self) -> Lesson:
-        """The lesson as it is stored with the completion."""
+        """Return the lesson that is stored with the completion."""
 
     async def apply(self) -> None:
         """Apply the effects. A failure is logged: the task is done."""
@@ -180,10 +180,10 @@ class Coordination:
         return unblocked
 
     async def next(self, command: NextTask) -> ClaimedTask | WaitingTasks:
-        """Claim the next task; when there is none, how many there are that cannot be had now.
+        """Claim the next task; without one, return the numbers of tasks that cannot be claimed now.
 
-        They are counted after the coordinator found none: what became free in between counts as waiting, so
-        nobody who sees no task left misses one. Raises `InvalidInput`.
+        They are counted after the coordinator found no task: tasks that became free in between count as
+        waiting, so no agent that sees zero tasks misses one. Raises `InvalidInput`.
         """
         check_metadata_match(command.metadata_match)
         given = await self.run(command)
@@ -342,7 +342,7 @@ class Coordination:
         return await self._read(read)
 
     async def impact(self, note_id: str, most: int) -> tuple[list[RestingTask], list[Reader]]:
-        """At most so many tasks that rest on a note, the newest first, and so many of its readers."""
+        """Return tasks that depend on a note, the newest first, and its readers, each up to a limit."""
         with suppress(ActorDown, ShuttingDown, trio.TooSlowError):
             await self._coordinator.mailbox.ask(Flush(), within=FLUSH_PATIENCE)
         rows = self._rows.impact

@@ -1,7 +1,7 @@
-"""The impact of a note (docs/spec/context.md §2): what rests on it, who worked with it; its quarantine.
+"""The impact of a note (docs/spec/context.md §2): its dependents, its readers and tasks, its quarantine.
 
-A re-verification follows the update of the note: whoever repeats a call that ended in between gets what is
-missing. The files of dependents are never changed.
+A re-verification follows the update of the note: a caller that repeats an interrupted call gets the missing
+tasks. The files of dependents are never changed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Reached:
 
 @frozen
 class Affected:
-    """What a note has an impact on; `is_whole` is False where a list was cut or tasks wait for room."""
+    """The impact of a note; `is_whole` is False if a list was cut or some tasks could not be created yet."""
 
     entry: Entry
     dependents: Sequence[Reached]
@@ -77,12 +77,14 @@ class Impact:
             outcome = await self._patch(
                 PatchNote(id=note_id, agent=agent, status=QUARANTINED, quarantine_reason=reason)
             )
-            open_tasks &= outcome.status != PROPOSED  # what waits for a person is no quarantine yet
+            open_tasks &= (
+                outcome.status != PROPOSED
+            )  # a proposal that waits for a person has not quarantined the note yet
         opened = await self._reverify(note_id, agent, reason) if open_tasks else Reverification(())
         return await self._look(note_id, opened)
 
     async def clear(self, note_id: str, agent: str) -> Affected:
-        """End a quarantine; any other note stays as it is."""
+        """End a quarantine; other notes are not changed."""
         note = (await self._find(note_id, agent)).note
         if note.status == QUARANTINED or note.frontmatter_problem is not None:
             await self._patch(PatchNote(id=note_id, agent=agent, status=ACTIVE))
@@ -127,7 +129,7 @@ class Impact:
         )
 
     async def _walk(self, note_id: str) -> tuple[list[Reached], bool]:
-        """What rests on a note, breadth first, and whether that is all.
+        """Return the dependents of a note, breadth first, and whether the list is complete.
 
         A level is complete before the next one begins, so that the nearest are shown whatever there is. Of
         notes that come or go meanwhile some may be missing.

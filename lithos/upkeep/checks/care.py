@@ -76,12 +76,12 @@ class CareSubjects:
 
 @define(eq=False)
 class CareRun:
-    """What the checks of one run look at."""
+    """The objects that the checks of one run share."""
 
     parts: CareSubjects
     now: datetime
     thread: Blocking
-    #: What could not be checked, and why.
+    #: Checks that could not be run, with the reason.
     troubles: list[str] = field(factory=list, init=False)  # bounded: the checks of one look
     _warned: Mapping[WarningKind, Sequence[Issue]] | None = field(default=None, init=False)
 
@@ -124,7 +124,7 @@ class CareRun:
     async def aside(
         self, call: Callable[[Sequence[T]], list[R]], rows: Sequence[T], at_once: int = AT_ONCE
     ) -> list[R]:
-        """Give `rows` to a blocking call in the thread, a few at a time; what it returns, in one list."""
+        """Pass `rows` in batches to a blocking call in the thread; return all its results in one list."""
         found: list[R] = []
         for start in range(0, len(rows), at_once):
             some = rows[start : start + at_once]
@@ -151,7 +151,7 @@ async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
 
 @define(eq=False)
 class CareRuns:
-    """Runs the checks of a view; a run that was asked for goes on when its caller leaves.
+    """Runs the checks of a view; a requested run continues when its caller leaves.
 
     A report has at most `most` issues of each check.
     """
@@ -181,7 +181,10 @@ class CareRuns:
             ended.set()
 
     async def report(self, patience: float) -> IssueReport | None:
-        """The report of a run that begins now, or goes on; None if that takes over `patience` seconds."""
+        """Return the report of a run that starts now or is in progress;
+
+        None if it takes over `patience` seconds.
+        """
         ended = self._ended
         self._wanted.set()
         with trio.move_on_after(patience):
@@ -190,7 +193,7 @@ class CareRuns:
         return None
 
     async def lately(self) -> IssueReport | None:
-        """The last report, None while there is none; a new run begins where it is too old."""
+        """Return the last report, or None before the first; start a new run if the report is too old."""
         if self.last is None:
             return await self.report(PATIENCE)
         if trio.current_time() >= self._good_until:
@@ -217,11 +220,11 @@ class CareRuns:
 
 
 class Care(CareRuns):
-    """What people look through now and then."""
+    """The checks that are shown on the page Care only."""
 
 
 class OverviewWarnings(CareRuns):
-    """What the overview warns of."""
+    """The checks that the overview warns about."""
 
 
 @frozen

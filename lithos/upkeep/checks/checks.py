@@ -1,4 +1,4 @@
-"""What the checks look at (`Installed`), and how one is run: isolated, with a deadline.
+"""The input of checks (`Installed`), and how a check is run: isolated, with a deadline.
 
 Checks change nothing but for dot-named probe files, which they remove.
 """
@@ -37,7 +37,7 @@ _EXPECTED = (CorruptDatabase, DatabaseFailed, OSError)
 
 
 class CheckSkipped(Exception):
-    """What a check needs is not there; another check says why."""
+    """Raised when a check lacks its input; another check reports the cause."""
 
 
 @frozen
@@ -50,7 +50,7 @@ class Ownership:
 
 @frozen
 class RunningServer:
-    """What a check asks inside of a running server."""
+    """The parts of a running server that checks use."""
 
     catalogue: Catalogue
     semantic: SemanticBackend
@@ -71,13 +71,13 @@ class Installed:
     clock: Callable[[], datetime]
     problems: Sequence[str] = ()
     warnings: Sequence[str] = ()
-    #: What else is to be said of who is let in.
+    #: More results to report about access to the server.
     remarks: Callable[[], Sequence[str]] = tuple
     #: Starts a server, for what only one can answer.
     run_server: RunServer | None = None
     #: How a model is loaded; the embedder that was loaded serves all checks.
     load: Callable[[str], Embedder] = load_embedder
-    #: Reads the notes, where nobody has yet; blocks.
+    #: Return the notes, and read them if no check has done so yet; blocks.
     take_survey: Callable[[], CheckedVault] | None = None
     live: RunningServer | None = None
     #: Its name among several vaults.
@@ -152,13 +152,13 @@ async def run_check(check: Check, patient: Installed, bound: float) -> CheckResu
     except trio.TooSlowError:
         finding = fail(
             f"This check was not done after {bound:g} seconds.",
-            "The disk or the network may hang: look at the log of the system, then run doctor again.",
+            "The disk or the network may hang: read the system log, then run doctor again.",
         )
     except CheckSkipped as reason:
         finding = warn(f"This was not looked at: {reason}.", "See the check of the notes.")
     except _EXPECTED as failure:
         finding = fail(
-            f"This check could not look: {failure}.",
+            f"This check could not run: {failure}.",
             "Check that the files of the data directory are there and readable.",
         )
     except Exception as failure:
@@ -190,6 +190,6 @@ def _sum_up(check: Check, issues: Sequence[Issue]) -> CheckFinding:
 async def look_aside(call: Callable[[], T]) -> T:
     """Run a blocking check in a worker thread that is abandoned at the deadline.
 
-    A disk that hangs would otherwise hold the doctor for ever; a look has nothing to finish.
+    Without a deadline, a disk that hangs would block the doctor for good; a check leaves nothing to finish.
     """
     return await trio.to_thread.run_sync(call, abandon_on_cancel=True)

@@ -1,6 +1,6 @@
 """Checks of what the notes say: warnings, links, near duplicates and use (docs/spec/copies.md §5).
 
-They change nothing. Each looks at a `CareRun`; those that the doctor has too look at what it has.
+They change nothing. Checks take a `CareRun`; those that the doctor also runs take the doctor's input.
 """
 
 from __future__ import annotations
@@ -42,12 +42,13 @@ from lithos.upkeep.checks.care import AT_ONCE, CareRun, about, entries_of, in_sl
 from lithos.upkeep.checks.checks import Installed
 from lithos.upkeep.model.likely_targets import LikelyNotes, words_of
 
-#: What checks look at that need the catalogue alone; the doctor has no more.
+#: The input of checks that need the catalogue alone; the doctor has no more.
 Subject: TypeAlias = CareRun | Installed
 #: Two notes, by their ids in order.
 Both: TypeAlias = tuple[str, str]
 
-#: Passages of a note that are looked for beside its mean, the notes asked for of each, and those compared.
+#: Passages of a note that are searched for in addition to its mean, notes requested for each, and notes
+#: compared.
 PASSAGES, NEAREST, CLOSEST = 3, 8, 5
 #: Notes of a cluster that comes before larger ones.
 FEW: Final = 3
@@ -66,7 +67,7 @@ _TEXTS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "broken": ("error", "Unreadable files and frontmatter", "Correct the file, or the lines between the --- "
         "marks: its keys are not read. `lithos validate` lists them all."),
     "quarantined": ("warning", "Quarantined notes",
-        "They are left out of retrieval until somebody clears them."),
+        "They are left out of retrieval until a person clears them."),
     "duplicated": ("warning", "Notes with a second file", "Take over what the file says, then remove it; or "
         "give it an id of its own with `lithos validate --fix ids`."),
     "conflict_copies": ("warning", "Notes with a conflict copy", "Merge the other file on the console's page "
@@ -74,21 +75,21 @@ _TEXTS: Final[Mapping[str, tuple[Severity, str, str]]] = {
     "conflict_markers": ("warning", "Notes with a conflict of git",
         "Keep one of both sides, or both, and take the lines <<<<<<<, ======= and >>>>>>> out."),
     "contradicted": ("warning", "Contradictions", "Decide which note is right: lithos_conflict_resolve."),
-    "suspect": ("warning", "Suspect notes", "What they rest on is quarantined or superseded: verify them "
-        "again, or base them on something else."),
+    "suspect": ("warning", "Suspect notes", "Their sources are quarantined or superseded. Verify them again, "
+        "or base them on other notes."),
     "expired": ("warning", "Expired notes", "Write them again with a later end, or archive them."),
     "superseded": ("info", "Superseded notes", "A newer note replaces them."),
-    "dead_links": ("warning", "Links that lead nowhere",
+    "dead_links": ("warning", "Links without a target",
         "Correct the target, or write the note that is meant."),
-    "duplicates": ("info", "Near duplicates", "Merge what they say into one; have it supersede the others."),
-    "stubs": ("info", "Stubs", "Write what is missing, or delete the note."),
-    "unlinked": ("info", "Without any link", "Link them from where somebody would look."),
-    "unused": ("info", "Not used", "Archive what nobody needs."),
+    "duplicates": ("info", "Near duplicates", "Merge them into one note that supersedes the others."),
+    "stubs": ("info", "Stubs", "Write the missing text, or delete the note."),
+    "unlinked": ("info", "Without any link", "Link them from a related note."),
+    "unused": ("info", "Not used", "Archive notes that are no longer needed."),
 }  # fmt: skip
 
 
 def _told(name: str, *views: str) -> Callable[[Look], Look]:
-    """Register the look of a check with its texts."""
+    """Register the function of a check with its texts."""
     severity, title, way_out = _TEXTS[name]
     place = 500 + list(_TEXTS).index(name)
     texts = {"title": title, "way_out": way_out}
@@ -122,7 +123,9 @@ _told("duplicated", OVERVIEW, DOCTOR, SYSTEM)(
     partial(_with_others, "another file has the same id and is not served:", Catalogue.duplicates_of)
 )
 _told("conflict_copies", CARE, OVERVIEW, DOCTOR, SYSTEM)(
-    partial(_with_others, "two machines changed it; what one of them wrote is in", Catalogue.copy_paths_of)
+    partial(
+        _with_others, "two machines changed it; the version of one machine is in", Catalogue.copy_paths_of
+    )
 )
 
 
@@ -201,7 +204,7 @@ async def _unused(notes: CareRun) -> AsyncIterator[Issue]:
             used |= read
         used |= await reading.run(lambda: store.rows(TaskRows).impact.cited_since(since))
     except DatabaseFailed as failure:
-        notes.troubles.append(f"What was used cannot be told: {failure}")
+        notes.troubles.append(f"The usage of notes could not be read: {failure}")
         return
     async for entry in notes.active():
         if entry.note.id not in used and entry.note.updated_at < since:
@@ -256,7 +259,7 @@ def _nearest(vectors: VectorIndex, entries: Sequence[Entry]) -> list[list[int]]:
 
 
 def _may_repeat(one: Entry, other: Entry) -> bool:
-    """Whether two notes could be duplicates that nobody has settled yet."""
+    """Return whether two notes could be duplicates that are not settled yet."""
     is_settled = any(
         its.id in (mine.supersedes, *mine.derived_from_ids)
         for mine, its in ((one.note, other.note), (other.note, one.note))

@@ -15,18 +15,18 @@ from lithos.upkeep.checks.reconcile import reconcile
 from lithos.upkeep.checks.reconcile_indices import GRAPH, INDICES, PROVENANCE, Action, find_index_faults
 from lithos.upkeep.checks.validation import CheckedVault
 
-#: What is told of each fault of an index; only a damaged one stops searches.
+#: The message for each defect of an index; only a damaged index stops searches.
 _FAULTS: Final = {
     "schema_mismatch": "has another format ({detail})",
     "embedder_mismatch": "is of another embedding model: {detail}",
     "check_failed": "is damaged ({detail})",
     "doc_set_mismatch": "is not in line with the notes ({missing} missing or changed, {surplus} too many)",
 }
-_MEND: Final = "The notes are not affected. Run `lithos reconcile`, or start the server, which mends it."
+_MEND: Final = "The notes are not affected. Run `lithos reconcile`, or start the server, which repairs them."
 _RUN: Final = "The notes are not affected. Run `lithos reconcile`."
 _RESTART: Final = "The notes are not affected. Restart the server, which makes the link graph from the notes."
 #: Edges follow changed notes by enrichment, within minutes.
-_ENRICHES: Final = "Enrichment brings them in line by itself. If they stay, run `lithos reconcile`."
+_ENRICHES: Final = "Enrichment updates them automatically. If they stay, run `lithos reconcile`."
 _FOLDERS: Final = {"fulltext": ".tantivy", "vectors": ".usearch"}
 
 
@@ -41,7 +41,7 @@ def _try_embedder(patient: Installed, model: str) -> CheckFinding:
     if not is_at_hand(model):
         return warn(
             f"The embedding model {model!r} is not on this machine yet.",
-            "The next start downloads it; until then searches go by words alone. "
+            "The next start downloads it; until then searches use full text only. "
             "Or set search.embedding_model to 'builtin'.",
         )
     try:
@@ -49,21 +49,21 @@ def _try_embedder(patient: Installed, model: str) -> CheckFinding:
     except EmbedderUnavailable as failure:
         return fail(
             f"The embedding model {model!r} cannot be loaded: {failure.reason}.",
-            "Searches go by words alone. Set search.embedding_model to 'builtin', to the directory of a "
+            "Searches use full text only. Set search.embedding_model to 'builtin', to the directory of a "
             "model2vec model, or to the Hugging Face name of one that can be reached.",
         )
     return ok(f"{model} loads, {patient.embedder.identity.dims} dimensions.")
 
 
 def _try_accurate(tier: str) -> CheckFinding:
-    """Not installed is no fault unless it is asked for."""
+    """A missing model is an error only if the settings ask for it."""
     if tier == "static":
         return ok("The accurate tier is switched off (search.tier).")
     trouble = find_trouble()
     if trouble is None:
         return ok("The accurate tier can be used.")
     if tier == "auto" and not is_installed():
-        return ok(f"Searches would find more by meaning with the accurate tier: {INSTALL}")
+        return ok(f"Semantic search would find more with the accurate tier: {INSTALL}")
     return warn(
         f"The accurate tier cannot be used, the static one answers: {trouble}.",
         f"Run {INSTALL} and restart the server, or set search.tier to static.",
@@ -74,7 +74,7 @@ def _try_accurate(tier: str) -> CheckFinding:
 def check_indexes(patient: Installed) -> Iterator[CheckFinding]:
     """Whether the indexes can be used and hold exactly the notes.
 
-    A running server answers for their content: what it holds in memory is not on disk yet.
+    A running server checks its own indexes: its latest changes are in memory and not on disk yet.
     """
     survey = patient.survey
     faults = [fault for fault in find_index_faults(patient, patient.loaded) if _matters(survey, fault)]
@@ -95,7 +95,7 @@ def _matters(survey: CheckedVault, fault: Action) -> bool:
     return (survey.data / _FOLDERS[fault.details["index"]]).exists()
 
 
-#: What a running server compares of itself: the check, its scope, that all is well, and what helps.
+#: The checks that a running server makes itself: name, scope, message of success, and advice.
 _COMPARED: Final = (
     ("indexes", INDICES, "The indexes hold exactly the notes.", _RUN),
     ("link graph", GRAPH, "The link graph is that of the notes.", _RESTART),

@@ -54,7 +54,7 @@ async def check_watching(patient: Installed) -> AsyncIterator[CheckFinding]:
     if not folder.is_dir():
         raise CheckSkipped("there is no folder of notes")
     if not config.of(ServerConfig).watch_files:
-        yield ok("Switched off (server.watch_files); outside edits are seen at the next start.")
+        yield ok("Switched off (server.watch_files); external edits are seen at the next start.")
     elif config.of(StorageConfig).vault is not None:
         yield _vault_watching(folder, mode, await look_aside(lambda: remote_file_system(str(folder))))
     elif mode == "poll":
@@ -70,7 +70,7 @@ async def _try_watching(folder: Path, mode: str) -> CheckFinding:
         trouble = str(failures.exceptions[0])
     if trouble is None:
         return ok("Changes are noticed at once.")
-    cause = f"The file system does not tell of changes in {folder}: {trouble}."
+    cause = f"The file system does not report changes in {folder}: {trouble}."
     if mode == "native":
         return fail(cause, "Set index.watch_mode to auto or poll: the folder is compared every second.")
     return warn(
@@ -84,9 +84,9 @@ def _vault_watching(folder: Path, mode: str, kind: str | None) -> CheckFinding:
     if mode == "poll" or (mode == "auto" and kind is not None):
         return ok("The folder is compared every second.")
     if kind is None:
-        return ok("The vault is on a local file system, which tells of changes at once.")
+        return ok("The vault is on a local file system, which reports changes at once.")
     return warn(
-        f"{folder} is on {kind}, which tells only of changes made on this machine.",
+        f"{folder} is on {kind}, which reports only changes made on this machine.",
         "Set index.watch_mode to auto or poll: the folder is compared every second.",
     )
 
@@ -94,7 +94,7 @@ def _vault_watching(folder: Path, mode: str, kind: str | None) -> CheckFinding:
 async def _is_noticed(folder: Path) -> bool:
     """Raises `ListeningFailed`, in groups."""
     files = NoteFiles(folder)
-    # A watch that is left to itself cannot be closed; it ends within a second when told to.
+    # An abandoned watch cannot be closed; it ends within a second after it is stopped.
     listening, probe = FolderWatch(files, Threads()), Probe(files, _Aside())
 
     async def listen() -> None:
@@ -139,35 +139,37 @@ def check_protection(patient: Installed) -> Iterator[CheckFinding]:
         return
     yield from _lacks(found, kind)
     yield ok(
-        f"{kind} exchanges files in one step and tells who has one open: no save of another program is lost."
+        f"{kind} exchanges files in one step and reports which programs have a file open: "
+        "no save of another program is lost."
     )
 
 
 def is_vault(patient: Installed) -> bool:
-    """Whether the notes are a folder of somebody else."""
+    """Return whether the notes are in a folder that Lithos did not create."""
     return patient.config.of(StorageConfig).vault is not None
 
 
 @check("vault files", DOCTOR, SYSTEM, place=120, when=lambda each: has_data(each) and is_vault(each))
 def check_vault_files(patient: Installed) -> Iterator[CheckFinding]:
-    """What writes of agents do to the files of people, told without trying anything out there."""
+    """Report how writes of agents affect the files of people, without trying it in the notes folder."""
     try:
         is_near = patient.config.of(StorageConfig).notes_folder.stat().st_dev == patient.private.stat().st_dev
     except OSError as failure:
         yield warn(
-            f"It cannot be told: {failure.strerror or failure}.", "See the check of the data directory."
+            f"This could not be checked: {failure.strerror or failure}.",
+            "See the check of the data directory.",
         )
         return
     where = (
         "a replaced file leaves the vault at once"
         if is_near
-        else "a replaced file stays beside its note as .lithos-….swap for up to a minute, as the data "
+        else "a replaced file stays next to its note as .lithos-….swap for up to a minute, as the data "
         "directory is on another volume"
     )
     yield ok(
-        f"A write of an agent puts a new file in the place of the old one: {where}, and the birth time that "
+        f"When an agent writes, a new file replaces the old one: {where}, and the birth time that "
         "Obsidian and Dataview show is that of the write. Lithos remembers created_at; a property `created` "
-        "in a note tells it to all programs."
+        "in a note shows it to all programs."
     )
 
 
@@ -180,7 +182,8 @@ def _lacks(found: Protection, kind: str) -> Iterator[CheckFinding]:
         )
     if not found.leases:
         yield warn(
-            f"{kind} does not tell who has a file open. A program that pauses for more than a minute in the "
+            f"{kind} does not report which programs have a file open. A program that pauses "
+            "for more than a minute in the "
             "middle of one save, while an agent writes the same note, loses what it writes after the pause.",
             _LOCAL,
         )
@@ -194,11 +197,11 @@ def check_displaced(patient: Installed) -> Iterator[CheckFinding]:
     if files:
         newest, names = files[-1], name_some([file.path.name for file in files])
         yield warn(
-            f"{len(files)} texts that were saved by other programs, or replaced before anybody was told of "
-            f"them, lie in {folder.absolute()}: {names}. "
+            f"{len(files)} texts that were saved by other programs, or replaced before Lithos reported them, "
+            f"are in {folder.absolute()}: {names}. "
             f"The newest is of {newest.note}, {format_time(newest.time)}.",
-            "Compare each with its note, named in the .json beside it, and copy what is missing there back "
-            "into the note. A text stays for 7 days, the newest 100 MB of them.",
+            "Compare each with its note, named in the .json next to it, and copy missing text back into the "
+            "note. A text stays for 7 days, the newest 100 MB of them.",
         )
     yield ok("No text was displaced.")
 
@@ -225,7 +228,7 @@ def _missing_notes(data: Path, folder: Path, vault: Path | None) -> CheckFinding
         )
     return fail(
         f"The folder {folder.absolute()} has vanished with all notes; nothing was removed.",
-        f"Look whether its disk is mounted, then {WAY_OUT}.",
+        f"Check whether its disk is mounted, then {WAY_OUT}.",
     )
 
 

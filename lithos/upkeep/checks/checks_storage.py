@@ -1,4 +1,4 @@
-"""Checks of the data directory: disk, databases, layout, clock, tokens, signs of upstream. Read only."""
+"""Checks of the data directory: disk, databases, layout, clock, tokens, traces of upstream. Read only."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _ASIDE = (
 #: Every database, and the way out when it is damaged.
 _DATABASES: Final[Mapping[str, str]] = {
     "coordination.db": "It holds tasks, claims and events, and no server starts with it. Restore it from a "
-    "backup (`lithos restore`), or move it aside to begin without them.",
+    "backup (`lithos restore`), or move it away to start without them.",
     "edges.db": _ASIDE,
     "stats.db": _ASIDE,
     "history.db": _ASIDE,
@@ -110,9 +110,9 @@ def check_data_directory(patient: Installed) -> Iterator[CheckFinding]:
 
 def _way_to_write(failure: OSError) -> str:
     if failure.errno == errno.ENOTDIR:
-        return "A file stands where a folder should be: move it aside."
+        return "There is a file where a folder should be. Move it away."
     if failure.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "The disk is full: make room on it."
+        return "The disk is full. Free some space on it."
     if failure.errno == errno.EROFS:
         return "The file system is mounted read-only: mount it for writing, or choose another --data-dir."
     return f"Give user {os.geteuid()} the right to write there, or choose another --data-dir."
@@ -141,7 +141,7 @@ def check_space(patient: Installed) -> Iterator[CheckFinding]:
     ):
         if free is not None and free < little:
             cause = f"Only {free:,} {name} are free on the disk of {data.absolute()}."
-            way_out = "Make room on that disk; until then writes may be refused, and none is lost halfway."
+            way_out = "Free some space on that disk. Until then writes may be refused; no write is half done."
             yield fail(cause, way_out) if free < least else warn(cause, way_out)
     inodes = "" if space.inodes is None else f" and {space.inodes:,} inodes"
     yield ok(f"{space.bytes // _MIB:,} MiB{inodes} are free.")
@@ -163,7 +163,7 @@ def check_databases(patient: Installed) -> Iterator[CheckFinding]:
             cause = f"{path.absolute()} is damaged ({damage})."
             yield warn(cause, way_out) if is_rebuildable else fail(cause, way_out)
         elif path.exists() and not path.stat().st_size and not is_live and not is_rebuildable:
-            yield warn(f"{path.absolute()} is empty: a server would begin anew.", _EMPTY)
+            yield warn(f"{path.absolute()} is empty: a server would start from scratch.", _EMPTY)
         elif path.exists():
             sound.append(name)
     aside = sorted(
@@ -175,21 +175,28 @@ def check_databases(patient: Installed) -> Iterator[CheckFinding]:
     if aside:
         yield warn(
             f"An earlier start moved {name_some(aside)} aside as damaged.",
-            "Look whether a backup has what they held, then move them out of the data directory.",
+            "Check whether a backup has their content, then move them out of the data directory.",
         )
-    yield ok(f"{', '.join(sound)} are sound." if sound else "There are none yet; the first start makes them.")
+    yield ok(
+        f"{', '.join(sound)} are sound."
+        if sound
+        else "There are no indexes yet. The first start creates them."
+    )
 
 
-#: A full disk must not make anybody throw away what is sound.
+#: A full disk must not make the operator throw away sound files.
 _UNREADABLE: Final = (
     "This need not be damage: a full disk, one without free inodes and missing permissions do it, too. See "
-    "the other checks, correct what they name, and run doctor again; do not replace the file before."
+    "the other checks, fix the problems they name, and run doctor again. Do not replace the file before."
 )
 _EMPTY = "If it held anything, stop here and restore it from a backup."
 
 
 def _examine_database(path: Path, *, is_live: bool) -> str | None:
-    """What is damaged, None for a sound or absent one. Raises `DatabaseFailed` and `OSError`."""
+    """Return a description of the damage, or None if sound or absent.
+
+    Raises `DatabaseFailed` and `OSError`.
+    """
     try:
         return check_integrity(path, is_live=is_live)
     except CorruptDatabase as damage:
@@ -215,7 +222,7 @@ def check_layout(patient: Installed) -> Iterator[CheckFinding]:
             "Install that version or a later one, or choose another --data-dir.",
         )
         return
-    yield ok("There is none yet." if version is None else f"Layout {version} is known.")
+    yield ok("There is no stored layout yet." if version is None else f"Layout {version} is known.")
 
 
 @check("clock", DOCTOR, SYSTEM, place=220, when=has_data)
@@ -234,7 +241,8 @@ async def check_clock(patient: Installed) -> AsyncIterator[CheckFinding]:
     if future:
         yield warn(
             f"{len(future)} note files are dated in the future: {name_some(future)}.",
-            "Check the clock of this machine and of the one they come from; `touch` dates a file anew.",
+            "Check the clock of this machine and of the one they come from; `touch` gives "
+            "a file the current date.",
         )
     yield ok(f"The clock says {now:%Y-%m-%d %H:%M:%S} UTC, which is after all that has happened.")
 
@@ -243,4 +251,4 @@ def _newest_event(path: Path, *, is_live: bool) -> datetime | None:
     try:
         return newest_event_time(path, is_live=is_live)
     except (CorruptDatabase, DatabaseFailed, OSError):
-        return None  # the check of the databases tells
+        return None  # The check of the databases reports this.

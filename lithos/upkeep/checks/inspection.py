@@ -1,7 +1,7 @@
 """Runs the checks of a view; inside of a running server on demand.
 
-What only matters before a start (the owner, the port, loading the model) is left out there; the notes and
-indexes are those the server holds.
+Checks that matter only before a start (the owner, the port, loading the model) are left out there. The notes
+and indexes are those that the server holds.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from lithos.upkeep.checks.checks import Installed, look_aside, run_check
 
 #: Seconds for one check.
 BOUND: Final = 15.0
-#: Seconds for which results are told again instead of checking anew.
+#: Seconds for which results are returned again instead of checking again.
 AGE: Final = 5.0
 
 
 async def examine(
     patient: Installed, view: str, bound: float, tell: Callable[[CheckResult], None] = lambda _: None
 ) -> list[CheckResult]:
-    """Run the checks of a view that apply, reporting each result as soon as it is there."""
+    """Run the applicable checks of a view, and report each result at once."""
     results = list[CheckResult]()
     if not CHECK_MODULES:
         raise LookupError("No capability has checks. Was lithos.app.capabilities imported?")
@@ -56,5 +56,5 @@ async def inspect(patient: Installed) -> InspectionReport:
 
 
 def shared_inspection(patient: Installed) -> Shared[InspectionReport]:
-    """One run at a time; whoever asks meanwhile gets its results."""
+    """One run at a time; callers that ask during a run get its results."""
     return Shared(partial(inspect, patient), AGE)

@@ -105,12 +105,12 @@ async def look_at_indices(patient: Installed) -> Sequence[Action]:
     live = patient.live
     with trio.move_on_after(PATIENCE):
         await live.semantic.settled.wait()
-    # What changed meanwhile is no fault: only what a second look finds as well.
+    # A change during the check is not an error: only differences that a second check finds count.
     return await _compare_held(live) and await _compare_held(live)
 
 
 async def _compare_held(live: RunningServer) -> list[Action]:
-    """What the indexes that a server holds lack, or have too much."""
+    """Compare the indexes of a running server with the notes: missing and superfluous entries."""
     await live.visibility.reach()
     entries, fulltext, port = list(live.catalogue), live.fulltext_port, live.semantic.port
 
@@ -144,7 +144,7 @@ async def look_at_graph(patient: Installed) -> Sequence[Action]:
 
 
 def _differences(held: Resolved, fresh: Resolved) -> Iterator[Action]:
-    """What a link graph has that differs from one that was made from the notes just now."""
+    """Compare a link graph with one that was built from the notes just now."""
     if held.fingerprint != fresh.fingerprint:
         yield Action("node_set_mismatch")
     differing = {
@@ -189,7 +189,7 @@ async def _project_notes(patient: Installed, *, dry_run: bool) -> Sequence[Actio
 
 
 def projection_actions(outcome: ProjectionOutcome) -> tuple[Action, ...]:
-    """An action for each kind of edge change, without those of which there are none."""
+    """Return an action for each kind of edge change that occurred."""
     counts = {"created": outcome.created, "removed": outcome.removed, "resynced": outcome.resynced}
     return tuple(Action(reason, count=count) for reason, count in counts.items() if count)
 

@@ -1,6 +1,6 @@
 """Reports of `lithos reconcile` (docs/spec/cli-config.md §2.2), and its scope `indices`.
 
-`indices`: consistency faults of the search indexes, and their repair.
+`indices`: inconsistencies of the search indexes, and their repair.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def find_index_faults(patient: Installed, load: Callable[[str], Embedder]) -> tu
     try:
         identity = load(patient.config.of(SearchConfig).embedding_model).identity
     except EmbedderUnavailable:
-        identity = None  # whose vectors there are cannot be told, but of which notes
+        identity = None  # the notes of the vectors are known, but not to which passages they belong
     vectors = inspect_vectors(survey.data / ".usearch", identity)
     kept = survey.catalogue.entities
     wanted = {entry.serial: kept.stamped(entry.stamp, entry.note)[0] for entry in entries}
@@ -135,7 +135,7 @@ def find_index_faults(patient: Installed, load: Callable[[str], Embedder]) -> tu
 def _faults(
     name: str, found: IndexStamps, wanted: Mapping[int, int], lost: frozenset[int]
 ) -> Iterator[Action]:
-    """`lost` are notes that an index may hold, but that nobody can add to it now."""
+    """`lost` are notes that an index may hold, but that cannot be added to it now."""
     if found.reason is not None:
         yield Action(found.reason, {"index": name, "detail": found.detail})
         return
@@ -155,13 +155,16 @@ def index_differences(name: str, wanted: Mapping[int, int], held: Mapping[int, i
 async def repair_indices(
     patient: Installed, progress: Progress | None
 ) -> tuple[tuple[Action, ...], tuple[Failure, ...]]:
-    """Find the faults, repair them and look again: what was repaired, and what is still broken."""
+    """Find the inconsistencies, repair them and check again:
+
+    return the repaired ones and the remaining ones.
+    """
     faults = await Threads().run(lambda: find_index_faults(patient, patient.load))
     if not faults:
         return (), ()
     reason = await _mend_indexes(patient, progress)
     left = await Threads().run(lambda: find_index_faults(patient, patient.load))
-    # What cannot be looked at is still broken, whatever the indexer said.
+    # An index that cannot be checked counts as still broken, whatever the indexer reported.
     failures = tuple(_describe(fault, reason) for fault in left)
     return tuple(fault for fault in faults if fault.details["index"] not in _names(left)), failures
 

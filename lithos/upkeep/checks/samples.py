@@ -1,4 +1,4 @@
-"""Samples of a running server, every 15 s for an hour, in memory: what the counters of `/metrics` did."""
+"""Samples of the counters of `/metrics` of a running server, every 15 s for an hour, in memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MEMORY: Final = Path("/proc/self/statm")
 
 @frozen(kw_only=True)
 class ActivitySample:
-    """What happened in the `seconds` before `at`: counts, and durations in seconds (None where nothing did).
+    """Events in the `seconds` before `at`: counts, and durations in seconds (None without events).
 
     Writes and searches are those that succeeded. `memory` is the resident memory in bytes, `head` the
     position of the newest event, `subscribers` the clients of event streams, all at the end.
@@ -126,10 +126,10 @@ def _delta(
 
 
 def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float | None:
-    """The value below which `share` of the observations lie, by linear interpolation inside its bucket.
+    """The value below which `share` of the observations are, by linear interpolation inside its bucket.
 
     `buckets` are cumulative counts by upper bound, the last of which is infinite; as `histogram_quantile` of
-    Prometheus. None when there is no observation; the highest finite bound when it lies above.
+    Prometheus. None when there is no observation; the highest finite bound when the value is above it.
     """
     total = buckets[-1][1]
     if not total:
@@ -143,7 +143,7 @@ def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float | No
 
 
 def resident_memory() -> int:
-    """Resident memory in bytes; the peak where the system does not tell."""
+    """Resident memory in bytes; the peak where the system does not report it."""
     try:
         return int(_MEMORY.read_text().split()[1]) * getpagesize()
     except (OSError, ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""What commands do to the remembered questions in `stats.db` (docs/spec/memory.md §8): list and forget."""
+"""Commands on the remembered questions in `stats.db` (docs/spec/memory.md §8): list and forget."""
 
 from __future__ import annotations
 

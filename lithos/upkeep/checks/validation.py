@@ -1,6 +1,6 @@
 """`lithos validate`: finds issues in all note files, and with `--fix` repairs what can be repaired.
 
-`survey_notes` reads the notes into a catalogue without changing anything, also beside a running server.
+`survey_notes` reads the notes into a catalogue without changing anything, also while a server runs.
 """
 
 from __future__ import annotations
@@ -88,7 +88,10 @@ class CheckedVault:
 
 
 def read_note_rows(private: Path, *, is_live: bool) -> NoteRows:
-    """What `coordination.db` keeps of note files; nothing of a damaged one, which stops the next start."""
+    """The records of note files in `coordination.db`;
+
+    empty for a damaged database, which stops the next start.
+    """
     try:
         with snapshot(private / "coordination.db", is_live=is_live) as connection:
             return load_note_rows(connection)
@@ -116,7 +119,7 @@ def survey_notes(data: Path, files: NoteFiles, now: datetime, style: VaultStyle 
         with snapshot(private / "manifest.db", is_live=is_live) as connection:
             scanned = scan(files, Manifest.view(connection, style.reading), catalogue)
     except CorruptDatabase:
-        # The next start sets it aside and numbers the notes anew, and so does this survey.
+        # The next start moves it away and numbers the notes again, and so does this survey.
         catalogue = Catalogue(NoteRecords(records), style)
         scanned = scan(files, Manifest.view(None), catalogue)
     lost = {*scanned.vanished, *(each.note.id for each in catalogue if each.path in catalogue.skipped)}
@@ -147,7 +150,7 @@ _PATIENCE, _PAUSE = 2.0, 0.02
 #: Files written at once, so that they share the syncs of their folders.
 _BATCH = 32
 
-#: Progress callback: what is done, how far, of how many.
+#: Progress callback: the name of the step, the number done, and the total.
 Progress = Callable[[str, int, int], None]
 
 
@@ -189,7 +192,7 @@ def validate_notes(
 
     `ids` are those of files that name none, by path, where the path does not give it; `doubled` as a survey
     has them: of other ids that several files have the first path counts. `copies`, as a survey has them, are
-    no notes and stay as they are.
+    not notes and stay unchanged.
     """
     ids, copies = ids or {}, copies or {}
     os.scandir(files.root).close()  # a listing takes a folder that cannot be read for an empty one
@@ -253,8 +256,9 @@ def fix_notes(
 ) -> Fixing:
     """Write what was planned after `before`, each file whole or not at all, and look again. Blocks.
 
-    To whoever read a note before, this is an edit like a person's: the next start counts it as a version.
-    Only for the owner of the data directory. One file that cannot be written leaves the others alone.
+    For agents that read a note before, this is an edit like a person's: the next start counts it as a
+    version. Only for the owner of the data directory. One file that cannot be written leaves the others
+    alone.
     """
     folder = before.folder
     known = {file.path: file for file in folder.files}
@@ -333,7 +337,7 @@ def _read_patiently(files: NoteFiles, path: str) -> ReadFile:
 def _settle(files: NoteFiles, displaced: Displaced) -> None:
     """Remove the replaced files, after the second in which others may still be opening them.
 
-    What may be written to for longer is left to the next start of a server.
+    Files that may be written to for longer are left to the next start of a server.
     """
     kept = [each for each in files.take_kept() if each.is_leased]
     if kept:

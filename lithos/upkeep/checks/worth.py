@@ -33,7 +33,8 @@ DAYS: Final = 7
 MOST_DAYS: Final = 366
 #: Rows that are read at once: some 20 ms of the reading thread.
 PAGE: Final = 1_000
-#: Seconds for which the overview tells the same counts, and how many times as long as counting took.
+#: Seconds for which the overview shows the same counts, at least, and the multiple of the time that counting
+#: took.
 AGE, AGE_TIMES = 60.0, 100.0
 
 
@@ -55,7 +56,7 @@ class WorthCounter:
         self.shared = Shared(lambda: self.count(DAYS), AGE, AGE_TIMES)
 
     async def count(self, days: int) -> Worth:
-        """The last so many days, today with them, as they are now."""
+        """Return the counts of the last `days` days, including today, as they are now."""
         async with self._turn:
             return await self._count(max(1, min(days, MOST_DAYS)))
 

@@ -1,4 +1,4 @@
-"""`/console/agents`: who works here, and what one agent read, searched, wrote, claimed and cited."""
+"""`/console/agents`: all agents, and the reads, searches, writes, claims and citations of one agent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROWS: Final = 100
 LONGEST_METADATA: Final = 4_000
 #: Types of agents that the list may be reduced to.
 MOST_TYPES: Final = 50
-#: The span of the numbers beside each agent.
+#: The period of the numbers next to each agent.
 RECENT: Final = timedelta(hours=24)
 #: Notes that a completion names in the timeline.
 MOST_CITED: Final = 10
@@ -37,7 +37,8 @@ VIEWS: Final = (
     ("Writes", "write"),
     ("Tasks", "task"),
 )
-#: What events and histories tell of an agent; the rest stands only in the audit log, which takes `admin`.
+#: The sources that events and histories provide about an agent; the rest is only in the audit log, which
+#: needs `admin`.
 PUBLIC: Final = (WRITES, TASKS)
 
 
@@ -91,13 +92,13 @@ class AgentPages:
         hidden = "" if self._console.sees_all_of(agent) else self._console.lacks("admin")
         kinds = PUBLIC if hidden else KINDS
         if view and view not in kinds:
-            raise PageRefused(f"What other agents read and searched is not shown. {hidden}", 403)
+            raise PageRefused(f"Reads and searches of other agents are not shown. {hidden}", 403)
         before = _moment(given("before", 60))
         since = "" if before is None else format_time(before)
         timeline = await parts.get(Timelines).page(agent, before, ROWS, (view,) if view else kinds)
         entries = timeline.entries
         if known is None and not entries and before is None and not view:
-            raise PageRefused("No agent of this name has been here. Look for it among all agents.", 404)
+            raise PageRefused("No agent of this name is known. Choose one from the list of all agents.", 404)
         claims = (await self._claims()).get(agent, [])
         cited = {one: self._console.parts.get(Catalogue).title(one) or one for one in _cited_in(entries)}
         return await self._console.show(
@@ -166,8 +167,8 @@ def _tasks_of(entries: Sequence[TimelineEntry]) -> list[str]:
 
 
 def _moment(text: str) -> datetime | None:
-    """A time of the address; None where there is none. Raises `PageRefused`."""
+    """Parse a time of the address; None if it is absent. Raises `PageRefused`."""
     try:
         return parse_time(text) if text else None
     except ValueError as problem:
-        raise PageRefused("This is no time. Give it as 2026-01-31T12:00:00Z.") from problem
+        raise PageRefused("This is not a valid time. Write it as 2026-01-31T12:00:00Z.") from problem

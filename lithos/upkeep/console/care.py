@@ -1,4 +1,4 @@
-"""`/console/care`: what in the notes wants care. `/console/copies`: what another machine wrote of them.
+"""`/console/care`: notes that need attention. `/console/copies`: conflict copies written by other machines.
 
 A copy is merged with a choice for each place, as it was seen: the form carries the seal of what it showed.
 """
@@ -24,13 +24,14 @@ SECTION: Final = "/console/review"
 SHOWN: Final = 50
 LONGEST: Final = (200_000, 60_000, 10_000)
 MOST_PLACES: Final = 200
-#: The entry of the page Care; seconds that a page waits for a look, and rows of one group that it shows.
+#: The menu entry of the page Care; seconds that a page waits for a check, and rows of one group that it
+#: shows.
 CARE_SECTION: Final = "/console/notes"
 PATIENCE: Final = 2.0
 MOST_ROWS: Final = (200, 60, 20, 5)
-#: What a person does here about a group for which agents use a tool.
+#: The page where a person handles a group for which agents use a tool.
 BY_PERSON: Final[Mapping[str, str]] = {
-    "contradicted": "Decide which note holds, or what else becomes of it.",
+    "contradicted": "Decide which note is right, or how to settle the contradiction.",
     "conflict_copies": "Merge them into their notes.",
 }
 #: Rows of a group that are shown before the rest is unfolded.
@@ -55,7 +56,7 @@ class CarePage:
     _console: Console
 
     async def show(self) -> Response:
-        """What the last look found; one begins where there was none yet, or where it is asked for."""
+        """Show the last report; start a run if there is no report yet, or on request."""
         care = self._console.parts.get(Care)
         report = None if "look" in request.args else care.last
         report = report or await care.report(PATIENCE)
@@ -70,7 +71,7 @@ class CarePage:
         )
 
     async def open_tasks(self, form: Form) -> str:
-        """Open a task for each group that has none."""
+        """Open a task for each group without a task."""
         done = await self._console.call("lithos_care_tasks", by=self._console.agent)
         opened = sum(task["is_new"] for task in done["tasks"])
         return f"/console/care{query_with({}, opened=str(opened), there=str(len(done['tasks']) - opened))}"
@@ -96,7 +97,7 @@ class CopyPages:
         )
 
     async def alone(self) -> Response:
-        """One copy: what merging makes of it, and what has to be decided."""
+        """One copy: the result of merging it, and the conflicts to decide."""
         try:
             shown = await self._console.parts.get(ConflictCopies).show(request.args.get("path", "")[:4_096])
         except LithosError as refusal:
@@ -120,10 +121,10 @@ class CopyPages:
         return await (self.keep(form) if form.get("act") == "keep" else self.merge(form))
 
     async def keep(self, form: Form) -> str:
-        """Have one be a note of its own, for good."""
+        """Make a conflict copy a note of its own, for good."""
         path = form.get("copy", "")
         if not path:
-            raise PageRefused("Nothing was changed: this form names no file. Begin at the page Copies.")
+            raise PageRefused("Nothing was changed: this form names no file. Start from the page Copies.")
         done = await self._console.call("lithos_conflict_copy_keep", path=path)
         return f"/console/copies{query_with({}, kept=path, of=done['note_id'])}"
 
@@ -131,11 +132,11 @@ class CopyPages:
         """Merge one as it was shown, with what was chosen."""
         path, seal = form.get("copy", ""), form.get("seal", "")
         if not path or not seal:
-            raise PageRefused("Nothing was merged: this form names no copy. Begin at the page Copies.")
+            raise PageRefused("Nothing was merged: this form names no copy. Start from the page Copies.")
         number = int(form.get("places", "0")) if form.get("places", "0").isdecimal() else 0
         keep = [form.get(f"keep-{place}", "") for place in range(min(number, MOST_PLACES))]
         if not all(keep):
-            raise PageRefused("Nothing was merged: choose what to keep of every place.")
+            raise PageRefused("Nothing was merged: choose a version for every conflict.")
         given = {"path": path, "by": self._console.agent, "seal": seal}
         done = await self._console.call(
             "lithos_conflict_copy_merge", **given, **({"keep": keep} if keep else {})

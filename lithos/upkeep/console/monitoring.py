@@ -30,7 +30,10 @@ def add_metrics(scrape: Callable[[], Awaitable[bytes]], app: QuartTrio) -> None:
 
 
 def add_reconcile(patient: Installed, app: QuartTrio) -> None:
-    """Add `GET /reconcile`: what a dry run of `lithos reconcile` finds; `scope` is one of them or `all`."""
+    """Add `GET /reconcile`:
+
+    the result of a dry run of `lithos reconcile`; `scope` is one of them or `all`.
+    """
 
     @app.get("/reconcile")
     async def show_faults() -> Response:

@@ -44,7 +44,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "note": "all of notes", "task": "all of tasks", "finding": "findings", "edge": "relations",
     "agent": "agents", "proposal": "all of proposals",
 }  # fmt: skip
-#: What happens by itself: nobody looks for it in the feed who did not ask.
+#: Events that Lithos causes on its own: the feed shows them only on request.
 MACHINERY: Final = frozenset(("agent.registered", "task.ready", "reindex_complete"))
 MACHINES: Final = frozenset((ENRICH_AGENT,))
 #: Events of one kind by one agent are folded that follow each other within so long; and how many at most.
@@ -62,7 +62,7 @@ LONGEST_FILTER: Final = 500
 
 @frozen
 class FeedFilter:
-    """What the form above the feed asks for; blanks ask for everything but the machinery."""
+    """The fields of the form above the feed; blank fields show everything but the machinery."""
 
     type: str = ""
     agent: str = ""
@@ -99,8 +99,8 @@ class FeedFilter:
 class ActivityRow:
     """One event as a row: its time is rendered with each page, the sentence only once.
 
-    `undo` is the query of the page that takes it back, of a note that an agent changed; `folded` are the
-    rows before it that tell the same of other things.
+    `undo` is the query of the page that takes it back, of a note that an agent changed; `folded` are the rows
+    before it that report the same about other things.
     """
 
     seq: int
@@ -113,7 +113,7 @@ class ActivityRow:
 
     @property
     def kind(self) -> str:
-        """What it is about: `note`, `task` and so on."""
+        """The kind of its subject: `note`, `task` and so on."""
         return self.type.partition(".")[0]
 
     def folds(self, other: ActivityRow) -> bool:
@@ -152,7 +152,7 @@ class EventFeed:
         room: int = MOST_CHARACTERS,
         lines: Mapping[Span, tuple[int, int]] = MappingProxyType({}),
     ) -> Iterator[ActivityRow]:
-        """The rows of events, in their order, as long as their sentences have so many characters together.
+        """Return the rows of events in their order, up to a total number of characters in their sentences.
 
         `lines` are those added and taken away by versions (`NoteHistory.line_counts`).
         """
@@ -263,13 +263,16 @@ class OverviewPage:
         )
 
     async def state(self) -> Any:
-        """What the page shows beside the feed."""
+        """The parts of the page next to the feed."""
         if "partial" not in request.args:
             return redirect("/console/")
         return await self._console.show("state.html", **_state(await self._summaries.latest()))
 
     async def _events(self, most: int, after: int, room: int = MOST_CHARACTERS) -> dict[str, Any]:
-        """The newest events that the form wants; without a journal why there are none."""
+        """Return the newest events that the form asks for;
+
+        without a journal, the reason why they are missing.
+        """
         activity, wanted = self._console.parts.get(Activity), FeedFilter.of(request.args)
         context: dict[str, Any] = {"filter": wanted, "after": after, "trouble": "", "position": activity.head}
         try:
@@ -287,7 +290,10 @@ class OverviewPage:
         return context | {"rows": rows, "count": count, "position": page.head, "is_cut": page.is_cut}
 
     async def _lines(self, versions: Sequence[Span]) -> Mapping[Span, tuple[int, int]]:
-        """What versions changed; nothing while the history cannot be read, which the headline tells."""
+        """Return the changes of versions;
+
+        empty while the history cannot be read, which the headline reports.
+        """
         try:
             return await self._console.parts.get(NoteHistory).line_counts(versions)
         except HistoryFailed:

@@ -1,4 +1,4 @@
-"""The state of the server as the overview tells it; all consoles share one for a moment."""
+"""The state of the server as the overview shows it; all consoles share one summary for a short time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ AGE, PATIENCE = 3.0, 3.0
 SHOWN_CLAIMS: Final = 60
 #: How long ago an agent that counts as active was seen.
 ACTIVE: Final = timedelta(hours=1)
-#: Checks whose notes are counted on the overview: what these are called, and where they are listed.
+#: Checks whose notes are counted on the overview: their labels and the pages that list them.
 COUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "quarantined": ("quarantined", "/console/notes?status=quarantined"),
     "suspect": ("suspect", "/console/notes?status=suspect"),
@@ -58,14 +58,14 @@ def counted(report: IssueReport) -> tuple[tuple[str, str], ...]:
 
 @frozen
 class HealthSummary:
-    """Whether the server is well: `status` is the worst of the components, told as by `/health`."""
+    """Whether the server is healthy: `status` is the worst of the components, in the words of `/health`."""
 
     status: str
     sentence: str
     components: Mapping[str, Mapping[str, Any]]
 
     def details(self, component: str) -> str:
-        """What a component tells beside its status, in words."""
+        """Details of a component in addition to its status, in words."""
         return ", ".join(
             f"{name.replace('_', ' ')} {f'{value:,}' if isinstance(value, int) else in_words(value)}"
             for name, value in self.components[component].items()
@@ -75,7 +75,7 @@ class HealthSummary:
 
 @frozen
 class ActiveAgent:
-    """An agent that was seen lately or holds something; `seen` is None for one that is not known."""
+    """An agent that was seen lately or holds a claim; `seen` is missing (None) for an unknown agent."""
 
     id: str
     seen: datetime | None
@@ -84,7 +84,7 @@ class ActiveAgent:
 
 @frozen(kw_only=True)
 class Summary:
-    """What the overview shows beside the feed; None for what could not be told, for which see `untold`."""
+    """The parts of the overview next to the feed; None for parts that could not be read, see `untold`."""
 
     health: HealthSummary
     numbers: Mapping[str, Any] | None
@@ -97,13 +97,13 @@ class Summary:
     unreadable: int
     #: Changes that wait for a person: how many, their name, its plural, and where they are listed.
     waiting: tuple[tuple[int, str, str, str], ...]
-    #: What the notes were worth in the last days.
+    #: The usage of notes in the last days.
     worth: Worth | None
     untold: tuple[str, ...]
 
     @property
     def knowledge(self) -> tuple[tuple[str, str], ...]:
-        """What in the notes waits for somebody: how many of what, and where they are listed."""
+        """Notes that wait for a person: their number, their kind, and the page that lists them."""
         rows = [
             *self.waiting,
             (len(self.conflicts or ()), "conflict", "conflicts", "/console/#conflicts"),
@@ -116,7 +116,7 @@ class Summary:
 
 
 def shared_summary(console: Console) -> Shared[Summary]:
-    """The summary, made at most once in `AGE` seconds, whoever asks."""
+    """Return the summary, computed at most once in `AGE` seconds for all callers."""
     return Shared(partial(_sum_up, console), AGE)
 
 
@@ -140,7 +140,7 @@ async def _sum_up(console: Console) -> Summary:
         waiting=tuple(
             (counts.get(each.address, 0), each.one, each.many, each.address) for each in console.pages.waiting
         ),
-        worth=await attempt("what the notes were worth", parts.get(WorthCounter).shared.latest(), untold),
+        worth=await attempt("the usage of notes", parts.get(WorthCounter).shared.latest(), untold),
         untold=tuple(untold),
     )
 
@@ -168,7 +168,7 @@ async def attempt(what: str, asked: Awaitable[T], untold: list[str]) -> T | None
             return await asked
         except (LithosError, PageRefused, DatabaseFailed) as failure:
             reason = str(failure)
-    untold.append(f"{what[0].upper()}{what[1:]} cannot be told now: {reason}")
+    untold.append(f"{what[0].upper()}{what[1:]} could not be read: {reason}")
     return None
 
 
@@ -180,7 +180,7 @@ def _join(seen: Sequence[Agent], held: Holdings | None) -> tuple[ActiveAgent, ..
     times = {agent.id: agent.last_seen_at for agent in seen}
     ids = [agent for agent in times if agent in holds]
     ids += [agent for agent in holds if agent not in times]
-    # What Lithos did under a name of its own, such as an undo, is in the feed: nobody is at work there.
+    # Actions of Lithos under a name of its own, such as an undo, are in the feed; no agent works there.
     ids += [agent for agent in times if agent not in holds and agent not in OWN_AGENTS]
     return tuple(ActiveAgent(each, times.get(each), tuple(holds.get(each, ()))) for each in ids)
 
@@ -194,7 +194,7 @@ def health_of(report: Mapping[str, Any]) -> HealthSummary:
     if worst == "ok":
         sentence = "The server is well."
     elif worst == "warming":
-        sentence = "The server is getting ready; everything can be used meanwhile."
+        sentence = "The server is still starting; everything can be used already."
     else:
         sentence = "1 component needs attention." if number == 1 else f"{number} components need attention."
     return HealthSummary(worst, sentence, components)

@@ -43,10 +43,10 @@ _GAUGES: Final[Mapping[str, str]] = {
 LEAST_SLOTS: Final = 40
 #: Samples that one row of the table of figures sums up: a minute.
 _ROW: Final = 4
-#: Any moment: only the distance is told.
+#: An arbitrary moment: only the difference matters.
 START: Final = datetime(2000, 1, 1, tzinfo=UTC)
 A_MINUTE: Final = "a minute"
-#: What stored values are multiplied by, for a unit.
+#: Factors by which stored values are multiplied, by unit.
 _FACTORS: Final = {"ms": 1e3, "MB": 1 / 1e6, "": 1.0}
 #: Key, title and unit of each chart, and its lines: their names, and what they are of a sample.
 CHARTS: Final = (

@@ -35,8 +35,8 @@ _MOST_READ: Final = 20_000
 def cited_questions(config: Config) -> list[tuple[Question, str]]:
     """The questions that were asked last, newest first, each with the titles of the cited notes. Blocks.
 
-    Works beside a running server. Raises `FileNotFoundError` without a folder of notes, and what `snapshot`
-    raises.
+    Works while a server runs. Raises `FileNotFoundError` without a folder of notes, and the errors of
+    `snapshot`.
     """
     data = config.of(StorageConfig).data_dir
     stats: Path = data / ".lithos" / "stats.db"
@@ -110,7 +110,7 @@ async def _check_knowledge(patient: Installed) -> list[CheckFinding]:
     return [
         warn(
             f"The {len(questions)} knowledge tests were not done after {BOUND:g} seconds.",
-            f"Run them by themselves: lithos evaluate {path}",
+            f"Run them separately: lithos evaluate {path}",
         )
     ]
 

@@ -52,7 +52,7 @@ _LISTED: Final = 5
 
 @frozen
 class Report:
-    """What a run found; `against` is the older baseline with the differences, `saved` the new one."""
+    """The results of a run; `against` is the older baseline with the differences, `saved` the new one."""
 
     found: Evaluation
     against: tuple[Baseline, BaselineComparison] | None
@@ -216,7 +216,7 @@ def _load_baseline(path: Path) -> Baseline:
     try:
         return read_baseline(asking.read_start(path, LARGEST_BASELINE + 1))
     except UnusableBaseline as error:
-        raise CommandFailed(f"{path} is no baseline: {error}. Save one with --save.", USAGE) from error
+        raise CommandFailed(f"{path} is not a baseline: {error}. Save one with --save.", USAGE) from error
     except OSError as error:
         raise CommandFailed(
             f"The baseline {path} cannot be read: {error.strerror or error}. Save one with --save.", USAGE
@@ -241,7 +241,7 @@ def _target_of(name: str) -> Path:
     """The file to save to; never a device or a pipe. Looked at before anything is asked."""
     path = Path(os.path.realpath(name))
     if os.path.lexists(path) and not path.is_file():
-        raise CommandFailed(f"--save {name!r} is no file, and was not touched. Name a file.", USAGE)
+        raise CommandFailed(f"--save {name!r} is not a file. It was not changed; name a file.", USAGE)
     if not path.parent.is_dir():
         raise CommandFailed(f"There is no folder {path.parent}. Make it, or name another file.", USAGE)
     return Path(name)
@@ -282,9 +282,7 @@ def _write_file(session: CommandSession, file: Path) -> int:
     is_json_lines = file.suffix.lower() in (".jsonl", ".ndjson")
     content = write_questions(found, as_json_lines=is_json_lines)
     if not is_json_lines:
-        content = (
-            f"# What agents asked and cited, newest first. Written by lithos {__version__}.\n\n{content}"
-        )
+        content = f"# Agents' questions and citations, newest first. By lithos {__version__}.\n\n{content}"
     _write_whole(file, content, is_new=True)
     line = f"Wrote {len(found)} questions to {file}. Run them: lithos asking.evaluate {file}"
     tell(session, {"file": str(file), "questions": len(found)}, line)

@@ -63,7 +63,7 @@ async def rehearsal_server(config: Config, run_server: RunServer) -> AsyncIterat
 async def rehearse(
     config: Config, run_server: RunServer, ask: Callable[[Tools], Awaitable[Evaluation]]
 ) -> Evaluation:
-    """Have a server over a copy asked. Raises as `rehearsal_server` does, and `AskingFailed` by itself.
+    """Run the questions on a server over a copy. Raises the errors of `rehearsal_server`, and `AskingFailed`.
 
     Raised inside, it would come in a group with the server's own tasks.
     """
@@ -78,7 +78,7 @@ async def rehearse(
 def copy_for_reading(config: Config, folder: Path, stop: threading.Event) -> Config:
     """Copy what is searched into `folder`; the configuration that serves the copy. Blocks.
 
-    Once nobody waits any more, `stop` ends it.
+    When no caller waits any more, `stop` ends it.
     """
     storage = config.of(StorageConfig)
     data = folder / "data"

@@ -45,7 +45,10 @@ class NoteReference:
 
 @frozen
 class QuestionNote:
-    """A note that a question names, and where it was found; `note` is None where there is none."""
+    """A note that a question names, and the place where it was found;
+
+    `note` is empty (None) if it does not exist.
+    """
 
     asked: str
     note: NoteReference | None
@@ -62,7 +65,7 @@ class JudgedQuestion:
     #: Forbidden notes among the first `within`.
     forbidden: tuple[QuestionNote, ...]
     reasons: tuple[str, ...]
-    #: What is odd, but no failure.
+    #: Observations that are unusual, but not failures.
     remarks: tuple[str, ...] = ()
 
     @property
@@ -82,13 +85,13 @@ class JudgedQuestion:
 
     @property
     def outcome(self) -> QuestionResult:
-        """What a baseline keeps."""
+        """The fields that a baseline keeps."""
         forbidden = min((each.rank for each in self.forbidden if each.rank is not None), default=None)
         return QuestionResult.of(self.question, self.rank, forbidden)
 
     @property
     def ranking(self) -> Ranking:
-        """What is measured."""
+        """The measured values."""
         known = {each.note.id if each.note else each.asked for each in self.expected}
         return Ranking(self.ranks, len(known))
 
@@ -101,7 +104,7 @@ class Evaluation:
     k: int
     depth: int
     judged: tuple[JudgedQuestion, ...]
-    #: What was missing of the search while it was asked, as `embeddings`: such ranks mean little.
+    #: Parts of the search that were missing during the run, such as `embeddings`: such ranks mean little.
     degraded: tuple[str, ...]
 
     @property
@@ -116,7 +119,10 @@ class Evaluation:
 
 
 def read_start(path: Path, most: int) -> bytes:
-    """At most so many bytes of a file, without waiting for a writer of a pipe. Raises `OSError`; blocks."""
+    """Read at most `limit` bytes of a file, without waiting for a writer of a pipe.
+
+    Raises `OSError`; blocks.
+    """
     # A pipe or a device has no end.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:

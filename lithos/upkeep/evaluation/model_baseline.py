@@ -1,8 +1,9 @@
 """A saved evaluation, and what became better or worse since (docs/spec/context.md §3).
 
-A baseline holds the rank of the first expected note of each question. Compared is what both asked alike: a
-question whose `expect`, `within`, `tags` or `forbid` changed is only named, as one that just one side has.
-Ranks below what either of the two looked at count as not found, so that a deeper look is no gain.
+A baseline holds the rank of the first expected note of each question. Only questions that are the same in
+both runs are compared. If `expect`, `within`, `tags` or `forbid` of a question changed, or only one side has
+it, it is only named. Ranks below the depth of either run count as not found, so that a deeper search is not a
+gain.
 
 Measures of rankings are those of binary relevance: a note is expected or it is not. A ranking is given as the
 ranks, from 1, at which the expected notes were found; of `relevant` expected notes those that were not found
@@ -90,12 +91,12 @@ MOST_ROWS: Final = 1_000_000
 
 
 class UnusableBaseline(Exception):
-    """The file is no baseline; the message says what to do."""
+    """The file is not a baseline; the message says what to do."""
 
 
 @frozen(kw_only=True)
 class QuestionResult:
-    """What came of one question: the rank of the first expected note and of the first forbidden one."""
+    """The result of one question: the rank of the first expected note and of the first forbidden one."""
 
     question: str
     mode: str = ""
@@ -124,18 +125,18 @@ class QuestionResult:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What makes it the same question."""
+        """The fields by which two questions are the same."""
         return self.question, self.mode
 
     @property
     def asked(self) -> tuple[object, ...]:
-        """What must be alike for ranks to be comparable."""
+        """The fields that must be equal for ranks to be comparable."""
         return self.expect, self.within, self.tags, self.forbid
 
 
 @frozen(kw_only=True)
 class Baseline:
-    """An evaluation as it is saved.
+    """An evaluation in its saved form.
 
     `mode` is that of questions without their own, `depth` is how many rows were looked at.
     """
@@ -161,11 +162,11 @@ def read_baseline(content: bytes) -> Baseline:
     try:
         told = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise UnusableBaseline("it is no JSON") from error
+        raise UnusableBaseline("it is not valid JSON") from error
     if not isinstance(told, dict) or "lithos_baseline" not in told:
-        raise UnusableBaseline("it is not what --save wrote")
+        raise UnusableBaseline("it was not written by --save")
     if told["lithos_baseline"] != FORMAT:
-        raise UnusableBaseline("another version of Lithos wrote it; save it anew")
+        raise UnusableBaseline("another version of Lithos wrote it; save a new one")
     try:
         rows = told["outcomes"]
         if not isinstance(rows, list) or len(rows) > MOST_QUESTIONS:
@@ -228,7 +229,7 @@ class RankChange:
 
 @frozen(kw_only=True)
 class BaselineComparison:
-    """An evaluation beside its baseline; questions that cannot be compared are named by their words."""
+    """An evaluation with its baseline; questions that cannot be compared are listed by their words."""
 
     changes: tuple[RankChange, ...] = ()
     #: Asked otherwise than in the baseline: other expected or forbidden notes, `within` or `tags`.
@@ -243,7 +244,7 @@ class BaselineComparison:
 
 
 def compare(before: Baseline, outcomes: Iterable[QuestionResult], depth: int) -> BaselineComparison:
-    """What became better or worse; `depth` is how many rows were looked at now.
+    """The questions that became better or worse; `depth` is the number of rows of the present run.
 
     A forbidden note that appeared makes a question worse whatever its rank did, one that went makes it
     better unless the rank fell.

@@ -48,8 +48,8 @@ class UnusableTests(Exception):
 class Question:
     """One test: at least one of the notes `expect` is among the first `within`, and none of `forbid`.
 
-    `tags` filters the search. `mode` is None where the file leaves it to the command. `line` is where it
-    stands in the file, from 1.
+    `tags` filters the search. A question without `mode` uses that of the command. `line` is its line in the
+    file, from 1.
     """
 
     question: str
@@ -62,14 +62,14 @@ class Question:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What makes two questions the same: the words and the mode."""
+        """The key by which two questions are the same: the words and the mode."""
         return " ".join(self.question.split()), self.mode or ""
 
 
 def read_questions(content: bytes, *, is_json_lines: bool | None = None) -> tuple[Question, ...]:
     """The questions of a file, in order. Raises `UnusableTests`.
 
-    It is JSON lines when `is_json_lines`, or, where that is None, when it begins with `{`.
+    Parse JSON lines if `is_json_lines`; with None, if the text begins with `{`.
     """
     if len(content) > LARGEST_FILE:
         raise UnusableTests(
@@ -109,7 +109,7 @@ def _json_items(text: str) -> Iterator[tuple[int, Any]]:
         except (ValueError, RecursionError) as error:
             reason = getattr(error, "msg", "it nests too deeply, or holds a number too long")
             raise UnusableTests(
-                f"Line {line} is no JSON object ({reason}). Write one question per line."
+                f"Line {line} is not a JSON object ({reason}). Write one question per line."
             ) from error
 
 
@@ -146,9 +146,11 @@ def _yaml_items(text: str) -> Iterator[tuple[int, Any]]:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         where = f"Line {mark.line + 1}" if mark is not None else "The file"
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "it cannot be read"
-        raise UnusableTests(f"{where} is no YAML ({problem}). Correct it there, or just above.") from error
+        raise UnusableTests(
+            f"{where} is not valid YAML ({problem}). Correct it there, or just above."
+        ) from error
     except (RecursionError, ValueError) as error:  # a date such as 2024-02-31
-        raise UnusableTests(f"The file is no usable YAML ({error}). Put texts into quotes.") from error
+        raise UnusableTests(f"The file is not valid YAML ({error}). Put texts into quotes.") from error
     finally:
         if loader is not None:
             loader.dispose()
@@ -179,7 +181,7 @@ def _refuse_keys_twice(node: Any, line: int) -> None:
 
 def _read_one(line: int, item: Any) -> Question:
     if not isinstance(item, Mapping):
-        raise UnusableTests(f"Line {line} is no question. Write a mapping with `question` and `expect`.")
+        raise UnusableTests(f"Line {line} is not a question. Write a mapping with `question` and `expect`.")
     for key in item:
         if key not in _KEYS:
             raise UnusableTests(f"Line {line}: the key {_shorten(key)} is unknown{_suggest(key)}.")
@@ -220,7 +222,7 @@ def _texts(line: int, item: Mapping[str, Any], key: str) -> tuple[str, ...]:
     if not isinstance(listed, list) or not all(isinstance(each, str) and each.strip() for each in listed):
         raise UnusableTests(
             f"Line {line}: `{key}` must be a list of texts, none of them empty. "
-            "Put what looks like a number or a date into quotes."
+            "Put numbers and dates into quotes."
         )
     if len(listed) > MOST_NAMES:
         raise UnusableTests(f"Line {line}: `{key}` has {len(listed):,} items; at most {MOST_NAMES} count.")

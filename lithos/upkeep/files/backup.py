@@ -1,9 +1,9 @@
 """Backup and restore: file and database copies, symbolic links, and the index `backup.json` with checksums.
 
 A backup has the layout of a data directory without what can be rebuilt. Databases are copied as consistent
-snapshots of one moment (SQLite's online backup), also beside a running server; `move_counters_ahead`
-prepares a restored one. Symbolic links among the notes are listed if they lead to something in the backup.
-`backup.json` comes last, by one atomic rename: where it is, the backup is complete.
+snapshots of one moment (SQLite's online backup), also while a server runs; `move_counters_ahead` prepares a
+restored one. Symbolic links among the notes are listed if they lead to something in the backup. `backup.json`
+comes last, by one atomic rename: where it is, the backup is complete.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class BackupIndex:
     notes: str = "knowledge"
 
 
-#: Where a backup keeps the notes of a vault, which are no part of the data directory.
+#: The place in a backup for the notes of a vault, which are outside of the data directory.
 VAULT: Final = "vault"
 
 
@@ -153,9 +153,9 @@ def walk_files(root: Path) -> Iterator[str]:
 
 
 def copy_file(source: Path, target: Path) -> SavedFile | None:
-    """Copy one file durably, with its mtime, hashing it on the way; None when it has gone meanwhile.
+    """Copy one file durably, with its mtime, and hash it on the way; None if the file was deleted.
 
-    What only its owner may read stays so.
+    Files that only their owner may read keep that mode.
     """
     try:
         descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
@@ -207,7 +207,7 @@ def read_index(directory: Path) -> BackupIndex:
         index = cattrs.structure(document, BackupIndex)
     except FileNotFoundError:
         raise BackupRefused(
-            f"{directory} has no {INDEX}: it is no backup, or one that was not finished. Choose another."
+            f"{directory} has no {INDEX}: it is not a backup, or the backup was not finished. Choose another."
         ) from None
     except (ValueError, cattrs.BaseValidationError, TypeError) as damage:
         raise BackupRefused(
@@ -245,13 +245,13 @@ def verify_files(directory: Path, index: BackupIndex, told: BackupProgress) -> N
     if problems:
         more = f" and {len(problems) - 5} more" if len(problems) > 5 else ""
         raise BackupRefused(
-            f"The backup {directory} is not what was saved: {'; '.join(problems[:5])}{more}. Nothing was "
-            "restored. Use another backup."
+            f"The backup {directory} differs from its list: {'; '.join(problems[:5])}{more}. Nothing was "
+            "restored. Choose another backup."
         )
 
 
 def copy_database(source: Path, target: Path, *, is_live: bool) -> SavedFile | None:
-    """Copy a consistent snapshot of a database, while others may write it; None when there is none."""
+    """Copy a consistent snapshot of a database, while others may write it; None for a missing file."""
     with snapshot(source, is_live=is_live) as reading:
         if reading is None:
             return None
@@ -282,7 +282,7 @@ def move_counters_ahead(path: Path, now: datetime) -> None:
 def finish_restore(data: Path) -> Path | None:
     """Put the whole copy of a backup in the place of what is there, if there is one; for the owner.
 
-    Returns where the former content is now. Killed at any moment, the next call goes on.
+    Return where the former content is now. If this is killed at any moment, the next call continues.
     """
     aside: Path | None = None
     for staged in [*data.glob(f"{STAGED}*")]:

@@ -1,4 +1,4 @@
-"""Read-only inspection of the indexes on disk, also beside a running server."""
+"""Read-only inspection of the indexes on disk, also while a server runs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _read_fulltext(directory: Path) -> Mapping[int, int]:
     """Opening makes files, so the index is opened in a folder of links to its files."""
     with tempfile.TemporaryDirectory(prefix="lithos-") as folder:
         twin = Path(folder)
-        # First what names the files, then the files: what is deleted in between is found missing.
+        # First the entries that name the files, then the files: files deleted in between are found missing.
         for name in ("meta.json", ".managed.json", fulltext_schema.MARKER):
             if (directory / name).exists():
                 (twin / name).write_bytes((directory / name).read_bytes())

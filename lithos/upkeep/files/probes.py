@@ -1,4 +1,4 @@
-"""Probes for diagnosis: file system features, free space, database integrity, and who listens on a port.
+"""Probes for diagnosis: file system features, free space, database integrity, and the process on a port.
 
 They leave nothing behind and block, for some milliseconds.
 """
@@ -26,7 +26,7 @@ from lithos.notes.files.values import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 
 @frozen
 class Space:
-    """Free space; `inodes` is None where the file system does not count them."""
+    """Free space; `inodes` is absent (None) on file systems that do not count them."""
 
     bytes: int
     inodes: int | None
@@ -110,7 +110,7 @@ def read_layout_version(path: Path) -> int | None:
 
 
 _LISTENING = "0A"
-#: Where Linux lists processes and sockets; elsewhere nothing is told.
+#: The place where Linux lists processes and sockets; other systems report nothing.
 PROC: Final = Path("/proc")
 
 
@@ -121,7 +121,7 @@ def name_listener(port: int) -> str | None:
     """
     sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
     for process in PROC.glob("[0-9]*") if sockets else ():
-        with suppress(OSError):  # it ended meanwhile, or is somebody else's
+        with suppress(OSError):  # it ended meanwhile, or belongs to another user
             for descriptor in os.listdir(process / "fd"):
                 if os.readlink(process / "fd" / descriptor) in sockets:
                     return f"process {process.name} ({(process / 'comm').read_text().strip()})"

@@ -42,14 +42,14 @@ DATABASES = ("edges.db", "stats.db", HISTORY, "coordination.db")
 
 
 def _ignore(done: int, total: int) -> None:
-    """Nobody looks."""
+    """Ignore progress reports."""
 
 
 def back_up(config: Config, target: Path, *, told: BackupProgress = _ignore) -> BackupIndex:
     """Copy everything that cannot be rebuilt to `target`, which must be empty or absent. Blocks.
 
     It holds everything acknowledged before it began. Raises `BackupRefused`, `OSError`, `CorruptDatabase`;
-    what was copied by then has no `backup.json`.
+    the files that were copied by then have no `backup.json`.
     """
     data, vault = config.of(StorageConfig).data_dir, config.of(StorageConfig).vault
     notes = config.of(StorageConfig).notes_folder
@@ -121,7 +121,10 @@ def _check_target(storage: StorageConfig, target: Path) -> None:
 
 
 def _list_notes(storage: StorageConfig) -> list[str]:
-    """The notes and what lies beside them; of a vault its notes alone, by the names of their own files."""
+    """The notes and other files in their folder;
+
+    in a vault the notes alone, by the names of their own files.
+    """
     if storage.vault is None:
         return list(backup.walk_files(storage.notes_folder))
     root = os.path.realpath(storage.vault)
@@ -130,7 +133,7 @@ def _list_notes(storage: StorageConfig) -> list[str]:
 
 
 def _links_of_vault(storage: StorageConfig, saved: Mapping[str, SavedFile]) -> FoundLinks:
-    """The links of a vault through which notes are reached; what they lead to is in the backup."""
+    """The links of a vault through which notes are reached; their targets are in the backup."""
     assert storage.vault is not None
     links, files = backup.find_links(storage.vault), open_notes(storage)
     kept: dict[str, str] = {}
@@ -144,7 +147,7 @@ def _links_of_vault(storage: StorageConfig, saved: Mapping[str, SavedFile]) -> F
 
 
 def _list_state(data: Path) -> Iterator[str]:
-    """What else is copied as it is: configuration, hashes of tokens, history, displaced texts."""
+    """Other files that are copied unchanged: configuration, hashes of tokens, history, displaced texts."""
     if (data / "config.yaml").is_file():
         yield "config.yaml"
     yield from (f"{PRIVATE}/{name}" for name in TOKEN_FILES if (data / PRIVATE / name).is_file())
@@ -164,7 +167,7 @@ def _count(saved: dict[str, SavedFile], notes: str) -> dict[str, int]:
 
 @frozen
 class RestoredBackup:
-    """What was restored, and where the former content is now, if there was any."""
+    """The restored data, and the place of the former content, if there was any."""
 
     index: BackupIndex
     aside: Path | None
@@ -221,7 +224,7 @@ def _check_vault(vault: Path | None, data: Path, index: BackupIndex) -> None:
     if vault.exists() and (not vault.is_dir() or any(vault.iterdir())):
         raise BackupRefused(
             f"The vault {vault} is not empty, and nothing in a vault is ever replaced. Choose an empty or a "
-            "new folder with --vault, then copy from there what you miss."
+            "new folder with --vault, then copy missing files from there."
         )
     if os.path.realpath(vault).startswith(os.path.realpath(data) + os.sep):
         raise BackupRefused(
@@ -243,13 +246,16 @@ def _as_directory(source: Path) -> Iterator[Path]:
                 tar.extractall(folder, filter="data")
         except (tarfile.TarError, EOFError) as damage:
             raise BackupRefused(
-                f"{source} is no readable tar file ({damage}). Use another backup."
+                f"{source} is not a readable tar file ({damage}). Choose another backup."
             ) from damage
         yield Path(folder)
 
 
 def _content(data: Path) -> list[str]:
-    """What a restore would replace: all but the lock and what earlier ones moved aside."""
+    """Return the entries that a restore would replace:
+
+    all but the lock and those moved away by earlier restores.
+    """
     names = [path.name for path in data.iterdir() if not path.name.startswith(backup.ASIDE)]
     private = data / PRIVATE
     if PRIVATE in names and private.is_dir() and {path.name for path in private.iterdir()} <= {"lock"}:

@@ -34,7 +34,8 @@ STDOUT = "-"
 def run_backup(session: CommandSession) -> int:
     """Back up to a directory; prints what it holds.
 
-    Of several vaults each goes into a folder of its name; one that is named alone, into the directory itself.
+    With several vaults, each is written to a folder of its name. A single named vault is written to the
+    directory itself.
     """
     target = Path(session.typed["directory"])
     if not session.vaults:
@@ -60,8 +61,8 @@ def run_backup(session: CommandSession) -> int:
     if failed:
         done = len(session.vaults) - len(failed)
         raise CommandFailed(
-            f"Not backed up: {', '.join(failed)}; the others ({done}) are in {target}. Mend what is said "
-            "above, and back these up by themselves: lithos --vault NAME backup DIR"
+            f"Not backed up: {', '.join(failed)}; the others ({done}) are in {target}. Fix the errors above, "
+            "then back these up separately: lithos --vault NAME backup DIR"
         )
     return 0
 
@@ -105,7 +106,7 @@ def run_export(session: CommandSession) -> int:
 
 
 def _write_tar(session: CommandSession) -> int:
-    """The archive on stdout; what is told of it goes to stderr. It is made first, and whole."""
+    """The archive is written to stdout, messages to stderr. The archive is finished before it is written."""
     if sys.stdout.isatty():
         raise CommandFailed("An archive is not for a terminal: lithos export - --format tar > notes.tar", 2)
     with tempfile.TemporaryDirectory(prefix="lithos-export-") as folder:
@@ -154,8 +155,8 @@ def _tell_backup(session: CommandSession, target: Path, index: BackupIndex, vaul
         lines.append(f"Symbolic links among the notes: {len(index.links)}, kept as links")
     if index.left_out:
         lines.append(
-            f"Not part of the backup: {name_some(index.left_out)}, which lead elsewhere. Nothing is read "
-            "there; back it up by itself, or copy it into the folder of the notes."
+            f"Not part of the backup: {name_some(index.left_out)}, which link to other folders. Lithos does "
+            "not read these; back them up separately, or copy them into the notes folder."
         )
     described = attrs.asdict(index, filter=attrs.filters.exclude("files"))
     name = {} if vault is None else {"vault": vault}
@@ -174,7 +175,7 @@ def _tell_restored(session: CommandSession, restored: RestoredBackup, indexed: R
     lines.append(f"The backup was begun at {index.started_at} by Lithos {index.version}")
     lines.append(f"Indexed {indexed.indexed} documents")
     if restored.aside:
-        lines.append(f"What was there before is in {restored.aside}")
+        lines.append(f"The previous files are in {restored.aside}")
     document = {
         "data_dir": str(data),
         "vault": None if vault is None else str(vault),

@@ -127,8 +127,8 @@ _LISTED = 10
 def run_validate(session: CommandSession) -> int:
     """Validate, and fix if asked; 1 when errors remain, with `--strict` also for warnings.
 
-    Also 1 when a file could not be written or nobody allowed what was planned. Raises what
-    `explained_failures` explains.
+    Return 1 also if a file could not be written or the user did not allow the plan. Raises the errors of
+    `explained_failures`.
     """
     storage, typed = session.config.of(StorageConfig), session.typed
     session.require_notes("or put the folder back.")
@@ -163,7 +163,7 @@ def _run_fix(session: CommandSession, files: NoteFiles, *, ids: bool) -> int:
     )
     if not is_allowed:
         tell(session, document | _fixed(Fixing(0, before, ())), ())
-        warn("nothing was changed; add --yes to write this")
+        warn("nothing was changed; pass --yes to write these changes")
         return 1
     # A file that changed since it was looked at stays.
     fixing = trio.run(_owning, session, partial(fix_notes, files, before, amendments))
@@ -181,7 +181,10 @@ def _code(left: Validation, session: CommandSession) -> int:
 
 
 def _look(session: CommandSession, files: NoteFiles, progress: Progress | None) -> Validation:
-    """Validate what a server's scan finds: ids of files that name none, and who has those of several."""
+    """Validate the result of a server's scan:
+
+    ids of files that name none, and the owner of each id that several files name.
+    """
     style, survey = style_of(session.config.of(StorageConfig)), survey_of(session.config, utc_now())
     return validate_notes(files, progress, survey.nameless, style, survey.doubled, survey.copies)
 
@@ -219,7 +222,7 @@ def _list_plan(amendments: Sequence[Amendment], *, everything: bool) -> Iterator
 
 
 def _cut(rows: Sequence[str], *, everything: bool) -> Iterator[str]:
-    """The rows, unless all were asked for the first ones, and how many there are beside."""
+    """Return the rows, or the first ones if not all were requested, and the number of rows left out."""
     listed = rows if everything else rows[:_LISTED]
     yield from (f"  {row}" for row in listed)
     if len(rows) > len(listed):

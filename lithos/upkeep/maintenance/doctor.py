@@ -33,7 +33,7 @@ _ANSWER_WAIT: Final = 5.0
 
 
 async def look_at_owner(config: Config) -> Ownership:
-    """Who owns it now; one that starts gets a moment to say its address. Raises `OSError`."""
+    """Return the current owner; a starting process gets a moment to report its address. Raises `OSError`."""
     lock = config.of(StorageConfig).data_dir / ".lithos" / "lock"
     deadline = trio.current_time() + _ADDRESS_WAIT
     while True:
@@ -55,15 +55,15 @@ async def check_owner(patient: Installed) -> AsyncIterator[CheckFinding]:
 async def _ask_owner(owner: Ownership, token: str | None) -> list[CheckFinding]:
     record = owner.record
     if not owner.is_live:
-        left = f" Process {record.pid} left its lock file, which is no obstacle." if record else ""
+        left = f" Process {record.pid} left its lock file, which does no harm." if record else ""
         return [ok(f"No server runs.{left}")]
     if record is None or record.url is None:
         who = f"process {record.pid} on {record.host}" if record else "some process"
         return [
             warn(
-                f"The data directory is in use by {who}, which has told no address.",
+                f"The data directory is in use by {who}, which has reported no address.",
                 "It may be starting, or a command works there: run doctor again in a moment. "
-                "If it stays like this, look at its log and restart it.",
+                "If that does not help, read its log and restart it.",
             )
         ]
     who = f"process {record.pid} on {record.host}, serving {record.url} since {record.started_at}"
@@ -99,7 +99,7 @@ def _ailments(health: Mapping[str, Any]) -> list[CheckFinding]:
     return [
         warn(
             f"The server says of its {name}: {part.get('error', part['status'])}.",
-            "Look at its log, and at the other checks.",
+            "Read its log and the other checks.",
         )
         for name, part in health["components"].items()
         if part["status"] in ("degraded", "unavailable")
@@ -132,7 +132,7 @@ async def check_port(patient: Installed) -> AsyncIterator[CheckFinding]:
 
 
 async def _name_user(port: int) -> str:
-    process = await look_aside(lambda: name_listener(port)) or "a process that cannot be told"
+    process = await look_aside(lambda: name_listener(port)) or "an unknown process"
     try:
         health = await OwnerClient(f"http://127.0.0.1:{port}", None, _ANSWER_WAIT).health()
         return f"another Lithos ({health['version']}) in {process}"
@@ -150,7 +150,7 @@ def make_patient(
     problems: Sequence[str] = (),
     warnings: Sequence[str] = (),
 ) -> Installed:
-    """An installation as it is seen from outside."""
+    """An installation, seen from outside of the server."""
     return Installed(
         config=config,
         clock=utc_now,
@@ -163,5 +163,5 @@ def make_patient(
 
 
 async def examine_all(patient: Installed, tell: Callable[[CheckResult], None]) -> list[CheckResult]:
-    """Run all applicable checks, reporting each result as soon as it is there."""
+    """Run all applicable checks, and report each result at once."""
     return await examine(patient, DOCTOR, BOUND, tell)

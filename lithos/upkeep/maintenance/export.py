@@ -1,4 +1,4 @@
-"""Everything a data directory knows, as one JSON object a line; also beside a running server."""
+"""Exports everything in a data directory, one JSON object per line; also while a server runs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Maintenance of a data directory: reconcile, reindex, extract entities, accept vanished files.
 
-Only accepting vanished files (docs/spec/lifecycle.md §6) and forgetting questions also work beside a running
-server, as do dry runs.
+Only accepting vanished files (docs/spec/lifecycle.md §6) and forgetting questions also work while a server
+runs, as do dry runs.
 """
 
 from __future__ import annotations
@@ -114,13 +114,13 @@ async def _is_taken(is_waiting: Callable[[], bool]) -> bool:
 
 
 def _list_kept(config: Config, vanished: VanishedFiles) -> tuple[str, ...]:
-    """What the running server keeps and is still not there."""
+    """Entries that the running server keeps although their notes are missing."""
     files = open_notes(config.of(StorageConfig))
     return tuple(path for path in sorted(vanished.kept()) if not is_there(files, path))
 
 
 def _list_vanished(config: Config) -> tuple[str, ...]:
-    """What was indexed last and is nowhere now."""
+    """Notes that were indexed last and no longer exist."""
     storage = config.of(StorageConfig)
     private = storage.data_dir / ".lithos"
     style = style_of(storage)
@@ -141,7 +141,7 @@ WRITERS = 16
 
 @attrs.frozen
 class ReindexResult:
-    """What a reindex came to; `skipped` are files that are no notes, with the reason."""
+    """The result of a reindex; `skipped` are files that are not notes, with the reason."""
 
     found: int
     indexed: int
@@ -195,7 +195,7 @@ def _survey(config: Config) -> CheckedVault:
             if connection is not None:
                 survey.catalogue.entities.load(LedgerRows(connection).entities())
     except (CorruptDatabase, DatabaseFailed) as failure:
-        log.warning("entities kept beside the notes not read", reason=str(failure))
+        log.warning("stored entities were not read", reason=str(failure))
     return survey
 
 

@@ -56,7 +56,7 @@ def _forget_questions(session: CommandSession) -> int:
     )
     if wanted == QuestionFilter():
         raise CommandFailed(
-            "--forget-questions wants to know which: give --note, --agent, --since or --until. "
+            "--forget-questions needs a filter: pass --note, --agent, --since or --until. "
             "All of them: --since 2000-01-01.",
             2,
         )
@@ -86,7 +86,7 @@ def _summary(number: int, *, dry_run: bool, is_taken: bool) -> str:
 
 _WAY_OUT = "or put the folder back."
 ALL = "all"
-#: What chooses among questions.
+#: The filters that select questions.
 _SELECTORS = frozenset(("note", "agent", "since", "until"))
 
 

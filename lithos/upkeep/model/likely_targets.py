@@ -63,7 +63,7 @@ class LikelyNotes:
 
 #: Characters of a name that are compared.
 LONGEST_NAME: Final = 120
-#: A key that more names have tells nothing.
+#: A key that many names share says nothing about a target.
 _COMMON: Final = 2_000
 
 
@@ -72,5 +72,5 @@ def _spelling(name: str) -> str:
 
 
 def _keys(name: str) -> set[str]:
-    """What similar names share: their words, and the runs of three letters."""
+    """The keys that similar names share: their words, and their runs of three letters."""
     return {*name.split(), *(name[at : at + 3] for at in range(len(name) - 2))}

@@ -1,4 +1,4 @@
-"""What can be wrong with note files, and how `lithos validate` mends it."""
+"""Problems of note files, and how `lithos validate` fixes them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lithos.notes.model.note import Note
 from lithos.notes.model.paths import folder_of, normalise_url, slug_of
 from lithos.text.yaml.vault_style import PLAIN, VaultStyle
 
-#: What a file should name, and what `--fix` adds.
+#: A field that a file should have, and that `--fix` adds.
 _WANTED: Final = ("id", "title", "author")
 
 
 @frozen(kw_only=True)
 class CheckedFile:
-    """One parsed note file: its note, or the `reason` why it has none.
+    """One parsed note file: its note, or the `reason` why it could not be read.
 
     `given` are the keys of which the file itself has a usable value, `links` the targets it links to.
     """
@@ -141,7 +141,7 @@ def _escapes(folder: NoteFolder) -> Iterator[Issue]:
 @check("CONFLICT_COPY", VALIDATE, place=4, severity="warning")
 def _conflict_copies(folder: NoteFolder) -> Iterator[Issue]:
     for path, original in sorted(folder.copies.items()):
-        yield Issue(path, f"it is what another machine wrote of {original}")
+        yield Issue(path, f"it is another machine's version of {original}")
 
 
 @check("CONFLICT_MARKERS", VALIDATE, place=5, severity="warning")
@@ -204,7 +204,7 @@ for _place, _key in enumerate(_WANTED, start=10):
 def _repeated(
     name: str, keys: Iterable[tuple[str, str]], holders: Mapping[str, str] | None = None
 ) -> Iterator[Issue]:
-    """Of files with the same key all but the one that counts."""
+    """Return all files with the same key except the one that counts."""
     known = dict(holders or {})
     for path, key in keys:
         if known.setdefault(key, path) != path:

@@ -1,4 +1,4 @@
-"""What the notes were worth to agents, in counts for each agent and day (docs/spec/copies.md §6).
+"""The usage of notes by agents, as counts for each agent and day (docs/spec/copies.md §6).
 
 Only what is stored is counted: receipts of retrievals and briefings, citations of completed tasks, accesses.
 """
@@ -15,18 +15,18 @@ from attrs import define, field, frozen
 from lithos.memory.model.memory import RetrievalRecord
 from lithos.tasks.model.task import Citation
 
-#: A question that is asked again is answered well where what was cited for it is among so many first notes.
+#: A repeated question counts as well answered if a note cited for it is among this number of first results.
 FIRST: Final = 3
 
 
 @frozen(kw_only=True)
 class Counts:
-    """What one agent did on one day, or several of them together.
+    """The activity of one agent on one day, or of several together.
 
     `tokens` are those of briefings. `notes_cited` by the tasks that it completed, `taken_over` those of them
-    that another agent wrote or posted a finding about. `asked_again` are questions that somebody asked
-    before: to `cited_before` of them a task that asked had cited a note, which came among the first three
-    for `found_again`; `found_nothing` again.
+    that another agent wrote or posted a finding about. `asked_again` are questions that an agent asked
+    before: to `cited_before` of them a task that asked had cited a note, which came among the first three for
+    `found_again`; `found_nothing` again.
     """
 
     briefings: int = 0
@@ -52,7 +52,9 @@ NOTHING: Final = Counts()
 
 @define
 class Tally:
-    """Counts by day (in UTC) and agent of what is told of, in any order but for `ask`."""
+    """Counts by day (UTC) and agent over the reported events, which may come in any order, except those of
+    `ask`.
+    """
 
     since: date
     #: When each task cited which notes.
@@ -83,7 +85,7 @@ class Tally:
             self.add(each.at.date(), each.agent, counts)
 
     def _repeat(self, asked: RetrievalRecord) -> Counts:
-        """What a question counts for as one that was asked before; remembers it."""
+        """Count a question as one that was asked before, and remember it."""
         before = self._asked.get(asked.question)
         cited = self._cited.get(asked.task_id or "", {})
         mine = {(asked.task_id or "", note) for note in asked.notes if note in cited}

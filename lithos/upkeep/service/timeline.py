@@ -1,6 +1,7 @@
-"""What an agent did, in time order: accesses, retrievals, versions of notes and events, merged newest first.
+"""The activity of an agent in time order: accesses, retrievals, versions of notes and events, merged newest
+first.
 
-Each source is read over an index or from its end, at most so many rows of it. Where a source has more, the
+Each source is read over an index or from its end, up to a maximum number of rows. If a source has more, the
 page ends at the oldest of its rows, so that no entry is missing between two that are shown.
 """
 
@@ -41,10 +42,10 @@ TASK_EVENTS: Final = (
 #: Accesses and rows of other sources that are read for one page.
 MOST_ACCESSES: Final = 1_000
 MOST_ROWS: Final = 200
-#: How long before a change a read counts as made for it, and how many are told.
+#: Period before a change in which reads count as made for it, and the maximum number of such reads shown.
 BEFOREHAND: Final = timedelta(hours=1)
 MOST_BEFORE: Final = 8
-#: Found notes that one entry names; a search that a receipt tells of is not told twice.
+#: Found notes that one entry names; a search with a receipt is not listed twice.
 MOST_FOUND: Final = 10
 _SAME: Final = timedelta(seconds=2)
 
@@ -71,7 +72,10 @@ class TimelineEntry:
 
 @frozen
 class Timeline:
-    """A page of entries, newest first; older ones are from before `next_before` (None: there are none)."""
+    """A page of entries, newest first;
+
+    older entries are from before `next_before` (None: no older entries).
+    """
 
     entries: Sequence[TimelineEntry]
     next_before: datetime | None
@@ -115,7 +119,7 @@ class Timelines:
     async def page(
         self, agent: str, before: datetime | None, limit: int, kinds: Sequence[str] = KINDS
     ) -> Timeline:
-        """What an agent did before a time (None: till now). Raises `DatabaseFailed`."""
+        """Return the activity of an agent before a time (None: now). Raises `DatabaseFailed`."""
         until = before or self._clock() + timedelta(days=1)
         reads, searches = await self._accesses(agent, until)
         receipts = await self._receipts(agent, until)
@@ -160,7 +164,7 @@ class Timelines:
                         query=asked.pop(at, ""),
                     )
                 )
-        # What found nothing stands in no log.
+        # Searches without results are not in the log.
         searches += [TimelineEntry(at=at, kind=SEARCHES, query=query) for at, query in asked.items()]
         return _Source(reads, horizon), _Source(searches, horizon)
 
@@ -199,7 +203,7 @@ def _operation(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _merge(sources: Sequence[_Source], limit: int) -> tuple[list[TimelineEntry], datetime | None]:
-    """The newest entries of all, and the time before which the next page goes on."""
+    """The newest entries of all sources, and the time before which the next page continues."""
     every = sorted((entry for one in sources for entry in one.entries), key=_time_of, reverse=True)
     horizon = max((one.horizon for one in sources if one.horizon is not None), default=None)
     sure = [entry for entry in every if horizon is None or entry.at > horizon] or every

@@ -1,7 +1,7 @@
-"""`/console/` of a process with several vaults: all that the person's token may use, at one look.
+"""`/console/` of a process with several vaults: an overview of all vaults that the person's token may use.
 
 Each has its own console below `/v/NAME/console/`. The login takes a token once and logs in to all vaults that
-it is valid in: each gets the cookie of its own session. Nothing here tells of any other vault.
+it is valid in: each gets the cookie of its own session. Nothing here reveals any other vault.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from lithos.vaults.console.visits import Vaults, VaultView, Visit, Visits
 _OPEN_ENDPOINTS: Final = frozenset({"several.static_file", "several.login", "several.log_in"})
 REVIEW: Final = "/console/review"
 _NO_PAGE: Final = (
-    "There is no such page here: each vault has its own console. Choose the vault on the overview, and look "
-    "for the page there."
+    "There is no such page here: each vault has its own console. Choose the vault on the overview, then open "
+    "the page there."
 )
 
 
 @frozen
 class Numbers:
-    """What a vault tells of itself; None for what it could not tell, for which see `untold`."""
+    """The numbers of a vault; None for those that it could not read, see `untold`."""
 
     health: HealthSummary | None
     notes: int | None
     open_tasks: int | None
     proposals: int
-    #: Warnings by kind, each with how many and where the notes are listed; None before the first look.
+    #: Warnings by kind, each with the number and the page of the notes; None before the first check.
     concerns: Sequence[tuple[str, str]] | None
     untold: Sequence[str]
 
@@ -62,7 +62,7 @@ class VaultRow:
     name: str
     address: str
     vault: VaultView
-    #: What the person may do there; "" where no token is needed.
+    #: The person's rights in the vault; "" if no token is needed.
     rights: str
     numbers: Numbers | None
 
@@ -137,7 +137,7 @@ class SeveralConsole:
         return await self._show("several.html", rows=await self._rows(), is_page=True)
 
     async def state(self) -> Any:
-        """What the page shows of the vaults, as its script fetches it."""
+        """Return the data of the page, as its script fetches it."""
         if "partial" not in request.args:
             return redirect(START)
         return await self._show("several_vaults.html", rows=await self._rows())
@@ -223,7 +223,7 @@ class SeveralConsole:
             if known is not console or numbers is None:
                 numbers = Shared(partial(_look_up, console), AGE)
                 self._kept[name] = console, numbers
-            # Somebody else may look already: a vault that hangs keeps no other from being shown.
+            # Another request may be collecting already: a vault that hangs does not delay the others.
             with trio.move_on_after(2 * PATIENCE):
                 found[name] = await numbers.latest()
 

@@ -1,6 +1,6 @@
-"""Who is at the console before several vaults: which of them a token opened, and the sessions begun in those.
+"""Visits at the console of several vaults: the vaults that a token opened, and the sessions begun in them.
 
-One login opens all vaults in which the token is valid; to who has it the others do not exist. A visit
+One login opens all vaults in which the token is valid; for its holder the others do not exist. A visit
 remembers principals and never the token. It loses a vault whose session ended, as by a logout there.
 """
 
@@ -22,7 +22,7 @@ from lithos.server.tools.token_ports import Keyring
 
 VaultState = Literal["serving", "indexing", "unavailable"]
 _ENDED: Final = (
-    "Your session has ended: its 12 hours are over, the server was started anew, or the token was revoked, "
+    "Your session has ended: its 12 hours are over, the server was restarted, or the token was revoked, "
     "has expired, or has other rights now."
 )
 
@@ -57,7 +57,7 @@ class VaultView(Protocol):
 
     @property
     def ring(self) -> Keyring:
-        """Its tokens: they tell the same while it is unavailable."""
+        """Its tokens: they keep their result while the vault is unavailable."""
         ...
 
 
@@ -67,7 +67,10 @@ Vaults = Callable[[], Sequence[VaultView]]
 
 @frozen
 class _Entered:
-    """A session begun in a vault, with the sessions it is one of: they are new once the vault opens anew."""
+    """A session begun in a vault, with the sessions it is one of:
+
+    those are new once the vault is opened again.
+    """
 
     sessions: Sessions
     session: BrowserSession
@@ -124,8 +127,8 @@ class Visits:
         return visit
 
     def begin(self, secret: bytes, agent: str | None) -> Visit | None:
-        """A visit of whoever has this token; None for one that no vault takes."""
-        # All are asked, so that the time does not tell which of them takes it.
+        """Return a visit for this token; None if no vault accepts it."""
+        # All vaults are checked, so that the time does not reveal which of them accepts it.
         asked = {vault.name: vault.ring.find(secret) for vault in self._vaults() if not vault.ring.is_open}
         principals = {name: found for name, found in asked.items() if found is not None and found.may("read")}
         if not principals:
@@ -162,7 +165,7 @@ class Visits:
         return begun
 
     def why_ended(self, visit_id: str | None) -> str:
-        """What whoever comes back with a visit that has ended is told; "" for whoever had none."""
+        """Return the message for a client with an ended visit; "" for a client without one."""
         return _ENDED if visit_id and visit_id not in self._by_id else ""
 
     def _holds(self, visit: Visit, vault: VaultView) -> bool:

@@ -2,8 +2,8 @@
 
 Pages and handlers know addresses as `/console/...` alone. `rebased` gives the application such requests and
 moves what its answers lead to: `Location`, the path of cookies, in HTML the attributes that hold addresses.
-What is text stays, whatever it says: only the attributes `ADDRESSES` count, and only within tags. That holds
-though the text of a note keeps its quotes: in what the console sends, `<` begins a tag and nothing else.
+Text is unchanged: only the attributes `ADDRESSES` count, and only within tags. That holds though the text of
+a note keeps its quotes: in what the console sends, `<` begins a tag and nothing else.
 
 The script finds its place by its own address, so it and all other files pass as they are, as streams do.
 """
@@ -29,7 +29,7 @@ _TAG: Final = re.compile(rb"""<[A-Za-z](?:[^<>"']++|"[^"]*+"|'[^']*+')*+>?""")
 #: One attribute within a tag.
 _ATTRIBUTE: Final = re.compile(rb"""([^\s"'<>/=]++)(=)?(?(2)(?:(["'])(.*?)\3|[^\s"'>]*+))""", re.DOTALL)
 _NAME: Final = re.compile(rb"<[A-Za-z][^\s/>]*+")
-#: What may follow `/console` where it is the console's address.
+#: Characters that may follow `/console` where it is the console's address.
 _ENDS: Final = (b"", b"/", b"?", b"#")
 
 
@@ -44,7 +44,7 @@ def rebased(app: AsgiApp) -> AsgiApp:
         if not base or scope["type"] != "http" or not _is_console(scope["path"]):
             await app(scope, receive, send)
             return
-        # Quart takes a root path for a part of the path; what is compressed cannot be read here.
+        # Quart takes a root path for a part of the path; compressed answers cannot be read here.
         headers = [line for line in scope["headers"] if line[0] != b"accept-encoding"]
         moving = _Moving(base.encode("ascii"), send, is_head=scope.get("method") == "HEAD")
         await app({**scope, "root_path": "", "headers": headers}, receive, moving.send)
@@ -84,7 +84,7 @@ class _Moving:
     async def _send_page(self, start: Message) -> None:
         body = moved(bytes(self._body), self._base)
         kept = [line for line in start["headers"] if line[0].lower() != b"content-length"]
-        # The length of a page that is not there cannot be known: an answer to HEAD tells none.
+        # The length of a missing page cannot be known: an answer to HEAD omits it.
         if len(kept) < len(start["headers"]) and (body or not self._is_head):
             kept.append((b"content-length", b"%d" % len(body)))
         await self._send({**start, "headers": kept})
@@ -106,7 +106,7 @@ class _Moving:
 
 
 def _is_page(headers: Iterable[Header]) -> bool:
-    """Whether the body is a page of the console: HTML as it is, and no file of somebody's."""
+    """Return whether the body is a page of the console: HTML as it is, and not a file of a user."""
     lines = {name.lower(): value.strip().lower() for name, value in headers}
     is_html = lines.get(b"content-type", b"").partition(b";")[0].strip() == b"text/html"
     return is_html and b"content-encoding" not in lines and b"content-disposition" not in lines

@@ -1,9 +1,10 @@
-"""The doors of several vaults on one port: `/v/NAME/...` is one vault, the root all that a token may use.
+"""The endpoints of several vaults on one port: `/v/NAME/...` is one vault, the root serves all that a token
+may use.
 
 Specified in docs/spec/vaults.md §2 and §3. Each vault has an application of its own, behind a gate with its
-own tokens. Whoever has no valid token for a vault is answered as if there were none of that name, by a gate
-that no token opens: names, states and errors tell nothing of vaults that one may not use. A token of one
-vault has that vault at the root too.
+own tokens. A caller without a valid token for a vault gets the same answer as for an unknown name, by a gate
+that no token opens: names, states and errors reveal nothing about vaults that the caller may not use. A token
+of one vault has that vault at the root too.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ LOGIN: Final = "/console/login"
 
 
 class NoKeyring(OneToken):
-    """The tokens of a vault that there is not: none is valid, and to tell so takes as long as elsewhere."""
+    """The tokens of an unknown vault: none is valid, and checking one takes as long as elsewhere."""
 
     def __init__(self, is_open: Callable[[], bool]) -> None:
         super().__init__(None)
@@ -37,11 +38,11 @@ class NoKeyring(OneToken):
 
     @property
     def is_open(self) -> bool:
-        """As of all vaults: where no token is asked for, nobody is asked for one here."""
+        """As in the other vaults: if they require no token, an unknown vault does not require one either."""
         return self._is_open()
 
     def is_valid(self, principal: Principal) -> bool:
-        """Nobody's."""
+        """Return False: no principal is valid here."""
         return False
 
 
@@ -68,7 +69,7 @@ class VaultEndpoint:
         """Answer a request whose path is this vault's own."""
         if self._app is None:
             why = self.reason or "it is being opened"
-            message = f"This vault is not served now: {why}. The server tries again by itself."
+            message = f"This vault is not served now: {why}. The server tries again automatically."
             await answer(scope, receive, send, 503, {"error": "vault_unavailable", "message": message})
         else:
             await self._app(scope, receive, send)
@@ -78,7 +79,7 @@ class VaultEndpoint:
 class VaultRoutes:
     """An ASGI application over all vaults; `doors` are those there are, by name.
 
-    `nobody` is the gate of those there are not, and `absent` their door, which lets nobody in.
+    `nobody` is the gate of unknown vaults, and `absent` their endpoint, which admits no caller.
     """
 
     _root: Application
@@ -101,7 +102,7 @@ class VaultRoutes:
             "raw_path": path.encode("ascii"),
             "root_path": prefix,
         }
-        # Of a name that no vault has as much is asked: the time tells nothing of vaults that there are.
+        # An unknown name is checked in the same way: the time reveals nothing about existing vaults.
         door = self.doors.get(name, self._absent)
         if self._may_enter(door, own) and door is not self._absent:
             await door.enter(own, receive, send)
@@ -134,7 +135,7 @@ class VaultRoutes:
         await self._root.gate(scope, receive, send)
 
     def _only(self, scope: Scope) -> VaultEndpoint | None:
-        """The door of the only vault that a request's token is for."""
+        """Return the endpoint of the only vault that a request's token is for."""
         found = [
             who for token in _tokens(scope) if (who := self._root.policy.keyring.find(token)) is not None
         ]

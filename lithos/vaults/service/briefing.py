@@ -1,4 +1,4 @@
-"""One briefing over several vaults (docs/spec/vaults.md §2): what each knows, composed as one text.
+"""One briefing over several vaults (docs/spec/vaults.md §2): the content of each, composed as one text.
 
 Notes of all vaults compete for one budget by one ranking; each vault keeps a receipt of what it gave.
 """
@@ -34,7 +34,10 @@ _CURSOR: Final = re.compile(r"[a-z0-9-]{1,32}:[0-9]{1,20}(?:,[a-z0-9-]{1,32}:[0-
 
 @frozen
 class JointBriefing:
-    """A briefing whose ids `split_id` reads; what each vault adds, and why one has no answer (`failed`)."""
+    """A briefing whose ids `split_id` reads;
+
+    the part of each vault, and the errors of vaults without an answer (`failed`).
+    """
 
     briefing: Briefing
     answers: Mapping[str, ContextAnswer]
@@ -42,7 +45,7 @@ class JointBriefing:
 
     @property
     def cursor(self) -> str | None:
-        """Where the next briefing over these vaults goes on."""
+        """The position where the next briefing over these vaults continues."""
         cursors = {name: answer.cursor for name, answer in self.answers.items() if answer.cursor is not None}
         return ",".join(f"{name}:{cursor}" for name, cursor in cursors.items()) or None
 
@@ -121,7 +124,7 @@ def _read_cursor(text: str | None) -> dict[str, str]:
 
 
 def _join(every: Sequence[Material]) -> Material:
-    """What all vaults gathered as one: sources best first, the rest in the order of the vaults."""
+    """Join the gathered material of all vaults: sources best first, the rest in the order of the vaults."""
     sources = sorted(
         (source for each in every for source in each.sources), key=lambda each: (-each.score, each.id)
     )
@@ -137,13 +140,13 @@ def _join(every: Sequence[Material]) -> Material:
 
 
 def split_id(qualified: str) -> tuple[str, str]:
-    """The vault and the id of what a joint briefing tells: two vaults may have the same id."""
+    """The vault and the id of an entry in a joint briefing: two vaults may have the same id."""
     name, _, own = qualified.partition(":")
     return name, own
 
 
 def _qualified(name: str, material: Material) -> Material:
-    """What a vault gathered, with its name before each id."""
+    """Return the material of a vault, with the vault's name before each id."""
     return attrs.evolve(
         material,
         sources=[attrs.evolve(each, id=f"{name}:{each.id}") for each in material.sources],

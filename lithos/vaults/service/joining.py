@@ -18,7 +18,7 @@ from lithos.vaults.model_joining import Scale, even_out
 def on_one_scale(
     rankings: Mapping[str, HybridRanking], vaults: Mapping[str, Parts]
 ) -> dict[str, HybridRanking]:
-    """Return the rankings, by vault, with scores that compare; a single one as it is."""
+    """Return the rankings, by vault, with comparable scores; a single ranking is returned unchanged."""
     if len(rankings) < 2 or any(vaults[name].get(SearchConfig).fusion == "rrf" for name in rankings):
         return dict(rankings)  # reciprocal ranks compare as they are
     factors = even_out({name: ranking.terms.total for name, ranking in rankings.items()})

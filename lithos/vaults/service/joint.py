@@ -1,4 +1,4 @@
-"""The vaults of one process, and who may use which of them (docs/spec/vaults.md §2, §3).
+"""The vaults of one process, and the access of callers to them (docs/spec/vaults.md §2, §3).
 
 Each vault has the tokens of its own data directory. A token that several of them know is one caller of all
 of these; to it the others do not exist.
@@ -39,15 +39,16 @@ class Vault:
         if self.services is None:
             why = self.reason or "it is being opened"
             raise VaultUnavailable(
-                f"The vault {self.name!r} is not served now: {why}. The server tries again by itself; other "
-                "vaults answer meanwhile."
+                f"The vault {self.name!r} is not served now: {why}. The server tries again "
+                "automatically; other "
+                "vaults still answer."
             )
         return self.services
 
 
 @frozen
 class JointPrincipal(Principal):
-    """Who presented a token that one or more vaults know: whom each of them takes it for."""
+    """The caller of a token that one or more vaults know: its principal in each of them."""
 
     parts: tuple[tuple[str, Principal], ...] = field(default=(), kw_only=True)
 
@@ -57,7 +58,7 @@ class VaultSet:
     """All vaults of the process, in their order."""
 
     vaults: Mapping[str, Vault]
-    #: The one that is meant where none is named, to whoever may use it.
+    #: The default vault for calls that name none, if the caller may use it.
     default: str
     #: Set, and replaced, when a vault begins or ceases to be served.
     _changed: trio.Event = field(factory=trio.Event, init=False)
@@ -75,10 +76,10 @@ class VaultSet:
         await self._changed.wait()
 
     def allowed(self, principal: Principal) -> list[tuple[Vault, Principal]]:
-        """The vaults that a caller may use, the default one first, and who it is there."""
+        """Return the vaults that a caller may use, the default one first, with its principal there."""
         if isinstance(principal, JointPrincipal):
             found = [(self.vaults[name], part) for name, part in principal.parts]
-        else:  # the owner, and everybody where no token is asked for
+        else:  # the owner, and all callers where no token is required
             found = [(vault, principal) for vault in self]
         return sorted(found, key=lambda each: each[0].name != self.default)
 

@@ -133,7 +133,10 @@ class VaultMovePlanning:
         )
 
     def _check_place(self, note_id: str, new: str, loaded: LoadedNote) -> Entry | None:
-        """What the target has of the note. Blocks. Raises `PathCollision`, `Duplicate` of another note."""
+        """Return the target's state of the note.
+
+        Blocks. Raises `PathCollision`, `Duplicate` of another note.
+        """
         catalogue, history = self._target.get(Catalogue), self._source.find(HistoryStore)
         there = catalogue.get(note_id)
         check_free(new, catalogue, note_id)
@@ -143,12 +146,12 @@ class VaultMovePlanning:
             return there
         raise Duplicate(
             f"The vault {self._target_name} has a note with this id already, {there.note.title!r} at "
-            f"{there.path}. Look at both; delete one, or write what differs into the other.",
+            f"{there.path}. Read both, then delete one, or copy the differences into the other.",
             duplicate_of={"id": note_id, "title": there.note.title, "source_url": there.note.source_url},
         )
 
     def _past(self, note_id: str) -> _Past:
-        """What goes along of the history. Blocks."""
+        """Return the part of the history that moves along. Blocks."""
         here, there = self._source.find(HistoryStore), self._target.find(HistoryStore)
         rows = () if there is None else there.rows(note_id, MOST_KNOWN)[0]
         newest = rows[0].version if rows else 0
@@ -161,7 +164,8 @@ class VaultMovePlanning:
         return _Past(tuple(each for each in carried if _mark(each) not in known), left, newest)
 
     def _request(self, entry: Entry, loaded: LoadedNote, agent: str, new: str, past: _Past) -> TakeOverNote:
-        """The message to the target's writer. Raises `InvalidInput` for what is no note there. Blocks.
+        """The message to the target's writer. Raises `InvalidInput` for a file that is not a note there.
+        Blocks.
 
         A note that comes back gets a version after all that it had there, its deletion too.
         """
@@ -172,7 +176,8 @@ class VaultMovePlanning:
             document, identified = parse_identified(data, new, now, note.id, style)
         except UnreadableNote as problem:
             raise InvalidInput(
-                f"The vault {self._target_name} cannot read {entry.path} as a note: {problem.reason}. Mend "
+                f"The vault {self._target_name} cannot read {entry.path} as a note: "
+                f"{problem.reason}. Correct "
                 "the file, then move it."
             ) from problem
         own = document.note
@@ -188,13 +193,13 @@ class VaultMovePlanning:
             past=past.versions,
             says_version=own.version == version,
             created_at=note.created_at if own.created_at == now else None,
-            # Decided for both vaults: what is half done is nobody's to refuse or to propose.
+            # Decided for both vaults: a half-finished move can be neither refused nor proposed.
             by=RESUMED,
         )
 
 
 def _mark(version: VersionRow | NewVersion) -> tuple[object, ...]:
-    """What tells the recorded states of a note apart, wherever they are kept."""
+    """Return the key that distinguishes the recorded states of a note, in any vault."""
     return version.version, version.at, version.op, version.agent, version.path
 
 

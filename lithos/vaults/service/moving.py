@@ -1,9 +1,10 @@
 """A note moves to another vault of the same process, with its kept versions (docs/spec/vaults.md §2).
 
-It is written there, then deleted here; each step is crash-safe by itself. A process that ends between the two
-leaves the note in both vaults, and nothing is lost: `lithos doctor` names it, and another move finishes what
-the first began. Where the note was changed or deleted here after it was written there, and where it cannot be
-deleted here, what was written there is taken back. Without `expected_version` the changed note is then moved.
+It is written there, then deleted here; each step is crash-safe on its own. A process that ends between the
+two leaves the note in both vaults, and nothing is lost: `lithos doctor` names it, and another move finishes
+what the first began. Where the note was changed or deleted here after it was written there, and where it
+cannot be deleted here, the copy there is deleted again. Without `expected_version` the changed note is then
+moved.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _INTERRUPTED: Final = (ActorDown, ShuttingDown, trio.TooSlowError)
 
 @frozen(kw_only=True)
 class VaultMove:
-    """What was done; `outcome` is that of the note in the target, `former_path` where it was here.
+    """The result; `outcome` is that of the note in the target, `former_path` its path here.
 
     `versions` is how many kept versions went along; `left` how many did not, as they are damaged, too large
     together, or no history is kept there: they stay readable here. `unresolved` is how many notes of this
@@ -62,7 +63,7 @@ class VaultMoving:
     def __init__(self, source: Parts, target: Parts, target_name: str) -> None:
         """`target_name` is the target's name in the configuration, for errors and the log."""
         if source is target:
-            raise ValueError("A vault is no other vault than itself")
+            raise ValueError("A note cannot be moved within the same vault")
         self._source = source
         self._target = target
         self._target_name = target_name
@@ -129,7 +130,7 @@ class VaultMoving:
         )
 
     async def _write(self, plan: VaultMovePlan) -> WriteOutcome:
-        """Write the note there. What is refused is as if nothing had begun."""
+        """Write the note there. A refused write counts as if the move had not begun."""
         target, request = self._target, plan.request
         target.get(Coordinator).touch(request.agent)
         try:
@@ -143,7 +144,8 @@ class VaultMoving:
     async def _delete(self, plan: VaultMovePlan) -> None:
         """Delete the note here as it was written there, or take that back and raise why.
 
-        A note that is gone here although the answer is a failure, as of an index, counts as deleted.
+        A note that is deleted here although the answer is an error, for example of an index, counts as
+        deleted.
         """
         try:
             await self._ask_deletion(self._source, plan, expected=plan.version)
@@ -183,7 +185,7 @@ class VaultMoving:
 
 @contextmanager
 def _honest() -> Iterator[None]:
-    """Report a move that stopped in the middle as such."""
+    """Report that a move stopped halfway."""
     try:
         yield
     except _INTERRUPTED as failure:

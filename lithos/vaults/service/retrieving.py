@@ -52,7 +52,7 @@ class JointRetrieved:
 
 @define(eq=False)
 class _Meeting:
-    """What the vaults have selected, and which rows of it are in the answer once all have."""
+    """The selections of the vaults, and the rows of them that are in the answer once all are complete."""
 
     #: All vaults, in the order in which rows that are as good come.
     expected: Sequence[str]
@@ -75,7 +75,7 @@ class _Meeting:
             self.are_here.set()
 
     def own(self, name: str) -> SelectedNotes:
-        """The selection of a vault, as far as it is in the answer."""
+        """The rows of a vault's selection that are in the answer."""
         drawn = self.drawn[name]
         return evolve(drawn, notes=[drawn.notes[row] for vault, row in self.chosen if vault == name])
 
@@ -92,7 +92,7 @@ class JointRetrieve:
         most = settings.max_results if request.most is None else request.most
         limit = max(1, min(request.limit, most))
         rankings = await self.rank(evolve(request, limit=limit))
-        # Somebody who comes late, or not at all, is waited for: rows are chosen among those of all.
+        # Waits also for late vaults and those without an answer: rows are chosen among those of all.
         meeting = _Meeting(tuple(self.vaults), limit)
         answers: dict[str, RetrieveAnswer] = {}
         refusals: dict[str, LithosError] = {}
@@ -110,7 +110,7 @@ class JointRetrieve:
                 nursery.start_soon(take_part, name, services)
         ordered = {name: refusals[name] for name in self.vaults if name in refusals}
         if not answers:
-            # What is wrong with the request itself is told before what a vault does not do.
+            # Errors of the request itself are reported before those of a vault.
             raise min(ordered.values(), key=lambda refusal: not isinstance(refusal, InvalidInput))
         failed = {name: refusal.message for name, refusal in ordered.items()}
         in_order = {name: answers[name] for name in self.vaults if name in answers}
@@ -124,7 +124,7 @@ class JointRetrieve:
         ranking: HybridRanking,
         meeting: _Meeting,
     ) -> RetrieveAnswer:
-        """What one vault shows, once the rows of all are chosen."""
+        """The rows of one vault, once the rows of all are chosen."""
         retrieve = services.get(Retrieve)
         async with retrieve.accept(request) as drawing:
             with services.get(Metrics).timed("lcma_retrieve_duration_seconds"):
@@ -135,7 +135,7 @@ class JointRetrieve:
         return await retrieve.complete(drawing, answer)
 
     async def rank(self, request: RetrieveRequest) -> dict[str, HybridRanking]:
-        """The ranking of each vault, with scores that compare; as failed as it is."""
+        """Return the ranking of each vault, with comparable scores; failures are kept."""
         if not request.query.strip():
             return dict.fromkeys(self.vaults, NOTHING_RANKED)
         rankings = dict.fromkeys(self.vaults, _UNRANKED)
@@ -173,7 +173,7 @@ async def _widen(services: Parts, request: RetrieveRequest) -> HybridRanking:
 
 
 def _rows(meeting: _Meeting, answers: Mapping[str, RetrieveAnswer]) -> tuple[tuple[str, RetrievedNote], ...]:
-    """The results in the order of the rows that were chosen; a note that is gone by now has none."""
+    """Return the results in the order of the chosen rows; deleted notes are skipped."""
     shown = {
         (name, result.hit.entry.note.id): result
         for name, answer in answers.items()

@@ -38,7 +38,7 @@ class JointSearch:
     vaults: Mapping[str, Parts]
 
     async def search(self, request: SearchRequest) -> JointAnswer:
-        """The best matches of all vaults; each of them keeps a record of its own rows.
+        """Return the best matches of all vaults; each of them keeps a record of its own rows.
 
         Raises `InvalidMode` and `InvalidInput`, and `SearchBackendFailed` when no vault answers.
         """
@@ -81,7 +81,7 @@ class JointSearch:
         return {name: ranked[name] for name in self.vaults if name in ranked}
 
     def _comparing(self, request: SearchRequest, ranked: Mapping[str, RankedRows]) -> dict[str, RankedRows]:
-        """The rankings with scores that compare, those of a search by words."""
+        """The rankings with comparable scores, those of a full-text search."""
         if request.mode == "fulltext":
             factors = even_out({name: each.terms.total for name, each in ranked.items()})
             return {
@@ -150,7 +150,10 @@ class JointSearch:
 
 
 def _tell(ranked: Mapping[str, RankedRows], failed: Mapping[str, str]) -> str:
-    """Why vaults did not answer, or only in part; what all say is said once."""
+    """Return the reasons why vaults did not answer, or only in part;
+
+    a reason that all share is listed once.
+    """
     told = [f"{name} did not answer: {reason}" for name, reason in failed.items()]
     messages = {name: each.message for name, each in ranked.items() if each.message and name not in failed}
     if len(messages) == len(ranked) and len(set(messages.values())) == 1:

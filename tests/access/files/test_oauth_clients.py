@@ -17,7 +17,7 @@ def client(name: str, at: datetime = NOW, *, is_added: bool = False) -> OAuthCli
     return OAuthClient(name, name, ("https://client.example/cb",), at, is_added)
 
 
-def test_a_flood_of_registrations_fills_the_table_for_a_day_and_drives_nobody_out(tmp_path: Path) -> None:
+def test_flood_of_registrations_evicts_no_other_client(tmp_path: Path) -> None:
     """behaviour 272: at most 500; those with a grant and those that a command added stay."""
     store = ClientStore(tmp_path)
     for number in range(3):

@@ -1,4 +1,4 @@
-"""Whether tokens are asked for, without a look into their file."""
+"""Whether tokens are required, without reading their file."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def store(private: Path) -> TokenStore:
     return TokenStore(private)
 
 
-def test_a_token_is_kept_as_a_hash_in_a_file_of_its_owner(store: TokenStore, private: Path) -> None:
+def test_token_is_stored_as_a_hash_in_owner_only_file(store: TokenStore, private: Path) -> None:
     """behaviour 248"""
     token, secret = store.create("ci", "read", "bot", NOW, NOW + timedelta(days=1))
     assert len(secret) >= 43
@@ -65,7 +65,7 @@ def test_a_revoked_token_is_gone_and_the_others_stay(store: TokenStore, private:
     assert (revoked.name, left, read_tokens(private)) == ("lost", 1, (kept,))
 
 
-def test_names_are_unique_and_of_letters_that_can_be_told_anywhere(store: TokenStore) -> None:
+def test_names_are_unique_and_of_printable_letters(store: TokenStore) -> None:
     store.create("ci", "read", None, NOW, None)
     with pytest.raises(TokenRefused, match="already"):
         store.create("ci", "admin", None, NOW, None)
@@ -149,22 +149,22 @@ def test_the_scopes_of_all_tokens_fit_into_the_file(store: TokenStore, private: 
         try:
             store.create(f"more{number}", "write", None, NOW, None, grown)
         except TokenRefused as refusal:
-            refused = "more room than there is" in str(refusal)
+            refused = "more space than there is" in str(refusal)
     assert refused
     kept = read_tokens(private) or ()
     assert fitting <= len(kept) <= fitting + 1
     assert (private / TOKENS).stat().st_size < LARGEST
-    store.create("none", "write", None, NOW, None)  # takes no room of theirs
+    store.create("none", "write", None, NOW, None)  # takes no space of theirs
 
 
-def test_what_is_typed_in_place_of_a_name_is_not_repeated(store: TokenStore) -> None:
+def test_argument_in_place_of_a_name_is_not_repeated(store: TokenStore) -> None:
     _, secret = store.create("ci", "read", None, NOW, None)
     with pytest.raises(TokenRefused, match="Tokens: ci") as refusal:
         store.revoke(secret)
     assert secret not in str(refusal.value)
 
 
-def test_there_are_so_many_tokens_and_no_more(store: TokenStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_tokens_is_limited(store: TokenStore, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_TOKENS == 1_000
     monkeypatch.setattr(lithos.access.files.tokens, "MOST_TOKENS", 2)
     store.create("a", "read", None, NOW, None)

@@ -66,14 +66,14 @@ def test_a_code_is_bound_to_client_address_challenge_and_resource(
     assert refused.value.error == error
 
 
-def test_an_access_token_is_good_for_an_hour_and_not_when_the_clock_went_back() -> None:
+def test_access_token_is_valid_for_one_hour_of_the_clock() -> None:
     (access,) = GRANT.issuing(Issued("a", "r", "f"), NOW).access
     assert [access.is_valid(seconds(at)) for at in (0, 3_599, 3_600, -30, -120)] == [
         True, True, False, True, False,
     ]  # fmt: skip
 
 
-def test_a_refresh_token_is_replaced_and_the_one_before_may_repeat_for_half_a_minute() -> None:
+def test_replaced_refresh_token_may_repeat_for_half_a_minute() -> None:
     first = GRANT.issuing(Issued("a1", "r1", "f"), NOW)
     second = first.issuing(Issued("a2", "r2", "f"), seconds(10))
     assert (second.refresh, second.former) == ("r2", "r1")

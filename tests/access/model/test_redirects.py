@@ -51,7 +51,7 @@ def test_no_other_spelling_is_a_known_one(uri: str) -> None:
 @pytest.mark.parametrize(
     "uri", [*KNOWN, "http://localhost:54321/callback", "http://127.0.0.1:1/cb", "http://127.0.0.1/cb"]
 )
-def test_those_of_the_client_are_known_loopback_ones_at_any_port(uri: str) -> None:
+def test_known_redirects_match_loopback_addresses_at_any_port(uri: str) -> None:
     assert is_known(uri, KNOWN)
 
 
@@ -70,7 +70,7 @@ def test_a_client_may_not_have_these(uri: object) -> None:
         check_redirect(uri)
 
 
-def test_the_answer_stands_behind_a_query_that_is_there() -> None:
+def test_answer_is_appended_to_an_existing_query() -> None:
     assert with_answer("https://a.example/?x=1", {"code": "a b"}) == "https://a.example/?x=1&code=a+b"
     assert with_answer("https://a.example/", {"code": "c"}) == "https://a.example/?code=c"
     assert place_of("https://a.example:1/x?y") == "https://a.example:1"
@@ -108,6 +108,6 @@ def test_addresses_of_documents() -> None:
         ("\u200b", "a client without a name"),
     ],
 )  # fmt: skip
-def test_a_client_calls_itself_by_one_short_line_that_is_what_it_seems(given: object, shown: str) -> None:
+def test_client_name_is_one_short_printable_line(given: object, shown: str) -> None:
     """No turned or hidden letters, no second line, on the page where a person says yes."""
     assert read_name(given) == shown

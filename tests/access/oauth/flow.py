@@ -62,7 +62,7 @@ class Public:
         return await self.http.post("/oauth/register", json=given)
 
     async def log_in(self) -> None:
-        """As who runs the server, by a link."""
+        """Log in as the operator, by a link."""
         links = LoginLinks(self.lithos.data / ".lithos")
         key = await trio.to_thread.run_sync(links.make, self.lithos.server.clock())
         answer = await self.person.post("/console/link", data={"key": key})
@@ -105,7 +105,7 @@ class Flow:
         return await self.public.person.get(f"/console/consent?{urlencode(given)}")
 
     async def allow(self, **chosen: str) -> httpx2.Response:
-        """What the browser gets when the person says yes."""
+        """The answer to the browser when the person allows the request."""
         page = await self.open()
         assert page.status_code == 200, page.text
         action, fields = form_of(page.text)
@@ -146,7 +146,7 @@ class Flow:
 
 
 def told(answer: httpx2.Response) -> Answer:
-    """What a client is told at its redirect URI."""
+    """The answer to a client at its redirect URI."""
     assert answer.status_code == 303, answer.text
     return dict(parse_qsl(urlsplit(answer.headers["location"]).query))
 

@@ -1,4 +1,4 @@
-"""Without a public address there is nothing of it, and static tokens work beside it."""
+"""Without a public address there are no OAuth endpoints, and static tokens still work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lithos.server.tools.token_ports import OneToken
 from tests.access.oauth.flow import public_server
 from tests.server.whole import whole_server
 
-#: Pages of the console that are of clients elsewhere alone, and addresses that other servers have.
+#: Pages of the console for remote clients only, and addresses that other servers have.
 PAGES = ("/console/consent", "/console/link", "/console/grants/revoke")
 OTHERS = ("/.well-known/openid-configuration", "/authorize", "/token", "/register", "/revoke")
 
@@ -50,7 +50,7 @@ def test_without_a_public_address_the_challenge_is_as_before() -> None:
     assert refused.headers == ((b"www-authenticate", b"Bearer"),)
 
 
-async def test_a_static_token_works_beside_and_sees_no_challenge(tmp_path: Path) -> None:
+async def test_static_token_works_and_sees_no_challenge(tmp_path: Path) -> None:
     """behaviour 271"""
     async with public_server(tmp_path, server={"auth_token": "a-static-token"}) as public:
         right = await public.call("a-static-token")

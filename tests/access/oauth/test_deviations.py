@@ -1,4 +1,4 @@
-"""Each deviation of the flow and what it is refused with; what is used twice; what strangers send."""
+"""Refusals for each deviation of the flow, for repeated use, and for requests of strangers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.access.oauth.flow import Flow, public_server, told
 from tests.server.console.visiting import form_of
 from tests.servers import Clock
 
-#: What a client asks for otherwise, and the error that it is told at its redirect URI.
+#: A deviating request of a client, and the error at its redirect URI.
 TOLD: dict[str, tuple[dict[str, str | None], str]] = {
     "another response type": ({"response_type": "token"}, "unsupported_response_type"),
     "no response type": ({"response_type": None}, "invalid_request"),
@@ -32,7 +32,7 @@ TOLD: dict[str, tuple[dict[str, str | None], str]] = {
     "another resource": ({"resource": "https://other.example/mcp"}, "invalid_target"),
     "a request object": ({"request": "e30."}, "request_not_supported"),
 }
-#: What nobody is told but the person: the redirect URI may be anybody's.
+#: Errors that only the person sees: the redirect URI may belong to another client.
 UNTOLD: dict[str, dict[str, str | None]] = {
     "another redirect URI": {"redirect_uri": "https://evil.example/callback"},
     "a longer redirect URI": {"redirect_uri": "https://client.example/callback/x"},
@@ -42,7 +42,7 @@ UNTOLD: dict[str, dict[str, str | None]] = {
     "a document of this machine": {"client_id": "https://127.0.0.1/client"},
     "a script": {"redirect_uri": "javascript:alert(1)"},
 }
-#: What is sent with a code otherwise, and the error.
+#: A deviating request with a code, and the error.
 EXCHANGED: dict[str, tuple[dict[str, str | None], str]] = {
     "another client": ({"client_id": "lithos-client-other"}, "invalid_grant"),
     "no client": ({"client_id": None}, "invalid_request"),
@@ -57,7 +57,7 @@ EXCHANGED: dict[str, tuple[dict[str, str | None], str]] = {
 }
 
 
-async def test_what_is_asked_otherwise_is_refused_with_the_error_of_the_rfc(tmp_path: Path) -> None:
+async def test_deviating_request_gets_the_error_of_the_rfc(tmp_path: Path) -> None:
     """behaviour 272"""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
@@ -68,13 +68,13 @@ async def test_what_is_asked_otherwise_is_refused_with_the_error_of_the_rfc(tmp_
             page = await flow.open(**other)
             assert page.status_code == 400, name
             assert "location" not in page.headers, name
-            assert "nobody was answered" in page.text, name
+            assert "the client got no answer" in page.text, name
         twice = await public.person.get(f"/console/consent?client_id={flow.client_id}&client_id=other")
         assert (twice.status_code, "given twice" in twice.text) == (400, True)
         assert public.server.grants == []
 
 
-async def test_what_is_sent_with_a_code_otherwise_is_refused_and_the_code_stays_good(tmp_path: Path) -> None:
+async def test_deviating_exchange_is_refused_and_the_code_stays_valid(tmp_path: Path) -> None:
     """behaviour 272: another's code injected, PKCE left out, a client that is mixed up."""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
@@ -99,7 +99,7 @@ async def test_a_code_that_is_used_twice_ends_the_grant(tmp_path: Path) -> None:
         assert (await flow.refresh(tokens["refresh_token"])).json()["error"] == "invalid_grant"
 
 
-async def test_of_two_exchanges_at_once_one_is_answered_and_then_the_grant_ends(tmp_path: Path) -> None:
+async def test_second_of_two_exchanges_at_once_ends_the_grant(tmp_path: Path) -> None:
     """behaviour 273"""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
@@ -140,7 +140,7 @@ async def test_codes_and_tokens_end_by_the_clock(tmp_path: Path) -> None:
         assert (await flow.refresh(tokens["refresh_token"])).json()["error"] == "invalid_grant"
 
 
-async def test_a_lost_answer_is_given_again_and_a_replaced_token_ends_the_grant(tmp_path: Path) -> None:
+async def test_lost_answer_is_repeated_but_replaced_token_ends_grant(tmp_path: Path) -> None:
     """behaviour 273: refresh tokens rotate."""
     clock = Clock()
     async with public_server(tmp_path, clock=clock) as public:
@@ -238,7 +238,7 @@ async def test_registrations_are_bounded_and_read_strictly(tmp_path: Path) -> No
         assert (await public.http.get("/oauth/register")).status_code == 405
 
 
-async def test_strangers_are_slowed_down_and_stop_nobody(tmp_path: Path) -> None:
+async def test_strangers_are_slowed_down_without_stopping_others(tmp_path: Path) -> None:
     """Wrong codes cost no look at the disk; after 20 a minute 429 comes, and a right one passes."""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
@@ -253,7 +253,7 @@ async def test_strangers_are_slowed_down_and_stop_nobody(tmp_path: Path) -> None
 async def test_secrets_are_in_no_log_metric_page_or_file(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """behaviour 275: as of every token (behaviour 248)."""
+    """behaviour 275: like every token (behaviour 248)."""
     caplog.set_level(logging.DEBUG)
     async with public_server(tmp_path) as public:
         flow = await public.begin()

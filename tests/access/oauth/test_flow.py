@@ -43,7 +43,7 @@ async def test_a_client_gets_in_from_a_bare_address_and_is_thrown_out(tmp_path: 
         assert 'error="invalid_token"' in gone.headers["www-authenticate"]
 
 
-async def test_the_page_that_leads_to_consent_shows_nothing_and_is_framed_by_nobody(tmp_path: Path) -> None:
+async def test_page_before_consent_shows_nothing_and_allows_no_frame(tmp_path: Path) -> None:
     async with public_server(tmp_path, is_logged_in=False) as public:
         page = await public.http.get("/oauth/authorize?client_id=x&state=%22%3E%3Cscript%3E")
         assert page.status_code == 200
@@ -55,8 +55,11 @@ async def test_the_page_that_leads_to_consent_shows_nothing_and_is_framed_by_nob
         assert login.headers["location"].startswith("/console/login?next=/console/consent")
 
 
-async def test_who_logs_in_by_a_link_gets_to_consent_where_the_client_waits(tmp_path: Path) -> None:
-    """The client's page asks for a login; the link is opened beside it, and then that page leads on."""
+async def test_login_by_link_leads_to_the_waiting_consent(tmp_path: Path) -> None:
+    """The client's page asks for a login;
+
+    the link is opened in another window, and then that page leads on.
+    """
     async with public_server(tmp_path, is_logged_in=False) as public:
         flow = await public.begin()
         asking = await flow.open()
@@ -70,7 +73,7 @@ async def test_who_logs_in_by_a_link_gets_to_consent_where_the_client_waits(tmp_
         assert told(await flow.allow())["code"]
 
 
-async def test_who_logs_in_with_a_token_gets_to_consent(tmp_path: Path) -> None:
+async def test_login_with_a_token_leads_to_consent(tmp_path: Path) -> None:
     server = {"auth_token": "a-static-token"}
     async with public_server(tmp_path, is_logged_in=False, server=server) as public:
         flow = await public.begin()

@@ -30,7 +30,7 @@ CALLBACK = "http://localhost:3030/callback"
 
 @define
 class Kept:
-    """What the client remembers."""
+    """The stored data of the client."""
 
     tokens: OAuthToken | None = None
     info: OAuthClientInformationFull | None = None
@@ -49,7 +49,7 @@ class Kept:
 
 
 class Person:
-    """Who opens what the client shows, and says yes."""
+    """Opens the client's page and allows the request."""
 
     def __init__(self, public: Public) -> None:
         self.public = public

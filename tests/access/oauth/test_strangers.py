@@ -1,4 +1,4 @@
-"""What a stranger who sees a little, or asks much, comes to."""
+"""Attacks by a stranger who has seen parts of a flow, or who sends many requests."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.access.oauth.flow import public_server, told
 from tests.servers import Clock
 
 
-async def test_of_two_that_refresh_at_once_both_get_the_same_and_the_grant_goes_on(tmp_path: Path) -> None:
-    """behaviour 273: a client with two windows is no thief; none of them holds a token that was replaced."""
+async def test_two_refreshes_at_once_get_the_same_answer(tmp_path: Path) -> None:
+    """behaviour 273: a client with two windows is not a thief; neither window holds a replaced token."""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
         first = await flow.tokens()
@@ -37,7 +37,7 @@ def _json(answer: httpx2.Response) -> dict[str, str]:
     return found
 
 
-async def test_no_page_tells_another_where_it_was_and_no_answer_with_a_secret_is_kept(tmp_path: Path) -> None:
+async def test_no_page_sends_a_referrer_and_no_secret_is_cached(tmp_path: Path) -> None:
     """Codes, requests and links stay out of referrers, caches and the addresses of other sites."""
     async with public_server(tmp_path) as public:
         flow = await public.begin()
@@ -60,8 +60,11 @@ async def test_no_page_tells_another_where_it_was_and_no_answer_with_a_secret_is
         assert in_address.status_code == 401
 
 
-async def test_who_is_not_logged_in_is_led_nowhere_else(tmp_path: Path) -> None:
-    """No open redirect: without a session of the console no answer goes to an address that a client named."""
+async def test_visitor_without_a_session_is_not_redirected(tmp_path: Path) -> None:
+    """No open redirect:
+
+    without a session of the console no answer redirects to an address that a client named.
+    """
     async with public_server(tmp_path, is_logged_in=False) as public:
         flow = await public.begin()
         for other in ({}, {"response_type": "token"}, {"redirect_uri": "https://evil.example/"}):

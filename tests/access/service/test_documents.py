@@ -86,7 +86,7 @@ async def test_nothing_is_connected_to_that_is_not_public(addresses: list[str]) 
 
 
 async def test_a_name_that_leads_elsewhere_at_a_second_look_leads_nowhere() -> None:
-    """behaviour 274: rebinding. The connection goes to the address that was checked, TLS to the name."""
+    """behaviour 274: rebinding. The connection is made to the checked address, TLS uses the name."""
     host = Host(saying(b"{}"), ["93.184.215.14"], ["127.0.0.1"])
     assert await fetch(host) == "{}"
     assert (host.asked, host.names) == (["93.184.215.14"], ["client.example"])
@@ -141,7 +141,7 @@ async def _ask_a_slow_host() -> None:
     assert trio.current_time() - began == PATIENCE
 
 
-async def test_what_is_no_http_and_a_body_cut_short() -> None:
+async def test_invalid_http_and_truncated_body_are_refused() -> None:
     async def nonsense(stream: trio.abc.Stream) -> None:
         await stream.send_all(b"SSH-2.0-OpenSSH\r\n\r\n")
         await stream.aclose()

@@ -1,4 +1,4 @@
-"""Tokens of somebody else's authorization server: what is taken, and each way to forge one."""
+"""Tokens of a foreign authorization server: accepted ones, and each way to forge one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def published(algorithm: str, kid: str, number: int = 0) -> dict[str, Any]:
 
 
 class Issuer:
-    """Publishes its keys; `asked` counts the looks at them."""
+    """Publishes its keys; `asked` counts the requests for them."""
 
     def __init__(self, keys: list[Any] | None = None) -> None:
         self.keys = [published(each, each) for each in KINDS] if keys is None else keys
@@ -103,7 +103,7 @@ def part(value: Any) -> str:
 
 
 def by_public_key() -> str:
-    """Signed by HMAC with the public key, which everybody has, as the secret."""
+    """Signed by HMAC with the public key, which is known to all, as the secret."""
     body = f"{part({'alg': 'HS256', 'kid': 'RS256', 'typ': 'JWT'})}.{part(claims())}"
     public = key_of("RS256").public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     mac = hmac.new(public, body.encode(), hashlib.sha256).digest()
@@ -162,7 +162,7 @@ async def test_a_token_of_the_issuer_lets_its_subject_in(algorithm: str) -> None
 
 
 @pytest.mark.parametrize("forge", FORGED.values(), ids=FORGED)
-async def test_what_is_forged_lets_nobody_in(forge: Callable[[], str]) -> None:
+async def test_forged_tokens_are_refused(forge: Callable[[], str]) -> None:
     """behaviour 276: signature, algorithm, issuer, audience, time and key."""
     issuer = Issuer()
     tokens = issuer.tokens(CLOCK)
@@ -204,11 +204,11 @@ async def test_a_token_ends_by_the_clock() -> None:
 @pytest.mark.parametrize(
     "keys", [[], [5, None, {}, {"kty": "RSA"}], [{"kty": "oct", "k": "c2VjcmV0", "kid": "ES256"}]]
 )
-async def test_keys_that_are_none_let_nobody_in(keys: list[Any]) -> None:
+async def test_invalid_keys_admit_no_caller(keys: list[Any]) -> None:
     assert await find(Issuer(keys).tokens(CLOCK), signed()) is None
 
 
-async def test_with_an_issuer_the_own_server_is_off_and_the_metadata_names_it(tmp_path: Path) -> None:
+async def test_own_server_is_off_and_metadata_names_a_foreign_issuer(tmp_path: Path) -> None:
     """behaviour 276"""
     server = {"oauth": OauthConfig(issuer=ISSUER)}
     async with public_server(tmp_path, is_logged_in=False, server=server) as public:

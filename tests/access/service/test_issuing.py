@@ -1,4 +1,4 @@
-"""Grants make room for others only as far as they must."""
+"""Grants are dropped for others only as far as needed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def make_grant(name: str, days: int, *, is_used: bool = True) -> Token:
     return Token(name, "0" * 64, "write", "agent", used, None, grant)
 
 
-def test_ended_grants_go_one_by_one_when_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ended_grants_are_dropped_singly_when_space_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock ten years ahead says of every grant that it has ended; one new client costs one of them."""
     monkeypatch.setattr(issuing, "MOST_TOKENS", 4)
     grants = [make_grant("b", 10), make_grant("a", 80), make_grant("c", 5), make_grant("d", 1)]

@@ -1,4 +1,4 @@
-"""The tokens of a running server: what is found, what becomes invalid, and that faults never open it."""
+"""The tokens of a running server: valid and invalid ones, and that errors never open it."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def changed(ring: TokenRing) -> None:
         await ring.wait_changed()
 
 
-async def test_without_any_token_everybody_is_let_in_until_the_first_one(private: Path) -> None:
+async def test_all_callers_are_admitted_until_the_first_token(private: Path) -> None:
     async with running(private) as (ring, _):
         assert ring.is_open
         assert ring.is_valid(ANYONE)
@@ -81,7 +81,7 @@ async def test_a_ring_that_has_not_read_the_file_is_closed(private: Path) -> Non
     assert ring.find(ring.own_token.encode()) == OWNER
 
 
-async def test_the_configured_token_is_full_access_beside_the_named_ones(private: Path) -> None:
+async def test_configured_token_has_full_access_in_addition_to_named_ones(private: Path) -> None:
     secret = create(private)
     async with running(private, "s3cret") as (ring, _):
         assert not ring.is_open
@@ -109,7 +109,7 @@ async def test_a_revoked_token_is_out_and_the_server_stays_closed(private: Path)
         assert ring.is_open
 
 
-async def test_a_token_of_the_same_name_does_not_stand_for_the_one_before(private: Path) -> None:
+async def test_new_token_of_the_same_name_does_not_replace_old(private: Path) -> None:
     secret = create(private)
     async with running(private) as (ring, _):
         before = ring.find(secret)
@@ -146,7 +146,7 @@ async def test_a_token_has_the_scope_that_the_file_gives_it_now(private: Path) -
 
 
 async def test_a_replaced_or_unreadable_token_changes_nothing_any_more(private: Path) -> None:
-    """It is no token without a scope: a call that waits in a queue does not win by its end."""
+    """It is not a token without a scope: a call that waits in a queue does not win by its end."""
     secret = scoped(private, Scope(("a/",), ()))
     async with running(private) as (ring, _):
         before = ring.find(secret)
@@ -163,7 +163,7 @@ async def test_a_replaced_or_unreadable_token_changes_nothing_any_more(private: 
         assert NOTHING.place_of("a/b.md") == "outside"
 
 
-async def test_a_token_of_somebody_elses_server_has_no_scope_of_its_own(private: Path) -> None:
+async def test_foreign_token_has_no_scope_of_its_own(private: Path) -> None:
     """It falls back to that of its agent in the configuration."""
     async with running(private) as (ring, _):
         claims = {"sub": "ann", "scope": "write"}
@@ -171,7 +171,7 @@ async def test_a_token_of_somebody_elses_server_has_no_scope_of_its_own(private:
         assert ring.scope_of(foreign) is None
 
 
-async def test_an_expired_token_is_out_by_itself(private: Path) -> None:
+async def test_expired_token_is_refused_automatically(private: Path) -> None:
     """behaviour 248"""
     secret = create(private, hours=1)
     async with running(private) as (ring, clock):
@@ -187,7 +187,7 @@ async def test_an_expired_token_is_out_by_itself(private: Path) -> None:
         assert not ring.is_open
 
 
-async def test_a_token_that_expired_by_a_wrong_clock_is_back_with_the_clock_and_ends_in_time(
+async def test_token_expired_by_a_wrong_clock_returns_with_the_clock(
     private: Path,
 ) -> None:
     secret = create(private, hours=1)
@@ -256,7 +256,7 @@ def out_of_files(monkeypatch: pytest.MonkeyPatch, *, looks_fail: bool = False) -
 async def test_server_without_tokens_stays_or_becomes_open_after_running_out_of_files(
     private: Path, monkeypatch: pytest.MonkeyPatch, is_started: bool, looks_fail: bool
 ) -> None:
-    """behaviour 393: what cannot be read now is read again, and defines no tokens"""
+    """behaviour 393: an unreadable file is read again, and defines no tokens"""
     with monkeypatch.context() as patching:
         if not is_started:
             out_of_files(patching, looks_fail=looks_fail)
@@ -303,7 +303,7 @@ def break_tokens(private: Path, fault: str) -> None:
             (private / TOKENS).mkdir()
 
 
-async def test_a_start_tells_how_many_tokens_there_are(private: Path) -> None:
+async def test_start_reports_the_number_of_tokens(private: Path) -> None:
     async with running(private) as (ring, _):
         assert ring.announcement is None
     create(private, "a", hours=1)

@@ -65,9 +65,7 @@ def test_where_one_vault_fails_the_others_are_as_before(privates: dict[str, Path
     assert names(privates["home"]) == ["other"]
 
 
-def test_what_cannot_be_taken_back_is_told(
-    privates: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_rollback_is_reported(privates: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     TokenStore(privates["home"]).create("ci", "read", None, NOW, None)
     exchange = TokenStore.exchange
 
@@ -91,7 +89,7 @@ def test_a_token_is_revoked_in_every_vault(privates: dict[str, Path]) -> None:
         revoke_token("ci", only(privates, "work", "home"))
 
 
-def test_a_file_with_tokens_of_every_vault_is_of_a_version_of_its_own(privates: dict[str, Path]) -> None:
+def test_file_with_tokens_of_every_vault_has_its_own_version(privates: dict[str, Path]) -> None:
     work = privates["work"]
     TokenStore(work).insert(made(every=True))
     assert json.loads((work / TOKENS).read_text())["version"] == 3
@@ -134,14 +132,14 @@ def test_a_vault_that_was_away_brings_no_revoked_token_back(privates: dict[str, 
     assert names(privates["old"]) == ["ci"]
 
 
-def test_a_vault_that_cannot_take_a_token_is_told(privates: dict[str, Path]) -> None:
+def test_vault_that_cannot_take_a_token_is_reported(privates: dict[str, Path]) -> None:
     insert_token(made(every=True), only(privates, "work"), {})
     TokenStore(privates["home"]).create("ci", "read", None, NOW, None)
     privates["old"].mkdir(parents=True)
     (privates["old"] / TOKENS).write_text("damage")
     damaged, doubled = spread_tokens(list(privates.values()))
     assert "damaged" in damaged
-    assert f"not let into {privates['home'].parent}" in doubled
+    assert f"not added to {privates['home'].parent}" in doubled
     assert (privates["old"] / TOKENS).read_text() == "damage"
 
 

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.slow
 #: What must be told of some; all others end in any state, on some machines by their time or memory.
 TOLD = {
     "empty": "failed: it is empty",
-    "NULs": "failed: it is no PDF file, or damaged",
-    "an image": "failed: it is no PDF file, or damaged",
+    "NULs": "failed: it is not a PDF file, or it is damaged",
+    "an image": "failed: it is not a PDF file, or it is damaged",
     "a page tree of kids of kids": "failed: page 1 took longer than 1 s",
     "a password": "failed: it is encrypted and asks for a password",
     "10,000 pages": "cut: only the first 2,000 of 10,000 pages",
@@ -26,7 +26,7 @@ TOLD = {
     "a count that lies": "whole: ",
     "a nest": "failed: the canvas is nested too deeply",
     "wrong types": "whole: ",
-    "bad UTF-8": "failed: the canvas is no UTF-8 text",
+    "bad UTF-8": "failed: the canvas is not UTF-8 text",
     "a bomb": "cut: its compressed drawing has more than 8 MB",
     "no Base64": "cut: its compressed drawing is damaged",
     "nothing": "failed: it has binary data, not text",

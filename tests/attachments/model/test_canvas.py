@@ -63,11 +63,11 @@ def test_cards_of_one_id_are_both_kept():
     [
         (b"[" * 1_000_000, "nested too deeply"),
         (b'{"nodes":' * 100_000, "nested too deeply"),
-        (b'{"nodes":[', "no valid JSON"),
-        (b'{"a":"\xff"}', "no UTF-8"),
+        (b'{"nodes":[', "not valid JSON"),
+        (b'{"a":"\xff"}', "not UTF-8"),
         (b"[]", "no object"),
-        (b"\x00", "no valid JSON"),
-        (b"nope", r"no valid JSON \(line 1\)"),
+        (b"\x00", "not valid JSON"),
+        (b"nope", r"not valid JSON \(line 1\)"),
     ],
 )
 def test_what_is_no_canvas_is_refused_in_words(data: bytes, why: str):

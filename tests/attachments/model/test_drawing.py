@@ -105,7 +105,7 @@ def test_a_drawing_without_a_section_has_the_texts_of_its_scene_and_the_other_wa
         ("compressed-json", compress(json.dumps(SCENE))[:200], "damaged"),
         ("compressed-json", of_codes("a", [500]), "damaged"),
         ("compressed-json", of_codes("a", range(4, 6_000)), "more than 8 MB"),
-        ("compressed-json", compress("nope"), "no valid JSON"),
+        ("compressed-json", compress("nope"), "not valid JSON"),
         ("json", "[" * 200_000, "nested too deeply"),
     ],
 )

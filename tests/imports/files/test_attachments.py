@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def test_it_is_copied_once(root: Path, source: Path) -> None:
+def test_attachment_is_copied_once(root: Path, source: Path) -> None:
     assert copy_attachment(root, "a/b/x.bin", source, dry_run=True) == ("copied", "")
     assert list(root.iterdir()) == []
     assert copy_attachment(root, "a/b/x.bin", source, dry_run=False) == ("copied", "")
@@ -45,7 +45,7 @@ def test_other_bytes_stay(root: Path, source: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "link", "unlink", "sync_folder"])
-def test_what_a_killed_copy_left_is_finished_by_the_next(
+def test_unfinished_copy_is_completed_by_the_next_run(
     root: Path, source: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """Behaviour 241: a crash at each step, then a second run."""
@@ -77,7 +77,7 @@ def test_a_file_system_without_links(root: Path, source: Path, monkeypatch: pyte
     assert os.listdir(root) == ["x.bin"]
 
 
-def test_nothing_goes_out_of_the_folder(root: Path, source: Path, tmp_path: Path) -> None:
+def test_nothing_is_written_outside_of_the_folder(root: Path, source: Path, tmp_path: Path) -> None:
     (root / "out").symlink_to(tmp_path)
     assert copy_attachment(root, "out/x.bin", source, dry_run=False)[0] == "failed"
     assert copy_attachment(root, "../x.bin", source, dry_run=False)[0] == "failed"

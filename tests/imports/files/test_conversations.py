@@ -46,7 +46,7 @@ def only(path: Path, kind: str = "chatgpt") -> Record:
     return record
 
 
-def test_the_shown_branch_is_told_with_roles_and_times() -> None:
+def test_shown_branch_is_imported_with_roles_and_times() -> None:
     """behaviour 240"""
     found = records(read("chatgpt", DATA / "chatgpt"))["6f0c1f6e-91f5-4d8f-9a51-0d7f6a1d2b01"]
     headings = [line for line in found.content.splitlines() if line.startswith("## ")]
@@ -68,7 +68,7 @@ def test_the_shown_branch_is_told_with_roles_and_times() -> None:
     assert found.properties["model"] == "gpt-4o"
 
 
-def test_blocks_and_attachments_of_claude_are_told() -> None:
+def test_blocks_and_attachments_of_claude_are_imported() -> None:
     """behaviour 240"""
     found = records(read("claude", DATA / "claude"))["b2d7a6c0-3f0e-4b52-8f0c-9e1f5a2c7d01"]
     assert "Attachment: inventory.txt\n\n````\n12 reeds missing\n``` odd ```\n````" in found.content
@@ -104,7 +104,7 @@ def test_a_claude_export_without_parents_is_one_branch(tmp_path: Path) -> None:
         ([node("a", "a", "1")], "a", "1"),
     ],
 )
-def test_a_tree_with_circles_and_gaps_is_read_as_far_as_it_goes(
+def test_tree_with_circles_and_gaps_is_read_in_part(
     nodes: list[dict[str, Any]], current: str | None, texts: str, tmp_path: Path
 ) -> None:
     """behaviour 241"""
@@ -130,7 +130,7 @@ def test_a_tree_with_circles_and_gaps_is_read_as_far_as_it_goes(
         ({"content_type": "text", "parts": ["a\u0000b", None, 7, {"content_type": "x"}]}, "ab\n\n[x]"),
     ],
 )
-def test_each_sort_of_content_is_told(content: dict[str, Any], text: str, tmp_path: Path) -> None:
+def test_each_sort_of_content_is_imported(content: dict[str, Any], text: str, tmp_path: Path) -> None:
     """behaviour 240"""
     found = only(write(tmp_path, chat("x", node("a", None, "", content=content))))
     assert found.content.partition("\n\n")[2] == text
@@ -146,14 +146,14 @@ def test_each_sort_of_content_is_told(content: dict[str, Any], text: str, tmp_pa
         {"content": {"content_type": "text", "parts": [""]}},
     ],
 )
-def test_what_nobody_saw_is_left_out(more: dict[str, Any], tmp_path: Path) -> None:
+def test_hidden_messages_are_left_out(more: dict[str, Any], tmp_path: Path) -> None:
     """behaviour 240"""
     assert only(
         write(tmp_path, chat("x", node("a", None, "shown"), node("b", "a", "no", **more)))
     ).content.endswith("\n\nshown")
 
 
-def test_a_long_conversation_goes_on_in_parts_that_link_to_each_other(tmp_path: Path) -> None:
+def test_long_conversation_continues_in_parts_that_link_each_other(tmp_path: Path) -> None:
     """behaviour 240"""
     nodes = [node("0", None, "word0 " * 50)]
     nodes += [node(str(number), str(number - 1), f"word{number} " * 50) for number in range(1, 100)]

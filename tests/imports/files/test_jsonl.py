@@ -19,17 +19,17 @@ def read(path: Path) -> list[Item]:
     return list(JsonLinesSource().read(path))
 
 
-def test_damaged_lines_are_told_with_place_and_reason() -> None:
+def test_damaged_lines_are_reported_with_place_and_reason() -> None:
     """Behaviour 241"""
     items = read(DATA / "damaged.jsonl")
     told = {item.position: item.reason for item in items if isinstance(item, Malformed)}
     assert list(told) == [f"line {n}" for n in (3, 4, 5, 6, 9, 10, 11, 12)]
-    assert "no JSON" in told["line 3"]
-    assert "no JSON object" in told["line 5"]
+    assert "not valid JSON" in told["line 3"]
+    assert "not a JSON object" in told["line 5"]
     assert "no text" in told["line 6"]
     assert "surrogate" in told["line 9"]
     assert "NaN" in told["line 10"]
-    assert "no UTF-8" in told["line 11"]
+    assert "not valid UTF-8" in told["line 11"]
     assert "may be cut" in told["line 12"]
     kept = [item for item in items if isinstance(item, Record)]
     assert [record.id for record in kept][1:] == ["7", "d", "7"]
@@ -71,10 +71,10 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert peaks[2] < peaks[1] + 200_000
 
 
-def test_what_is_no_file_of_lines_is_refused(tmp_path: Path) -> None:
+def test_file_without_json_lines_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ImportRefused, match="cannot be read"):
         read(tmp_path / "nothing")
-    with pytest.raises(ImportRefused, match="no file of JSON lines"):
+    with pytest.raises(ImportRefused, match="not a file of JSON lines"):
         read(tmp_path)
     assert not JsonLinesSource().recognises(tmp_path)
     (tmp_path / "other.jsonl").write_text('{"type": "entity", "name": "x"}\n')

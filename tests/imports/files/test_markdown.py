@@ -30,7 +30,7 @@ def records(path: Path) -> dict[str, Record]:
     return {item.position: item for item in read(path) if isinstance(item, Record)}
 
 
-def test_what_is_ignored_or_hidden_is_no_note() -> None:
+def test_ignored_or_hidden_files_are_not_notes() -> None:
     assert not [item for item in read(SAMPLE) if "secret" in str(item) or "daily" in str(item)]
 
 
@@ -39,7 +39,7 @@ def test_other_files_are_attachments() -> None:
     assert [(item.path, item.size) for item in found] == [("img/map.png", 7)]
 
 
-def test_damaged_files_are_told_with_place_and_reason() -> None:
+def test_damaged_files_are_reported_with_place_and_reason() -> None:
     """Behaviour 241"""
     items = read(SAMPLE)
     assert [item.position for item in items if isinstance(item, Malformed)] == ["Latin.md"]
@@ -58,7 +58,7 @@ def test_a_file_beyond_the_limit_is_not_read(tmp_path: Path, monkeypatch: pytest
     assert list(records(tmp_path)) == ["fits.md"]
 
 
-def test_links_that_lead_out_are_told_and_pipes_do_not_hold_it_up(tmp_path: Path) -> None:
+def test_outside_links_are_reported_and_pipes_do_not_block(tmp_path: Path) -> None:
     folder = tmp_path / "vault"
     folder.mkdir()
     (tmp_path / "outside.bin").write_bytes(b"secret")
@@ -71,7 +71,7 @@ def test_links_that_lead_out_are_told_and_pipes_do_not_hold_it_up(tmp_path: Path
     assert items[1].position == "link.bin"
 
 
-def test_the_settings_of_logseq_are_no_notes(tmp_path: Path) -> None:
+def test_settings_of_logseq_are_not_notes(tmp_path: Path) -> None:
     for name in ("logseq/config.edn", "logseq/bak/old.md", "pages/one.md", "journals/2024_01_02.md"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")
@@ -86,7 +86,7 @@ def test_a_folder_with_notes_is_recognised_and_a_file_refused(tmp_path: Path) ->
     (tmp_path / "x.bin").write_bytes(b"x")
     with pytest.raises(UnknownKind, match=r"--from: .*markdown"):
         recognise(tmp_path)
-    with pytest.raises(ImportRefused, match="no folder"):
+    with pytest.raises(ImportRefused, match="not a folder"):
         read(tmp_path / "x.bin")
     with pytest.raises(UnknownKind, match=r"Kinds: .*jsonl"):
         make_source("nonsense")

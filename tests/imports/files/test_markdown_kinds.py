@@ -21,7 +21,7 @@ def put(folder: Path, **files: str | bytes) -> Path:
     return folder
 
 
-def test_a_note_of_basic_memory_keeps_its_file_and_gets_tags_and_edges() -> None:
+def test_basic_memory_note_keeps_its_file_and_gets_tags() -> None:
     """behaviour 240"""
     items = read("basic-memory", DATA / "basic-memory")
     found = records(items)
@@ -45,7 +45,7 @@ def test_a_note_of_basic_memory_keeps_its_file_and_gets_tags_and_edges() -> None
     assert [item.path for item in items if isinstance(item, ImportedAttachment)] == ["notes/curve.png"]
 
 
-def test_frontmatter_that_nobody_can_read_is_kept_as_text() -> None:
+def test_unreadable_frontmatter_is_kept_as_text() -> None:
     """behaviour 241"""
     found = records(read("basic-memory", DATA / "basic-memory"))["notes/damaged.md"]
     assert found.text is None
@@ -53,7 +53,7 @@ def test_frontmatter_that_nobody_can_read_is_kept_as_text() -> None:
     assert found.content.endswith("The text of a note in Latin-1: café.")
 
 
-def test_a_note_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_unreadable_note_is_reported(tmp_path: Path) -> None:
     """behaviour 241"""
     put(tmp_path, a_md="---\npermalink: a\ntype: note\n---\nx\n")
     with (tmp_path / "huge.md").open("wb") as file:
@@ -64,7 +64,7 @@ def test_a_note_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     assert "more than 32 MB" in skipped(items)["huge.md"]
 
 
-def test_bytes_that_are_no_utf8_become_utf8_and_others_stay(tmp_path: Path) -> None:
+def test_invalid_utf8_is_converted_and_valid_files_stay_unchanged(tmp_path: Path) -> None:
     """behaviour 241"""
     head = "---\npermalink: a\ntype: note\n---\n"
     put(
@@ -132,9 +132,7 @@ def test_a_home_gives_the_memories_of_the_person_and_of_each_project() -> None:
         ("claude-memory/shop/CLAUDE.md", "shop", 3),
     ],
 )
-def test_a_folder_or_file_by_itself_has_the_scope_of_where_it_lies(
-    path: str, namespace: str, count: int
-) -> None:
+def test_single_folder_or_file_gets_the_scope_of_its_place(path: str, namespace: str, count: int) -> None:
     """behaviour 240"""
     found = records(read("claude-memory", DATA / path))
     assert {record.namespace for record in found.values()} == {namespace}
@@ -157,7 +155,7 @@ def test_imports_stay_within_the_folder_and_end(tmp_path: Path) -> None:
     assert found["b.md"].edges == (RecordEdge("imports", "a.md"), RecordEdge("imports", "CLAUDE.md"))
 
 
-def test_a_folder_of_settings_alone_is_no_memory(tmp_path: Path) -> None:
+def test_folder_with_settings_alone_is_not_a_memory(tmp_path: Path) -> None:
     """behaviour 240"""
     put(tmp_path, **{".claude__settings": "{}", "readme_md": "x"})
     assert not SOURCES["claude-memory"].recognises(tmp_path)

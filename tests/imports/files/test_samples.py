@@ -1,4 +1,4 @@
-"""Each sample has the counts that are listed, and is told from the other kinds (behaviours 240, 241)."""
+"""Each sample has the listed counts, and is distinguished from the other kinds (behaviours 240, 241)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_sample_is_recognised_as_what_it_is_and_nothing_else(sample: str) -> N
 
 
 @pytest.mark.parametrize("sample", EXPECTED)
-def test_a_sample_reads_the_same_again_wherever_it_lies(sample: str, tmp_path: Path) -> None:
+def test_sample_reads_the_same_from_any_folder(sample: str, tmp_path: Path) -> None:
     """behaviour 240"""
     kind = EXPECTED[sample]["kind"]
     copied = tmp_path / Path(sample).name
@@ -74,7 +74,7 @@ NEITHER = {
 
 
 @pytest.mark.parametrize("name", NEITHER)
-def test_what_is_none_of_these_is_recognised_by_none(name: str, tmp_path: Path) -> None:
+def test_unknown_file_is_recognised_by_no_kind(name: str, tmp_path: Path) -> None:
     """behaviour 240"""
     for path, text in NEITHER[name].items():
         (tmp_path / path).parent.mkdir(exist_ok=True)
@@ -85,7 +85,7 @@ def test_what_is_none_of_these_is_recognised_by_none(name: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_what_is_no_such_source_at_all_is_refused_with_a_way_out(kind: str, tmp_path: Path) -> None:
+def test_unknown_source_is_refused_with_advice(kind: str, tmp_path: Path) -> None:
     """behaviour 241"""
     (tmp_path / "empty").mkdir()
     (tmp_path / "file.bin").write_bytes(bytes(range(256)))

@@ -44,7 +44,7 @@ def test_an_entity_is_a_note_with_its_observations_and_relations() -> None:
     assert found["Signal [Box] 7"].content == "*No observations.*"
 
 
-def test_a_relation_that_begins_nowhere_is_told_and_one_that_ends_nowhere_stays(tmp_path: Path) -> None:
+def test_relation_without_start_is_reported_and_without_end_stays(tmp_path: Path) -> None:
     """behaviour 241"""
     items = read("server-memory", write(tmp_path, relation("b", "a"), entity("a"), relation("a", "gone")))
     assert records(items)["a"].edges == (RecordEdge("knows", "gone"),)
@@ -82,7 +82,7 @@ def test_other_encodings_are_read(encoding: str, tmp_path: Path) -> None:
     assert records(read("server-memory", tmp_path))["Zürich"].content == "- schön"
 
 
-def test_a_long_entity_goes_on_in_parts(tmp_path: Path) -> None:
+def test_long_entity_continues_in_parts(tmp_path: Path) -> None:
     """behaviour 240"""
     path = write(
         tmp_path, entity("a", *(f"fact{number} {'x' * 90}" for number in range(200))), relation("a", "b")

@@ -61,7 +61,7 @@ def test_no_word_is_lost_between_parts_and_each_fits() -> None:
     assert joined.count("(continued)") >= 2
 
 
-def test_a_code_block_that_is_cut_goes_on_as_one() -> None:
+def test_cut_code_block_continues_as_a_code_block() -> None:
     """behaviour 240"""
     code = "\n".join(f"line{number} = {number}" for number in range(3_000))
     message = Message("Assistant", f"See:\n\n```python\n{code}\n```\n\nDone.")

@@ -113,7 +113,7 @@ def test_a_line_of_a_graph_is_read_or_refused(value: Any) -> None:
     assert isinstance(found, (Entity, Relation))
 
 
-def test_messages_that_are_no_list_are_refused() -> None:
+def test_messages_that_are_not_a_list_are_refused() -> None:
     """behaviour 241"""
     with pytest.raises(NoConversation):
         read_claude({"chat_messages": {}})

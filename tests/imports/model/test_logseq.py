@@ -73,7 +73,7 @@ def test_page_properties_are_read(content: str) -> None:
         "a:: ",
     ],
 )
-def test_properties_of_blocks_are_none_of_the_page(content: str) -> None:
+def test_properties_of_blocks_are_not_properties_of_the_page(content: str) -> None:
     """behaviour 369"""
     assert read_properties(content).title is None
 
@@ -112,7 +112,7 @@ def test_days_are_understood_in_each_format(text: str, own: str) -> None:
 @pytest.mark.parametrize(
     "text", ["Nov 31st, 2026", "05-06-2026", "Page 2026", "2026", "28-28-2026", "x" * 300]
 )
-def test_other_names_are_no_days(text: str) -> None:
+def test_other_names_are_not_days(text: str) -> None:
     """behaviour 369: nor is what may mean two days, unless the settings say which."""
     assert read_day(text, logseq.TITLE_FORMAT) is None
 

@@ -56,7 +56,7 @@ def test_a_relation_is_a_type_a_target_and_perhaps_a_context(
     assert read_relation(item) == relation
 
 
-def test_list_items_count_wherever_they_stand_but_in_code_and_quotes() -> None:
+def test_list_items_count_anywhere_but_in_code_and_quotes() -> None:
     """behaviour 240"""
     found = read_statements(
         "text #no\n\n* [a] x\n  - uses [[B]]\n+ [c] y #d\n\n> - [e] quoted\n\n"

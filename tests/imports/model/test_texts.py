@@ -67,7 +67,7 @@ def test_a_moment_is_read_however_it_is_written(value: object) -> None:
         "9" * 500,
     ],
 )
-def test_what_is_no_moment_is_none(value: object) -> None:
+def test_invalid_moment_gives_no_time(value: object) -> None:
     """behaviour 241"""
     assert parse_moment(value) is None
 
@@ -111,7 +111,7 @@ def test_text_is_cleaned_of_what_no_note_can_hold() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-def test_encodings_are_told_apart(encoding: str) -> None:
+def test_encodings_are_distinguished(encoding: str) -> None:
     """behaviour 241"""
     assert decode("Rösten, café".encode(encoding)) == "Rösten, café"
 

@@ -1,4 +1,4 @@
-"""What becomes of the records of a source, run after run (behaviours 240 and 241)."""
+"""Results for the records of a source, run after run (behaviours 240 and 241)."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ async def test_events_and_versions_are_those_of_any_write(tmp_path: Path) -> Non
 # -- the second run ----------------------------------------------------------------------------
 
 
-async def test_a_changed_source_updates_only_what_nobody_changed_here(tmp_path: Path) -> None:
+async def test_changed_source_updates_only_locally_unchanged_notes(tmp_path: Path) -> None:
     """Behaviour 240"""
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a"), record("b"), record("c"), record("d")))
@@ -193,7 +193,7 @@ async def test_a_changed_source_updates_only_what_nobody_changed_here(tmp_path: 
         assert numbers(newest) == {"updated": 1}
 
 
-async def test_entities_that_were_found_are_no_change_by_a_person(tmp_path: Path) -> None:
+async def test_extracted_entities_are_not_a_change_by_a_person(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a", "Ada Lovelace wrote to Charles Babbage.")))
         path = lithos.knowledge / "title-a.md"
@@ -222,7 +222,7 @@ async def test_a_changed_file_keeps_its_other_frontmatter(tmp_path: Path) -> Non
         assert 'status-of-mine: "open"   # a comment stays' in (lithos.knowledge / "Atlas.md").read_text()
 
 
-async def test_what_was_deleted_here_stays_deleted(tmp_path: Path) -> None:
+async def test_deleted_notes_stay_deleted(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a"), record("b")))
         gone = next(entry for entry in lithos.server.get(Catalogue) if entry.note.title == "Title a")
@@ -236,7 +236,7 @@ async def test_what_was_deleted_here_stays_deleted(tmp_path: Path) -> None:
         assert numbers(await bring(lithos, Given(record("a")))) == {"unchanged": 1}
 
 
-async def test_a_lost_ledger_is_filled_anew_from_the_notes(tmp_path: Path) -> None:
+async def test_lost_ledger_is_filled_again_from_the_notes(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a")))
         (tmp_path / ".lithos" / NAME).unlink()
@@ -281,7 +281,7 @@ async def test_many_notes_of_one_title_all_get_names(tmp_path: Path) -> None:
         report = await bring(lithos, Given(*(record(str(n), title="Same") for n in range(60))))
         assert numbers(report) == {"created": 60}
         assert len(lithos.files()) == 60
-        # Duplicate ids of a source are told.
+        # Duplicate ids of a source are reported.
         report = await bring(lithos, Given(record("a"), record("a", "Other.")))
         assert numbers(report) == {"created": 1, "duplicate": 1}
         assert "Some text." in (lithos.knowledge / "title-a.md").read_text()
@@ -363,7 +363,7 @@ async def test_relations_become_edges_once_all_notes_are_there(tmp_path: Path) -
 # -- limits, bounds and failures ---------------------------------------------------------------
 
 
-async def test_what_is_too_large_is_skipped(tmp_path: Path) -> None:
+async def test_too_large_records_are_skipped(tmp_path: Path) -> None:
     """Behaviour 241"""
     async with serving(tmp_path, storage={"max_content_size_bytes": 1_000}) as lithos:
         report = await bring(lithos, Given(record("a", "x" * 1_001), record("b", "x" * 1_000)))
@@ -374,7 +374,7 @@ async def test_what_is_too_large_is_skipped(tmp_path: Path) -> None:
         assert outcome.result == "malformed"
 
 
-async def test_what_no_file_can_hold_fails_and_is_told(tmp_path: Path) -> None:
+async def test_unwritable_record_fails_and_is_reported(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         deep: Any = []
         for _ in range(200):
@@ -385,7 +385,7 @@ async def test_what_no_file_can_hold_fails_and_is_told(tmp_path: Path) -> None:
         assert "deeper" in reasons(report)["at a"]
 
 
-async def test_others_write_while_an_import_goes_on(tmp_path: Path) -> None:
+async def test_other_agents_write_while_an_import_runs(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         written = 0
 
@@ -423,7 +423,7 @@ async def test_others_write_while_an_import_goes_on(tmp_path: Path) -> None:
 
 
 async def crash_after(data: Path, source: Any, path: Path, batches: int) -> None:
-    """An import that dies after so many batches."""
+    """An import that dies after a number of batches."""
 
     async def die() -> None:
         async with serving(data) as lithos:
@@ -472,7 +472,7 @@ async def test_an_import_that_died_is_finished_by_the_next(
     assert [number for number, state in enumerate(states) if state != states[0]] == []
 
 
-async def test_a_note_that_is_there_without_the_ledger_knowing_is_no_deleted_one(tmp_path: Path) -> None:
+async def test_existing_note_is_not_deleted_when_the_ledger_lacks_it(tmp_path: Path) -> None:
     """Behaviour 241: killed between a note and the ledger."""
     async with serving(tmp_path) as lithos:
         await bring(lithos, Given(record("a")))
@@ -481,7 +481,7 @@ async def test_a_note_that_is_there_without_the_ledger_knowing_is_no_deleted_one
         assert numbers(await bring(lithos, Given(record("a"), record("b")))) == {"unchanged": 1, "created": 1}
 
 
-def test_a_record_goes_over_http_and_back() -> None:
+def test_record_survives_the_way_over_http() -> None:
     given = record(
         "a",
         tags=("x",),

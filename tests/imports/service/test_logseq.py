@@ -95,7 +95,7 @@ async def test_links_of_a_graph_lead_to_their_pages(tmp_path: Path, storage: dic
 
 
 async def test_links_that_lead_nowhere_are_listed(tmp_path: Path) -> None:
-    """behaviour 370: in a plan and a run, for every kind; what is there, or comes along, is not."""
+    """behaviour 370: in a plan and a run, for every kind; existing and imported targets are not."""
     graph = put_graph(
         tmp_path,
         {

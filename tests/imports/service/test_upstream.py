@@ -60,7 +60,7 @@ ALL = {
 }  # fmt: skip
 
 
-async def test_all_of_an_upstream_directory_is_carried_and_a_second_run_changes_nothing(
+async def test_upstream_directory_is_imported_whole_and_second_run_changes_nothing(
     tmp_path: Path,
 ) -> None:
     """behaviour 240"""
@@ -79,7 +79,7 @@ async def test_all_of_an_upstream_directory_is_carried_and_a_second_run_changes_
         told = [
             (kind, payload.get("task_id")) for kind, payload in lithos.events() if kind.startswith("task.")
         ]
-        # What is over is history; Epic and Gate are no plain tasks, and Second waits for the gate.
+        # Finished items are history; Epic and Gate are not plain tasks, and Second waits for the gate.
         assert {task for kind, task in told if kind == "task.created"} == {
             upstream.OPEN, upstream.GATE, upstream.EPIC,
         }  # fmt: skip
@@ -145,7 +145,7 @@ async def test_a_receipt_that_was_carried_takes_feedback(tmp_path: Path) -> None
         assert (await lithos.call("lithos_task_get", task_id=upstream.OPEN))["task"]["status"] == "completed"
 
 
-async def test_a_changed_source_updates_only_what_nobody_changed_here(tmp_path: Path) -> None:
+async def test_changed_source_updates_only_locally_unchanged_rows(tmp_path: Path) -> None:
     """behaviour 240"""
     source = upstream.build(tmp_path / "theirs")
     database = source / ".lithos" / "coordination.db"
@@ -171,7 +171,7 @@ async def test_a_changed_source_updates_only_what_nobody_changed_here(tmp_path: 
         assert (await lithos.read(upstream.RAFT))["retrieval_count"] == 3
 
 
-async def test_what_something_else_has_here_is_left_and_nothing_is_attached_to_it(tmp_path: Path) -> None:
+async def test_rows_with_ids_taken_by_other_objects_are_left_out(tmp_path: Path) -> None:
     """behaviour 240: a task, an edge and a note with the ids of others."""
     source = upstream.build(tmp_path / "theirs")
     ours = upstream.build(tmp_path / "ours")
@@ -202,7 +202,7 @@ async def test_what_something_else_has_here_is_left_and_nothing_is_attached_to_i
         (theirs,) = (item for item in (await lithos.call("lithos_list"))["items"] if item["title"] == "Raft")
         assert theirs["id"] != upstream.RAFT
         stats = await lithos.call("lithos_node_stats", node_id=theirs["id"])
-        assert stats["salience"] == 0.48  # what was learned follows its note
+        assert stats["salience"] == 0.48  # learned data follows its note
         typed = (await lithos.call("lithos_edge_list", from_id=theirs["id"], type="supports"))["edges"]
         assert [edge["to_id"] for edge in typed] == [upstream.PAXOS]
 
@@ -226,7 +226,7 @@ def items(source: Path) -> list[str]:
     return [f"{item.position}: {item.reason}" for item in read_tables(source) if hasattr(item, "position")]
 
 
-def test_rows_that_cannot_be_read_are_told_with_their_place(tmp_path: Path) -> None:
+def test_unreadable_rows_are_reported_with_their_place(tmp_path: Path) -> None:
     """behaviour 241"""
     source = upstream.build(tmp_path / "theirs")
     database = source / ".lithos" / "coordination.db"
@@ -239,7 +239,7 @@ def test_rows_that_cannot_be_read_are_told_with_their_place(tmp_path: Path) -> N
     (source / ".lithos" / "edges.db").write_bytes(b"no database" * 1000)
     told = "\n".join(items(source))
     assert "coordination.db, agents, row 1: id is missing" in told
-    assert "name: it is no UTF-8" in told
+    assert "name: it is not valid UTF-8" in told
     assert "cited_count: 'much' is no" in told
     assert "edges.db: it cannot be read" in told
 

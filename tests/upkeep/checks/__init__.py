@@ -1,1 +1,1 @@
-"""Tests of what a server does and tells about itself: samples, checks."""
+"""Tests of checks and samples of a running server."""

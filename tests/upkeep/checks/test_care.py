@@ -1,4 +1,4 @@
-"""`lithos care`: what is found, that nothing changes, and that each task is opened once (behaviour 288)."""
+"""`lithos care`: its findings, that nothing changes, and that each task is opened once (behaviour 288)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def long(thing: str) -> str:
 
 
 def write_vault(data: Path) -> None:
-    """Notes with one fault each, and one without."""
+    """Notes with one defect each, and one without."""
     old = "updated_at: 2025-01-01T00:00:00+00:00\ncreated_at: 2025-01-01T00:00:00+00:00\n"
     put_note(data, "hub.md", f"# Hub\n\n[[Pump]], [[On pumps]], [[stub]], [[Wind station]] {long('thing')}")
     put_note(data, "pump.md", f"# Pump\n\n{PUMP} See [[Hub]].")
@@ -81,7 +81,7 @@ def bytes_of(lithos: Lithos) -> dict[str, bytes]:
     return {path: (lithos.knowledge / path).read_bytes() for path in lithos.files()}
 
 
-async def test_each_fault_is_found_and_nothing_is_changed(tmp_path: Path) -> None:
+async def test_care_finds_each_defect_and_changes_nothing(tmp_path: Path) -> None:
     """behaviour 288"""
     async with cared_for(tmp_path) as lithos:
         before, head = bytes_of(lithos), lithos.server.get(Coordinator).head
@@ -111,8 +111,8 @@ def templated(subject: str) -> str:
     return f"# {subject}\n\n{asked}\n\n{' '.join(f'{subject}{number}' for number in range(14))}"
 
 
-async def test_pages_of_one_template_are_no_duplicates_wherever_they_are(tmp_path: Path) -> None:
-    """behaviour 400: a few in one folder, or one in each of many; copies are told, small groups first."""
+async def test_pages_of_one_template_are_not_duplicates_in_any_folder(tmp_path: Path) -> None:
+    """behaviour 400: a few in one folder, or one in each of many; copies are reported, small groups first."""
     for number in range(5):
         put_note(tmp_path, f"few/{number}.md", templated(f"few{number}x"))
     for number in range(12):
@@ -133,7 +133,7 @@ async def test_pages_of_one_template_are_no_duplicates_wherever_they_are(tmp_pat
         assert groups.index("dead_links") < groups.index("duplicates") < groups.index("stubs")
 
 
-async def test_what_is_read_or_cited_is_used_and_what_is_settled_is_no_duplicate(tmp_path: Path) -> None:
+async def test_read_notes_count_as_used_and_settled_ones_not_duplicate(tmp_path: Path) -> None:
     """behaviour 288"""
     async with cared_for(tmp_path) as lithos:
         ids = {item["path"]: item["id"] for item in (await lithos.call("lithos_list"))["items"]}
@@ -146,7 +146,7 @@ async def test_what_is_read_or_cited_is_used_and_what_is_settled_is_no_duplicate
         assert "duplicates" not in found
 
 
-async def test_contradicted_and_doubtful_notes_and_copies_are_told(tmp_path: Path) -> None:
+async def test_contradicted_and_doubtful_notes_and_copies_are_reported(tmp_path: Path) -> None:
     """behaviour 288"""
     async with serving(tmp_path, server={"watch_files": True}) as lithos:
         await lithos.server.get(CatchingUp).done.wait()
@@ -192,7 +192,7 @@ async def test_each_group_gets_one_task_until_its_rows_change(tmp_path: Path) ->
         assert [task["group"] for task in fresh] == ["stubs"]
 
 
-async def test_the_command_tells_why_and_what_to_do(
+async def test_care_command_shows_reasons_and_advice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """behaviour 288"""

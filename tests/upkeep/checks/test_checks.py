@@ -34,7 +34,7 @@ def test_names_of_a_view_are_unique(view: str) -> None:
     assert len(names) == len(set(names))
 
 
-def test_only_checks_of_derived_state_and_of_files_can_mend() -> None:
+def test_only_checks_of_derived_state_and_files_can_repair() -> None:
     load_checks()
     assert {each.name for each in findings.CHECKS if each.mend is not None} == {
         "indices", "provenance_projection", "DUPLICATE_ID", "MISSING_ID", "MISSING_TITLE",

@@ -24,7 +24,7 @@ def by_name(checks: tuple[CheckResult, ...]) -> dict[str, CheckResult]:
     return {check.name: check for check in checks}
 
 
-async def test_a_sound_server_is_told_so_by_every_check(tmp_path: Path) -> None:
+async def test_every_check_passes_on_a_sound_server(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await lithos.write("One", "See [[Two]].")
         await lithos.server.searchable()
@@ -44,9 +44,7 @@ async def test_files_that_are_not_served_as_they_should_be_are_named(tmp_path: P
         assert "twice-" in found["duplicated"].message
 
 
-async def test_who_asks_during_a_run_gets_its_results(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_callers_during_a_run_get_its_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = 0
 
     async def counted(check: Check, patient: object, bound: float) -> CheckResult:
@@ -82,7 +80,7 @@ async def test_a_check_that_fails_does_not_stop_the_others(
         assert checks["databases"].status == "ok"
 
 
-async def test_a_folder_of_notes_that_is_gone_is_told(tmp_path: Path) -> None:
+async def test_missing_notes_folder_is_reported(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         await lithos.write("One")
         shutil.rmtree(lithos.knowledge)

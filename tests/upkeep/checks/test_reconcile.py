@@ -148,7 +148,7 @@ async def test_a_damaged_index_is_found_and_repaired(
     assert (await run(config, "indices"))[0]["status"] == "noop"
 
 
-async def test_provenance_is_created_removed_and_resynced_beside_asserted_edges(tmp_path: Path) -> None:
+async def test_provenance_edges_are_repaired_while_asserted_edges_stay(tmp_path: Path) -> None:
     """Behaviour 88."""
     config = await make_data(tmp_path)
     assert projected(config) == [(TWO, ONE, 1.0)]
@@ -204,7 +204,7 @@ async def test_scopes_are_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert envelopes[1]["failures"][0]["code"] == code
 
 
-async def test_what_cannot_be_repaired_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unrepairable_index_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = await make_data(tmp_path)
     config = Config(
         storage=config.of(StorageConfig), search=SearchConfig(embedding_model=str(tmp_path / "no model"))
@@ -219,7 +219,7 @@ async def test_what_cannot_be_repaired_is_a_failure(tmp_path: Path, monkeypatch:
     assert "no model" in envelope["failures"][0]["detail"]
 
 
-async def test_a_note_that_cannot_be_read_any_more_is_no_fault_of_an_index(tmp_path: Path) -> None:
+async def test_unreadable_note_is_not_an_index_error(tmp_path: Path) -> None:
     config = await make_data(tmp_path)
     put_note(tmp_path, "two.md", b"\x00 binary now")
     assert (await run(config, "indices", dry_run=True))[0]["status"] == "noop"
@@ -243,7 +243,7 @@ async def test_a_dry_run_reads_what_a_killed_server_left_behind(tmp_path: Path) 
     assert looked["actions"] == [{"reason": "resynced", "count": 1}]
 
 
-async def test_a_dry_run_works_beside_a_running_server(tmp_path: Path) -> None:
+async def test_dry_run_works_while_a_server_runs(tmp_path: Path) -> None:
     config = await make_data(tmp_path)
     async with serving(tmp_path) as server:
         await server.write("Three", "A third note.", derived_from_ids=[ONE])

@@ -18,10 +18,10 @@ def make_samples(metrics: Metrics) -> Samples:
 
 
 @pytest.mark.autojump
-async def test_a_sample_tells_only_what_happened_since_the_one_before() -> None:
+async def test_sample_shows_only_events_since_the_last_one() -> None:
     metrics = Metrics()
     samples = make_samples(metrics)
-    for _ in range(100):  # before the first look
+    for _ in range(100):  # before the first sample
         metrics.count("tool_calls", "lithos_read")
         metrics.observe("search_duration_seconds", 9.0, "hybrid", "true")
     async with trio.open_nursery() as nursery:

@@ -33,7 +33,7 @@ def _nobody_else_opens_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(validation, "GRACE", 0.01)
 
 
-#: What a line may begin with that was added.
+#: Prefixes of lines that were added.
 KEYS = (b"id", b"lithos_id", b"title", b"author", b"---", b"")
 NEW = "22222222-2222-4222-8222-22222222222{}"
 WHOLE = "---\nid: {id}\ntitle: {title}\nauthor: me\n{more}---\n{body}\n"
@@ -111,7 +111,7 @@ def test_the_report_lists_ten_of_a_group_and_strict_exits_1(program: Program) ->
     assert (clean.out, clean.code) == ("Validating 1 files...\nNo issues found\n", 0)
 
 
-def test_fix_writes_what_is_missing_once_and_keeps_all_other_bytes_and_times(program: Program) -> None:
+def test_fix_adds_missing_fields_once_and_keeps_other_bytes(program: Program) -> None:
     """A vault as people keep it: every line that was there is still there, in its order."""
     folder = make_vault(program.data)
     before = snapshot(folder)
@@ -218,7 +218,7 @@ def test_a_file_that_cannot_be_written_does_not_stop_the_others(
     assert program.run("validate", "--fix", "ids", "--yes", "--json").answer["fixed"] == 3
 
 
-def test_beside_an_owner_only_looking_is_possible(program: Program) -> None:
+def test_validate_is_read_only_while_a_server_runs(program: Program) -> None:
     put_note(program.data, "a.md", "text\n")
     lock = OwnerLock(program.data / ".lithos" / "lock")
     lock.acquire("2026-01-01T00:00:00+00:00")
@@ -242,7 +242,7 @@ def test_without_a_folder_of_notes_nothing_is_made(program: Program) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.endswith(".md")])
-def test_amending_changes_only_what_it_is_told(path: str) -> None:
+def test_amending_changes_only_the_given_fields(path: str) -> None:
     modified = from_nanoseconds(1_600_000_000_000_000_000)
     old = parse_document(FILES[path], path, modified)
     data = amend_document(FILES[path], path, modified, {"id": NEW.format(9), "author": "somebody"})
@@ -251,7 +251,7 @@ def test_amending_changes_only_what_it_is_told(path: str) -> None:
     assert (new.note.title, new.note.extra, new.note.tags) == (old.note.title, old.note.extra, old.note.tags)
 
 
-def test_a_new_id_is_none_that_another_file_has() -> None:
+def test_new_id_differs_from_ids_of_other_files() -> None:
     given = frozenset({"id", "title", "author"})
     files = [
         CheckedFile(path=f"{number}.md", note=Note(id=note_id, title="T"), given=given)
@@ -261,7 +261,7 @@ def test_a_new_id_is_none_that_another_file_has() -> None:
     assert [(each.path, each.values, each.issues) for each in planned] == [("1.md", {"id": "c"}, 1)]
 
 
-def test_errors_warnings_and_infos_are_told_apart(program: Program) -> None:
+def test_errors_warnings_and_infos_are_distinguished(program: Program) -> None:
     """behaviour 261"""
     put_note(program.data, "plain.md", "No frontmatter, as most files of a vault.\n")
     done = program.run("validate", "--strict")
@@ -281,7 +281,7 @@ def test_errors_warnings_and_infos_are_told_apart(program: Program) -> None:
     assert done.code == 1
 
 
-def test_titles_may_be_the_same_in_two_folders_where_they_count_per_folder(
+def test_equal_titles_in_two_folders_are_allowed_per_folder(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 253, 261"""
@@ -293,7 +293,7 @@ def test_titles_may_be_the_same_in_two_folders_where_they_count_per_folder(
 
 
 class Terminal(io.StringIO):
-    """Somebody who types."""
+    """Types answers at a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -309,7 +309,7 @@ def test_fix_shows_what_it_will_change_and_asks(program: Program, monkeypatch: p
         assert "To be written into 1 files:\n  a.md: title: a, author: unknown\n" in done.out
         assert "Change 1 files? [y/N]" in done.err
         assert done.code == 1
-    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))  # no terminal: nobody is asked
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))  # without a terminal there is no question
     done = program.run("validate", "--fix")
     assert "--yes" in done.err
     assert "?" not in done.err
@@ -336,7 +336,7 @@ def test_ids_are_written_only_where_that_is_asked_for(program: Program) -> None:
     assert (done.answer["fixed"], done.answer["remaining"], done.code) == (1, 0, 0)
 
 
-def test_the_note_that_counts_keeps_its_id_from_a_copy_before_it_in_path_order(program: Program) -> None:
+def test_counted_note_keeps_its_id_when_copy_sorts_first(program: Program) -> None:
     async def create() -> str:
         async with serving(program.data) as lithos:
             return str(await lithos.create("Shared", "text", path="shared.md"))

@@ -67,7 +67,7 @@ async def scripted_day(data: Path) -> AsyncIterator[Day]:
             await lithos.read(note, agent_id="ben")
         await complete(first, "ben", backup)
         # cem asks the same in a retrieval and a briefing, with the citation among the first three, and where
-        # there are no notes, twice. News are no question.
+        # there are no notes, twice. News are not a question.
         await retrieve("cem", QUESTION)
         await retrieve("cem", QUESTION, namespace_filter=NOWHERE)
         await retrieve("cem", "what is nowhere", namespace_filter=NOWHERE)
@@ -87,7 +87,7 @@ async def scripted_day(data: Path) -> AsyncIterator[Day]:
             knowledge_id=wind,
         )
         await complete(second, "ann", wind, backup)
-        # A person who reads at the console is no agent.
+        # A person who reads at the console is not an agent.
         await lithos.server.tools.call("lithos_read", {"id": wind, "agent_id": PERSON_AGENT}, COMMAND)
         # The next day: one read.
         clock.advance(days=1)

@@ -20,7 +20,7 @@ def entries_of(page: Element) -> list[str]:
     return [one.told for one in page.all("li") if one.attributes.get("class", "").startswith("k-")]
 
 
-async def test_the_list_tells_who_holds_what_and_did_how_much(tmp_path: Path) -> None:
+async def test_list_shows_claims_and_activity_of_each_agent(tmp_path: Path) -> None:
     """behaviour 235: every page renders, on an empty vault too"""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
@@ -90,8 +90,8 @@ async def test_a_timeline_has_all_that_an_agent_did_newest_first(tmp_path: Path)
         assert ahead == told[5:]
 
 
-async def test_what_was_searched_is_told_also_when_it_found_nothing(tmp_path: Path) -> None:
-    """docs/spec/console.md §2: an agent's queries stand on its page, beside a retrieval of that moment"""
+async def test_searches_are_shown_even_without_results(tmp_path: Path) -> None:
+    """docs/spec/console.md §2: an agent's queries are on its page, next to a retrieval of that moment"""
     async with visiting(tmp_path, settled=True) as person:
         call = person.lithos.call
         await call("lithos_write", title="Source", content="Numbers.", agent="bob")
@@ -135,7 +135,7 @@ async def test_a_long_timeline_comes_in_pages_without_gaps(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-async def test_what_agents_are_called_and_do_does_nothing(tmp_path: Path) -> None:
+async def test_hostile_names_and_texts_of_agents_do_nothing(tmp_path: Path) -> None:
     """behaviour 236: agent names, titles, queries and texts do nothing on the pages of agents"""
     async with visiting(tmp_path) as person:
         call = person.lithos.call

@@ -21,7 +21,7 @@ async def test_a_person_sees_what_wants_care_and_opens_tasks_for_it(tmp_path: Pa
         for told in (
             "Stubs",
             "5 words",
-            "Links that lead nowhere",
+            "Links without a target",
             "[[Wind station]] may mean Wind stations wind.md; in Hub",
             "Near duplicates",
         ):
@@ -34,14 +34,14 @@ async def test_a_person_sees_what_wants_care_and_opens_tasks_for_it(tmp_path: Pa
         assert "tasks were opened" in done.text
         again = await person.submit("/console/care", "/console/care")
         assert "0 tasks were opened" in again.text
-        # The page tells what the last look found; another one is asked for.
+        # The page shows the last report; a new one is requested.
         await person.lithos.write("Stub", id=stub["id"], content="One two three. " * 20)
         assert "5 words" in (await person.look("/console/care")).text
         assert "5 words" not in (await person.look("/console/care?look=1")).text
 
 
 async def test_long_groups_are_folded_and_each_can_be_jumped_to(tmp_path: Path) -> None:
-    """behaviour 400: the first rows of every group are in reach, whatever stands in another one."""
+    """behaviour 400: the first rows of every group are in reach, whatever the other groups contain."""
     for number in range(12):
         put_note(tmp_path, f"stub-{number}.md", f"# Stub {number}\n\nTo be written by {number}.")
     async with visiting(tmp_path) as person:
@@ -55,7 +55,7 @@ async def test_long_groups_are_folded_and_each_can_be_jumped_to(tmp_path: Path) 
         assert jumps == [f"#{each.attributes['id']}" for each in page.all("section", "card")]
 
 
-async def test_the_overview_tells_what_the_notes_were_worth(tmp_path: Path) -> None:
+async def test_overview_shows_the_usage_of_notes(tmp_path: Path) -> None:
     """behaviour 289"""
     async with visiting(tmp_path) as person:
         note_id = await person.lithos.create("Backup", "The database is backed up every night.")

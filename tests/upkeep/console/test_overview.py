@@ -111,7 +111,7 @@ async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> 
         assert all(row.all("time") for row in rows)
 
 
-async def test_what_becomes_of_proposals_is_told_with_the_way_to_them(tmp_path: Path) -> None:
+async def test_outcomes_of_proposals_are_shown_with_links_to_them(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "one", agent="ann")
@@ -209,7 +209,7 @@ async def test_the_feed_is_filtered_by_type_agent_and_tag(tmp_path: Path) -> Non
         assert "No such events happened recently." in none.text
 
 
-async def test_what_came_after_a_position_is_told_once_and_whole(tmp_path: Path) -> None:
+async def test_events_after_a_position_are_shown_once_and_whole(tmp_path: Path) -> None:
     """behaviour 238: the feed fills up after a lost connection, without loss or duplicates."""
     async with visiting(tmp_path) as person:
         await person.lithos.write("Before")
@@ -232,7 +232,7 @@ async def test_what_came_after_a_position_is_told_once_and_whole(tmp_path: Path)
 
 
 async def test_the_journal_fills_the_feed_after_a_restart(tmp_path: Path) -> None:
-    """behaviour 238: a page that was open over a restart of the server goes on where it was."""
+    """behaviour 238: a page that was open over a restart of the server continues at its position."""
     async with visiting(tmp_path) as person:
         await person.lithos.write("Before the restart")
         position = head_of(await person.look("/console/"))
@@ -266,7 +266,7 @@ async def test_a_page_holds_a_bounded_number_of_events(
         assert len(await told(person, "&after=not-a-number")) == 3
 
 
-async def test_changes_are_told_as_commits_and_lead_to_their_undo(tmp_path: Path) -> None:
+async def test_changes_are_shown_as_commits_and_lead_to_their_undo(tmp_path: Path) -> None:
     """Lines added and taken away, the difference, and the page that takes them back."""
     async with visiting(tmp_path) as person:
         note = await person.lithos.create("Harbour names", content="One.\n\nTwo.\n\nThree.", agent="ann")
@@ -289,7 +289,7 @@ async def test_changes_are_told_as_commits_and_lead_to_their_undo(tmp_path: Path
         assert all("/console/undo?agent=ann" in links[-1] for links in ways[2:])
 
 
-def test_rows_that_tell_the_same_within_minutes_are_folded_into_the_newest() -> None:
+def test_similar_rows_within_minutes_are_folded_into_the_newest() -> None:
     def rows(*given: tuple[float, str, str]) -> list[ActivityRow]:
         return [
             ActivityRow(seq, START + timedelta(minutes=at), kind, agent, Markup(""), "")
@@ -309,7 +309,7 @@ def test_rows_that_tell_the_same_within_minutes_are_folded_into_the_newest() -> 
     assert [1 + len(row.folded) for row in fold(rows(*[(0, "note.created", "ann")] * 130))] == [51, 51, 28]
 
 
-async def test_machinery_is_shown_to_who_asks(tmp_path: Path) -> None:
+async def test_machinery_is_shown_on_request(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         await person.lithos.call("lithos_agent_register", id="ann")
         await person.lithos.call("lithos_task_create", title="A task", agent="ann")
@@ -321,7 +321,7 @@ async def test_machinery_is_shown_to_who_asks(tmp_path: Path) -> None:
         assert len(rows_of(page)) == 3
 
 
-def test_sentences_are_made_once_and_only_so_many_are_kept() -> None:
+def test_sentences_are_made_once_and_kept_up_to_a_limit() -> None:
     at, happenings = datetime(2026, 1, 1, tzinfo=UTC), of_no_notes()
     events = [
         Event(seq=seq, draft=EventDraft(type="task.ready", agent="a", payload={"task_id": "t"}, timestamp=at))
@@ -333,7 +333,7 @@ def test_sentences_are_made_once_and_only_so_many_are_kept() -> None:
     assert again.sentence is rows[-1].sentence
 
 
-async def test_the_stream_of_the_console_tells_the_same_as_events(tmp_path: Path) -> None:
+async def test_console_stream_shows_the_same_as_events(tmp_path: Path) -> None:
     """behaviour 238: an open page hears of a write, also one that it missed."""
     async with visiting(tmp_path) as person:
         position = head_of(await person.look("/console/"))
@@ -345,13 +345,13 @@ async def test_the_stream_of_the_console_tells_the_same_as_events(tmp_path: Path
             assert b"event: note.created" in await read_until(stream, b"Missed")
             await person.lithos.write("Heard")
             assert b"Missed" not in await read_until(stream, b"Heard")
-        # Pieces are no pages.
+        # Pieces are not pages.
         answer = await person.client.get("/console/feed?type=note&after=5")
         assert (answer.status_code, answer.headers["location"]) == (302, "/console/?type=note")
         assert (await person.client.get("/console/state")).headers["location"] == "/console/"
 
 
-async def test_work_conflicts_and_concerns_are_told(tmp_path: Path) -> None:
+async def test_work_conflicts_and_concerns_are_shown(tmp_path: Path) -> None:
     for path in ("twin.md", "twin 2.md", "one more.md"):
         put_note(tmp_path, path, "---\nid: 0f0f0f0f-1111-4222-8333-444444444444\n---\n# Twin\n")
     put_note(tmp_path, "torn.md", "# Torn\n\n<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n")
@@ -394,7 +394,7 @@ async def test_work_conflicts_and_concerns_are_told(tmp_path: Path) -> None:
         ]
 
 
-async def test_what_is_wrong_is_said_first_with_what_to_do(tmp_path: Path) -> None:
+async def test_errors_are_shown_first_with_advice(tmp_path: Path) -> None:
     """behaviour 235: every page renders degraded; here a folder that is gone."""
     async with visiting(tmp_path) as person:
         shutil.rmtree(person.lithos.knowledge)
@@ -419,7 +419,7 @@ READS = (
 )
 
 
-async def test_pages_render_while_the_disk_is_full_or_a_database_does_not_answer(tmp_path: Path) -> None:
+async def test_pages_render_when_disk_is_full_or_database_hangs(tmp_path: Path) -> None:
     """behaviour 235: every page renders degraded: notes cannot be written, or a read fails."""
 
     def fail(*_: object, **__: object) -> None:
@@ -461,7 +461,7 @@ async def test_a_vault_of_a_busy_day_stays_small(tmp_path: Path) -> None:
         assert len(long.encode()) < 200_000
 
 
-async def test_notes_that_cannot_be_read_are_counted_beside_the_way_to_their_lines(tmp_path: Path) -> None:
+async def test_unreadable_notes_are_counted_with_links_to_their_lines(tmp_path: Path) -> None:
     """behaviour 252"""
     for number in range(15):
         put_note(tmp_path, f"n{number:02}.md", "---\ntitle: a: b\n---\ntext")
@@ -484,7 +484,7 @@ async def test_notes_that_cannot_be_read_are_counted_beside_the_way_to_their_lin
         assert listed.count("line 2 is malformed YAML") == 15
 
 
-async def test_all_is_not_well_beside_an_open_conflict_or_a_quarantined_note(tmp_path: Path) -> None:
+async def test_headline_warns_of_open_conflicts_and_quarantined_notes(tmp_path: Path) -> None:
     """behaviour 235: server and knowledge have a headline each, and what waits leads to its list."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos

@@ -47,7 +47,7 @@ def table_of(page: Element, label: str) -> list[list[str]]:
     return [[cell.text for cell in row.walk() if cell.tag in ("th", "td")] for row in region.all("tr")]
 
 
-async def test_the_page_tells_the_state_and_runs_checks_only_when_asked(tmp_path: Path) -> None:
+async def test_page_shows_state_and_runs_checks_only_on_request(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         await person.lithos.write("A note", "See [[Nowhere]].")
         page = await person.look("/console/system")
@@ -64,9 +64,7 @@ async def test_the_page_tells_the_state_and_runs_checks_only_when_asked(tmp_path
         assert table_of(again, "Results of the checks") == rows
 
 
-async def test_samples_are_charts_with_a_table_beside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_samples_are_charts_with_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with visiting(tmp_path) as person:
         empty = await person.look("/console/system")
         assert "There are no samples yet." in empty.text
@@ -100,7 +98,7 @@ def test_charts_have_gaps_where_nothing_happened() -> None:
     assert by_key["writes"].lines[0].last == 16
 
 
-def test_points_lie_inside_of_the_chart_with_the_newest_at_the_right() -> None:
+def test_points_are_inside_the_chart_with_the_newest_right() -> None:
     chart = make_chart("k", "T", "", [("one", [0.0, 3.0, 7.5, None, 1.0])], 40)
     for line in chart.lines:
         for piece in line.pieces:
@@ -120,7 +118,7 @@ def test_a_scale_ends_at_a_round_number() -> None:
     assert {value: round_up(value) for value in tops} == pytest.approx(tops)
 
 
-def test_settings_tell_their_source_and_no_secret(tmp_path: Path) -> None:
+def test_settings_show_their_source_but_not_secrets(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("search:\n  max_results: 7\n")
     loaded = load_config(
         data_dir=tmp_path,

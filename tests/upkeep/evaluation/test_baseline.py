@@ -1,4 +1,4 @@
-"""Baselines: what is compared, what counts as worse, and files that are none."""
+"""Baselines: compared values, the meaning of worse, and invalid files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_worse_is_a_lower_rank_or_a_forbidden_note(
     assert compared.same == (0 if kind else 1)
 
 
-def test_a_shallower_or_deeper_look_is_no_change() -> None:
+def test_shallower_or_deeper_search_is_not_a_change() -> None:
     assert compare(baseline(outcome(30), depth=50), [outcome(None)], 10).same == 1
     assert compare(baseline(outcome(None), depth=10), [outcome(30)], 50).same == 1
 
@@ -82,9 +82,9 @@ def test_a_baseline_reads_back() -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "no JSON"),
-        (b"\xff", "no JSON"),
-        (b"[" * 100_000, "no JSON"),
+        (b"", "not valid JSON"),
+        (b"\xff", "not valid JSON"),
+        (b"[" * 100_000, "not valid JSON"),
         (b"[]", "not what --save wrote"),
         (b'{"a": 1}', "not what --save wrote"),
         (b'{"lithos_baseline": 9}', "another version"),
@@ -92,12 +92,12 @@ def test_a_baseline_reads_back() -> None:
         (baseline(outcome(1)).encode().replace('"rank": 1', '"rank": "1"').encode(), "wrong kind"),
         (baseline(outcome(1)).encode().replace('"rank": 1', '"rank": 0').encode(), "wrong kind"),
         (baseline(outcome(1)).encode().replace('["x.md"]', '"x.md"').encode(), "wrong kind"),
-        (baseline(outcome(1)).encode()[:-20].encode(), "no JSON"),
+        (baseline(outcome(1)).encode()[:-20].encode(), "not valid JSON"),
         (baseline(outcome(1)).encode().replace('"rank": 1', f'"rank": {"9" * 4_000}').encode(), "wrong kind"),
         (baseline(outcome(1)).encode().replace("x.md", "\\ud800").encode(), "half of a character"),
         (b" " * (LARGEST_BASELINE + 1), "more than"),
     ],
 )
-def test_what_is_no_baseline_is_refused(content: bytes, told: str) -> None:
+def test_invalid_baseline_is_refused(content: bytes, told: str) -> None:
     with pytest.raises(UnusableBaseline, match=told):
         read_baseline(content)

@@ -157,7 +157,7 @@ def test_worse_than_the_baseline_is_a_failure_although_the_test_passes(
     ("content", "told"),
     [
         (b"", "no question in the file"),
-        (b"- question: a\n  expect: [x\n", "is no YAML"),
+        (b"- question: a\n  expect: [x\n", "is not valid YAML"),
         (b"- question: a\n  expct: [x]\n", "did you mean `expect`?"),
         (b"\xff\xfe\x00", "not UTF-8"),
         (b"-" * 3_000_000, "at most 2,097,152"),
@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_used_is_a_usage_error(
     assert told in done.err
 
 
-def test_what_cannot_be_read_as_a_file_is_told(program: Program, tmp_path: Path) -> None:
+def test_unreadable_file_is_reported(program: Program, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     assert "no question" in program.run("evaluate", str(pipe)).err  # and it does not wait for a writer
@@ -189,7 +189,7 @@ def test_what_cannot_be_read_as_a_file_is_told(program: Program, tmp_path: Path)
         assert "cannot be read" in program.run("evaluate", str(locked)).err
 
 
-def test_a_baseline_that_is_none_is_a_usage_error(program: Program, tmp_path: Path) -> None:
+def test_invalid_baseline_is_a_usage_error(program: Program, tmp_path: Path) -> None:
     file = write(program, PORTS)
     for content in (None, "{", "{}"):
         path = tmp_path / "base.json"
@@ -226,7 +226,7 @@ def learn(data: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["made.yaml", "made.jsonl"])
-def test_what_agents_cited_becomes_a_file_that_runs(program: Program, tmp_path: Path, name: str) -> None:
+def test_citations_of_agents_become_a_file_that_runs(program: Program, tmp_path: Path, name: str) -> None:
     """Behaviour 234: newest first, one question once, nothing private, no note that has gone."""
     learn(program.data)
     before = snapshot(program.data)
@@ -248,7 +248,7 @@ def test_what_agents_cited_becomes_a_file_that_runs(program: Program, tmp_path: 
     assert list(made.parent.iterdir()) == [made]
 
 
-def test_nothing_cited_is_told_and_no_file_is_made(program: Program, tmp_path: Path) -> None:
+def test_missing_citations_are_reported_and_make_no_file(program: Program, tmp_path: Path) -> None:
     done = program.run("evaluate", str(tmp_path / "made.yaml"), "--from-receipts")
     assert done.code == 1
     assert "No agent has cited" in done.err
@@ -287,7 +287,7 @@ def test_the_doctor_runs_the_tests_of_the_data_directory(
 
 
 def test_only_files_are_read_and_written(program: Program, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Pipes are not waited for, and what is no file is not replaced; told before anything is asked."""
+    """Pipes do not block, and only files are replaced; errors are reported before the first question."""
     folder = tmp_path_factory.mktemp("odd")
     os.mkfifo(folder / "pipe")
     (folder / "folder").mkdir()
@@ -308,10 +308,10 @@ def test_only_files_are_read_and_written(program: Program, tmp_path_factory: pyt
     assert '"lithos_baseline"' in (folder / "kept.json").read_text()
 
 
-def test_a_question_that_is_refused_is_told_in_a_sentence(
+def test_refused_question_is_reported_in_a_sentence(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is raised beside the tasks of a server, whose errors come in groups."""
+    """It is raised among the tasks of a server, whose errors come in groups."""
     hostile = "- question: port\n  expect: ['../../../etc/passwd', '/etc/passwd', '(a+)+$', '%2e%2e/']\n"
     assert "no such note" in program.run("evaluate", write(program, hostile)).out
 

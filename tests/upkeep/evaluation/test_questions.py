@@ -1,4 +1,4 @@
-"""The file of a knowledge test: what is read, and what is refused with its line."""
+"""The file of a knowledge test: its content, and refusals with their line."""
 
 from __future__ import annotations
 
@@ -70,15 +70,15 @@ ITEM = "- question: a\n  expect: [x]\n"
         (b"[]", "no question in the file"),
         (b"---\n", "begins no list"),
         (ITEM.encode() + b"- \xff\xfe\n", "Line 3 is not UTF-8"),
-        (ITEM.encode() + b"- question: [b\n", "Line 4 is no YAML"),
-        (ITEM.encode() + b"- question: 'b\n", "is no YAML"),
+        (ITEM.encode() + b"- question: [b\n", "Line 4 is not valid YAML"),
+        (ITEM.encode() + b"- question: 'b\n", "is not valid YAML"),
         (b"question: a\nexpect: [x]\n", "Line 1 begins no list"),
-        (b"- a\n", "Line 1 is no question"),
-        (b"- &a [*a]\n", "Line 1 is no question"),
-        (f"{ITEM}---\n{ITEM}".encode(), "is no YAML"),
+        (b"- a\n", "Line 1 is not a question"),
+        (b"- &a [*a]\n", "Line 1 is not a question"),
+        (f"{ITEM}---\n{ITEM}".encode(), "is not valid YAML"),
         (f"{ITEM}  expected: [x]\n".encode(), "the key 'expected' is unknown; did you mean `expect`?"),
         (f"{ITEM}  colour: red\n".encode(), "Known are question, expect"),
-        (f"{ITEM}  ? [1, 2]\n  : x\n".encode(), "is no YAML"),
+        (f"{ITEM}  ? [1, 2]\n  : x\n".encode(), "is not valid YAML"),
         (f"{ITEM}  within: 0\n".encode(), "`within` must be"),
         (f"{ITEM}  within: 51\n".encode(), "`within` must be"),
         (f"{ITEM}  within: yes\n".encode(), "`within` must be"),
@@ -88,7 +88,7 @@ ITEM = "- question: a\n  expect: [x]\n"
         (f"{ITEM}  forbid: ['']\n".encode(), "`forbid` must be a list of texts"),
         (f"{ITEM}  question: b\n".encode(), "gives a key twice"),
         (b"- question: 2024-01-01\n  expect: [x]\n", "`question` must be a text"),
-        (b"- question: 2024-02-31\n  expect: [x]\n", "no usable YAML"),
+        (b"- question: 2024-02-31\n  expect: [x]\n", "not valid YAML"),
         (b"- question: ' '\n  expect: [x]\n", "`question` must be a text"),
         (b"- question: a\n", "`expect` is missing"),
         (b"- question: a\n  expect: []\n", "`expect` is missing"),
@@ -99,21 +99,24 @@ ITEM = "- question: a\n  expect: [x]\n"
         (f"- question: {'x' * (LONGEST_QUESTION + 1)}\n  expect: [x]\n".encode(), "at most 10,000"),
         (f"- question: a\n  expect: [{', '.join(map('n{}'.format, range(MOST_NAMES + 1)))}]".encode(), "101"),
         (f"- question: a\n  expect: [{'x' * 5_000}]".encode(), "more than 4,096"),
-        (b'{"question": "a", "expect": ["x"]}\n{"question": "b", ', "Line 2 is no JSON object"),
+        (b'{"question": "a", "expect": ["x"]}\n{"question": "b", ', "Line 2 is not a JSON object"),
         (b'{"question": "a", "question": "b", "expect": ["x"]}', "Line 1 gives a key twice"),
         (b'{"question": "a", "expect": ["\\ud800"]}', "lone surrogate"),
-        (b'{"question": ' + b"[" * 5_000, "Line 1 is no JSON object"),
-        (b'{"question": "a", "expect": ["x"], "within": ' + b"9" * 5_000 + b"}", "Line 1 is no JSON object"),
+        (b'{"question": ' + b"[" * 5_000, "Line 1 is not a JSON object"),
+        (
+            b'{"question": "a", "expect": ["x"], "within": ' + b"9" * 5_000 + b"}",
+            "Line 1 is not a JSON object",
+        ),
         (b"#" * (LARGEST_FILE + 1), "at most 2,097,152"),
         (b'{"question": "a", "expect": ["x\\u0000"]}', "NUL"),
         (b'- question: "a\\0"\n  expect: [x]\n', "NUL"),
-        (b"- ? 0x" + b"f" * 9_000 + b"\n  : 1\n", "Line 1 is no YAML (found a very long number"),
+        (b"- ? 0x" + b"f" * 9_000 + b"\n  : 1\n", "Line 1 is not valid YAML (found a very long number"),
         (f"{ITEM}  within: 0b{'1' * 100_000}\n".encode(), "very long number"),
         (f"{ITEM}  within: 1{':59' * 500_000}\n".encode(), "very long number"),
         (f"{ITEM}  within: 1{':59' * 500_000}.5\n".encode(), "very long number"),
     ],
 )
-def test_what_is_no_test_file_is_refused_with_the_place(content: bytes, told: str) -> None:
+def test_invalid_test_file_is_refused_with_the_place(content: bytes, told: str) -> None:
     """Behaviour 234."""
     with pytest.raises(UnusableTests) as refusal:
         read_questions(content)
@@ -128,7 +131,7 @@ def test_there_is_a_most_of_questions() -> None:
 
 
 @pytest.mark.parametrize("as_json_lines", [True, False])
-def test_what_is_written_reads_back(as_json_lines: bool) -> None:
+def test_written_questions_read_back(as_json_lines: bool) -> None:
     """Behaviour 234: whatever an agent may have asked."""
     odd = ["plain", "yes", "2024-01-01", "- a: [b", "\"'", "a\x1b[31m\x7f\u2028b", "😀 語", "# no", "x\ty"]
     written = [

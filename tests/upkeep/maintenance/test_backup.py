@@ -1,4 +1,4 @@
-"""Backup beside a server that is written to, restore elsewhere, and what is refused."""
+"""Backup while a server is written to, restore to another place, and refusals."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def tree(root: Path) -> dict[str, bytes]:
 
 
 async def fill(lithos: Lithos) -> dict[str, Any]:
-    """One of everything; what to look for after a restore."""
+    """One object of each kind, to be compared after a restore."""
     note = await lithos.create("Kept", "zanzibar is kept")
     other = await lithos.create("Other", "and so is mombasa")
     task = (await lithos.call("lithos_task_create", title="Work", agent="a"))["task_id"]
@@ -66,7 +66,7 @@ async def fill(lithos: Lithos) -> dict[str, Any]:
     }
 
 
-async def test_a_backup_beside_a_running_server_restores_everything_acknowledged(tmp_path: Path) -> None:
+async def test_backup_of_a_running_server_restores_every_acknowledged_change(tmp_path: Path) -> None:
     """behaviours 191 and 200"""
     data, backup, elsewhere = tmp_path / "data", tmp_path / "backup", tmp_path / "elsewhere"
     put_note(data, "folder/By hand.md", "# By hand\n\ntext\n").with_name("image.png").write_bytes(b"\x89PNG")
@@ -311,7 +311,7 @@ async def test_a_backup_that_fails_has_no_index(tmp_path: Path, monkeypatch: pyt
         restore(config_of(tmp_path / "target"), tmp_path / "backup")
 
 
-def test_a_backup_goes_only_to_an_empty_place_outside_of_the_notes(tmp_path: Path) -> None:
+def test_backup_needs_an_empty_folder_outside_of_the_notes(tmp_path: Path) -> None:
     data = tmp_path / "data"
     put_note(data, "a.md", "a\n")
     occupied = tmp_path / "occupied"
@@ -354,7 +354,7 @@ def test_an_archive_cannot_write_outside_of_its_folder(tmp_path: Path) -> None:
     assert not (tmp_path.parent / "escaped").exists()
 
 
-def test_links_among_the_notes_are_kept_and_those_that_lead_elsewhere_are_named(
+def test_links_among_notes_are_kept_and_others_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """behaviour 200, docs/spec/lifecycle.md §8"""
@@ -433,7 +433,7 @@ def test_the_commands_back_up_restore_and_export(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.slow
-def test_an_archive_goes_to_stdout_and_can_be_restored_from_it(tmp_path: Path) -> None:
+def test_archive_is_written_to_stdout_and_can_be_restored(tmp_path: Path) -> None:
     data = tmp_path / "data"
     put_note(data, "a.md", "# A\n\nzanzibar\n")
     command = [*LITHOS, "export", "-", "--format", "tar", "-d", str(data)]

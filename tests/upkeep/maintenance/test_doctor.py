@@ -101,7 +101,7 @@ class Ward:
         return self.data / ".lithos"
 
     def own(self, url: str | None) -> None:
-        """Own the directory, as a server that tells this address."""
+        """Own the directory, as a server that reports this address."""
         lock = OwnerLock(self.private / "lock")
         lock.acquire("2026-01-01T00:00:00+00:00")
         self.closing.append(lock.release)
@@ -144,7 +144,7 @@ class Fault:
 
 
 def damage(ward: Ward, name: str) -> None:
-    """Overwrite the second page, so that only a look inside finds it."""
+    """Overwrite the second page, so that only a full check finds it."""
     with (ward.private / name).open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * 4096)
@@ -280,7 +280,7 @@ FAULTS = {
         lambda ward: damage(ward, "coordination.db"),
     ),
     "coordination database no database": Fault(
-        "databases", "fail", "coordination.db is damaged", "move it aside",
+        "databases", "fail", "coordination.db is damaged", "move it away",
         lambda ward: (ward.private / "coordination.db").write_bytes(b"what is this" * 100),
     ),
     "coordination database emptied": Fault(
@@ -309,10 +309,10 @@ FAULTS = {
         "data directory", "fail", "Read-only file system", "mount it for writing", forbid_writing
     ),
     "file in place of a folder": Fault(
-        "data directory", "fail", ".lithos cannot be written", "move it aside", block_private_folder
+        "data directory", "fail", ".lithos cannot be written", "Move it away", block_private_folder
     ),
-    "disk full": Fault("disk space", "fail", "Only 1,024 bytes", "Make room", fill_the_disk),
-    "no inodes left": Fault("disk space", "fail", "Only 3 inodes", "Make room", use_up_inodes),
+    "disk full": Fault("disk space", "fail", "Only 1,024 bytes", "Free some space", fill_the_disk),
+    "no inodes left": Fault("disk space", "fail", "Only 3 inodes", "Free some space", use_up_inodes),
     "newer layout": Fault(
         "layout", "fail", "newer Lithos: its layout is 99", "Install that version", be_of_tomorrow
     ),
@@ -390,7 +390,7 @@ FAULTS = {
         lambda ward: put_note(ward.data, "new.md", "New.\n"),
     ),
     "notifications do not work": Fault(
-        "watcher", "warn", "does not tell of changes", "every second", notice_nothing
+        "watcher", "warn", "does not report changes", "every second", notice_nothing
     ),
     "probe not written": Fault("watcher", "warn", "Permission denied", "every second", forbid_the_probe),
     "clock behind": Fault("clock", "fail", "newest event is of 2999-01-01", "Set the clock", age_the_clock),
@@ -438,14 +438,12 @@ def test_a_sound_directory_gives_only_ok_lines(ward: Ward) -> None:
     [
         (
             "auto",
-            "Searches would find more by meaning with the accurate tier: pip install 'lithos-server[acc",
+            "Semantic search would find more with the accurate tier: pip install 'lithos-server[acc",
         ),
         ("static", "The accurate tier is switched off"),
     ],
 )
-def test_that_the_accurate_tier_is_not_installed_is_a_hint_and_no_fault(
-    ward: Ward, tier: str, told: str
-) -> None:
+def test_missing_accurate_tier_is_a_hint_but_not_an_error(ward: Ward, tier: str, told: str) -> None:
     ward.monkeypatch.setenv("LITHOS_SEARCH__TIER", tier)
     ward.monkeypatch.setitem(sys.modules, "onnxruntime", None)
     done = ward.program.run("doctor", "--json")
@@ -453,14 +451,14 @@ def test_that_the_accurate_tier_is_not_installed_is_a_hint_and_no_fault(
     assert (found["status"], told in found["message"]) == ("ok", True), found
 
 
-def test_the_lock_of_a_dead_owner_is_no_fault(ward: Ward) -> None:
+def test_lock_of_a_dead_owner_is_not_an_error(ward: Ward) -> None:
     pid = leave_lock_of_the_dead(ward)
     done = ward.program.run("doctor")
-    assert f"Process {pid} left its lock file, which is no obstacle." in done.out
+    assert f"Process {pid} left its lock file, which does no harm." in done.out
     assert (done.code, done.out.count("\nwarn"), done.out.count("\nfail")) == (0, 0, 0)
 
 
-def test_notes_that_were_never_served_are_no_fault(ward: Ward) -> None:
+def test_unserved_notes_are_not_an_error(ward: Ward) -> None:
     for name in (".lithos", ".tantivy", ".usearch"):
         shutil.rmtree(ward.data / name)
     assert ward.program.run("doctor", "--json").answer["status"] == "ok"
@@ -480,7 +478,7 @@ def test_without_a_data_directory_it_is_not_made(ward: Ward, kind: str) -> None:
 
 
 def test_a_configuration_that_cannot_be_used_still_names_the_directory(ward: Ward) -> None:
-    """What is fine in it counts: the notes are looked for where it says."""
+    """Valid settings in it count: the notes are searched in its folder."""
     (ward.data / "knowledge").rename(ward.data / "texts")
     configure("storage: {knowledge_subdir: texts}\nserver: {port: high, auth_token: 'a b'}\n")(ward)
     ward.monkeypatch.setenv("LITHOS_LOG_LEVEL", "loud")
@@ -502,7 +500,7 @@ def test_a_check_that_breaks_leaves_the_others_alone(ward: Ward) -> None:
     assert (len(told), done.code) == (len(HEALTHY) - 1, 1)
 
 
-async def test_a_check_that_hangs_is_told_and_left(
+async def test_hanging_check_is_reported_and_abandoned(
     sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hanging = threading.Event()
@@ -518,7 +516,7 @@ async def test_a_check_that_hangs_is_told_and_left(
 
 
 @pytest.mark.slow
-def test_beside_a_server_that_is_well_all_is_ok(ward: Ward) -> None:
+def test_all_checks_pass_while_a_healthy_server_runs(ward: Ward) -> None:
     """With a token, too; a wrong one is named."""
     ward.monkeypatch.delenv(WATCH_MODE)
     with running_lithos(ward.data, env={"LITHOS_AUTH_TOKEN": "right"}) as server:
@@ -538,7 +536,7 @@ def test_beside_a_server_that_is_well_all_is_ok(ward: Ward) -> None:
         assert "stop process" not in told["owner"]["message"]
 
 
-def test_a_directory_of_upstream_is_recognised_and_what_carries_over_is_told(ward: Ward) -> None:
+def test_upstream_directory_is_recognised_with_its_importable_data(ward: Ward) -> None:
     """docs/spec/integration.md §1.1"""
     assert "upstream" not in [
         check["name"] for check in ward.program.run("doctor", "--json").answer["checks"]
@@ -564,7 +562,7 @@ def test_a_directory_of_upstream_is_recognised_and_what_carries_over_is_told(war
     assert "server.write_outcomes" not in ward.program.run("doctor").out
 
 
-def test_a_second_coordination_database_is_told(ward: Ward) -> None:
+def test_second_coordination_database_is_reported(ward: Ward) -> None:
     shutil.copyfile(ward.private / "coordination.db", ward.data / "coordination.db")
     out = ward.program.run("doctor").out
     assert "only the latter is served" in out
@@ -584,8 +582,8 @@ def test_an_upstream_directory_that_was_never_served_here_is_counted(tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["coordination.db"]
 
 
-def test_of_a_vault_it_tells_what_writes_do_to_its_files(tmp_path: Path) -> None:
-    """Issue 25, numbers 7 and 9: birth times, and where replaced files lie. Nothing is tried out."""
+def test_doctor_shows_effects_of_writes_on_files_of_a_vault(tmp_path: Path) -> None:
+    """Issue 25, numbers 7 and 9: birth times, and the place of replaced files. Nothing is tried out."""
     vault, data = tmp_path / "vault", tmp_path / "data"
     vault.mkdir()
     (data / ".lithos").mkdir(parents=True)
@@ -600,5 +598,5 @@ def test_of_a_vault_it_tells_what_writes_do_to_its_files(tmp_path: Path) -> None
         (Path(other) / ".lithos").mkdir()
         if Path(other).stat().st_dev != vault.stat().st_dev:
             assert ".swap" in told(vault, Path(other))
-    assert "cannot be told" in told(tmp_path / "missing", data)
+    assert "could not be checked" in told(tmp_path / "missing", data)
     assert list(vault.iterdir()) == list((data / ".lithos").iterdir()) == []

@@ -235,7 +235,7 @@ def test_force_extracts_curated_ones_too(program: Program, monkeypatch: pytest.M
 
 
 def test_commands_that_change_something_name_the_owner_and_exit_4(program: Program) -> None:
-    """Behaviour 197: looking works beside an owner."""
+    """Behaviour 197: reading works while another process owns the directory."""
     lock = OwnerLock(program.data / ".lithos" / "lock")
     lock.acquire("2026-01-01T00:00:00+00:00")
     try:
@@ -262,7 +262,7 @@ def test_without_notes_nothing_is_made(program: Program) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["reconcile", "--scope", "notes"], ["reindex", "--dry-run"]])
-def test_what_cannot_be_meant_is_a_usage_error(program: Program, arguments: list[str]) -> None:
+def test_contradictory_arguments_are_a_usage_error(program: Program, arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         program.run(*arguments)
     assert ended.value.code == 2

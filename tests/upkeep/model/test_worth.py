@@ -1,4 +1,4 @@
-"""Counts of what the notes were worth, from what is told of (behaviour 289)."""
+"""Counts of the usage of notes, from reported events (behaviour 289)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cite(note: str, hours: float, task: str = "t", agent: str = "ann") -> Citati
     return Citation(task, note, agent, NOON + hours * HOUR)
 
 
-def test_what_was_cited_before_counts_among_the_first_three_of_the_same_question() -> None:
+def test_earlier_citations_count_among_first_three_of_the_same_question() -> None:
     """behaviour 289"""
     asked = (
         ask(0, "a", "b", "c", "d", task="t"),
@@ -52,7 +52,7 @@ def test_what_was_cited_before_counts_among_the_first_three_of_the_same_question
     assert counts[DAY, "ann"] == Counts(notes_cited=2)
 
 
-def test_a_citation_that_came_later_or_for_another_task_is_none_before() -> None:
+def test_later_citations_and_those_of_other_tasks_do_not_count() -> None:
     asked = (ask(0, "a", task="t"), ask(1, "a"), ask(3, "a"))
     assert tally(*asked, cited=(cite("a", 2),))[DAY, "ben"] == Counts(
         retrievals=3, asked_again=2, cited_before=1, found_again=1
@@ -60,7 +60,7 @@ def test_a_citation_that_came_later_or_for_another_task_is_none_before() -> None
     assert tally(*asked, cited=(cite("a", 0.5, task="other"),))[DAY, "ben"].cited_before == 0
 
 
-def test_a_repeated_question_may_find_nothing_and_one_about_news_is_none() -> None:
+def test_repeated_question_may_find_nothing_and_news_do_not_repeat() -> None:
     asked = (ask(0, "a"), ask(1), ask(2, is_followup=True, tokens=0), ask(3, "a", tokens=120))
     expected = Counts(briefings=2, retrievals=2, tokens=120, asked_again=2, found_nothing=1)
     assert tally(*asked)[DAY, "ben"] == expected

@@ -1,4 +1,4 @@
-"""`/health`: what each component says when it works and when it does not."""
+"""`/health`: the report of each component when it works and when it does not."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_each_component_says_how_it_is(tmp_path: Path, monkeypatch: pytest
         assert "disk I/O error" in body["components"]["coordination"]["error"]
 
 
-async def test_notes_that_cannot_be_written_are_told_until_they_can_be(tmp_path: Path) -> None:
+async def test_unwritable_notes_are_reported_until_they_can_be_written(tmp_path: Path) -> None:
     """Behaviours 127, 139: and nothing is changed."""
     async with serving(tmp_path) as lithos:
         note = await lithos.create("Kept", "before")
@@ -90,7 +90,7 @@ async def test_notes_that_cannot_be_written_are_told_until_they_can_be(tmp_path:
         await lithos.create("Lost")
 
 
-async def test_memory_that_cannot_be_written_is_told_and_heals_without_another_call(
+async def test_unwritable_memory_is_reported_and_heals_without_another_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Behaviour 139."""
@@ -113,7 +113,7 @@ async def test_memory_that_cannot_be_written_is_told_and_heals_without_another_c
                 await trio.sleep(0.005)
 
 
-async def test_damage_that_shows_in_use_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_damage_during_use_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Behaviour 139."""
 
     def meet_damage(*_: object) -> None:

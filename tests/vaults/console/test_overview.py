@@ -136,7 +136,7 @@ async def test_a_vault_that_hangs_keeps_no_other_from_being_shown(
         page = await overview(house)
         assert "Notes1" in card_of(page, "home")
         told = card_of(page, "work")
-        assert "The numbers cannot be told now: no answer within 3 s" in told
+        assert "The numbers could not be read: no answer within 3 s" in told
         assert "Proposals to review0" in told
 
 
