@@ -20,7 +20,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--number", type=int, default=200, help="texts in the sample, spread over the kinds")
     given = parser.parse_args()
-    texts = [text for text in all_texts(given.path) if given.kind is None or text.kind == given.kind]
+    texts = [
+        text
+        for text in all_texts()
+        if text.path.startswith(given.path) and (given.kind is None or text.kind == given.kind)
+    ]
     if given.action == "sample":
         for text in draw(texts, given.seed, given.number):
             print(f"{text.path}:{text.line}\t{text.kind}\t{text.text}")

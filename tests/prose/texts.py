@@ -67,21 +67,23 @@ class Text:
 
 
 @cache
-def all_texts(prefix: str = "") -> tuple[Text, ...]:
-    """Every text of files whose path begins with `prefix`, in the order of files and lines."""
-    wanted = [path for path in _files() if path.relative_to(ROOT).as_posix().startswith(prefix)]
-    readers = {".py": _of_python, ".md": _of_markdown, ".html": _of_template}
-    found = [text for path in wanted for text in readers[path.suffix](path)]
+def all_texts() -> tuple[Text, ...]:
+    """Every text, in the order of files and lines."""
+    found = [text for path in _python() for text in _of_python(path)]
+    found += [text for path in _markdown() for text in _of_markdown(path)]
+    found += [text for path in sorted((ROOT / "lithos").rglob("*.html")) for text in _of_template(path)]
     read = (text for text in found if not text.path.startswith(_QUOTING))
     return tuple(sorted(read, key=lambda text: (text.path, text.line)))
 
 
-def _files() -> Iterator[Path]:
+def _python() -> Iterator[Path]:
     for folder in _FOLDERS:
-        yield from (ROOT / folder).rglob("*.py")
-    yield from ROOT.glob("*.md")
-    yield from (path for path in (ROOT / "docs").rglob("*.md") if "reference" not in path.parts)
-    yield from (ROOT / "lithos").rglob("*.html")
+        yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+def _markdown() -> Iterator[Path]:
+    yield from sorted(ROOT.glob("*.md"))
+    yield from (path for path in sorted((ROOT / "docs").rglob("*.md")) if "reference" not in path.parts)
 
 
 def _of_markdown(path: Path) -> Iterator[Text]:

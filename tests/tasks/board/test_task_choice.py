@@ -174,7 +174,7 @@ def steps(board: Board, wanted: NextTask) -> int:
 
 @pytest.mark.parametrize("project", [None, "p"])
 def test_a_choice_costs_the_same_behind_hundreds_of_held_tasks(project: str | None) -> None:
-    """behaviour 258: a choice continues after the last one; checking each held task would double the steps."""
+    """behaviour 258: a choice continues after the last one; checking each held task doubles the steps."""
     board = Board()
     for number in range(500):
         board.create(str(number), metadata={"project": "p" if number % 2 else "other"})
