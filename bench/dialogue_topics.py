@@ -2,7 +2,8 @@
 
 `{v}` is the value of a fact, `{d}` a detail, `{p}` the person asked about, `{q}` the other speaker, `{m}`
 a month. A question uses other words than most of the statements, as a stranger would.
-`topics` announce the next statement; `pairs` are statements that make sense only after what the other one asked.
+`topics` announce the next statement; `pairs` are statements that make sense only after the question of the
+other speaker.
 Each line is a field of a topic, with its parts between bars; an indented line continues it.
 """
 

@@ -209,7 +209,7 @@ def render_example(tool: str, example: Example) -> str:
 
 
 class _Masks:
-    """What differs from run to run, by names that are the same in all of them."""
+    """Values that differ from run to run, by names that are the same in all runs."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """Write `docs/reference/` from the code: `python -m docs.generate`; with `--check` only compare.
 
-Nothing here knows a tool, a setting, a metric, an error code or a command by name: what the code has is
-what the pages show, so that none can be without documentation.
+Nothing here knows a tool, a setting, a metric, an error code or a command by name: the pages show
+everything that the code has, so that nothing can be without documentation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reference pages for whoever calls Lithos: tools, resources, prompts, events, errors."""
+"""Reference pages for callers of Lithos: tools, resources, prompts, events, errors."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _STREAM_ERRORS: Final = """\
 `/events` and `/events/ws` answer in plain text: 429 when there are too many clients.
 """
 
-#: `by` is the person who decided, `to` the new path of a move; null where there is none.
+#: `by` is the person who decided, `to` the new path of a move; null where there is no value.
 _PROPOSAL: Final = ("proposal_id", "id", "path", "title", "kind", "agent", "to", "by", "reason")
 _EVENTS_INTRODUCTION: Final = """\
 # Events
@@ -88,7 +88,7 @@ _EVENTS_QUERY: Final = """\
 values and empty values ignored:
 """
 
-#: Query parameters: what each means, and which endpoints read it.
+#: Query parameters: the meaning of each, and the endpoints that read it.
 QUERY: Final[Mapping[str, tuple[str, str]]] = {
     "types": (
         "Only events of one of these types: a comma list, or given several times. A type that does not exist "
@@ -133,7 +133,7 @@ data: {"agent":"ann","id":"<id>","title":"Raft","path":"raft.md","tags":[],"time
 """
 
 _APPROVED: Final = "Of a proposal that a person approved, it also has `approved_by`."
-#: Payload of each event type, in the order of the wire, and what it tells.
+#: Payload of each event type, in the order of the wire, and its meaning.
 EVENTS: Final[Mapping[str, tuple[str, Sequence[str]]]] = {
     "note.created": (f"A note was written, or found in the folder. {_APPROVED}", ("id", "title", "path")),
     "note.updated": (f"A note changed, through a tool or on disk. {_APPROVED}", ("id", "title", "path")),

@@ -1,4 +1,4 @@
-"""Reference pages for whoever runs Lithos: settings, commands, metrics."""
+"""Reference pages for operators of Lithos: settings, commands, metrics."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def render_settings() -> str:
     ])  # fmt: skip
 
 
-#: What names vaults, and is no setting of one.
+#: Settings that define vaults, not settings of one vault.
 _VAULT_ROWS: Final = (
     (
         "`vaults.NAME.path`",
@@ -188,7 +188,7 @@ def _subcommand_helps(parser: argparse.ArgumentParser) -> Mapping[str, str]:
 
 
 def _option_table(parser: argparse.ArgumentParser, skip: set[str]) -> str:
-    """The options except those in `skip`, unless their spelling differs here; "" when there are none."""
+    """The options except those in `skip`, unless their spelling differs here; "" without options."""
     rows = [
         (as_code(_spell(action)), action.help or "")
         for action in parser._actions

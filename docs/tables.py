@@ -14,7 +14,7 @@ def make_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def as_code(value: Any) -> str:
-    """A value as somebody would type it; nothing for None."""
+    """A value as a user types it; "" for None."""
     if value is None or value == "":
         return ""
     if isinstance(value, str):
