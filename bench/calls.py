@@ -1,4 +1,4 @@
-"""Reading calls beside a no-op and beside each other through `/mcp`: each one's ratio and processor time.
+"""Reading calls next to a no-op and to each other through `/mcp`: each one's ratio and processor time.
 
 `python -m bench.calls --notes 10000`. The no-op is that of `bench.search`. Rounds alternate all kinds, so
 that a busy machine slows all of them; `to_noop` and `to_noop_processor` are medians of the ratios inside a

@@ -1,7 +1,7 @@
 """MCP clients that measure: a raw one that costs next to nothing, and the official SDK's.
 
 The raw client writes one `tools/call` on a kept-alive connection and reads the answer up to its
-Content-Length. It parses the body only when told to, so that the server is what is measured.
+Content-Length. It parses the body only on request, so that the server is measured, not the client.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class SdkClient:
 
 @frozen
 class Latencies:
-    """What many calls took, in milliseconds, and how many a second came through.
+    """The durations of many calls in milliseconds, and the calls per second.
 
     `processor` is what the server's processor time was per call, in milliseconds.
     """

@@ -31,7 +31,7 @@ from bench.report import describe_error, describe_machine, end_by_signal, render
 from bench.revisions import Change, Place, compare_rounds, in_turn, read_figures, worktrees
 
 BENCHES: Final = ("search", "calls", "write", "start", "events", "costs")
-#: Notes of a case: usually, and where searchers stand beside writers, so that many of them wait.
+#: Notes of a case: usually, and where searchers run while writers do, so that many of them wait.
 USUAL, MIXED = 10_000, 1_000
 #: Seconds that one run of a benchmark may take, and the first start.
 RUN_LIMIT, START_LIMIT = 240.0, 600.0
@@ -77,14 +77,14 @@ CASES: Final = (
     Case("starts", "start", USUAL, ("--parts", "again"), r"again\.\w+"),
 )  # fmt: skip
 
-#: What each place told in one round; nothing where its benchmark did not work.
+#: The results of each place in one round; nothing where its benchmark did not work.
 _Round = tuple[dict[str, float] | None, ...]
 
 
 class Comparison:
     """Rounds of `cases` on all places, the newest last, until `minutes` are over.
 
-    What does not work with one place is not tried there again, and named; the others have their figures.
+    A case that does not work in one place is not tried there again, and is named; the others have figures.
     """
 
     def __init__(
@@ -97,11 +97,11 @@ class Comparison:
         self._notes = notes
         self._cases = cases
         self._rounds: dict[str, list[_Round]] = {}
-        #: What did not work, by case and revision.
+        #: The cases that did not work, by case and revision.
         self.failed: dict[tuple[str, str], str] = {}
 
     def run(self, rounds: int) -> Iterator[None]:
-        """Measure; yields whenever there is more to tell. The first round is always whole."""
+        """Measure; yields whenever there are new results. The first round is always complete."""
         for notes in dict.fromkeys(self._notes_of(case) for case in self._cases if case.notes):
             self._index(notes)
             yield
@@ -147,7 +147,7 @@ class Comparison:
         return place.tree.with_name(f"{place.tree.name}-data-{notes}")
 
     def changes(self, case: Case, old: int) -> dict[str, Change]:
-        """The figures of a case that are shown, the newest revision beside that at `old`, by name."""
+        """The figures of a case that are shown, the newest revision next to that at `old`, by name."""
         told = [(found[old], found[-1]) for found in self._rounds.get(case.name, ())]
         pairs = [(before, now) for before, now in told if before is not None and now is not None]
         changes = compare_rounds(pairs) if pairs else []

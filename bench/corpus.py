@@ -100,7 +100,7 @@ def topic_words(rng: random.Random, topic: str, count: int) -> list[str]:
 
 @frozen
 class Place:
-    """Where a note stands and what it is called; needed before its text, since others link to it."""
+    """The path and the title of a note; needed before its text, since others link to it."""
 
     index: int
     topic: str
@@ -108,7 +108,7 @@ class Place:
 
     @property
     def path(self) -> Path:
-        """Relative to the corpus; a third of the notes stand one folder deeper."""
+        """Relative to the corpus; a third of the notes are one folder deeper."""
         name = f"{self.title.lower().replace(' ', '-')}.md"
         folder = Path(self.topic)
         return folder / f"part-{self.index % 7}" / name if self.index % 3 == 0 else folder / name

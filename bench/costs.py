@@ -1,7 +1,7 @@
-"""What each call costs in counted steps, and `costs.json`: what it may cost at most.
+"""The cost of each call in counted steps, and `costs.json`: the maximum cost.
 
 `python -m bench.costs --check` fails when a call costs more than its line allows; `--write` writes the lines
-anew and keeps the reasons that stand there. A step is one call of a Python or C function on the thread of the
+again and keeps the reasons in them. A step is one call of a Python or C function on the thread of the
 event loop, in a server of its own (`bench.counting`) with 1,000 notes, from a request to the next rest of the
 loop, at the least of several. Steps differ by less than 1 % between runs, whatever else the machine
 does, where processor time differs by 10 to 40 %; the other figures are whole numbers.
@@ -35,15 +35,15 @@ from bench.server import data_directory, launched, wait_searchable
 FILE: Final = Path(__file__).with_name("costs.json")
 NOTES: Final = 1_000
 WARM_UP, CALLS = 24, 80
-#: Calls at most, made until the least is within its line: on a busy machine other work of the server falls
-#: beside nearly all of them, and the least of a few is 5 % above the least of many.
+#: Calls at most, made until the least is within its line: on a busy machine nearly all of them run during
+#: other work of the server, and the least of a few is 5 % above the least of many.
 MOST: Final = 400
 #: Times each reading call is made.
 REPEATS: Final = 8
 WRITING: Final = ("create", "update", "note_edit", "task_create")
 #: A call may take so much more steps than its line says.
 TOLERANCE: Final = 0.02
-#: What counts follow the versions of.
+#: Packages whose versions change the counts.
 LIBRARIES: Final = ("trio", "hypercorn", "quart", "mcp", "pydantic", "tantivy", "attrs", "cattrs")
 EXACT: Final = ("hand_overs", "syncs", "commits")
 FIGURES: Final = ("steps", *EXACT)
@@ -51,7 +51,7 @@ FIGURES: Final = ("steps", *EXACT)
 
 @frozen
 class Cost:
-    """What one call costs, or may cost; `reasons` say why the line was raised."""
+    """The cost of one call, or its limit; `reasons` say why the line was raised."""
 
     steps: int
     hand_overs: int
@@ -132,7 +132,7 @@ async def _cost(
     request: Callable[[int], Request],
     allowed: Cost | None,
 ) -> Cost:
-    """What one of many calls costs, each counted to the rest of the loop after it.
+    """The cost of one of many calls, each counted to the rest of the loop after it.
 
     The least of calls that are alike: whatever else happens in a server, now and then, only adds. Reading
     calls are alike when they ask the same; writing ones are all alike.
@@ -198,7 +198,7 @@ def kinds_of(ids: Sequence[str]) -> dict[str, Callable[[int], Request]]:
 
 
 def versions() -> dict[str, str]:
-    """What the counts depend on besides Lithos."""
+    """The versions on which the counts depend, in addition to Lithos."""
     return {"python": ".".join(platform.python_version_tuple()[:2])} | {
         each: version(each) for each in LIBRARIES
     }
@@ -206,7 +206,7 @@ def versions() -> dict[str, str]:
 
 @frozen
 class Allowed:
-    """`costs.json`: what each kind of call may cost, and the versions with which that was counted."""
+    """`costs.json`: the maximum cost of each kind of call, and the versions used for counting."""
 
     calls: Mapping[str, Cost]
     versions: Mapping[str, str]
@@ -217,7 +217,7 @@ class Allowed:
         return cls({kind: Cost(**cost) for kind, cost in told["calls"].items()}, told["versions"])
 
     def complaints(self, costs: Mapping[str, Cost], now: Mapping[str, str]) -> list[str]:
-        """What costs more than it may, and calls without a line; with it, libraries that changed since."""
+        """Calls above their limit, and calls without a line; also libraries that changed since."""
         found = [
             f"{kind}: {excess}" for kind, cost in costs.items() if kind in self.calls
             for excess in cost.excess(self.calls[kind])

@@ -97,7 +97,7 @@ class _Counter:
 
     def _note_commit(self) -> bool:
         self._commits.append(None)
-        return False  # it goes on
+        return False  # the commit continues
 
     def answer(self, control: socket.socket) -> None:
         """Answer each byte until there are no more; on a thread of its own."""

@@ -1,8 +1,9 @@
-"""What people in generated conversations tell of themselves, and questions about it.
+"""Facts that people in generated conversations say about themselves, and questions about them.
 
 `{v}` is the value of a fact, `{d}` a detail, `{p}` the person asked about, `{q}` the other speaker, `{m}`
-a month. A question uses other words than most of the statements, as somebody who was not there would.
-`topics` announce what comes; `pairs` are statements that make sense only after what the other one asked.
+a month. A question uses other words than most of the statements, as a stranger would.
+`topics` announce the next statement; `pairs` are statements that make sense only after the question of the
+other speaker.
 Each line is a field of a topic, with its parts between bars; an indented line continues it.
 """
 

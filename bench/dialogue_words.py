@@ -1,6 +1,6 @@
-"""Who talks in generated conversations, and what they say besides facts.
+"""The speakers of generated conversations, and their sentences without facts.
 
-`{p}` is the other speaker, `{v}` what was just told, `{a}` an adjective.
+`{p}` is the other speaker, `{v}` the value of the last fact, `{a}` an adjective.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ def split(text: str) -> tuple[str, ...]:
 
 
 def couples(text: str) -> tuple[tuple[str, str], ...]:
-    """Parts between bars, each in two by its equals sign."""
+    """Parts between bars, each in two by its `=`."""
     couples = (part.split("=", 1) for part in text.split("|"))
     return tuple((one.strip(), other.strip()) for one, other in couples)
 
@@ -32,7 +32,7 @@ TAILS: Final = split(
     "How are things with you?|Long story.|Anyway, your turn.|I'll tell you more on the phone.|What a week."
     "|Don't tell anybody.|I keep thinking about it.||||||||"
 )
-#: What the other one answers: about the topic, without the fact.
+#: Answers of the other speaker: about the topic, without the fact.
 REACTIONS: Final = split(
     "Oh wow, {p}, I did not see that coming.|Ha, that sounds like you, {p}.|No way! Tell me everything, {p}."
     "|I'm jealous.|Take care of yourself, {p}.|That reminds me of my uncle, he had the same with {v}."
@@ -57,7 +57,7 @@ DECOYS: Final = split(
     "|The deadline of the other team moved, not ours.|Siblings fight, then they need each other."
     "|One day I'll shop only in flea markets."
 )
-#: What follows the announcement of a topic of which nothing is told.
+#: Sentences after the announcement of a topic without a fact.
 NOTHINGS: Final = split(
     "more on that tomorrow.|I'd rather not say yet.|nothing to report.|still thinking about it."
     "|ask me next week.|the same old story.|you don't want to know."

@@ -1,9 +1,9 @@
-"""Conversations of two people each, generated with the answers known: what agents' memories look like.
+"""Conversations of two people each, generated with known answers, similar to the memories of agents.
 
-Every conversation has 20 sessions of 25 short turns over ten months. Some turns tell a fact, often only
+Every conversation has 20 sessions of 25 short turns over ten months. Some turns state a fact, often only
 together with the question of the other one before them; the rest is small talk, reactions to facts, and
 mentions of the same topics, by the same people, that say nothing. Both speakers have facts of the same
-kinds, and all conversations lie in one vault, so the name decides. A later turn may supersede a fact.
+kinds, and all conversations are in one vault, so the name decides. A later turn may supersede a fact.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from bench.dialogue_words import ADJECTIVES, DECOYS, NOTHINGS, OPENERS, PEOPLE, 
 CONVERSATIONS, SESSIONS, TURNS = 10, 20, 25
 #: Facts of a series per speaker, each in a month of its own; superseded facts per speaker.
 EPISODES, CHANGED = 3, 2
-#: Probability that a fact is told as an answer, that one told otherwise is announced by its topic, that
-#: somebody reacts to a fact, that filler mentions a topic, and that it announces one and tells nothing.
+#: Probability that a fact is stated as an answer, that one stated otherwise is announced by its topic, that
+#: a speaker reacts to a fact, that filler mentions a topic, and that it announces one without a fact.
 ELLIPTICAL, ANNOUNCED, REACTING, DECOY, EMPTY = 0.35, 0.8, 0.5, 0.15, 0.15
 #: Questions of a conversation by kind.
 QUESTIONS = {"single": 60, "several": 20, "time": 20}
@@ -31,7 +31,7 @@ _FIRST_DAY, _DAYS_APART = datetime(2024, 1, 8), 15
 
 @frozen
 class Turn:
-    """What one speaker said; `session` numbers the meetings of a conversation from 0."""
+    """One statement of a speaker; `session` numbers the meetings of a conversation from 0."""
 
     id: str
     session: str
@@ -61,7 +61,7 @@ class Conversation:
 
 @define
 class _Line:
-    """A turn before it has a place; `fact` is the key of the fact it tells."""
+    """A turn before it has a place; `fact` is the key of the fact that it states."""
 
     speaker: int
     text: str

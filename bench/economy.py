@@ -1,4 +1,4 @@
-"""What an answer costs the agent: characters returned, the share of text of notes in them, evidence shown.
+"""The cost of an answer: characters returned, the share of text of notes in them, evidence shown.
 
 `python -m bench.economy` asks the tools that search, lists, writes and reads some notes, and counts the
 characters of each whole answer: the JSON that the client receives as text. The notes are generated

@@ -32,7 +32,7 @@ class Script:
     accepted: dict[str, dict[str, Any]] = field(factory=dict)
 
     async def call(self, tool: str, /, **arguments: Any) -> Answer:
-        """Ask; what was accepted is the base of odd calls."""
+        """Call; accepted arguments are the base of odd calls."""
         name = f"lithos_{tool}"
         answer = await self.ask(name, arguments)
         if answer.get("status") != "error" or name not in self.accepted:

@@ -1,4 +1,4 @@
-"""What happens in a recording of `bench.golden`: servers, commands, a person's edits, files at the end."""
+"""The actions in a recording of `bench.golden`: servers, commands, a person's edits, files at the end."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _STDIO: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("tools/call", {"name": "lithos_read", "arguments": {}}),
     ("tools/call", {"name": "lithos_note_update", "arguments": _EDIT}),
 )
-#: What a person appends to files while no server runs.
+#: Text that a person appends to files while no server runs.
 _EDITS: Final = (
     ("what/staking.md", "\nEdited by hand.\n"),
     ("what/new.md", "---\ntags: [a, b]\n---\n# New\n\n[[Blockchain]]\n"),
@@ -178,7 +178,7 @@ def _play_own(recording: Recording, where: tuple[str, ...]) -> None:
 
 
 def _play_profile(recording: Recording, where: tuple[str, ...], profile: str) -> None:
-    """What each right lists, may and may not, in one profile."""
+    """Record the tools that each right lists, may use and may not use, in one profile."""
     tokens: dict[str, str] = {}
     for right in RIGHTS:
         create = (*where, "--json", "token", "create", f"{profile}-{right}", "--rights", right)
@@ -245,7 +245,7 @@ def _keep_files(recording: Recording) -> None:
                 recording.keep("files", str(path.relative_to(root)), text)
     for folder in ("data", "own", "work", "home"):
         paths = (str(path.relative_to(root)) for path in (root / folder).rglob("*"))
-        # Which segments an index has lately outlived depends on when tantivy looks for them.
+        # The index segments that are still there depend on the time of tantivy's last scan.
         names = {re.sub(r"[0-9a-f]{16,32}(\.\d+)?(?=[./]|$)", "<HEX>", name) for name in paths}
         recording.keep("layout", folder, "\n".join(sorted(names)))
 

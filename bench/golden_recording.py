@@ -1,4 +1,4 @@
-"""What `bench.golden` records: sections of entries, and the client of a server that fills them."""
+"""The recordings of `bench.golden`: sections of entries, and the client of a server that fills them."""
 
 from __future__ import annotations
 

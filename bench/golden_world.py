@@ -1,11 +1,11 @@
 """A world without chance for `bench.golden`: time, ids, threads and merges of the index are always the same.
 
-Nothing here names a module of the product, so that it goes on working while they move. `World.enter` must
+Nothing here names a module of the product, so that it keeps working while they move. `World.enter` must
 come before the first import of `lithos`: it replaces names of the standard library, Trio and tantivy.
 
 * Time: Trio's clock jumps to the next deadline once nothing can run; the time of day is `EPOCH` and as many
   whole seconds. Files that are made durable get it as their time of change. `perf_counter` stays real.
-* Ids: `uuid4`, `os.urandom` and `secrets` draw from numbers that each step begins anew.
+* Ids: `uuid4`, `os.urandom` and `secrets` draw from numbers that restart with each step.
 * Threads: a call for a worker thread is done at once, on the event loop. Tasks run in the order they were
   scheduled in. Where tantivy would merge segments in a thread, the commit waits for it.
 """
@@ -37,7 +37,7 @@ import trio
 from attrs import define, field, frozen
 
 EPOCH: Final = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
-#: Seconds for which sockets are looked at before time may jump while somebody waits for an answer.
+#: Seconds for which sockets are polled before time may jump while a caller waits for an answer.
 POLL: Final = 0.001
 #: Segments with which tantivy begins to merge.
 MERGING: Final = 8
@@ -65,11 +65,11 @@ class World:
     #: Time does not jump beyond this.
     limit: float = math.inf
     steps: int = 0
-    #: Somebody waits for an answer through a socket.
+    #: A caller waits for an answer through a socket.
     is_asking: bool = False
     _streams: dict[str, random.Random] = field(factory=dict)
     _synced: int = 0
-    #: What runs beside the next `trio.run` of the main thread.
+    #: The task that runs next to the next `trio.run` of the main thread.
     _driver: Driver | None = None
 
     def wall(self) -> datetime:
@@ -95,7 +95,7 @@ class World:
     # -- commands ---------------------------------------------------------------------------------
 
     def run(self, *arguments: str, driver: Driver | None = None, text: str = "") -> Done:
-        """A command of the product in this process; a `driver` runs beside its event loop."""
+        """A command of the product in this process; a `driver` runs next to its event loop."""
         from lithos.app.main import main  # noqa: PLC0415 - after `enter`
 
         self.begin_step()
@@ -110,7 +110,7 @@ class World:
                 signal.signal(number, handler)
 
     async def run_beside(self, *arguments: str) -> Done:
-        """A command in a thread of its own, beside the server that runs in this one."""
+        """A command in a thread of its own, while the server runs in this one."""
         from lithos.app.main import main  # noqa: PLC0415 - after `enter`
 
         self.begin_step()
@@ -281,7 +281,7 @@ def _captured(work: Callable[[], Any], text: str = "") -> Done:
 
 @contextmanager
 def _standard_streams(text: str) -> Iterator[tuple[io.StringIO, io.StringIO]]:
-    """What is printed; stdin is `text`."""
+    """Return the output; stdin is `text`."""
     out, err, stdin = io.StringIO(), io.StringIO(), sys.stdin
     sys.stdin = io.StringIO(text)
     try:

@@ -1,4 +1,4 @@
-"""The reference of `bench.economy`: what an agent sees that has `grep`, `sed` and the files."""
+"""The reference of `bench.economy`: the output for an agent that has `grep`, `sed` and the files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINES, AROUND = 3, 2
 
 @frozen
 class Grep:
-    """What an agent with `grep` sees: the best lines of each file, and lines around them."""
+    """The output for an agent with `grep`: the best lines of each file, and lines around them."""
 
     files: Sequence[tuple[str, Sequence[str], Sequence[frozenset[str]]]]
     frequency: Mapping[str, int]

@@ -19,9 +19,9 @@ from attrs import evolve, frozen
 
 _NAMESPACE = uuid.UUID("2f8b4a70-90f5-4f4c-9a60-5b6a2f1c7d11")
 _FOLDER_SIZE = 500
-#: The title of every note that has none of its own: one that says something would be a hint.
+#: The title of every note without a title: one with a meaning would be a hint.
 TITLE = "Note"
-#: What notes are made of: passages (chunks) without a title, whole pages without a title, and whole pages
+#: The contents of notes: passages (chunks) without a title, whole pages without a title, and whole pages
 #: titled with the query of kind `title` that asks for them: the nearest to a real vault.
 LAYOUTS = ("passages", "pages", "titled")
 
@@ -53,7 +53,7 @@ class JudgedQuery:
 
 @frozen
 class Collection:
-    """What is searched, and for what."""
+    """The searched notes, and the queries."""
 
     name: str
     chunks: tuple[Chunk, ...]
@@ -72,7 +72,7 @@ class Collection:
         return evolve(self, queries=tuple(query for query in self.queries if query.id in set(chosen)))
 
     def laid_out(self, layout: str) -> Collection:
-        """The same documents as other notes; queries that became titles are no queries any more."""
+        """The same documents as other notes; queries that became titles are dropped from the queries."""
         if layout == "passages":
             return self
         texts: dict[str, list[str]] = defaultdict(list)

@@ -40,7 +40,7 @@ def fit_logistic(
 ) -> Logistic:
     """Return the maximum likelihood with a ridge penalty on the weights of the standardised columns.
 
-    `ridge` counts like so many rows, a row like as many as `counts` has for it (None: 1), the intercept is
+    `ridge` has the weight of that number of rows, a row the weight in `counts` (None: 1), the intercept is
     not penalised, a column with one value gets the weight 0. Raises `ValueError` unless both outcomes occur.
     """
     if is_true.all() or not is_true.any():

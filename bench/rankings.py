@@ -53,7 +53,7 @@ def _discounted(grades: Sequence[int]) -> float:
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean times 100, which is how such figures are usually told."""
+    """The mean times 100, the usual form of these figures."""
     return round(100 * math.fsum(values) / len(values), 2) if values else math.nan
 
 
@@ -62,7 +62,7 @@ def paired_difference(
 ) -> tuple[float, float, float]:
     """The mean of `ours - theirs` times 100 with its 95 % interval (paired bootstrap).
 
-    Both are values of the same queries in the same order. Queries are drawn anew 10,000 times.
+    Both are values of the same queries in the same order. Queries are resampled 10,000 times.
     """
     differences: NDArray[np.float64] = 100 * (np.asarray(ours, float) - np.asarray(theirs, float))
     if not len(differences):

@@ -1,4 +1,4 @@
-"""How every benchmark tells its result: one JSON line, medians over rounds."""
+"""The output of every benchmark: one JSON line, medians over rounds."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def describe_error(error: BaseException, limit: float) -> str:
-    """One line that a report can show; groups are told by their first error."""
+    """One line that a report can show; groups show their first error."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, trio.TooSlowError):

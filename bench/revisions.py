@@ -1,4 +1,4 @@
-"""Git revisions checked out side by side, and the figures of the newest beside those of the others."""
+"""Git revisions checked out side by side, and the figures of the newest next to those of the others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-#: Parts of a report that are no figures.
+#: Parts of a report that are not figures.
 _ASIDE: Final = ("bench", "machine")
 
 
@@ -53,11 +53,11 @@ class Place:
 
     @property
     def packages(self) -> Path:
-        """What the revision requires and this installation no longer has."""
+        """Requirements of the revision that this installation no longer has."""
         return self.tree.with_name(f"{self.tree.name}-packages")
 
     def run(self, module: str, *arguments: str, timeout: float | None = None) -> str:
-        """What a module printed; its errors go where ours go, and end the comparison with `SystemExit`."""
+        """The output of a module; its errors are printed, and end the comparison with `SystemExit`."""
         environment = {**os.environ, "PYTHONPATH": f"{self.tree}{os.pathsep}{self.packages}"}
         command = [sys.executable, *(["-m", module] if module else []), *arguments]
         # A group of its own: the servers that a benchmark has started end with it.
@@ -106,7 +106,7 @@ def _name(revision: str) -> str:
 
 
 def _place_harness(tree: Path, source: Path) -> Path:
-    """A folder with the benchmarks alone: what stands beside them would come before the path."""
+    """A folder with the benchmarks alone: other files next to them would come before the path."""
     harness = tree.with_name(f"{tree.name}-harness")
     copytree(source / "bench", harness / "bench")
     return harness
@@ -141,7 +141,7 @@ def _git(*arguments: str) -> None:
 
 
 def in_turn(places: Sequence[Place], number: int) -> Sequence[Place]:
-    """The order of a round: what else the machine does falls on all alike."""
+    """The order of a round: other load of the machine affects all revisions equally."""
     return places if number % 2 == 0 else places[::-1]
 
 

@@ -1,4 +1,4 @@
-"""Search beside a no-op through `/mcp`: what a search costs on top of a call, and memory after many.
+"""Search next to a no-op through `/mcp`: the cost of a search on top of a call, and memory after many.
 
 `python -m bench.search --notes 10000`. The no-op is `lithos_agent_info` of an unknown agent: it reads
 one dictionary and answers null. Rounds alternate the tools, so that a busy machine slows both.

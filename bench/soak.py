@@ -38,7 +38,7 @@ CLIENTS = 32
 #: Share of the time that is not judged, and the most of it: caches fill, the first merges happen.
 WARM_UP, WARM_UP_MOST = 0.3, 300.0
 SAMPLE_EVERY = 0.5
-#: Seconds a client thinks between two calls, at most: a machine that only queues tells little.
+#: Seconds a client thinks between two calls, at most: a machine that only queues shows little.
 THINKING = 0.1
 #: Seconds before a client connects again.
 AGAIN = 1.0
@@ -48,11 +48,11 @@ KEPT = 5
 EXPECTED = frozenset({"claim_failed", "claim_not_found", "task_not_found"})
 #: MiB that the process may have of its own, with a thousand notes, after any time.
 LARGEST = 512.0
-#: MiB a minute. Over less than so many minutes the line says nothing: the allocator keeps what one large
-#: batch took, and a step looks like a slope.
+#: MiB a minute, and minutes below which the slope is not judged: the allocator keeps the memory of one
+#: large batch, and a step looks like a slope.
 STEEPEST, JUDGED_FROM = 15.0, 3.0
 LARGEST_RATIO = 3.0
-#: What is aimed at in half an hour alone on the machine.
+#: Targets for half an hour alone on the machine.
 AIMED_RATIO, AIMED_SLOPE = 1.1, 0.1
 
 
@@ -90,7 +90,7 @@ class Soak:
 
 
 class _Agent:
-    """One client: what it owns, and what it asks next."""
+    """One client: its notes and claims, and its next call."""
 
     def __init__(self, number: int, samples: Samples) -> None:
         self._name = f"soak{number}"
@@ -186,7 +186,7 @@ async def soak(
 
 
 async def _keep_on(samples: Samples, work: Callable[[], Awaitable[None]]) -> None:
-    """A client that connects anew when its connection ends; that is an error, and not the end of the soak."""
+    """A client that reconnects when its connection ends; that is an error, and not the end of the soak."""
     while True:
         try:
             await work()
@@ -254,7 +254,7 @@ def _percentile(seconds: Sequence[float], share: float) -> float:
 
 
 def run_soak(seconds: float, clients: int = CLIENTS, notes: int = 1_000, *, all_kinds: bool = False) -> Soak:
-    """The same on a server of its own with so many notes; every minute is told on standard error."""
+    """The same on a new server with `notes` notes; every minute is reported on standard error."""
     told = partial(print, file=sys.stderr, flush=True)
     with data_directory(notes) as data, serving(data) as server:
         return trio.run(partial(soak, server, data, seconds, clients, told, all_kinds=all_kinds))

@@ -50,7 +50,7 @@ Kind = Callable[[Serving, Path, Samples, int], Awaitable[None]]
 
 
 def _looks(number: int) -> Iterator[Request]:
-    """What a client that changes nothing asks: searches, lists, briefings."""
+    """The calls of a client that changes nothing: searches, lists, briefings."""
     texts = queries(1_000 + number, 500)
     for turn in count():
         text = texts[turn % len(texts)]
@@ -108,7 +108,7 @@ async def be_subscriber(server: Serving, data: Path, samples: Samples, number: i
 
 
 async def be_person(server: Serving, data: Path, samples: Samples, number: int) -> None:
-    """Saves files beside the server, as an editor does."""
+    """Saves files without the server, as an editor does."""
     texts = queries(2_000 + number, 500)
     for saved in count():
         path = data / "knowledge" / f"person-{number}-{saved % FILES}.md"

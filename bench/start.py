@@ -3,7 +3,7 @@
 `python -m bench.start --notes 10000`. `first` and `second` are seconds until the server listens (full text
 covers every note) and until everything is searchable, with its memory. `again`, on the same directory, is
 seconds until a server has answered a search (`first_answer`), `lithos --version` has ended (`version`), and
-a second server on stdio, beside one that has loaded everything, has greeted (`stdio`); `stdio_mib` is the
+a second server on stdio, next to one that is ready, has answered (`stdio`); `stdio_mib` is the
 memory of its own. Each round has a fresh directory, whose files are in the page cache.
 """
 

@@ -68,7 +68,7 @@ class Vaults:
 
     @asynccontextmanager
     async def serving(self, collection: Collection, *, learns_by_use: bool = True) -> AsyncIterator[Server]:
-        """A server on a copy of the collection's vault, everything searchable; what it learns is dropped."""
+        """A server on a copy of the collection's vault, all searchable; data that it learns is dropped."""
         built = await self.build(collection)
         with tempfile.TemporaryDirectory(prefix="lithos-quality-") as work:
             data = Path(work) / "data"
@@ -88,7 +88,7 @@ class Vaults:
 
 @contextmanager
 def vault_folder(kept: Path | None) -> Iterator[Path]:
-    """The folder that keeps vaults, or one that goes away."""
+    """The folder that keeps vaults, or a temporary one."""
     if kept is not None:
         kept.mkdir(parents=True, exist_ok=True)
         yield kept

@@ -80,7 +80,7 @@ async def _measure(server: Serving, data: Path, options: argparse.Namespace) -> 
 
 
 async def _measure_both(server: Serving, data: Path, options: argparse.Namespace) -> None:
-    """Measure rounds of so many seconds each, searchers alone and with writers in turn."""
+    """Measure rounds of `seconds` each, searchers alone and with writers in turn."""
     texts = queries(5, 2_000)
     run = f"{time.time_ns():x}"
     await drive(server, 4, 40, writing(texts, f"{run} warm"))

@@ -1,10 +1,10 @@
 """A small trio runner: an `async def test_…` runs under `trio.run`.
 
 Mark a test `autojump` to run it on a clock that jumps over sleeps; every async test is bounded
-by a deadline, so a hang is a failure with a traceback and never a stuck run. What a fixture gives as an async
-context manager is entered in the test's own run.
+by a deadline, so a hang is a failure with a traceback and never a stuck run. An async context manager
+from a fixture is entered in the test's own run.
 
-Files of tests are in memory where there is room: most tests would wait longer for syncs of a disk than for
+Files of tests are in memory where there is enough: most tests would wait longer for syncs of a disk than for
 all else. Mark those that kill processes at random times `disk`: there they are killed during syncs, too.
 """
 
@@ -51,7 +51,7 @@ settings.register_profile("gate", _COMMON, derandomize=True)
 settings.register_profile("nightly", _COMMON, max_examples=1_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
-# Bytecode is kept whatever the environment says: else each program that a test starts is compiled anew.
+# Bytecode is kept whatever the environment says: else each program that a test starts is compiled again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
@@ -62,7 +62,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     for _name in KEPT_MEMORY:
         os.environ.pop(f"MALLOC_{_name}", None)
 
-#: What servers do to the collector of a process, which in tests is not theirs alone (`frozen_by_servers`).
+#: Calls of servers to the garbage collector, which tests share with them (`frozen_by_servers`).
 FREEZING = {"freeze": gc.freeze, "unfreeze": gc.unfreeze}
 
 #: Commands that tests run in this process do not load the accurate tier; its own tests ask for it.
@@ -122,7 +122,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             marked = item.get_closest_marker("takes")
             seconds[item.path] += marked.args[0] if marked else USUAL
     items.sort(key=lambda item: -seconds[item.path])
-    gc.freeze()  # what was imported and collected stays: each later collection would look at all of it
+    gc.freeze()  # imported objects stay: each later collection would scan all of them
     gc.enable()
     for name in FREEZING:  # a server that stops would thaw it
         setattr(gc, name, lambda: None)

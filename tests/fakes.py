@@ -31,7 +31,7 @@ START = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
 
 
 class Clock:
-    """A wall clock that moves only when told to."""
+    """A wall clock that moves only on request."""
 
     def __init__(self, now: datetime = START) -> None:
         self.now = now
@@ -65,7 +65,7 @@ class FakeIndex:
     failing: bool = False
     crashing: int = 0
     ready: bool = True
-    #: What the indexer asks of every index: how many notes a repair applies at once.
+    #: The setting that the indexer needs of every index: the number of notes a repair applies at once.
     repair_size: int = 10
 
     def is_ready(self) -> bool:
@@ -158,7 +158,7 @@ def enter_file(catalogue: Catalogue, files: NoteFiles, path: str, text: str) -> 
 
 
 def fail_writes(patch: pytest.MonkeyPatch, word: bytes, code: int, *, times: int = 1_000_000) -> None:
-    """Let the disk refuse bytes with a word in them, so many times."""
+    """Let the disk refuse bytes with a word in them, up to `times` times."""
     real, left = os.write, [None] * times
 
     def write(descriptor: int, data: memoryview) -> int:
@@ -179,7 +179,7 @@ def slip_in(
     path: str | None = None,
     after: bool = False,
 ) -> None:
-    """Have somebody act right before (or `after`) the writer changes files, or that file, so many times."""
+    """Call `act` right before (or `after`) the writer changes files, or that file, a number of times."""
     real, left = files.apply, [None] * times
 
     def apply(changes: Any) -> Any:
@@ -200,7 +200,7 @@ def slip_in(
 async def served(
     mailbox: Mailbox[Any, Any], start: Any, *beside: Callable[..., Any]
 ) -> AsyncIterator[trio.Nursery]:
-    """The actor under its supervisor, and tasks beside it; leaving closes the mailbox and drains."""
+    """The actor under its supervisor, and other tasks; leaving closes the mailbox and drains."""
     async with trio.open_nursery() as actors:
         await actors.start(partial(supervise, mailbox, start))
         async with trio.open_nursery() as background:

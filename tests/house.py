@@ -16,7 +16,7 @@ ROLES: Final = (
 
 
 def package_of(module: str) -> str | None:
-    """`lithos.text.chunk` -> `text`; the package itself has none."""
+    """`lithos.text.chunk` -> `text`; `None` for the package itself."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else None
 

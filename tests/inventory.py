@@ -1,4 +1,4 @@
-"""What lives as long as the process or longer, and what keeps it from growing: found by reading the source.
+"""Data that live as long as the process or longer, and their bounds: found by reading the source.
 
 A container is bounded where something takes from it, caps it, sees how full it is, makes it again, or where
 nothing fills it once it is made. A table is bounded where rows of it are deleted. Whatever is bounded by
@@ -36,7 +36,7 @@ FILLING: Final = frozenset({
     "add", "append", "appendleft", "extend", "insert", "setdefault", "update", "subtract", "send",
     "send_nowait",
 })  # fmt: skip
-#: What a tool argument may be without growing: its JSON Schema has one of these types only.
+#: Types of tool arguments that cannot grow: the JSON Schema has only these.
 SCALARS: Final = (int, float, bool, object)
 
 
@@ -128,7 +128,7 @@ def uses_of(sources: list[str]) -> tuple[set[str], set[str]]:
 
 
 def _note_call(call: ast.Call, taken: set[str], filled: set[str]) -> None:
-    """What a call's method takes from or fills; what a call of ours is given may be filled by it."""
+    """The attributes that a call's method takes from or fills; our own functions may fill their arguments."""
     if isinstance(call.func, ast.Attribute) and call.func.attr in TAKING | FILLING:
         (taken if call.func.attr in TAKING else filled).add(_name(call.func.value))
     if _name(call.func) not in dir(builtins):
@@ -136,7 +136,7 @@ def _note_call(call: ast.Call, taken: set[str], filled: set[str]) -> None:
 
 
 def _made_again(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    """The attributes that a method sets: what was in them is gone."""
+    """The attributes that a method sets: their old contents are dropped."""
     nodes = list(ast.walk(function))
     added = {id(each.target) for each in nodes if isinstance(each, ast.AugAssign)}
     set_here = (each for each in nodes if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store))

@@ -15,7 +15,7 @@ def repeats(what: str, usual: int) -> int:
 
 
 def first_of(cases: Sequence[Any], usual: int, slow: int = 0) -> list[Any]:
-    """The cases as parameters of which all but the first so many are `slow`, and the rest for the night."""
+    """The cases as parameters; after `usual` cases the next `slow` are slow tests, the rest nightly ones."""
     beside = [pytest.param(case, marks=pytest.mark.slow) for case in cases[usual : usual + slow]]
     nightly = [pytest.param(case, marks=pytest.mark.nightly) for case in cases[usual + slow :]]
     return [*cases[:usual], *beside, *nightly]

@@ -45,7 +45,7 @@ MISSING_ID = "00000000-0000-4000-8000-000000000000"
 
 
 class Clock(fakes.Clock):
-    """A clock that stands still until it is moved, so that times in answers can be told beforehand."""
+    """A clock that stays still until it is moved, so that times in answers are known beforehand."""
 
     def __init__(self, text: str = "2026-03-04T05:06:07.000008+00:00") -> None:
         super().__init__(datetime.fromisoformat(text).astimezone(UTC))

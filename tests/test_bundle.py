@@ -1,6 +1,6 @@
 """server.json, the .mcpb manifest and the marketplace keep to their published schemas (behaviour 245).
 
-The rules stand here in our own words, as JSON schemas: of server.json those of 2025-12-11, of the manifest
+The rules are here in our own words, as JSON schemas: of server.json those of 2025-12-11, of the manifest
 those of 0.4.
 """
 
@@ -195,7 +195,7 @@ def test_no_form_names_the_host_of_a_package_registry(tmp_path: Path) -> None:
         assert b"registryBaseUrl" not in content
 
 
-def test_readme_and_image_carry_the_name_that_the_registry_looks_for() -> None:
+def test_readme_and_image_have_the_name_for_the_registry() -> None:
     """docs/spec/integration.md §2: the name marker in README, and the image's label."""
     assert f"mcp-name: {bundle.NAME} " in (ROOT / "README.md").read_text(encoding="utf-8")
     dockerfile = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
@@ -261,7 +261,9 @@ def test_wrong_names_are_refused(
     assert not (tmp_path / "forms").exists()
 
 
-def test_a_folder_of_somebody_else_stays_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_another_program_stays_unchanged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "server.json").write_text("theirs")
     with pytest.raises(SystemExit, match="2"):
         bundle.main([str(tmp_path)])

@@ -1,4 +1,4 @@
-"""Whatever is cancelled, and whenever: nothing acknowledged is lost, nothing is told twice."""
+"""Cancellation at any point: nothing acknowledged is lost, no event is sent twice."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ FEW = MOMENTS[::5]
 @pytest.mark.parametrize(
     "steps", [step if step in FEW else pytest.param(step, marks=pytest.mark.nightly) for step in MOMENTS]
 )
-async def test_a_server_cancelled_at_any_moment_starts_again_with_all_that_was_acknowledged(house, steps):
+async def test_a_cancelled_server_restarts_with_all_acknowledged_changes(house, steps):
     """behaviour 187"""
     clients = [Client(house, name) for name in ("one", "two")]
     with trio.CancelScope() as scope:

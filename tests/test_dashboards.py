@@ -71,7 +71,7 @@ async def test_the_status_of_components_follows_their_health(
         assert 'component="watcher"} 1.0' in (await gauges.scrape()).decode()
 
 
-def test_there_are_alerts_for_what_a_person_must_know_and_each_says_what_to_do() -> None:
+def test_alerts_cover_important_failures_and_say_what_to_do() -> None:
     assert {rule["alert"] for rule in rules()} >= {
         "LithosDown", "LithosDegraded", "LithosMailboxFull", "LithosDiskNearlyFull", "LithosWatcherBlind",
     }  # fmt: skip

@@ -53,7 +53,7 @@ def test_prometheus_is_pinned_and_starts_with_its_profile_alone() -> None:
     assert "--rights metrics" in (DOCKER / "prometheus.yml").read_text()
 
 
-#: What a program in another container does: by the name of the service, over both transports.
+#: The calls of a program in another container: by the name of the service, over both transports.
 CALLER = """
 import json, sys, urllib.error, urllib.request
 BASE = "http://lithos:8765"
@@ -159,7 +159,7 @@ def test_another_container_reaches_the_server_by_its_name(
 
 
 def _ask(command: list[str], within: float) -> dict[str, Any] | None:
-    """What the caller was told, once the server answers; None where it does not in time."""
+    """The answer that the caller got; None if the server did not answer in time."""
     end = time.monotonic() + within
     while time.monotonic() < end:
         run = subprocess.run(command, capture_output=True, text=True, timeout=within, check=False)
@@ -180,7 +180,7 @@ def test_compose_keeps_the_root_read_only_and_the_port_on_this_machine() -> None
     assert any(volume.endswith(":/data") for volume in service["volumes"])
 
 
-def test_the_image_runs_without_rights_on_the_port_and_volume_of_the_specification() -> None:
+def test_the_image_runs_unprivileged_on_the_specified_port_and_volume() -> None:
     """docs/spec/cli-config.md §6"""
     assert re.search(r"^USER \d+:\d+$", DOCKERFILE, re.MULTILINE)
     for line in ("VOLUME /data", "EXPOSE 8765", 'CMD ["serve", "--transport", "http", "--host", "0.0.0.0"]'):
@@ -189,7 +189,7 @@ def test_the_image_runs_without_rights_on_the_port_and_volume_of_the_specificati
     assert "HEALTHCHECK" in DOCKERFILE
 
 
-def test_what_the_image_copies_is_not_ignored() -> None:
+def test_files_copied_by_the_image_are_not_ignored() -> None:
     ignored = (DOCKER.parent / ".dockerignore").read_text().split()
     for line in re.findall(r"^COPY (.*)$", DOCKERFILE, re.MULTILINE):
         for source in line.split()[:-1]:

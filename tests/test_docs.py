@@ -37,7 +37,7 @@ DOCS = sorted(
         *(ROOT / "docs").rglob("*.md"),
     ]
 )
-#: What nobody who reads a page should find there.
+#: Words that no page should contain.
 OUT_OF_PLACE = re.compile(r"(?<![\w.~-])/(?:work|tmp|root|home)/|\b20\d\d-\d\d-\d\d\b(?!T)|py[p]i\.|np[m]js")
 
 
@@ -70,7 +70,7 @@ def test_global_options_are_listed_once() -> None:
 
 
 def texts_like(shape: str, *roles: str) -> set[str]:
-    """What the group of `shape` matches in the source of modules with these roles; of all without one."""
+    """The matches of the group of `shape` in modules with these roles; without roles, in all modules."""
     sources = [source for module, source in modules().items() if not roles or role_of(module) in roles]
     return {found for source in sources for found in re.findall(shape, source)}
 
@@ -156,7 +156,7 @@ async def test_events_carry_exactly_the_documented_payload(tmp_path: Path) -> No
         lithos.first_seq = last
         await until(lambda: lithos.server.get(Coordinator).head > last)
         told += lithos.events()
-    # What a person approved says so besides.
+    # Events of approved changes have further keys.
     assert {kind: [key for key in payload if key != "approved_by"] for kind, payload in told} == {
         kind: list(keys) for kind, (_, keys) in EVENTS.items()
     }
@@ -228,7 +228,7 @@ def test_every_file_named_to_contributors_exists() -> None:
 
 
 def unjoined(files: Sequence[str]) -> list[str]:
-    """Files that none before them imports, that are not handed down by who makes all, and declare no tool."""
+    """Files that no earlier file imports, that are not passed on at start, and that declare no tool."""
     graph = imports_within()
     reached = {
         target
@@ -245,7 +245,7 @@ def unjoined(files: Sequence[str]) -> list[str]:
     return found
 
 
-def test_a_walk_goes_down_names_a_file_once_and_follows_what_the_code_joins() -> None:
+def test_a_walk_descends_once_per_file_along_imports() -> None:
     walks = {name: named_files(walk) for name, walk in walks_of(DEVELOP).items()}
     assert walks
     assert [name for name, files in walks.items() if len(files) <= 5] == []
@@ -254,7 +254,7 @@ def test_a_walk_goes_down_names_a_file_once_and_follows_what_the_code_joins() ->
     } == {}
 
 
-def test_the_walks_of_calls_begin_at_the_port_and_end_on_the_ground() -> None:
+def test_walks_of_calls_lead_from_the_port_to_the_bottom() -> None:
     calls = [named_files(walk) for name, walk in walks_of(DEVELOP).items() if "`lithos_" in name]
     assert len(calls) == 3
     assert {walk[0] for walk in calls} == {"server/http/serve.py"}

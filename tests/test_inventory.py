@@ -75,7 +75,7 @@ def test_only_containers_without_a_bound_are_found(
     assert inventory.find_unbounded(tmp_path) == (["tasks.a.A.rows"] if is_found else [])
 
 
-def test_a_table_without_an_end_and_an_argument_without_a_bound_are_found() -> None:
+def test_unbounded_tables_and_arguments_are_found() -> None:
     @attrs.frozen
     class Arguments:
         id: str = argument("Bounded.", bound=NAME)

@@ -128,7 +128,7 @@ def fouls(module: str, source: str, *, is_package: bool = False) -> list[str]:
 
 
 def graph_of(sources: Mapping[str, str], packages: Set[str] = frozenset()) -> dict[str, set[str]]:
-    """Module to the modules it imports; a name that is no module stands for the module it is taken from."""
+    """Module to the modules it imports; a name that is not a module means the module that defines it."""
     return {
         module: {
             found
@@ -146,7 +146,7 @@ def _module_in(target: str, sources: Mapping[str, str]) -> str | None:
 
 
 def find_circle(graph: Mapping[str, Set[str]]) -> list[str]:
-    """One circle of imports, first module named again at its end; empty when there is none."""
+    """One circle of imports, with its first module repeated at the end; empty without a circle."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -155,7 +155,7 @@ def find_circle(graph: Mapping[str, Set[str]]) -> list[str]:
 
 
 def folder_fouls(folder: Path) -> list[str]:
-    """What is wrong with a folder of modules: too many of them, or an `__init__` that does not receive."""
+    """The errors of a folder of modules: too many of them, or an `__init__` that does not receive."""
     names = {path.stem for path in folder.glob("*.py")}
     if not names:
         return []

@@ -1,4 +1,4 @@
-"""What only Linux has is chosen by what the system can do: each capability taken away, and what is left."""
+"""Linux-only calls are chosen by capability: each one is removed, and the fallback is tested."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def libc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(system_calls, "_libc", SimpleNamespace())
 
 
-def test_without_renameat2_the_calls_are_told_as_unsupported(
+def test_calls_are_reported_as_unsupported_without_renameat2(
     calls: KernelCalls, libc: None, tmp_path: Path
 ) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
@@ -78,7 +78,7 @@ def test_leases_are_known_only_with_all_of_their_numbers(monkeypatch: pytest.Mon
             assert system_calls._find_leases() is None
 
 
-def test_a_full_sync_is_asked_for_where_there_is_one_and_an_ordinary_one_else(
+def test_a_full_sync_is_used_where_available_else_an_ordinary_one(
     calls: KernelCalls, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F_FULLFSYNC of macOS; a file system that refuses it gets `fsync`."""
@@ -104,7 +104,7 @@ def test_without_a_list_of_mounts_the_file_system_is_not_known(monkeypatch: pyte
     assert protection.remote_file_system(HERE) is None
 
 
-def test_without_proc_nobody_knows_who_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_listening_process_is_unknown_without_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         monkeypatch.setattr(probes, "PROC", Path("/nowhere"))

@@ -1,4 +1,4 @@
-"""The contract in `docs/spec/`: what code and tests cite is there, and each behaviour has a named test."""
+"""The contract in `docs/spec/`: cited sections exist, and each behaviour has a named test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process that starts does not load before somebody needs it: that would be most of its start."""
+"""Modules that a starting process loads only when they are needed: they would take most of the start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BRIDGE = (
     "lithos.server.command.session, lithos.server.command.failures, lithos.app.serving.serve, "
     "lithos.server.mcp.bridge, lithos.server.mcp.link"
 )
-#: What `lithos brief --hook` and `lithos checkpoint --hook` load in all; a client waits (behaviour 244).
+#: All modules that `lithos brief --hook` and `lithos checkpoint --hook` load; a client waits (behaviour 244).
 HOOK = (
     "lithos.app.main, lithos.clients.hooks.briefing, lithos.clients.hooks.checkpoint, "
     "lithos.kernel.databases.lock, lithos.clients.files_session_cursors"

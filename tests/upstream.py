@@ -3,7 +3,7 @@
 `python -m tests.upstream DIR [SHAPE]` makes one.
 
 Tables and columns are those of docs/spec/coordination.md §1 and docs/spec/memory.md §5, in the shapes of
-older files that they tell of, with columns and tables that nobody knows added. Nothing here is taken from
+older files that they describe, with unknown columns and tables added. Nothing here is taken from
 upstream.
 """
 
@@ -144,7 +144,7 @@ def _task(task_id: str, title: str, status: str, at: str, **more: Any) -> dict[s
 
 
 def coordination_rows(shape: str) -> Rows:
-    """What the tables of a shape hold; times as it writes them."""
+    """The rows of the tables of a shape; times as it writes them."""
     at = AT if shape == "0.4" else OLD_AT
     resolved = "resolved_at" if shape == "0.4" else "completed_at"
     theirs = {"theirs": "x"} if shape == "0.4" else {}

@@ -17,12 +17,12 @@ import pytest
 
 ROOT: Final = Path(__file__).parents[1]
 GONE, *NEEDING = os.environ["WITHOUT"].split()
-#: Who may import what is gone.
+#: Modules that may import a removed package.
 USERS: Final = [ROOT / "tests", *(ROOT / "lithos" / package for package in NEEDING)]
 
 
 def is_need(error: BaseException) -> bool:
-    """Whether a test, a helper of tests, or what needs the package that is gone has imported it."""
+    """Whether a test, a helper of tests, or a package that needs the removed one has imported it."""
     if not isinstance(error, ModuleNotFoundError) or error.name != f"lithos.{GONE}":
         return False
     files = [frame.f_code.co_filename for frame, _ in walk_tb(error.__traceback__)]

@@ -1,4 +1,4 @@
-"""What calls may cost: the rule by which a cost is too much, and what calls do cost."""
+"""The limits of call costs: the rule for exceeding them, and the counted costs."""
 
 from __future__ import annotations
 
@@ -26,15 +26,13 @@ ALLOWED = Allowed({"hybrid": LINE}, {"python": "3.11", "trio": "1.0"})
         (evolve(LINE, syncs=3, commits=2), ["hybrid: syncs: 3, allowed 2", "hybrid: commits: 2, allowed 1"]),
     ],
 )
-def test_a_call_may_cost_two_per_cent_more_steps_and_no_hand_over_sync_or_commit(
-    cost: Cost, told: list[str]
-) -> None:
+def test_a_call_may_cost_two_per_cent_more_steps_only(cost: Cost, told: list[str]) -> None:
     complaints = ALLOWED.complaints({"hybrid": cost}, ALLOWED.versions)
     assert complaints[: len(told)] == told
     assert len(complaints) == len(told) + bool(told)  # and what to do
 
 
-def test_a_call_without_a_line_is_told_and_libraries_that_changed_since() -> None:
+def test_calls_without_a_line_and_changed_libraries_are_reported() -> None:
     complaints = ALLOWED.complaints({"new": LINE}, {"python": "3.11", "trio": "2.0"})
     assert complaints[:2] == ["new: no line in costs.json", "counted with trio 1.0, now 2.0"]
 

@@ -1,4 +1,4 @@
-"""What answers cost the agent does not grow unnoticed (`bench/economy.json`)."""
+"""The cost of answers for the agent does not grow unnoticed (`bench/economy.json`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model of a disk: what system calls did to it, what a sync made safe, and what a crash leaves of the rest.
+"""A model of a disk: the effects of system calls, the data made safe by syncs, and the remains after a crash.
 
 The model follows ALICE (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014) and CrashMonkey
 (Mohan et al., OSDI 2018): a run is recorded once as a list of operations, and the disk after a crash at any
@@ -16,7 +16,7 @@ from random import Random
 
 from attrs import define, field, frozen
 
-#: What a disk writes at once or not at all.
+#: Bytes that a disk writes atomically.
 SECTOR = 512
 
 
@@ -118,7 +118,7 @@ class Disk:
     # -- what a crash leaves ---------------------------------------------------------------------
 
     def after_kill(self) -> Image:
-        """Everything: the system goes on, only the process is gone."""
+        """Everything: the system continues, only the process is gone."""
         return dict(_walk(self.root, "", lambda folder: folder.entries, lambda file: bytes(file.content)))
 
     def after_power_loss(self) -> Image:
@@ -130,7 +130,7 @@ class Disk:
         return dict(_walk(self.root, "", lambda folder: folder.entries, lambda file: file.safe))
 
     def after_luck(self, random: Random) -> Image:
-        """What was synced, and some of the rest: any of the names, any sectors of the bytes."""
+        """The synced data, and some of the rest: any of the names, any sectors of the bytes."""
         names = {id(folder): dict(folder.safe) for folder in _folders(self.root)}
         for changes in self.unsafe:
             if random.random() < 0.5:

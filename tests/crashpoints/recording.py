@@ -1,8 +1,8 @@
 """Every change that a process in this interpreter makes below one folder, in order, and failing some of them.
 
 The hooks sit on the module `os`, on `open`, on the exchange of two names (`renameat2`, which Python has no
-function for) and on SQLite's VFS, so they need to know nothing of Lithos. Real syncs are left out: what they
-would have made safe is known from the record, and without them a run takes a fraction of the time.
+function for) and on SQLite's VFS, so they need to know nothing of Lithos. Real syncs are left out: the record
+shows which data they would have made safe, and without them a run takes a fraction of the time.
 
 Left out as well are the folders of indexes (`REBUILDABLE`): native libraries write there, past every hook.
 """
@@ -46,7 +46,7 @@ class Recorder:
     #: The calls that fail, by their number: an errno.
     failing: Mapping[int, int] = field(factory=dict)
     log: list[Operation] = field(factory=list)
-    #: What each operation was, for messages.
+    #: The name of each operation, for messages.
     names: list[str] = field(factory=list)
     #: How many calls were asked for, those that failed included.
     asked: int = 0
@@ -57,7 +57,7 @@ class Recorder:
     tree: Folder = field(factory=Folder)
     descriptors: dict[int, Node] = field(factory=dict)
 
-    # -- what the hooks tell ---------------------------------------------------------------------
+    # -- reports of the hooks ---------------------------------------------------------------------
 
     def find(self, path: str) -> tuple[Folder, str] | None:
         """The folder and name that a path means; None for one that is not recorded."""
@@ -73,7 +73,7 @@ class Recorder:
         return folder, parts[-1]
 
     def node(self, path: str) -> Node | None:
-        """What is at a path."""
+        """The entry at a path."""
         if os.path.realpath(path) == self.root:
             return self.tree
         place = self.find(path)
@@ -115,7 +115,7 @@ class Recorder:
             self.note(what, Named(known))
 
     def replay(self) -> Iterator[tuple[int, Disk]]:
-        """The disk before the first operation and after each; it is one object that goes on."""
+        """The disk before the first operation and after each; it is one object that changes."""
         for node in _nodes(self.log, self.tree):
             node.safe = type(node.safe)()
             if isinstance(node, File):
@@ -152,11 +152,11 @@ def recording(root: Path, failing: Mapping[int, int] | None = None) -> Iterator[
         patch.setattr(builtins, "open", calls.open_file)
         patch.setattr(sys, "unraisablehook", _ignore_injected(sys.unraisablehook))
         yield recorder
-        recorder.is_outside = True  # what is closed later is closed in peace
+        recorder.is_outside = True  # later closes are not recorded
 
 
 def _ignore_injected(tell: Callable[[Any], object]) -> Callable[[Any], object]:
-    """A connection that is collected tells nobody else that a write of its failed."""
+    """A connection that is collected reports a failed write to no other code."""
 
     def hook(unraisable: Any) -> None:
         if not isinstance(unraisable.exc_value, tuple(_DATABASE_ERRORS.values())):
@@ -167,7 +167,7 @@ def _ignore_injected(tell: Callable[[Any], object]) -> Callable[[Any], object]:
 
 @contextmanager
 def unsynced() -> Iterator[None]:
-    """Nothing waits for the disk: for runs that nobody cuts the power of."""
+    """Nothing waits for the disk: for runs without a power loss."""
 
     def check(descriptor: int) -> None:
         os.fstat(descriptor)
@@ -462,7 +462,7 @@ class _DatabaseFile(apsw.VFSFile):
                     self._recorder.note("sync of a folder", Synced(place[0]))
 
     def excepthook(self, *_: Any) -> None:
-        """Where SQLite can tell nobody of a failed call, as while it closes a file, nobody is told."""
+        """Ignore a failed call where SQLite cannot report it, such as while it closes a file."""
 
     @contextmanager
     def _noting(self, what: str) -> Iterator[Callable[[Callable[[File, int], Operation]], None]]:

@@ -1,4 +1,4 @@
-"""What a server does while it is recorded: every kind of change, two sessions, and a person between them.
+"""The recorded actions of a server: every kind of change, two sessions, and a person between them.
 
 Each change belongs to a *lane* (one note, one task, one edge, one agent). A lane's steps follow each other,
 so that after a crash it must be as after the last acknowledged step, or as after the one asked for.
@@ -29,7 +29,7 @@ from tests.servers import Lithos, serving
 
 #: A state as JSON; None is a thing that is not there.
 State = Any
-#: Tools whose changes no event tells of.
+#: Tools whose changes emit no event.
 SILENT = {"lithos_task_renew"}
 #: How often a refused change is asked for, and seconds for its event to come. On a busy machine calls of the
 #: background come between, so that another one may fail in each of a few tries.
@@ -131,7 +131,7 @@ class Script:
                         raise
                     assert attempt < STARTS - 1, "it does not start"
                     self.refused.append(f"start: {failure}")
-            await self._hear("", 0, 0)  # what the scan found may be journalled late
+            await self._hear("", 0, 0)  # findings of the scan may be journalled late
             yield
 
     async def _first_session(self) -> None:
@@ -269,7 +269,7 @@ class Script:
                 await trio.sleep(0.01)
 
     def _outside(self, title: str, told: str, act: Callable[[Mapping[str, str]], None]) -> None:
-        """One change by another program; the next scan tells of it."""
+        """One change by another program; the next scan reports it."""
         steps = self.lanes[f"note {title}"]
         before = dict(steps[-1].state)
         begin = self.here
@@ -279,7 +279,7 @@ class Script:
 
 
 def read_indexes(data: Path) -> Image:
-    """The folders that native libraries write; a file that goes meanwhile is left out."""
+    """The folders that native libraries write; a file that is deleted meanwhile is left out."""
     image: Image = {}
     for name in REBUILDABLE:
         for path in sorted((data / name).rglob("*")):
@@ -359,12 +359,12 @@ async def observe(lithos: Lithos) -> dict[str, State]:
 def read_events(lithos: Lithos) -> list[Told]:
     """The whole journal, whose numbers must grow, without `task.ready`, which steps of others cause."""
     path = str(lithos.data / ".lithos/coordination.db")
-    # Past the hooks, and beside the server's own connections, which are in use.
+    # Without the hooks, and separate from the server's own connections, which are in use.
     journal = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, vfs="unix")
     rows = journal.execute(
         "SELECT seq, type, payload FROM events WHERE type<>'task.ready' ORDER BY rowid"
     ).fetchall()
-    # A task counts as ready if and only if that was told, whatever ended the process.
+    # A task counts as ready if and only if that was reported, however the process ended.
     ready = {str(row[0]) for row in journal.execute("SELECT task_id FROM ready_tasks")}
     told = {
         str(json.loads(str(row[0]))["task_id"])

@@ -54,7 +54,7 @@ async def sweep(
 ) -> Swept:
     """Crash at every point; points whose disks hold the same are tried once, with all promises of the last.
 
-    Of the disks that differ one in `every` is tried, and it ends after so many faults.
+    One in `every` of the different disks is tried; the sweep ends after `faults` failures.
     """
     swept = Swept(points=len(script.recorder.log) + 1)
     for number, (point, image) in enumerate(_disks(script, mode, seed, folder)):
@@ -106,7 +106,7 @@ def _with_indexes(script: Script, point: int, image: Image, mode: str, random: R
 
 @define
 class _Contents:
-    """Tells disks apart by what is in their files and databases, however these keep it."""
+    """Distinguishes disks by the contents of their files and databases, not by their layout."""
 
     folder: Path
     _databases: dict[bytes, str] = field(factory=dict)
@@ -130,7 +130,7 @@ class _Contents:
         return self._databases[key]
 
     def _read(self, parts: list[bytes | None]) -> str | None:
-        """What a database holds; None for one that is damaged."""
+        """The contents of a database; None for a damaged one."""
         if not any(parts):
             return None
         folder = Path(mkdtemp(dir=self.folder))

@@ -83,7 +83,7 @@ class Server:
         return self.ring.find(secret.encode()) is not None
 
 
-#: What a client sends after a crash, for tokens.
+#: The requests of a client for tokens after a crash.
 Again = Callable[[Server], Awaitable[dict[str, Any]]]
 
 
@@ -106,7 +106,7 @@ class Step:
 
 @define
 class Play:
-    """What clients, a person and a command do at a server whose calls are recorded."""
+    """Actions of clients, a person and a command on a server whose calls are recorded."""
 
     recorder: Recorder
     private: Path
@@ -125,7 +125,7 @@ class Play:
         return said
 
     def note(self, *, good: tuple[str, ...] = (), bad: tuple[str, ...] = ()) -> None:
-        """What of the secrets that the last step told lets in from then on, and what no more."""
+        """The secrets of the last step that are valid from then on, and those that are not any more."""
         self.good = (self.good | set(good)) - set(bad)
         self.bad |= set(bad)
         self.steps[-1].good, self.steps[-1].bad = frozenset(self.good), frozenset(self.bad)
@@ -192,7 +192,7 @@ async def check(play: Play, point: int, private: Path) -> None:
     state = next((step for step in possible if step.files == found), None)
     assert state is not None, f"the files are neither as before nor as after {possible[-1].name}"
     server = await Server.start(private, play.clock)
-    if server.ring.trouble is not None:  # as of a lost file, until the first grant is written
+    if server.ring.trouble is not None:  # such as from a lost file, until the first grant is written
         assert found["tokens.json"] is None
     assert all(map(server.lets_in, state.good)), "what was answered is lost"
     untold = (play.good | play.bad) - possible[0].good - possible[-1].good - possible[-1].bad
@@ -225,7 +225,7 @@ def crashes(play: Play, mode: str) -> Iterator[tuple[int, Any]]:
 
 @pytest.mark.parametrize("mode", CRASHES)
 async def test_an_end_at_any_call_loses_no_grant_and_halves_no_file(mode: str, tmp_path: Path) -> None:
-    """behaviour 273: what was answered was durable first, and a crash neither issues two nor renews one"""
+    """behaviour 273: answers are durable before being sent; a crash neither issues two nor renews one"""
     play = await record(tmp_path / "private")
     points = 0
     for point, image in crashes(play, mode):
@@ -241,8 +241,8 @@ async def test_an_end_at_any_call_loses_no_grant_and_halves_no_file(mode: str, t
     print(f"{mode}: {points} points of {len(play.steps)} requests")  # noqa: T201 - for `pytest -s`
 
 
-async def test_a_call_that_fails_is_told_and_nothing_is_lost_by_it(tmp_path: Path) -> None:
-    """behaviour 273: on a failing disk the answer says so, and what was answered before still counts"""
+async def test_a_failed_call_is_reported_and_loses_nothing(tmp_path: Path) -> None:
+    """behaviour 273: on a failing disk the answer says so, and earlier answers still count"""
     private = tmp_path / "private"
     private.mkdir()
     clock = Clock()

@@ -9,9 +9,9 @@ import pytest
 from tests.crashpoints.sweep import record, sweep
 from tests.repeats import repeats
 
-#: So many there are at least; the number rises and falls with what SQLite writes.
+#: Minimum number of points; the number varies with the writes of SQLite.
 POINTS = 440
-#: Of the disks that differ one in so many is tried; the night tries all.
+#: One in this number of the different disks is tried; the nightly run tries all.
 EVERY = repeats("CRASHES_EVERY", 8)
 
 

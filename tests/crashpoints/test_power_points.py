@@ -21,7 +21,7 @@ from tests.crashpoints.test_kill_points import EVERY, POINTS
 async def test_a_power_failure_at_any_point_loses_and_halves_nothing(
     mode: str, every: int, tmp_path: Path
 ) -> None:
-    """docs/spec/lifecycle.md §3: what is acknowledged is on stable storage"""
+    """docs/spec/lifecycle.md §3: acknowledged changes are on stable storage"""
     script = await record(tmp_path)
     swept = await sweep(script, mode, tmp_path, every=every)
     assert not swept.faults, swept.faults

@@ -1,4 +1,4 @@
-"""Every system call that changes something fails once: the answer says so, and all goes on."""
+"""Every system call that changes something fails once: the answer says so, and the server continues."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.crashpoints.verdict import Verdict
 from tests.repeats import repeats
 
 #: Calls between two failures of one run: more than a change needs with its repetition, or the one transaction
-#: in which a start makes the tables of coordination.db anew.
+#: in which a start creates the tables of coordination.db again.
 APART = 90
-#: One run in so many is in the gate; together they let every call fail.
+#: One run in this number is in the gate; all runs together let every call fail.
 STRIDE = repeats("REFUSALS_EVERY", 15)
 CALLS = 10_000
 
@@ -37,7 +37,7 @@ async def refuse(folder: Path, first: int, code: int) -> Script:
 
 @pytest.mark.slow
 @pytest.mark.deadline(300)
-async def test_a_call_that_fails_anywhere_is_told_and_undone_or_done(tmp_path: Path) -> None:
+async def test_any_failed_call_is_reported_and_undone_or_done(tmp_path: Path) -> None:
     """behaviours 1, 63, 139, 193"""
     whole = await record(tmp_path)
     failed = refused = 0

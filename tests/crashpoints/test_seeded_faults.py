@@ -19,7 +19,7 @@ def leave_files_behind(patch: Patch) -> None:
     patch.setattr(NoteFiles, "recover", lambda *_: 0)
 
 
-#: The way to crash, and what the fault says; the gate has the first.
+#: The way to crash, and the message of the failure; the gate has the first.
 FOUND = {
     "drop_fsync_of_notes": ("power loss", "note alpha"),
     "lose_a_rename": ("power loss", ""),

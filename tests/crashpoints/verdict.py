@@ -1,4 +1,4 @@
-"""What must hold on a disk that a crash left, once a server has started on it again."""
+"""The required state of a disk after a crash, once a server has started on it again."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from tests.crashpoints.script import PATIENCE, WORD, Script, State, Step, Told, 
 from tests.servers import Lithos, serving
 
 DATABASES = ("coordination", "edges", "stats", "manifest", "history")
-#: All that may be left after a stop, beside notes and indexes.
+#: All files that may be left after a stop, in addition to notes and indexes.
 PRIVATE = {".lithos/lock", ".lithos/migrations/registry.json", *(f".lithos/{name}.db" for name in DATABASES)}
 _AFTER_POWER_LOSS = r"\.lithos/(manifest\.db\.corrupt-.*|\w+\.db-journal)"
 
 
 @define(eq=False)
 class Verdict:
-    """What was promised at one place in the record of a script."""
+    """The promises at one place in the record of a script."""
 
     script: Script
     point: int
-    #: Whether unsynced databases may be damaged: the manifest, which is set aside then and built anew.
+    #: Whether unsynced databases may be damaged: the manifest, which is set aside then and rebuilt.
     may_lose_manifest: bool = False
 
     async def check(self, data: Path) -> None:
@@ -78,7 +78,7 @@ class Verdict:
         assert known <= {event.seq for event in told}, f"{lane}: acknowledged events are gone: {told}"
         types = tuple(event.type for event in told)
         allowed = {_told(steps[:n]) for n in matching}
-        if self.may_lose_manifest:  # without it nobody knows what was not told yet
+        if self.may_lose_manifest:  # without it unreported changes are unknown
             for n in matching:
                 choices = [
                     ((), step.told) if step.is_outside or number >= acknowledged else (step.told,)

@@ -1,6 +1,6 @@
-"""Stands in for the program `claude`: starts the server that `~/.claude.json` names, and asks it.
+"""Stub of the program `claude`: starts the server that `~/.claude.json` names, and calls it.
 
-It looks first, names the notes it was shown, and writes one, as the question of README.md wants it.
+It searches first, names the notes that it found, and writes one, as the prompt in README.md asks.
 """
 
 from __future__ import annotations

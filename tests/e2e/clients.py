@@ -91,7 +91,7 @@ class WireClient:
     async def settled_stats(self, within: float = 60.0) -> dict[str, Any]:
         """The answer of `lithos_stats` once full text has just the notes that there are.
 
-        A moment after a start, and after a file was changed beside the server, it has not.
+        Right after a start, and after an external edit, it has not.
         """
         with trio.move_on_after(within):
             while (stats := await self.call("lithos_stats"))["index_drift_detected"]:

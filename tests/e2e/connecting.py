@@ -1,4 +1,4 @@
-"""What tests of `lithos connect --write` share: a home, sample configurations, clients' eyes."""
+"""Shared parts of the tests of `lithos connect --write`: a home, sample configurations, clients' eyes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
-#: What of JSON5 the sample has, as JSON: a reader of its own, for the one under test may be wrong.
+#: The JSON5 of the sample, as JSON: with a separate reader, because the one under test may be wrong.
 _JSON5 = (
     (r"(?<!:)//[^\n]*", ""), (r"\\\n", ""), (r"\\'", "\u2019"), (r"'([^']*)'", r'"\1"'),
     (r"([{,]\s*)([A-Za-z]\w*)\s*:", r'\1"\2":'), (r"\+Infinity", "Infinity"), (r"0xFF", "255"),
@@ -134,7 +134,7 @@ class Person:
         return path
 
     def connect(self, *typed: str, code: int = 0) -> dict[str, Any]:
-        """Type it with `--json`; what it prints, or under `error` what it says on stderr."""
+        """Run it with `--json`; return the output, or the text of stderr under `error`."""
         self.capsys.readouterr()
         got = main(["connect", *typed, "--data-dir", str(self.home / "notes"), "--json"])
         printed = self.capsys.readouterr()

@@ -1,4 +1,4 @@
-"""Event streams of a real server, read over raw connections; and commands that run beside the test."""
+"""Event streams of a real server, read over raw connections; and commands that run during the test."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ def gauge(server: Lithos, name: str) -> float:
 
 
 def await_clients(server: Lithos, count: int) -> None:
-    """Until so many WebSocket clients are there."""
+    """Wait until this number of WebSocket clients is connected."""
     until(lambda: gauge(server, "lithos_ws_active_clients") == count)
 
 
 @define
 class Command:
-    """A command that runs beside the test."""
+    """A command that runs during the test."""
 
     process: subprocess.Popen[bytes]
     printed: list[Any] = field(factory=list)
@@ -101,7 +101,7 @@ class Command:
         return json.loads(read_line(self.process, BOUND))
 
     def end(self, code: int) -> list[Any]:
-        """Wait for the end with this exit code; what else was printed."""
+        """Wait for the end with this exit code; return the remaining output."""
         output, errors = self.process.communicate(timeout=BOUND)
         assert self.process.returncode == code, errors
         return [json.loads(line) for line in output.splitlines()]
@@ -136,5 +136,5 @@ async def receive(socket: WebSocketConnection) -> Any:
 
 
 def ws_url(server: Lithos, query: str) -> str:
-    """Where created notes are told over WebSocket."""
+    """The WebSocket address for events of created notes."""
     return f"{server.url.replace('http', 'ws')}/events/ws?types=note.created&{query}"

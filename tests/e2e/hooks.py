@@ -92,7 +92,7 @@ def patient(seconds: float) -> list[str]:
 
 
 def started(data: Path, *arguments: str, told: bytes = b"", program: Sequence[str] = LITHOS) -> Printed:
-    """A process of its own, with the hook's own deadline; one that waits for ever is a failure."""
+    """A process of its own, with the hook's own deadline; a hang is a failure."""
     done = subprocess.run(
         [*program, "-d", str(data), *arguments],
         input=told, capture_output=True, cwd=data.parent, check=False, timeout=START_BOUND,

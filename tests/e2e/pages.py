@@ -1,13 +1,13 @@
 """Examples in Markdown pages: which blocks are run, and what they must print.
 
-A line before a fenced block says what becomes of it. `<!-- install -->` makes `.venv` in the person's folder,
-`<!-- serve -->` is typed into a first shell and goes on in the background, `<!-- run -->` is typed into the
-second shell. `<!-- prints -->` says what stdout of the block before must show: each of its lines, in this
-order, other lines between them; `…` stands for anything. `<!-- file NAME -->` before a block of any language
-has it written to that file.
+A line before a fenced block says how it is used. `<!-- install -->` makes `.venv` in the person's folder,
+`<!-- serve -->` is typed into a first shell and keeps running there, `<!-- run -->` is typed into the
+second shell. `<!-- prints -->` has the lines that stdout of the block before must show, in this
+order, with other lines between them; `…` matches anything. `<!-- file NAME -->` before a block of any
+language writes the block to that file.
 
-`python -m tests.e2e.pages CHECKOUT [PAGE]` follows a page (README.md) in CHECKOUT, with `$HOME` beside it,
-and prints what a person would see.
+`python -m tests.e2e.pages CHECKOUT [PAGE]` follows a page (README.md) in CHECKOUT, with `$HOME` next to it,
+and prints the output that a person would see.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Block:
 
 @frozen
 class Step:
-    """One block that was run: what it printed on stdout, and how many seconds it took."""
+    """One block that was run: its stdout, and its duration in seconds."""
 
     block: Block
     printed: str
@@ -81,21 +81,21 @@ def first_steps(blocks: Sequence[Block]) -> list[Block]:
 
 @define
 class Person:
-    """Somebody who types what a page shows, in `folder`, with nothing of Lithos on the path.
+    """A person who types the commands of a page in `folder`, without Lithos on the path.
 
-    `port`: what stands for the port that pages print; 0 has the system choose one when a server is started.
+    `port`: the replacement for the port that pages print; with 0 the system chooses one when a server starts.
     """
 
     folder: Path
     environment: dict[str, str]
     port: str = "0"
-    #: Makes `.venv` quickly: this environment, which has what is installed. None: what is printed is run.
+    #: Makes `.venv` quickly from this environment, which has the packages. None: the page's commands are run.
     venv: Path | None = Path(sys.prefix)
     _server: subprocess.Popen[str] | None = field(default=None, init=False)
 
     @classmethod
     def at(cls, folder: Path, home: Path, programs: Path | None = None) -> Person:
-        """A person with an empty `home`; `programs` has what stands in for programs that a page names."""
+        """A person with an empty `home`; `programs` has stand-ins for the programs that a page names."""
         home.mkdir()
         own = str(Path(sys.executable).parent)
         path = [each for each in os.environ["PATH"].split(os.pathsep) if each != own]
@@ -222,7 +222,7 @@ def find_unprinted(expected: str, printed: str) -> str | None:
 
 
 def find_difference(page: Path, blocks: Sequence[Block], steps: Sequence[Step]) -> str | None:
-    """What the page shows as printed and was not, with its place; None where all of it was."""
+    """The expected line that was not printed, with its place; None if all lines were printed."""
     for block, printed in shown_outputs(blocks, steps):
         if (missing := find_unprinted(block.text, printed)) is not None:
             return f"{page.name}:{block.line}: {missing!r} not in\n{printed}"
@@ -250,7 +250,7 @@ def shown_outputs(blocks: Sequence[Block], steps: Sequence[Step]) -> list[tuple[
 
 
 def transcript(steps: Sequence[Step]) -> str:
-    """What was typed and what came, with the seconds that each block took."""
+    """The typed commands and their output, with the duration of each block in seconds."""
     parts = [f"--- {step.block.mark}: {step.seconds:.1f} s" for step in steps]
     typed = ["".join(f"$ {line}\n" for line in step.block.text.splitlines()) for step in steps]
     return "\n".join(

@@ -20,7 +20,7 @@ from attrs import define, field
 LITHOS = (sys.executable, "-m", "lithos")
 #: Patience, not a promise: all tests of a machine may start programs at once.
 START_BOUND = 120.0
-#: A stop takes 4 s at most where the machine has nothing else to do, and for ever where it hangs.
+#: A stop takes 4 s at most on an idle machine, and never ends if the server hangs.
 STOP_BOUND = 60.0
 WHOLE_AND_STATIC = {
     "LITHOS_SEARCH__TIER": "static", "LITHOS_SERVER__MAX_ANSWER_CHARS": "0", "LITHOS_SERVER__ANSWERS": "full",
@@ -109,7 +109,7 @@ class Lithos:
 
 
 def until(holds: Callable[[], object], told: Callable[[], object] = str) -> None:
-    """Ask again and again, for other processes tell nobody; `told` says what was instead."""
+    """Ask repeatedly, because other processes send no notification; `told` describes the last state."""
     end = time.monotonic() + START_BOUND
     while not holds():
         assert time.monotonic() < end, told()

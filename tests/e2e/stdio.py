@@ -67,7 +67,7 @@ class StdioServer:
         self.process.stdin.close()
 
     def rest(self) -> bytes:
-        """What else came on stdout until the end; the exit code must be 0."""
+        """Return the rest of stdout until the end; the exit code must be 0."""
         assert self.process.stdout is not None
         rest = self._received + self.process.stdout.read()
         assert self.process.wait(STOP_BOUND) == 0

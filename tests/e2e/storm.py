@@ -24,7 +24,7 @@ class Promise:
     id: str | None = None
     version: int = 0
     is_deleted: bool = False
-    #: What was asked when the server died: a version, or "deleted".
+    #: The request that was open when the server died: a version, or "deleted".
     pending: int | str | None = None
 
     @property
@@ -76,7 +76,7 @@ class Storm:
         return [promise for promise in self.promises if promise.version and not promise.is_deleted]
 
     async def rage(self, server: Lithos, acknowledgements: int) -> None:
-        """Write from all sides, and kill the server after so many acknowledgements."""
+        """Write from all sides, and kill the server after a number of acknowledgements."""
         until = self.acknowledged.total() + acknowledgements
         async with trio.open_nursery() as nursery:
             for agent in range(self.writers):

@@ -1,4 +1,4 @@
-"""A real server with the real model, killed again and again while it embeds: it goes on where it saved."""
+"""A real server with the real model, killed repeatedly while it embeds: it continues from its last save."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def embedding(server: Lithos) -> dict[str, Any]:
 
 
 def wait_for(server: Lithos, share: float, within: float = 60.0) -> dict[str, Any]:
-    """The first answer of `/health` that tells of so many chunks; it is asked a hundred times a second."""
+    """The first answer of `/health` with this share of chunks; it is polled a hundred times a second."""
     until = time.monotonic() + within
     while time.monotonic() < until:
         told = embedding(server)
@@ -43,7 +43,7 @@ def saved(data: Path) -> int:
 @pytest.mark.takes(18)
 @pytest.mark.deadline(200)
 @pytest.mark.nightly
-def test_kills_at_10_50_and_98_percent_and_at_the_switch_lose_a_second_of_work(tmp_path: Path) -> None:
+def test_kills_while_embedding_lose_at_most_a_second_of_work(tmp_path: Path) -> None:
     """behaviour 262"""
     data = tmp_path / "data"
     for number in range(NOTES):

@@ -148,7 +148,7 @@ def test_a_stdio_server_ends_when_its_parent_dies(as_bridge: bool, tmp_path: Pat
 
 @contextmanager
 def house(count: int, data: Path, errors: int) -> Iterator[list[StdioServer]]:
-    """So many stdio servers, all greeted; the first is the owner."""
+    """Start stdio servers and initialise all of them; the first is the owner."""
     with ExitStack() as stack:
         servers = []
         for _ in range(count):
@@ -200,7 +200,7 @@ def test_ten_stdio_servers_share_one_owner_and_survive_its_end(tmp_path: Path, e
 
 
 @pytest.mark.slow
-def test_a_modern_client_is_told_of_changes_through_a_bridge(tmp_path: Path, errors: int) -> None:
+def test_a_modern_client_gets_changes_through_a_bridge(tmp_path: Path, errors: int) -> None:
     """behaviour 205: and an open stream does not hold up the end, at least once where others are busy"""
     assert any(_is_told_and_leaves_at_once(tmp_path / f"data-{number}", errors) for number in range(3))
 
@@ -265,7 +265,7 @@ async def _write(client: Client, number: int, results: list[Any]) -> None:
 @pytest.mark.slow
 @pytest.mark.takes(15)
 def test_scopes_hold_through_stdio_and_the_bridge(tmp_path: Path, errors: int) -> None:
-    """Behaviour 413: who gives no token is the owner's user, and still not a person or Lithos itself."""
+    """Behaviour 413: a caller without a token is the owner's user, but not a person or Lithos itself."""
     data = tmp_path / "data"
     (data / "knowledge" / "locked").mkdir(parents=True)
     (data / "knowledge" / "locked" / "l.md").write_text("Locked.\n")

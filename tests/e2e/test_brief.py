@@ -79,7 +79,7 @@ def serve(stub: Stub) -> ThreadingHTTPServer:
                 self.close_connection = True  # the hook did not wait
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nobody reads it."""
+            """No process reads the pipe."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -107,7 +107,7 @@ def start_hook(data: Path, *arguments: str) -> Printed:
 
 
 def test_a_hook_prints_what_is_new_once_per_session(stub: Stub) -> None:
-    """Behaviour 244: the cursor of each session goes with the next question."""
+    """Behaviour 244: the cursor of each session is sent with the next question."""
     for session, since in (("a", None), ("a", "7"), ("b", None), ("a", "7")):
         done = stub.brief("--hook", "--session", session, "--agent", "claude@host")
         assert done == Printed(0, "# Briefing\n", "")
@@ -165,7 +165,7 @@ def test_a_data_directory_is_found_as_the_configuration_says(
         assert done == Printed(0, "# Briefing\n", ""), (arguments, env)
 
 
-def test_what_steers_a_terminal_is_printed_as_text(stub: Stub) -> None:
+def test_terminal_control_characters_are_printed_as_text(stub: Stub) -> None:
     """Behaviour 244."""
     stub.answer = briefing("# Red \x1b[31m\r\nline\u2028two \u202e ü\n")
     expected = "# Red \\x1b[31m\\r\nline\\u2028two \\u202e ü\n"
@@ -173,7 +173,7 @@ def test_what_steers_a_terminal_is_printed_as_text(stub: Stub) -> None:
     assert stub.brief("red").out == expected
 
 
-def test_a_hook_is_silent_when_the_answer_is_too_large_or_of_another_shape(stub: Stub) -> None:
+def test_a_hook_is_silent_when_the_answer_is_invalid(stub: Stub) -> None:
     """Behaviour 244: at most 800 tokens."""
     answers: list[Any] = [
         briefing("x " * 2_000, tokens=1_000),
@@ -210,10 +210,10 @@ def test_a_hook_is_silent_when_the_server_answers_otherwise(stub: Stub) -> None:
 
 
 @pytest.mark.slow
-def test_a_hook_does_not_wait_for_a_slow_server_nor_for_another_of_its_session(stub: Stub) -> None:
+def test_a_hook_waits_neither_for_a_slow_server_nor_another_hook(stub: Stub) -> None:
     """Behaviour 244: the first one is stuck; a second says nothing rather than the same.
 
-    Who waited would print the answer, which comes in the end.
+    A hook that waited would print the answer, which comes in the end.
     """
     assert DEADLINE < BOUND
     stub.pause = threading.Event()
@@ -235,7 +235,7 @@ def test_a_hook_does_not_wait_for_a_slow_server_nor_for_another_of_its_session(s
 
 
 @pytest.mark.slow
-def test_hooks_of_one_session_at_once_do_not_tell_the_same(stub: Stub) -> None:
+def test_concurrent_hooks_of_one_session_do_not_print_the_same(stub: Stub) -> None:
     """Behaviour 244."""
     stub.tells_once = True
     done: list[Printed] = []
@@ -309,10 +309,10 @@ def test_a_hook_is_silent_without_a_server(typist: Typist, tmp_path: Path) -> No
             expect_silence()
 
 
-def test_a_hook_does_not_speak_to_whoever_has_the_port_of_a_dead_owner(
+def test_a_hook_ignores_another_program_on_a_dead_owners_port(
     stub: Stub, typist: Typist, tmp_path: Path
 ) -> None:
-    """Behaviour 244: the record stayed after a kill; its address may be somebody else's now."""
+    """Behaviour 244: the record stayed after a kill; its address may belong to another program now."""
     left = tmp_path / "left" / "data"
     (left / ".lithos").mkdir(parents=True)
     record = json.loads((stub.data / ".lithos" / "lock").read_text())
@@ -341,7 +341,7 @@ def test_a_hook_is_silent_where_it_cannot_remember(stub: Stub, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_a_hook_whose_reader_has_gone_ends_quietly(stub: Stub) -> None:
-    """Behaviour 244: and what nobody read counts as not told; nor need its terminal know every letter."""
+    """Behaviour 244: unread output counts as not shown; and the terminal need not know every letter."""
     environment = clean_environment({"XDG_STATE_HOME": str(stub.data.parent / "state")})
     command = [*patient(START_BOUND), "-d", str(stub.data), "brief", "--hook", "--session", "a"]
     reader, writer = os.pipe()
@@ -359,7 +359,7 @@ def test_a_hook_whose_reader_has_gone_ends_quietly(stub: Stub) -> None:
     assert [call.get("since") for call in stub.calls] == [None, None]
 
 
-def test_a_person_is_told_what_is_wrong(stub: Stub, typist: Typist, tmp_path: Path) -> None:
+def test_a_person_sees_the_error(stub: Stub, typist: Typist, tmp_path: Path) -> None:
     done = stub.brief("raft", "--task", "t", "--budget", "3000", "--since", "5")
     assert (done.code, done.out) == (0, "# Briefing\n")
     assert stub.calls == [{"query": "raft", "task_id": "t", "budget": 3000, "cursor": True, "since": "5"}]
@@ -375,13 +375,13 @@ def test_a_person_is_told_what_is_wrong(stub: Stub, typist: Typist, tmp_path: Pa
     assert f"Start it with: lithos -d {nowhere} serve -t http" in done.err
 
 
-def test_what_is_told_as_json_to_a_hook_is_its_text(stub: Stub) -> None:
+def test_json_output_of_a_hook_has_its_text(stub: Stub) -> None:
     done = stub.brief("--hook", "--json")
     assert json.loads(done.out) == {"text": "# Briefing", "tokens": 3, "cursor": "7"}
 
 
 @pytest.mark.slow
-def test_a_hook_is_quiet_beside_a_real_server_and_after_its_death(tmp_path: Path) -> None:
+def test_a_hook_is_quiet_with_a_real_server_and_after_its_death(tmp_path: Path) -> None:
     """Behaviour 244."""
     data = tmp_path / "data"
     server = start_lithos(data)

@@ -1,4 +1,4 @@
-"""`lithos history`, `restore-note` and `undo` as programs, beside a server and without one."""
+"""`lithos history`, `restore-note` and `undo` as programs, with a running server and without one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def spoil(server: Lithos) -> str:
 
 
 def check_commands(data: Path, note: str) -> None:
-    """What a person would type after that."""
+    """The command that a person would type next."""
     versions = ask("-d", data, "history", "raft.md")["versions"]
     assert [(row["version"], row["agent"]) for row in versions] == [(2, "bad"), (1, "ann")]
     assert "-good" in ask("-d", data, "history", note, "--diff", "1..2")["diff"]
@@ -52,7 +52,7 @@ def check_commands(data: Path, note: str) -> None:
     assert "There is no version 99" in ask("-d", data, "restore-note", note, "--version", "99", code=1)
 
 
-def test_beside_a_server(tmp_path: Path) -> None:
+def test_commands_work_with_a_running_server(tmp_path: Path) -> None:
     """behaviours 222, 223, 224"""
     data = tmp_path / "data"
     with running_lithos(data) as server:
@@ -67,8 +67,8 @@ def test_without_a_server(tmp_path: Path) -> None:
     check_commands(data, note)
 
 
-def test_nobody_but_a_command_of_the_owner_acts_under_a_name_of_lithos(tmp_path: Path) -> None:
-    """The header of commands counts beside the owner's token alone, and that token alone makes no command."""
+def test_only_commands_of_the_owner_use_names_of_lithos(tmp_path: Path) -> None:
+    """The header of commands counts only with the owner's token, and that token only with the header."""
     data = tmp_path / "data"
     with running_lithos(data) as server:
         note = spoil(server)

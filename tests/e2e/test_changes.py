@@ -1,4 +1,4 @@
-"""`lithos serve` on stdio tells its client of changes, in both generations of the protocol."""
+"""`lithos serve` on stdio notifies its client of changes, in both generations of the protocol."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def notice(server: StdioServer) -> Any:
     return message["params"]
 
 
-def test_a_session_on_stdio_is_told(tmp_path: Path) -> None:
+def test_a_stdio_session_gets_notifications(tmp_path: Path) -> None:
     """behaviours 204, 205"""
     with stdio_server(tmp_path / "data", subprocess.DEVNULL) as server:
         server.greet()

@@ -1,4 +1,4 @@
-"""`lithos checkpoint`: what a session learned is kept once; its hook is silent and quick (behaviour 244)."""
+"""`lithos checkpoint`: findings of a session are kept once; its hook is silent and quick (behaviour 244)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @frozen
 class Session:
-    """Who types `lithos checkpoint` beside the running server, and what was kept."""
+    """Runs `lithos checkpoint` with a running server, and reads the kept notes."""
 
     data: Path
     typist: Typist
@@ -41,7 +41,7 @@ class Session:
         return self.typist(self.data, "checkpoint", *arguments, **more)
 
     def hook(self, *arguments: str, **more: Any) -> str:
-        """What the hook prints; it keeps its promises whatever that is."""
+        """The output of the hook; check its promises in any case."""
         done = self.run("--hook", *arguments, **more)
         assert (done.code, done.err) == (0, "")
         assert len(done.out.encode()) <= HOOK_BUDGET * TOKEN_BYTES
@@ -59,7 +59,7 @@ def session(data: Path, typist: Typist) -> Session:
 
 
 def event(name: str, **more: Any) -> str:
-    """What Claude Code writes to its hooks."""
+    """The input that Claude Code writes to its hooks."""
     told = {"session_id": "s1", "transcript_path": "/tmp/t.jsonl", "cwd": "/", "hook_event_name": name}
     return json.dumps(told | more)
 
@@ -95,7 +95,7 @@ def test_without_a_session_the_note_is_the_agents_of_the_day(session: Session) -
     assert "two" in note
 
 
-def test_who_keeps_it_is_the_same_in_each_session(session: Session) -> None:
+def test_the_agent_of_a_checkpoint_is_the_same_in_each_session(session: Session) -> None:
     """docs/spec/integration.md §2: `--agent`, else `<client>@<host>`."""
     host = os.uname().nodename.partition(".")[0]
     for name, environment in (("who-a", {"CLAUDECODE": "1"}), ("who-b", {"CLAUDE_PROJECT_DIR": "/"})):
@@ -137,7 +137,7 @@ def test_a_note_has_a_bounded_number_of_checkpoints(session: Session) -> None:
     assert "late" not in file.read_text()
 
 
-def test_a_person_is_told_what_is_wrong(session: Session, tmp_path: Path) -> None:
+def test_a_person_sees_the_error(session: Session, tmp_path: Path) -> None:
     for arguments, words in (
         (("--text", "  "), "There is no text to keep"),
         (("--text", "x", "file"), "not both"),
@@ -191,7 +191,7 @@ def test_a_hook_cuts_what_is_too_long(session: Session) -> None:
     assert len(note) < LONGEST_TEXT + 1_000
 
 
-def test_a_hook_bears_what_a_client_tells_wrongly(session: Session) -> None:
+def test_a_hook_tolerates_wrong_input_of_a_client(session: Session) -> None:
     """Behaviour 244."""
     for told in (
         b"{", b"{" * 5_000, b"\xff\xfe\x00", b"[1]",
@@ -203,7 +203,7 @@ def test_a_hook_bears_what_a_client_tells_wrongly(session: Session) -> None:
 
 @pytest.mark.slow
 def test_a_hook_does_not_wait_for_a_client_that_leaves_stdin_open(data: Path) -> None:
-    """Behaviour 244: neither one that says nothing, nor one that told all and goes on."""
+    """Behaviour 244: neither for a silent session, nor for one that reported everything and continues."""
     for told, expected in (
         (b"", b"Before this session"),
         (event("PreCompact").encode(), b"Keep in the summary"),

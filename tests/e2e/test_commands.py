@@ -1,6 +1,6 @@
-"""The commands that ask, beside a running server and without one.
+"""The query commands, with a running server and without one.
 
-Without a server they run in this process, all but one: each would load the models anew, which is most of it.
+Without a server all but one run in this process, because loading the models takes most of the time.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ program = pytest.fixture(make_program)
 
 @frozen
 class Commands:
-    """Asks about the vault: in processes of their own beside a server, in this one alone."""
+    """Runs commands on the vault: in new processes with a server, else in this process."""
 
     data: Path
     alone: Program | None
@@ -131,7 +131,7 @@ def test_stats_counts_the_notes(asking: Commands) -> None:
 
 
 @pytest.mark.slow
-def test_inspect_tells_of_health_agents_and_notes(asking: Commands) -> None:
+def test_inspect_shows_health_agents_and_notes(asking: Commands) -> None:
     """behaviours 161, 209"""
     assert asking.ask("inspect", "health").startswith("Health: ok\n")
     assert asking.ask_json("inspect", "health")["status"] == "ok"
@@ -147,7 +147,7 @@ def test_inspect_tells_of_health_agents_and_notes(asking: Commands) -> None:
 
 
 @pytest.mark.slow
-def test_search_is_hybrid_unless_told_otherwise(asking: Commands) -> None:
+def test_search_is_hybrid_by_default(asking: Commands) -> None:
     words = "consensus between replicas that keep one log"
     assert asking.ask_json("search", words) == asking.ask_json("search", words, "--hybrid")
     assert asking.ask_json("search", words) != asking.ask_json("search", words, "--fulltext")
@@ -171,7 +171,7 @@ def test_a_missing_note_exits_1_and_says_what_to_do(asking: Commands) -> None:
 
 
 @pytest.mark.slow
-def test_a_reader_that_leaves_early_is_no_error(asking: Commands) -> None:
+def test_a_reader_that_leaves_early_causes_no_error(asking: Commands) -> None:
     command = [*LITHOS, "-d", str(asking.data), "inspect", "doc", "Reading list.md", "--content"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_environment()
@@ -206,7 +206,7 @@ def test_health_exits_1_when_something_is_degraded(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["stats"], ["search", "x"], ["inspect", "health"]])
-def test_a_missing_data_directory_is_told_and_not_made(command: list[str], tmp_path: Path) -> None:
+def test_a_missing_data_directory_is_reported_and_not_made(command: list[str], tmp_path: Path) -> None:
     missing = run_lithos("-d", tmp_path / "nowhere", *command, "--json")
     assert (missing.returncode, missing.stdout) == (1, "")
     assert str(tmp_path / "nowhere") in missing.stderr

@@ -1,4 +1,4 @@
-"""`lithos connect`: what it prints works as it is printed."""
+"""`lithos connect`: the printed configuration works as it is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECRET = "a-secret-of-ours"
 
 
 def recipe(client: str, data: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """What `lithos connect CLIENT --json` prints."""
+    """The output of `lithos connect CLIENT --json`."""
     assert main(["connect", client, "--data-dir", str(data), "--json"]) == 0
     document: dict[str, Any] = json.loads(capsys.readouterr().out)
     return document

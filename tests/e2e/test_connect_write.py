@@ -44,7 +44,7 @@ def ways_of(client: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("client", "scope"), ALL)
-def test_a_file_is_written_as_the_client_reads_it_and_restored_to_the_byte(
+def test_a_file_is_written_for_the_client_and_restored_exactly(
     client: str, scope: str, person: Person
 ) -> None:
     """Behaviour 243."""
@@ -84,7 +84,7 @@ def is_inserted(old: bytes, new: bytes) -> bool:
 
 
 @pytest.mark.parametrize(("client", "scope"), [pair for pair in ALL if pair[0] != "agent-zero"])
-def test_where_there_was_no_file_there_is_none_afterwards(client: str, scope: str, person: Person) -> None:
+def test_a_file_that_did_not_exist_is_removed_again(client: str, scope: str, person: Person) -> None:
     """Behaviour 243."""
     person.connect(*arguments(client, scope, "--write"))
     assert "lithos" in servers_of(client, person.path_of(client, scope).read_bytes())
@@ -95,7 +95,7 @@ def test_where_there_was_no_file_there_is_none_afterwards(client: str, scope: st
 
 @pytest.mark.parametrize(("client", "scope"), ALL)
 def test_other_settings_stay_when_the_file_changed_since(client: str, scope: str, person: Person) -> None:
-    """Behaviour 243: only the entry goes."""
+    """Behaviour 243: only the entry is removed."""
     sample, path = person.put_sample(client, scope)
     person.connect(*arguments(client, scope, "--write"))
     comment = {"codex": b"# mine\n"}.get(client, b"  \n")
@@ -128,7 +128,7 @@ def test_a_file_with_comments_stays_and_the_entry_is_printed(client: str, scope:
     assert (path.read_bytes(), person.files()) == (sample, before)
 
 
-def test_an_entry_in_a_file_with_comments_is_seen_and_must_be_deleted_by_hand(person: Person) -> None:
+def test_an_entry_in_a_file_with_comments_is_removed_by_hand(person: Person) -> None:
     path = person.put("zed", b'{"context_servers": {}}')
     person.connect("zed", "--write")
     path.write_bytes(b"// mine\n" + path.read_bytes())
@@ -231,7 +231,7 @@ def test_nothing_is_lost_when_it_is_written_edited_written_and_removed(person: P
     assert [name for name in person.files() if "backup" in name] == []
 
 
-def test_a_file_that_somebody_deleted_leaves_its_backup(person: Person) -> None:
+def test_a_file_deleted_by_another_program_leaves_its_backup(person: Person) -> None:
     path = person.put("cursor", b'{"mcpServers": {"a": {"command": "a"}}}')
     done = person.connect("cursor", "--write")
     path.unlink()
@@ -303,7 +303,7 @@ def test_settings_that_a_person_added_to_the_entry_are_not_overwritten(person: P
         ("gemini-cli", b"[" * 500_000, "recursion"),
     ],
 )
-def test_what_cannot_be_edited_safely_is_left_alone_with_a_reason(
+def test_unsafe_files_are_left_alone_with_a_reason(
     client: str, content: bytes, words: str, person: Person
 ) -> None:
     path = person.put(client, content)
@@ -357,7 +357,7 @@ def test_the_owner_stays(person: Person) -> None:
     assert (path.stat().st_uid, path.stat().st_gid) == (12_345, 12_345)
 
 
-def test_a_file_that_a_new_one_could_not_stand_for_is_written_in_place(
+def test_a_file_that_cannot_be_replaced_is_written_in_place(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file of a group that the person is not in, in a folder that they may write."""
@@ -387,9 +387,7 @@ def test_a_file_system_that_cannot_exchange_files_will_do(
 
 
 @pytest.mark.parametrize("does", ["--write", "--remove"])
-def test_what_is_saved_in_the_moment_of_the_exchange_stays(
-    does: str, person: Person, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_save_during_the_exchange_stays(does: str, person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     path = person.put("cursor", b'{"count": 0}')
     if does == "--remove":
         person.connect("cursor", "--write")
@@ -406,7 +404,7 @@ def test_what_is_saved_in_the_moment_of_the_exchange_stays(
     assert ("lithos" in str(path.read_bytes())) == (does == "--write")
 
 
-def test_what_is_saved_while_a_new_file_is_removed_stays(
+def test_a_save_during_the_removal_of_a_new_file_stays(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     person.connect("cursor", "--write")
@@ -442,7 +440,7 @@ def test_a_read_only_file_stays_as_it_is(person: Person) -> None:
     assert [name for name in person.files() if "lithos" in Path(name).name] == []
 
 
-def test_what_is_no_file_is_refused(person: Person) -> None:
+def test_other_things_than_files_are_refused(person: Person) -> None:
     person.path_of("cursor").mkdir(parents=True)
     assert "is not a file" in person.connect("cursor", "--write", code=1)["error"]
     assert person.connect("--list")["clients"]
@@ -456,7 +454,7 @@ def test_a_huge_file_stays_as_it_is(person: Person, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("times", [1, 100])
-def test_what_the_client_saves_in_between_is_never_overwritten(
+def test_a_save_of_the_client_is_never_overwritten(
     times: int, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = person.put("cursor", b'{"count": 0}')
@@ -513,7 +511,7 @@ def test_a_token_is_never_written_only_its_variable(
     assert [name for name in kept if name.is_file() and b"a-secret" in name.read_bytes()] == []
 
 
-def test_a_project_has_http_and_a_person_stdio_unless_told_otherwise(person: Person) -> None:
+def test_projects_default_to_http_and_people_to_stdio(person: Person) -> None:
     assert person.connect("cursor", "--write", "--scope", "project")["transport"] == "http"
     assert person.connect("cursor", "--write")["transport"] == "stdio"
 
@@ -525,7 +523,7 @@ def test_the_agent_id_of_a_client_is_the_same_in_every_session(person: Person) -
     assert '"ann"' in person.connect("cursor", "--write", "--agent", "ann")["notes"][-1]
 
 
-def test_the_list_tells_what_is_installed_and_connected(person: Person) -> None:
+def test_the_list_shows_installed_and_connected_clients(person: Person) -> None:
     person.put("cursor", b"{}")
     person.put("zed", b'{"context_servers": {"lithos": {"url": "http://other:1/mcp"}}}')
     person.put("gemini-cli", b'{"mcpServers": ')
@@ -556,7 +554,7 @@ def test_an_unknown_place_is_asked_for(person: Person) -> None:
 
 
 @pytest.mark.parametrize("typed", [["--name", "a b", "cursor", "--write"], [], ["cursor", "--scope", "user"]])
-def test_what_makes_no_sense_is_a_usage_error(typed: list[str], person: Person) -> None:
+def test_contradictory_arguments_are_usage_errors(typed: list[str], person: Person) -> None:
     person.connect(*typed, code=2)
 
 

@@ -13,7 +13,7 @@ from tests.e2e.process import run_lithos, running_lithos, start_lithos
 from tests.e2e.vault import snapshot
 from tests.servers import put_note
 
-#: All by words, whatever the meaning.
+#: Full-text only, without semantic search.
 WORSE = {"LITHOS_SEARCH__SEMANTIC_WEIGHT": "0.0", "LITHOS_SEARCH__LEAD_WEIGHT": "0.0"}
 NOTES = {
     "spaghetti": "# Spaghetti\n\nBoil the noodles in salted water for nine minutes, then add tomato sauce.\n",
@@ -81,7 +81,7 @@ def test_the_files_answer_as_the_server_does_and_stay_as_they_are(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_what_was_cited_is_written_beside_a_running_server(tmp_path: Path) -> None:
+def test_citations_are_written_while_a_server_runs(tmp_path: Path) -> None:
     """Behaviour 234."""
     data, _ = make_vault(tmp_path)
     made = tmp_path / "made.yaml"

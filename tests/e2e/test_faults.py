@@ -1,4 +1,4 @@
-"""Faults that a server survives, with counts that the gate has time for.
+"""Failures that a server survives, with counts that fit into the time of the gate.
 
 The kills are in `test_kill.py`, the full disk in `test_full_disk.py`, the bridges in `test_bridge.py`.
 """
@@ -22,7 +22,7 @@ Fault = Callable[[Path], Awaitable[Outcome]]
 
 
 @pytest.mark.slow
-async def test_a_process_that_may_write_nothing_goes_on_when_it_may_again(tmp_path: Path) -> None:
+async def test_a_process_without_write_permission_continues_when_it_returns(tmp_path: Path) -> None:
     """behaviours 139, 193"""
     await storage.limits_are_reached(tmp_path)
 
@@ -42,7 +42,7 @@ async def test_a_process_that_may_write_nothing_goes_on_when_it_may_again(tmp_pa
     ],
     ids=["volume vanishes", "pieces", "renames", "touches", "renames polled", "names"],
 )
-async def test_what_happens_to_a_folder_is_followed(fault: Fault, tmp_path: Path) -> None:
+async def test_external_changes_of_a_folder_are_followed(fault: Fault, tmp_path: Path) -> None:
     """behaviours 135, 136, 137, 198, 199"""
     await fault(tmp_path)
 

@@ -49,7 +49,7 @@ async def rage(server: Lithos, note: str, acknowledged: list[str], lag: float) -
 
 
 def lessons(data: Path) -> list[Lesson]:
-    """What has not been learned, or may not."""
+    """Feedback that was not learned, or may not be."""
     store = CoordinationStore.open_read_only(data / ".lithos" / "coordination.db")
     try:
         return store.rows(TaskRows).lessons()

@@ -1,4 +1,4 @@
-"""`lithos reconcile --forget-questions` beside a running server."""
+"""`lithos reconcile --forget-questions` with a running server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ async def test_a_running_server_forgets_at_once(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with running_lithos(data) as server:
         async with WireClient.open(server.address) as client:
-            with trio.fail_after(60):  # what is cited before there is a model counts once it has its vector
+            with trio.fail_after(
+                60
+            ):  # citations made before the model is loaded count once they have vectors
                 while "semantic search ready" not in server.log():
                     await trio.sleep(0.05)
             notes = []

@@ -20,7 +20,7 @@ SIZE = 24 * 1024 * 1024
 
 @contextmanager
 def small_tmpfs(folder: Path, inodes: int = 0) -> Iterator[tuple[Path | None, str]]:
-    """A small file system for the block, or None and the reason why there is none; 0 inodes: no limit."""
+    """A small file system for the block, or None and the reason; 0 inodes: no limit."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE},nr_inodes={inodes}", "tmpfs", str(folder)]
     if os.geteuid() != 0:
@@ -202,7 +202,7 @@ async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) ->
     refused, done = 0, set[str]()
     for _ in range(3):
         for name, arguments in calls.items():
-            if name in done:  # the server's own tidying gave room back: a second one would collide
+            if name in done:  # the server's own clean-up freed space: a second creation would collide
                 continue
             answer = await client.call(**arguments)
             if answer.get("status") == "error":
@@ -210,7 +210,7 @@ async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) ->
                 told = str(answer["message"])
                 assert answer["code"] in ("internal_error", "update_failed", "storage_failed"), (name, answer)
                 assert any(word in told for word in ("space", "disk")), (name, told)
-            else:  # an answer is a promise; what one is given for has room within a database
+            else:  # an answer is a promise; the acknowledged record has space within a database
                 done.add(name)
                 before = await everything(client)
             assert await everything(client) == before, name
@@ -226,7 +226,7 @@ async def change_without(client: WireClient, ballast: InodesGone | SpaceGone) ->
 
 
 async def everything(client: WireClient) -> dict[str, Any]:
-    """What there is: notes with their kept versions, proposals and tasks."""
+    """The stored state: notes with their kept versions, proposals and tasks."""
     found: dict[str, Any] = {}
     for row in (await client.call("lithos_list", limit=100))["items"]:
         read = await client.call("lithos_read", id=row["id"])

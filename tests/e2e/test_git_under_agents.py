@@ -1,7 +1,7 @@
-"""A vault that is a git repository, whose owner stashes, switches branches and rebases beside agents.
+"""A vault that is a git repository, whose owner stashes, switches branches and rebases while agents write.
 
-What git takes out of the files is in git, or in the history of the notes: nothing that was acknowledged is
-nowhere. Git looks at a file and then replaces it, in two steps, so an edit in between is overwritten in the
+Text that git takes out of the files is in git, or in the history of the notes: no acknowledged write is
+lost. Git checks a file and then replaces it, in two steps, so an edit in between is overwritten in the
 file; its version is kept.
 """
 
@@ -25,7 +25,7 @@ from tests.repeats import repeats
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")]
 NOTES, AGENTS, STEPS = 20, 4, 30
-#: What a person did, and not the disk (a conflict in frontmatter, for one): say so, and what to do.
+#: Errors caused by a person, not by the disk (such as a conflict in frontmatter): they say what to do.
 REFUSALS = {"version_conflict", "doc_not_found", "text_not_found", "invalid_input"}
 PATIENCE = 60.0
 
@@ -138,7 +138,7 @@ async def until_listed(client: WireClient, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(repeats("GIT_SEEDS", 1)))
-async def test_what_git_takes_out_of_the_files_is_in_git_or_in_the_history(
+async def test_text_removed_by_git_is_in_git_or_the_history(
     repository: Repository, server: Lithos, seed: int
 ) -> None:
     """Issue 25: git rebase, stash and switching of branches under agents."""
@@ -201,7 +201,7 @@ async def is_in_history(client: WireClient, note: str, mark: str) -> bool:
 async def test_a_branch_with_few_notes_is_guarded_until_it_is_left(
     repository: Repository, server: Lithos
 ) -> None:
-    """What vanishes in masses is kept, an edit of it says so, and afterwards all is as it was."""
+    """Notes that vanish in bulk are kept, an edit of one says so, and afterwards all notes are as before."""
     async with WireClient.open(server.address) as client:
         await until_listed(client, repository.folder)
         before = {row["path"]: row["id"] for row in await rows(client)}
@@ -221,7 +221,7 @@ async def test_a_branch_with_few_notes_is_guarded_until_it_is_left(
             "lithos_note_edit", id=before["notes/n1.md"], op="append", text="x", agent="a"
         )
         known = {row["path"]: row["id"] for row in await rows(client)}
-        # What vanishes while others are kept is kept as well: here until somebody gives it up.
+        # Notes that vanish while others are kept are kept as well: here until a person gives them up.
         assert {path: note for path, note in known.items() if path != "few.md"} == before
         assert edited["status"] == "updated", edited
         assert repository.git("status", "--short").stdout.split() == ["M", "notes/n1.md"]

@@ -1,4 +1,4 @@
-"""A source is quarantined and the process killed: what rests on it is to be verified again once."""
+"""A source is quarantined and the process killed: its dependents are to be verified again once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def reverifications(data: Path) -> list[Any]:
 
 
 @pytest.mark.deadline(900)
-async def test_a_kill_between_the_quarantine_and_its_tasks_is_repaired_by_the_same_call(
+async def test_a_repeated_call_repairs_a_kill_before_the_tasks(
     tmp_path: Path,
 ) -> None:
     """behaviour 232: after a kill there are all tasks or none; the repeated call makes each once."""

@@ -1,4 +1,4 @@
-"""`lithos import` as a program: by itself, beside a running server, and killed (behaviours 240 and 241)."""
+"""`lithos import` as a program: without a server, with a running one, and killed (behaviours 240 and 241)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_vault_is_planned_imported_and_imported_again(tmp_path: Path) -> None:
 
 @pytest.mark.takes(25)
 def test_a_running_server_takes_what_the_command_reads(tmp_path: Path) -> None:
-    """Behaviour 240, beside a server; nobody else may import over HTTP."""
+    """Behaviour 240, with a running server; no other client may import over HTTP."""
     data = tmp_path / "data"
     (tmp_path / "damaged.jsonl").write_bytes((DATA / "damaged.jsonl").read_bytes())
     with running_lithos(data, env={"LITHOS_AUTH_TOKEN": "secret"}) as server:
@@ -98,7 +98,7 @@ def test_a_running_server_takes_what_the_command_reads(tmp_path: Path) -> None:
 
 
 @pytest.mark.takes(25)
-def test_wrong_sources_are_told_with_what_to_do(tmp_path: Path) -> None:
+def test_wrong_sources_are_reported_with_what_to_do(tmp_path: Path) -> None:
     data = tmp_path / "data"
     put_note(data, "a.md", "# A\n")
     for arguments, code, words in (

@@ -12,7 +12,7 @@ from tests import upstream
 from tests.e2e.imports import bring, importing
 from tests.e2e.process import run_lithos, running_lithos
 
-#: What an import carries, and what tells whether claims and tasks are told of.
+#: The imported data, and whether the report mentions claims and tasks.
 KEPT = ("tasks", "claims", "findings", "task_edges", "access_log", "ready_tasks", "claim_ends")
 
 

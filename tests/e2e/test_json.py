@@ -12,7 +12,7 @@ from tests.e2e.feeds import call_tool
 from tests.e2e.process import run_lithos, running_lithos, until
 from tests.servers import put_note
 
-#: One way to type each command that ends by itself, without a server; and its exit code.
+#: One way to run each command that ends on its own, without a server; and its exit code.
 TYPED = {
     "search": ("search raft", 0),
     "stats": ("stats", 0),
@@ -48,9 +48,9 @@ TYPED = {
     "worth": ("worth", 0),
     "merge-driver": ("merge-driver base.md ours.md theirs.md", 0),
 }
-#: What asks a running server and cannot do without one.
+#: Commands that need a running server.
 ASKING = {"brief": "brief raft", "checkpoint": "checkpoint --text kept"}
-#: Streams may have nothing to tell.
+#: Streams may have nothing to print.
 MAY_BE_EMPTY = {"events", "wait"}
 
 

@@ -38,7 +38,7 @@ def assert_refused(data: Path) -> str:
     return str(second.stderr)
 
 
-def test_commands_and_backups_work_beside_an_owner_that_holds_its_database(tmp_path: Path) -> None:
+def test_commands_and_backups_work_while_an_owner_holds_the_database(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with running_lithos(data) as server:
         call_tool(server, "lithos_write", title="A note", content="Some text.", agent="ada")

@@ -1,4 +1,4 @@
-"""What README.md and docs/ show is true: their examples are run against a real server."""
+"""The examples of README.md and docs/ are run against a real server."""
 
 import re
 import shlex

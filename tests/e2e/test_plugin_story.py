@@ -1,4 +1,4 @@
-"""A plugin as written: its server starts, its hooks tell the model what it should know (behaviour 244)."""
+"""A plugin as written: its server starts, its hooks give the model what it should know (behaviour 244)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 def run_hooks(plugin: Path, event: str, folder: Path, **told: str) -> list[str]:
-    """What the hooks of an event print, run as Claude Code does: those whose matcher fits."""
+    """The output of the hooks of an event, run as Claude Code does: those whose matcher fits."""
     groups = json.loads((plugin / "hooks" / "hooks.json").read_text())["hooks"][event]
     value = told.get("source", told.get("trigger", ""))
     printed = []
@@ -38,7 +38,7 @@ def run_hooks(plugin: Path, event: str, folder: Path, **told: str) -> list[str]:
 
 
 def expect_words(plugin: Path, event: str, folder: Path, **told: str) -> list[str]:
-    """What the hooks print, each something; on a busy machine they may have no time for it at once."""
+    """The output of the hooks, each not empty; on a busy machine the first attempts may time out."""
     printed: list[str] = []
     for _ in range(6):
         again = run_hooks(plugin, event, folder, **told)

@@ -1,7 +1,7 @@
 """Wheel, sdist, plugin and bundle as people get them: each installs and its server answers (behaviour 245).
 
-What is missing to build and install comes from the package index that pip and uv are configured with; without
-one these tests are left out, and say why.
+Missing packages for building and installing come from the package index of pip and uv; without
+an index these tests are skipped, with the reason.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def test_pip_installs_it_in_an_empty_environment(wheel: Path, tmp_path: Path) ->
     """Behaviour 245: and what it installed writes the plugin, which starts what was installed."""
     venv.create(tmp_path / "empty", with_pip=True)
     programs = tmp_path / "empty" / "bin"
-    # What runs is compiled as it is imported; to compile all there is takes longer than to install it.
+    # Modules are compiled when they are imported; compiling all of them takes longer than the installation.
     run(programs / "python", "-m", "pip", "install", "--quiet", "--no-compile", wheel)
     expect_server([programs / "lithos-server", *SERVE], tmp_path)
     run(

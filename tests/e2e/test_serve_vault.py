@@ -47,7 +47,7 @@ def test_a_data_directory_that_is_a_vault_is_refused(
     assert "--vault" in doctor.stdout
 
 
-def test_a_vault_that_is_not_there_or_holds_the_data_directory_is_refused(
+def test_a_missing_vault_or_one_with_the_data_directory_is_refused(
     tmp_path: Path, vault: Path, env: dict[str, str]
 ) -> None:
     missing = run_lithos("--vault", tmp_path / "gone", "stats", env=env)
@@ -61,7 +61,7 @@ def test_a_vault_that_is_not_there_or_holds_the_data_directory_is_refused(
 def test_commands_share_the_default_data_directory_of_a_vault(
     tmp_path: Path, vault: Path, env: dict[str, str]
 ) -> None:
-    """Without `--data-dir` state goes to the data home; the option may stand before or after the command."""
+    """Without `--data-dir` state is kept in the data home; the option may precede or follow the command."""
     found = run_lithos("search", "cloves", "--vault", vault, "--json", env=env)
     assert [row["path"] for row in json.loads(found.stdout)["results"]] == ["Zanzibar.md"], found.stderr
     by_variable = run_lithos("--json", "stats", env=env | {"LITHOS_VAULT": str(vault)})
@@ -82,7 +82,7 @@ def test_commands_share_the_default_data_directory_of_a_vault(
     assert sorted(path.name for path in vault.iterdir()) == [".obsidian", "Zanzibar.md"]
 
 
-async def test_a_second_owner_of_a_vault_is_refused_and_a_bridge_of_the_same_data_directory_works(
+async def test_a_second_owner_is_refused_and_a_bridge_works(
     tmp_path: Path, vault: Path, env: dict[str, str]
 ) -> None:
     """Behaviour 249; lifecycle, section 2."""

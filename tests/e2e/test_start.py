@@ -32,7 +32,7 @@ def test_a_second_server_exits_4_and_names_the_holder(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_port_in_use_is_told_with_exit_1(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_with_exit_1(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         refused = run_lithos("-d", tmp_path / "data", "serve", "-t", "http", "-p", str(port))
@@ -108,7 +108,7 @@ def test_a_corrupt_coordination_database_stops_the_start_and_keeps_its_bytes(tmp
 
 
 @pytest.mark.slow
-def test_a_data_directory_that_is_a_file_is_told_with_exit_1(tmp_path: Path) -> None:
+def test_a_file_as_data_directory_is_reported_with_exit_1(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
     refused = run_lithos("-d", tmp_path / "data", "serve", "-t", "http", "-p", "0")
     assert refused.returncode == 1
@@ -125,7 +125,7 @@ def test_a_data_directory_that_is_a_file_is_told_with_exit_1(tmp_path: Path) -> 
         ({"LITHOS_LOG_LEVEL": "loud"}, ("-t", "stdio"), 2),
     ],
 )
-def test_what_ends_a_server_is_json_in_a_json_log(
+def test_a_fatal_error_is_json_in_a_json_log(
     env: dict[str, str], arguments: tuple[str, ...], code: int, tmp_path: Path
 ) -> None:
     refused = run_lithos("-d", tmp_path / "data", "serve", *arguments, env=env)
@@ -141,7 +141,7 @@ def test_what_ends_a_server_is_json_in_a_json_log(
 
 
 @pytest.mark.slow
-def test_a_bug_that_ends_a_server_is_one_line_of_a_json_log_with_its_traceback(tmp_path: Path) -> None:
+def test_a_fatal_bug_is_one_json_log_line_with_traceback(tmp_path: Path) -> None:
     program = (
         "import sys, lithos.app.serving.serve as serve; from lithos.app.main import main\n"
         "def fail(*_): raise ZeroDivisionError('a bug')\n"
@@ -160,7 +160,7 @@ def test_a_bug_that_ends_a_server_is_one_line_of_a_json_log_with_its_traceback(t
 
 
 @pytest.mark.slow
-def test_a_command_that_is_no_server_fails_in_words(tmp_path: Path) -> None:
+def test_other_commands_than_serve_fail_with_plain_text(tmp_path: Path) -> None:
     failed = run_lithos("-d", tmp_path / "nowhere", "stats")
     assert failed.stderr.startswith("lithos: There are no notes in ")
 
@@ -171,7 +171,7 @@ def modes_in(folder: Path) -> dict[str, int]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="modes of files")
-def test_nobody_but_the_owner_reads_databases_and_indexes(tmp_path: Path) -> None:
+def test_only_the_owner_may_read_databases_and_indexes(tmp_path: Path) -> None:
     """As with umask 077, whatever the umask is; notes keep the mode that it gives."""
     data = tmp_path / "data"
     (data / "knowledge").mkdir(parents=True)

@@ -78,7 +78,7 @@ def test_a_signal_ends_a_server_whose_stdin_stays_open(ending: str, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_second_process_finds_the_address_of_a_stdio_server_in_the_lock(tmp_path: Path) -> None:
+def test_the_lock_has_the_address_of_a_stdio_server(tmp_path: Path) -> None:
     """behaviours 197, 201"""
     data = tmp_path / "data"
     with stdio_server(data, subprocess.DEVNULL) as server:

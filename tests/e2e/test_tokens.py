@@ -184,7 +184,7 @@ def test_no_token_is_in_any_log_metric_or_error(refusals: tuple[str, list[str]],
 
 
 @pytest.mark.parametrize("fault", first_of(["damaged", "removed", "unreadable"], 1))
-def test_a_start_with_a_lost_file_lets_nobody_in_and_says_why(data: Path, fault: str) -> None:
+def test_a_start_with_a_lost_file_refuses_all_callers_with_reason(data: Path, fault: str) -> None:
     """behaviour 248"""
     secret = create(data, "ci", "--rights", "admin")
     file = data / ".lithos" / "tokens.json"

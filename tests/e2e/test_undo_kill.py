@@ -26,7 +26,7 @@ def text_of(number: int) -> str:
 
 
 async def make_notes(client: WireClient) -> dict[str, str]:
-    """Notes that `bot` changed twice, with another's change in between; what is left without `bot`."""
+    """Notes that `bot` changed twice, with another agent's change in between; and the text without `bot`."""
     wanted = {}
     for number in range(NOTES):
         made = await client.call("lithos_write", title=f"N{number}", content=text_of(number), agent="ann")
@@ -86,7 +86,7 @@ async def test_undo_killed_again_and_again_ends_as_one_run(tmp_path: Path, is_se
 @pytest.mark.takes(30)
 @pytest.mark.deadline(400)
 async def test_restores_killed_at_any_moment_are_whole_or_absent(tmp_path: Path) -> None:
-    """Behaviour 412: of existing and of deleted notes; what was acknowledged stays."""
+    """Behaviour 412: of existing and of deleted notes; acknowledged changes stay."""
     data, random = tmp_path / "data", Random(8)
     wanted: dict[str, str] = {}
     with running_lithos(data) as server:

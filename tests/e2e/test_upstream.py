@@ -140,8 +140,8 @@ async def test_every_row_and_column_of_an_upstream_directory_is_served_and_stays
             assert name in told
 
 
-async def test_what_agents_do_keeps_the_columns_that_only_upstream_knows(tmp_path: Path) -> None:
-    """behaviour 242: they register, claim, finish and give feedback on upstream's rows."""
+async def test_agents_keep_the_columns_that_only_upstream_knows(tmp_path: Path) -> None:
+    """behaviour 242: agents register, claim, finish and give feedback on upstream's rows."""
     data = upstream.build(tmp_path / "data")
     with running_lithos(data) as server:
         async with connected("mcp", url=server.url) as client:
@@ -247,7 +247,7 @@ def test_a_directory_that_cannot_be_written_is_refused_and_stays(tmp_path: Path)
 
 
 def test_times_are_compared_as_instants() -> None:
-    """The comparison of this module tells one time in two notations from two times."""
+    """The comparison of this module equates one time in two notations, and distinguishes two times."""
     noon = comparable("tasks", "created_at", "2025-01-02 12:00:00")
     assert (
         noon

@@ -1,4 +1,4 @@
-"""`lithos reconcile --accept-vanished`, and outside edits of a real process."""
+"""`lithos reconcile --accept-vanished`, and external edits of a real process."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_without_a_server_vanished_files_are_given_up_at_once(tmp_path, wh
     assert await documents(data) == (30 - len(lost), lost)
 
 
-async def test_beside_a_server_the_command_leaves_its_approval_and_waits(tmp_path):
+async def test_the_command_leaves_its_approval_and_waits_while_a_server_runs(tmp_path):
     """behaviour 198"""
     data = tmp_path / "data"
     await make_corpus(data)

@@ -75,7 +75,7 @@ def structured(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def states(server: Lithos) -> dict[str, str]:
-    """Of each vault, as `/health` tells them."""
+    """The components of each vault, as `/health` reports them."""
     return {name: told["status"] for name, told in server.health()[1].items()}
 
 
@@ -89,7 +89,7 @@ def ways(config: Path, name: str) -> Sequence[Sequence[str | Path]]:
     )
 
 
-def test_stdio_of_one_vault_is_passed_on_to_the_process_that_serves_it_beside_others(config: Path) -> None:
+def test_stdio_of_one_vault_reaches_the_process_of_several_vaults(config: Path) -> None:
     """behaviour 296: the answers are that vault's alone, whether a token is asked for or not"""
     with serving(config) as server:
         until(lambda: states(server) == dict.fromkeys(NAMES, "ok"), server.health)

@@ -1,4 +1,4 @@
-"""`lithos wait`, `events`, `audit` and `inspect tasks` beside a real server, across its restarts."""
+"""`lithos wait`, `events`, `audit` and `inspect tasks` with a real server, across its restarts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_wait_exits_3_when_nothing_comes_in_time(server: Lithos, data: Path, tmp
 
 
 @pytest.mark.slow
-def test_a_cursor_skips_no_event_between_calls_and_tells_none_twice(server: Lithos, data: Path) -> None:
+def test_a_cursor_skips_and_repeats_no_event_between_calls(server: Lithos, data: Path) -> None:
     """behaviour 208"""
     arguments = ("wait", "--types", "note.created", "--cursor", "show", "--timeout")
     assert run_lithos("-d", data, *arguments, "0.5").returncode == 3
@@ -67,7 +67,7 @@ def test_a_cursor_skips_no_event_between_calls_and_tells_none_twice(server: Lith
 
 
 @pytest.mark.slow
-def test_since_includes_earlier_events_and_an_unknown_one_is_told(server: Lithos, data: Path) -> None:
+def test_since_includes_earlier_events_and_reports_an_unknown_one(server: Lithos, data: Path) -> None:
     """behaviour 208"""
     write_notes(server, ["Since 1", "Since 2"])
     events = [
@@ -82,7 +82,7 @@ def test_since_includes_earlier_events_and_an_unknown_one_is_told(server: Lithos
 
 
 @pytest.mark.slow
-def test_wait_waits_for_a_server_and_goes_on_after_a_restart(tmp_path: Path) -> None:
+def test_wait_waits_for_a_server_and_continues_after_a_restart(tmp_path: Path) -> None:
     """behaviour 208"""
     data = tmp_path / "data"
     data.mkdir()
@@ -130,7 +130,7 @@ def test_events_are_read_from_the_journal_without_a_server(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_audit_tells_who_read_what(server: Lithos, data: Path) -> None:
+def test_audit_shows_readers_and_notes(server: Lithos, data: Path) -> None:
     """behaviours 138, 209"""
     title = "Audited"
     note = call_tool(server, "lithos_write", title=title, content="Text.", agent="ada")["id"]

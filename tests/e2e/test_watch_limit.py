@@ -17,7 +17,7 @@ SCRIPT = f'echo 3 > {LIMIT} && exec "$@"'
 
 
 @pytest.mark.slow
-async def test_beyond_the_limit_of_watches_edits_are_followed_and_health_tells_how(
+async def test_edits_beyond_the_watch_limit_are_followed_and_shown_in_health(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 199"""

@@ -25,7 +25,7 @@ from tests.e2e.process import Lithos, run_lithos, running_lithos, until
 PAGE = Path(__file__).parents[2] / "docs" / "tasks.md"
 #: A tenth of a minute, the shortest claim there is.
 MINUTES = "0.1"
-#: What a worker does with a task: it says when it began and ended. The slow one hangs, but only once.
+#: The work on a task: it prints when it began and ended. The slow one hangs, but only once.
 WORK = """
 echo "begin $1 $(date +%s.%N) $PPID" >> "$LOG"
 if [ "$2" = slow ] && mkdir "$LOG.hung" 2> /dev/null; then sleep 600; fi
@@ -40,7 +40,7 @@ def program(name: str) -> str:
 
 
 def strip_types(source: str) -> str:
-    """As Node 22.18 does by itself: the few annotations that the worker has."""
+    """As Node 22.18 does on its own: it removes the few annotations of the worker."""
     stripped = re.sub(r"(?<=[\w)]): (?:string|object|Promise<any>)(?=[,) ])", "", source)
     assert stripped != source
     return stripped
@@ -81,7 +81,7 @@ def logged(folder: Path, what: str) -> list[tuple[str, float]]:
 
 
 def completed(data: Path) -> list[str]:
-    """The tasks whose completion was told."""
+    """The tasks whose completion was reported."""
     told = run_lithos("-d", data, "events", "--types", "task.completed", "--since", "0", "--no-follow")
     return re.findall(r'"task_id": "([^"]+)"', told.stdout)
 
@@ -202,8 +202,8 @@ async def test_32_agents_race_over_a_real_server(tmp_path: Path) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.deadline(120)
-def test_an_expiry_is_told_once_although_the_server_is_killed_again_and_again(tmp_path: Path) -> None:
-    """behaviour 260: also what expires while it is down."""
+def test_an_expiry_is_reported_once_despite_repeated_kills(tmp_path: Path) -> None:
+    """behaviour 260: also claims that expire while it is down."""
     data = tmp_path / "data"
     fences: list[int] = []
     for _ in range(5):

@@ -24,7 +24,7 @@ from tests.house import modules, role_of
 Parse = Callable[[str], object]
 
 NOW: Final = datetime(2026, 1, 2, tzinfo=UTC)
-#: What stands for a value of a type; `t` is the text.
+#: A sample value of each type; `t` is the text.
 _PLAIN: Final[Mapping[Any, Callable[[str], object]]] = {
     **dict.fromkeys((str, Any, object), lambda t: t),
     **dict.fromkeys((BaseException, Exception), ValueError),

@@ -67,7 +67,7 @@ def find_growth(parse: Parse, pattern: Callable[[int], str], length: int) -> Gro
         least = min(seconds_of(parse, quarter) for _ in range(RUNS))
         if whole <= WORST_FACTOR * least:
             return None
-        # Suspicious: what else ran may have been in the way.
+        # Suspicious: other processes may have disturbed the measurement.
         whole = min(seconds_of(parse, pattern(length)) for _ in range(RUNS))
         if whole <= WORST_FACTOR * least:
             return None

@@ -1,7 +1,7 @@
 """The parsers and normalisers of models, as calls that take one text, and of `stores` those that take some.
 
-Each function of models that takes text is found and called (`making`). Here are calls whose text has to
-stand somewhere in particular to be read; the first word of a name is the function.
+Each function of models that takes text is found and called (`making`). Here are calls whose text must be
+in a particular place to be read; the first word of a name is the function.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _cards(given: str) -> list[dict[str, str]]:
 
 
 def _all_parts(found: Iterator[object]) -> object:
-    """All parts of a file, or that it has none that can be read."""
+    """All parts of a file, or the error that none can be read."""
     with suppress(NotExtractable):
         return list(found)
     return None

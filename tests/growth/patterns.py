@@ -1,6 +1,6 @@
 """Texts that parsers are known to be slow with: single characters, pairs of them, and bad patterns.
 
-A pattern is a function of a length: it gives a text of about so many characters.
+A pattern is a function of a length: it returns a text of about that many characters.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PAIRED: Final = (
     "star", "backtick", "pipe", "dot", "CJK", "double quote",
 )  # fmt: skip
 
-#: Repeated as they stand.
+#: Repeated unchanged.
 _REPEATED: Final[Mapping[str, str]] = {
     "open links": "[[", "links without end": "[[a", "links with bars": "[[a|", "links": "[[a]] ",
     "embedded links": "![[a|b]] ", "nested links": "[[a[[b]]", "link labels": "[a](", "link ends": "](b)",
@@ -67,7 +67,7 @@ def _repeat(unit: str) -> Pattern:
 
 
 def _marks_of_two_classes(length: int) -> str:
-    """Marks that normalisation has to sort: every one of the second half goes before the first half."""
+    """Marks that normalisation has to sort: every one of the second half is moved before the first half."""
     half = length // 2
     return "a" + "\u0301" * half + "\u0323" * half
 

@@ -36,7 +36,7 @@ def _queued(threads: Path) -> dict[str, float]:
 class HealthPoll:
     """`with HealthPoll(server) as poll: ...; poll.slowest()`: the longest wait since the last time.
 
-    It begins with the first answer: until a server has loaded its programs it answers nobody.
+    It begins with the first answer: a server does not answer until it has loaded its programs.
     """
 
     def __init__(self, server: Lithos) -> None:
@@ -65,7 +65,7 @@ class HealthPoll:
         return slowest
 
     def _lost(self) -> tuple[dict[str, float], dict[str, float]]:
-        """What the threads of the server, and this one, have waited for a processor until now."""
+        """The time that the threads of the server, and this one, have waited for a processor until now."""
         return _queued(Path(f"/proc/{self._server}/task")), _queued(Path("/proc/self/task"))
 
     def _waited(self, began: float, before: tuple[dict[str, float], dict[str, float]]) -> float:

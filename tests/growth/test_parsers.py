@@ -46,7 +46,7 @@ def test_a_parser_is_linear_in_known_bad_patterns_and_pairs_of_characters(parser
     assert nonlinear(parser, pair_patterns(), THOROUGH) == {}
 
 
-def test_a_call_of_every_function_of_a_model_that_takes_text_can_be_made() -> None:
+def test_every_text_function_of_a_model_can_be_called() -> None:
     """Else write one in `tests/growth/parsers.py`: a parser that nothing measures may stop the server."""
     assert len(PARSERS) > 400
     for parse in PARSERS.values():

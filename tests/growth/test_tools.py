@@ -18,13 +18,13 @@ from tests.growth.polling import PATIENCE, HealthPoll
 
 pytestmark = [pytest.mark.slow, pytest.mark.takes(25)]
 
-#: Characters of an argument. The size of a whole note for what may have it; what a tool accepts
-#: elsewhere is far less, so that a quarter of it shows how it is refused.
+#: Characters of an argument. The size of a whole note where that is allowed; other arguments
+#: accept far less, so a quarter of it shows how they refuse it.
 NOTE: Final = 1_000_000
 ARGUMENT: Final = 120_000
-#: What parsers of arguments may be slow with; the parsers themselves see all patterns in `test_parsers`.
+#: Patterns that may slow parsers of arguments; the parsers themselves see all patterns in `test_parsers`.
 PATTERNS: Final = ("blank", "marks of two classes", "CJK", "different links", "query pairs")
-#: What whole notes may be slow with.
+#: Patterns that may be slow in whole notes.
 NOTE_PATTERNS: Final = (
     "marks of two classes", "link of marks", "CJK", "different links", "links of one stem", "growing fences",
 )  # fmt: skip
@@ -53,7 +53,7 @@ def text_arguments(tools: list[Mapping[str, Any]]) -> Iterator[tuple[str, str, s
 
 
 def required_of(schema: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments with which the call goes as far as it can."""
+    """Arguments with which the call gets as far as possible."""
     plain = {"string": "x", "number": 1, "integer": 1, "boolean": True, "array": [], "object": {}}
     return {
         name: known.get(name, plain[schema["properties"][name].get("type", "object")])
@@ -78,7 +78,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lithos]:
 
 
 async def ids_of(client: WireClient) -> dict[str, Any]:
-    """What required arguments are told, so that calls are not refused before they do their work."""
+    """Values of required arguments, so that calls are not refused before they do their work."""
     note = await client.call("lithos_write", title="A note", content="text [[other]]", agent="ann")
     task = await client.call("lithos_task_create", title="A task", agent="ann")
     other = await client.call("lithos_task_create", title="Another task", agent="ann")
@@ -194,8 +194,8 @@ async def _start_anew(data: Path) -> float:
 
 @pytest.mark.deadline(600)
 @pytest.mark.nightly
-async def test_no_file_that_somebody_leaves_keeps_health_waiting(tmp_path: Path) -> None:
-    """notes §4, lifecycle §5: the watcher and the start scan take it in beside other work"""
+async def test_no_external_file_keeps_health_waiting(tmp_path: Path) -> None:
+    """notes §4, lifecycle §5: the watcher and the start scan process it during other work"""
     files = large_files()
     data = tmp_path / "data"
     with running_lithos(data) as lithos:

@@ -30,7 +30,7 @@ STEP_TIME = 0.03
 
 @frozen
 class Checked:
-    """What was recorded and checked."""
+    """The recorded and checked operations."""
 
     histories: int = 0
     operations: int = 0
@@ -66,7 +66,7 @@ class Checked:
 
 @define(eq=False)
 class Campaign:
-    """One data directory, whose server comes and goes."""
+    """One data directory, whose server is started and killed."""
 
     data: Path
     seed: int
@@ -81,7 +81,7 @@ class Campaign:
         self.data.mkdir(parents=True, exist_ok=True)
 
     async def run(self, rounds: int, operations: int) -> Checked:
-        """Each round begins with a start, and ends with a kill after so many operations or some more."""
+        """Each round begins with a start, and ends with a kill after at least a number of operations."""
         for number in range(rounds):
             server = await trio.to_thread.run_sync(start_lithos, self.data)
             try:
@@ -128,7 +128,7 @@ class Campaign:
         await trio.to_thread.run_sync(server.kill)
 
     async def _until(self, operations: int) -> None:
-        """Wait until so many operations more are recorded."""
+        """Wait until this number of further operations is recorded."""
         history = self.workload.history.operations
         wanted = len(history) + operations
         with trio.fail_after(ROUND_LIMIT):

@@ -19,7 +19,7 @@ from attrs import frozen
 
 #: The time of an answer that was lost.
 NEVER: Final = 2**62
-#: A result that nobody knows.
+#: An unknown result.
 UNKNOWN: Final = "unknown"
 #: Pairs of set and state looked at before a history is given up as too entangled to decide.
 LIMIT: Final = 2_000_000
@@ -43,7 +43,7 @@ class Operation:
 
 
 class Model(Protocol):
-    """What an object does."""
+    """The behaviour of an object."""
 
     def initial(self) -> Hashable:
         """The state before the first operation."""

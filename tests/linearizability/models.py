@@ -1,4 +1,4 @@
-"""What a note and a task do, one operation at a time (specification: tools, coordination §2).
+"""The behaviour of a note and a task, one operation at a time (specification: tools, coordination §2).
 
 Results are as `workload.py` makes them of the tools' answers: `("ok", …)`, or `("refused", code)`.
 """
@@ -15,7 +15,7 @@ from tests.linearizability.checker import UNKNOWN, Operation
 #: A save by another program counts as a version (notes §3). Off, such a save keeps the version that is in the
 #: file, as older servers had it, and a write that expects that version overwrites it.
 OUTSIDE_COUNTS = True
-#: Saves of one note that lie aside at a time, as far as it is looked for an explanation.
+#: Maximum number of displaced saves of one note that are considered for an explanation.
 MOST_ASIDE = 2
 
 
@@ -26,16 +26,16 @@ class Note:
     version: int = 1
     body: str = ""
     tag: str = ""
-    #: It was saved, and nobody was told which version that made.
+    #: It was saved, and its version was not reported yet.
     is_unseen: bool = False
-    #: Version, body and tag when somebody was last told its version.
+    #: Version, body and tag when its version was last reported.
     told: tuple[int, str, str] = (1, "", "")
-    #: Saves that may lie aside: a write took the file away while the editor wrote into it. A start that finds
+    #: Displaced saves: a write took the file away while the editor wrote into it. A start that finds
     #: one keeps it as a version, and the note's own text again as the next.
     aside: int = 0
 
     def seen(self) -> Note:
-        """The note once somebody was told its version."""
+        """The note once its version was reported."""
         return evolve(self, is_unseen=False, told=(self.version, self.body, self.tag))
 
 
@@ -73,9 +73,9 @@ class NoteModel:
     def _outside(self, state: Note | None, saved: tuple[int, str, str]) -> list[Note]:
         """A file as another program left it: the version that was in it, body, tag.
 
-        Saves between which the server did not look are one edit to it, as long as nobody was told a version
-        of the first; and none, when the last one puts back what was told. What was told of one text is never
-        told of another.
+        Saves that the server did not see separately are one edit to it, as long as no version of the first
+        was reported; and no edit, when the last one restores the reported text. A version reported for one
+        text is never reported for another.
         """
         version, body, tag = saved
         if not self.outside_counts:
@@ -110,7 +110,7 @@ def _write(state: Note, operation: Operation) -> Iterable[Hashable]:
 
 @frozen
 class Held:
-    """A claim; `fence` is None while nobody was told it."""
+    """A claim; `fence` is `None` until it was reported."""
 
     agent: str
     fence: int | None
@@ -119,7 +119,7 @@ class Held:
 
 @frozen
 class Task:
-    """A task, its claims by aspect, and the highest fence that anybody was told."""
+    """A task, its claims by aspect, and the highest fence that was reported."""
 
     status: str = "open"
     claims: tuple[tuple[str, Held], ...] = ()
@@ -200,7 +200,7 @@ class TaskModel:
         return [evolve(state, status="open")] if _is_ok(result) or result == UNKNOWN else []
 
     def _look(self, state: Task, _: Any, result: Any) -> list[Task]:
-        """Status, and who holds what with which fence."""
+        """Status, and the holders of aspects with their fences."""
         if result == UNKNOWN:
             return [state]
         _, status, claims = result
@@ -216,7 +216,7 @@ class TaskModel:
 
 
 def _told_fence(state: Task, aspect: str, held: Held, fence: int) -> list[Task]:
-    """A fence that is seen must be the one that was granted, or one that nobody was told of."""
+    """A fence that is seen must be the one that was granted, or one that was not reported."""
     if held.fence is None:
         return [state.put(aspect, evolve(held, fence=fence))]
     return [state] if fence == held.fence else []

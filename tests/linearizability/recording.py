@@ -1,4 +1,4 @@
-"""A history while it is made: who calls what when, and what became of it."""
+"""A history while it is made: callers, calls, times and results."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.linearizability.checker import NEVER, UNKNOWN, Operation
 
 #: Calls a tool; raises `Gone` when the answer is lost.
 Call = Callable[..., Awaitable[dict[str, Any]]]
-#: What a tool's answer means to the model.
+#: The meaning of a tool's answer for the model.
 Reading = Callable[[dict[str, Any]], Any]
-#: What a server answers that does not know either; of an actor that crashed it says something else.
+#: The answer of a server with an unknown result; the answer of a crashed actor differs.
 TOO_LONG: Final = "The outcome of this change is unknown: it took too long."
 
 
@@ -54,7 +54,7 @@ class History:
         return result
 
     def at_once(self, key: str, client: str, name: str, argument: Any, act: Callable[[], object]) -> None:
-        """Something that this process does itself, between two looks of everybody else."""
+        """An action of this process, between two observations of the others."""
         called = next(self._clock)
         act()
         self.operations.append(Operation(key, client, name, argument, ("ok",), called, next(self._clock)))

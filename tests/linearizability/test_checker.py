@@ -99,8 +99,8 @@ def test_checker_explains_what_can_be_explained_alone(name: str) -> None:
     assert (not found) == (name in EXPLAINED)
 
 
-def test_checker_tells_objects_apart() -> None:
-    """One object's fault is not another's."""
+def test_checker_distinguishes_objects() -> None:
+    """An error of one object does not affect another."""
     good = Operation("good", "a", "read", None, ("ok", 1, "", ""), 1, 2)
     bad = Operation("bad", "a", "read", None, ("ok", 2, "a", ""), 1, 2)
     (violation,) = check([good, bad], NOTES)

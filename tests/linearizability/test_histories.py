@@ -22,7 +22,7 @@ ROUNDS, CLIENTS, CALLS = 4, 5, 20
 
 
 @pytest.mark.slow
-async def test_what_clients_in_a_race_see_can_be_explained(tmp_path: Path) -> None:
+async def test_histories_of_racing_clients_are_linearizable(tmp_path: Path) -> None:
     """behaviours 10 and 88: notes, claims whose time runs out, completions, and a person's atomic saves"""
     clock = Clock()
     workload = Workload(Random(1))
@@ -42,7 +42,7 @@ async def test_what_clients_in_a_race_see_can_be_explained(tmp_path: Path) -> No
     assert checked.operations > ROUNDS * CLIENTS * CALLS
 
 
-async def test_an_answer_that_the_server_waited_too_long_for_is_lost_and_a_crash_is_not() -> None:
+async def test_a_late_answer_counts_as_lost_and_a_crash_does_not() -> None:
     history, failure = History(), Exception()
 
     async def call() -> dict[str, object]:
@@ -66,7 +66,7 @@ async def test_an_answer_that_the_server_waited_too_long_for_is_lost_and_a_crash
 @pytest.mark.disk
 @pytest.mark.takes(19)
 @pytest.mark.deadline(240)
-async def test_what_clients_see_over_kills_and_pauses_can_be_explained(tmp_path: Path) -> None:
+async def test_histories_over_kills_and_pauses_are_linearizable(tmp_path: Path) -> None:
     """behaviours 10, 88 and 176: kill -9, pauses, lost answers that take effect late, and a person's saves"""
     checked = await run_campaigns(tmp_path, 1, lambda done: done.kills >= repeats("KILLS", 6))
     print(checked)  # noqa: T201 - for `pytest -s`

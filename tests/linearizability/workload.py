@@ -53,14 +53,14 @@ class Workload:
             )
 
     def problems(self) -> list[str]:
-        """What no order explains."""
+        """A history that no order explains."""
         found = check(self.history.of("note "), NoteModel(self.outside_counts))
         return [str(violation) for violation in [*found, *check(self.history.of("task "), TaskModel())]]
 
     # -- clients ---------------------------------------------------------------------------------
 
     async def work(self, client: str, call: Call, operations: int = sys.maxsize) -> None:
-        """So many calls, one after the other; raises `Gone` when an answer is lost."""
+        """Make calls one after the other; raises `Gone` when an answer is lost."""
         for _ in range(operations):
             await (self._on_note if self.random.random() < 0.5 else self._on_task)(client, call)
 
@@ -123,7 +123,7 @@ class Workload:
     def save(self, knowledge: Path, *, in_place: bool) -> list[Callable[[], object]]:
         """Edit a note as another program does; of a save in place the steps that are left to do.
 
-        Such a save empties the file and fills it through the same handle, twice. Who looks while it is empty
+        Such a save empties the file and fills it through the same handle, twice. A reader in between
         sees an empty note, and that is an edit of its own.
         """
         path, note = self.random.choice(list(self.notes.items()))

@@ -1,8 +1,8 @@
 """A file system in memory that passes the contract of `SystemCalls`.
 
 Before each call of the product `reach` is called with its name: there others may act. A person's open() for
-writing of a leased file blocks until the lease ends, as the kernel has it, and then goes on with the file it
-had found.
+writing of a leased file blocks until the lease ends, as in the kernel, and then continues with the
+file it had found.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NEEDED = {
     "exchange": "exchange", "no_replace": "rename_new", "links": "link", "leases": "lease",
     "unnamed": "link_unnamed",
 }  # fmt: skip
-#: Every file was saved long ago, so that only leases tell of a save under way: the hardest case.
+#: Every file was saved long ago, so that only leases reveal a save in progress: the hardest case.
 NOW = 1_000_000.0
 
 
@@ -39,7 +39,7 @@ class Inode:
 
 
 def nothing(call: str) -> None:
-    """Nobody else acts."""
+    """No other party acts."""
 
 
 class FakeCalls:
@@ -51,13 +51,13 @@ class FakeCalls:
         self.names: dict[str, Inode] = {}
         self.opened: dict[int, tuple[Inode, int]] = {}
         self.calls = 0
-        #: What the product was told so far: all that its next steps can depend on.
+        #: The answers that the product got so far: all that its next steps can depend on.
         self.answers: list[Any] = []
         self._descriptors = 2
         self._inodes = 0
         self._tokens = 0
 
-    # -- for everybody ------------------------------------------------------------------------------
+    # -- for all parties ------------------------------------------------------------------------------
 
     def new_inode(self, data: bytes = b"") -> Inode:
         self._inodes += 1
@@ -91,7 +91,7 @@ class FakeCalls:
     # -- the calls ----------------------------------------------------------------------------------
 
     def _begin(self, call: str, *, is_private: bool = False) -> None:
-        """`is_private`: a step on a file that nobody else sees: it commutes with all others' steps."""
+        """`is_private`: a step on a file that no other party sees: it commutes with all their steps."""
         if not is_private:
             self.reach(call)
         self.calls += 1

@@ -1,9 +1,9 @@
-"""People beside an agent at the same notes, and the exploration of all interleavings of their steps.
+"""People and an agent at the same notes, and the exploration of all interleavings of their steps.
 
 The agent is the product's own code (`NoteFiles`) on a fake file system; before each of its system calls
 every person, and the watcher, may take any number of steps, and the process may die. A ledger follows every
-piece of text that a person saved: at the end it is in a file, or in what was displaced, or a person overwrote
-or deleted it, or an agent that was told of it did.
+piece of text that a person saved: at the end it is in a file, or in a displaced file, or a person overwrote
+or deleted it, or an agent that had seen it did.
 
 Pruning: two schedules that led to the same files, the same positions of all people and the same answers to
 the product so far have the same futures, since the product's next step depends on nothing else; only one of
@@ -103,7 +103,7 @@ class World:
         self.root = root
         self.calls = FakeCalls(lacking)
         self.files = NoteFiles(root, self.calls)
-        #: Where displaced files lie, on a file system that has none of them beside their notes.
+        #: Where displaced files are, on a file system that does not keep them next to their notes.
         self.place = PrivateFolder(f"{root}-place", str(root)) if "beside" in lacking else None
         self.files._replacing = Replacing(
             self.calls,
@@ -174,7 +174,7 @@ class World:
     def _rename(self, person: Person, source: str, target: str) -> None:
         path, other = self.path(source), self.path(target)
         if path not in self.calls.names:
-            return  # gone: the person is told so
+            return  # gone: the person sees an error
         inode, old = self.calls.names.pop(path), self.calls.names.get(other)
         if old is not None:
             self._lose_name(old)
@@ -209,7 +209,7 @@ class World:
     # -- the agent ----------------------------------------------------------------------------------
 
     def ask(self, request: Step) -> None:
-        """What the writer does with a request, and what it does with what it displaced."""
+        """The writer's handling of a request, and of the files that it displaced."""
         kind, name, *text = request
         for _ in range(ROUNDS):
             outcome = self._try(kind, name, "".join(text).encode())
@@ -251,7 +251,7 @@ class World:
         return "done"
 
     def settle_at_once(self) -> None:
-        """Without any grace, which is allowed where leases tell of writers."""
+        """Without any grace, which is allowed where leases reveal writers."""
         for kept in self.files.take_kept():
             try:
                 settle(self.calls, kept, self._save, leases=True)
@@ -264,7 +264,7 @@ class World:
     # -- the end ------------------------------------------------------------------------------------
 
     def end(self, *, is_dead: bool) -> None:
-        """Everybody finishes; what a killed process left is recovered; then nothing may be missing."""
+        """All parties finish; files left by a killed process are recovered; then nothing may be missing."""
         self.calls.reach = lambda call: None
         if is_dead:
             for descriptor in list(self.calls.opened):

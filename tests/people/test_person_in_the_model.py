@@ -78,7 +78,7 @@ def explore_all(
     *people: Iterable[list[Step]],
     dies: bool = False,
 ) -> Explored:
-    """Every request beside every combination of people."""
+    """Every request with every combination of people."""
     total = Explored()
     for request in requests:
         for combination in itertools.product(*people):
@@ -88,7 +88,7 @@ def explore_all(
     return total
 
 
-def test_one_person_beside_any_request_loses_nothing(tmp_path: Path) -> None:
+def test_one_person_during_any_request_loses_nothing(tmp_path: Path) -> None:
     """Issue 11, build 1; behaviour 1."""
     found = explore_all(tmp_path, BEST, ("patch", "remove"), SAVES.values())
     assert found.schedules > 30_000
@@ -122,16 +122,14 @@ def test_one_person_who_saves_in_place_where_calls_lack_loses_nothing(
 
 
 @pytest.mark.slow
-def test_one_person_beside_an_agent_that_writes_or_creates_loses_nothing(tmp_path: Path) -> None:
+def test_one_person_during_a_write_or_creation_loses_nothing(tmp_path: Path) -> None:
     """Issue 11, build 1: to exhaustion."""
     found = explore_all(tmp_path, BEST, ("write", "create"), SAVES.values())
     assert found.schedules > 20_000
 
 
 @pytest.mark.parametrize("lacking", [BEST, pytest.param(frozenset({"exchange"}), marks=SLOW)])
-def test_a_process_that_dies_anywhere_beside_a_person_loses_nothing(
-    tmp_path: Path, lacking: frozenset[str]
-) -> None:
+def test_a_process_dying_anywhere_during_edits_loses_nothing(tmp_path: Path, lacking: frozenset[str]) -> None:
     """behaviour 1"""
     found = explore_all(tmp_path, lacking, ["patch"], [SAVES["atomic"]], dies=True)
     assert found.schedules > 300
@@ -139,7 +137,7 @@ def test_a_process_that_dies_anywhere_beside_a_person_loses_nothing(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lacking", EXTREMES)
-def test_a_process_that_dies_anywhere_beside_any_save_loses_nothing(
+def test_a_process_dying_anywhere_during_any_save_loses_nothing(
     tmp_path: Path, lacking: frozenset[str]
 ) -> None:
     """behaviour 1"""
@@ -149,10 +147,8 @@ def test_a_process_that_dies_anywhere_beside_any_save_loses_nothing(
 
 
 @pytest.mark.parametrize("lacking", EXTREMES)
-def test_a_move_beside_any_save_loses_nothing_wherever_the_process_dies(
-    tmp_path: Path, lacking: frozenset[str]
-) -> None:
-    """behaviour 255: what is saved goes with the note, stays at its old place, or makes the move fail."""
+def test_a_killed_move_during_any_save_loses_nothing(tmp_path: Path, lacking: frozenset[str]) -> None:
+    """behaviour 255: the saved text moves with the note, stays at its old place, or makes the move fail."""
     names = [name for name in SAVES if name in QUICK or "lease" not in lacking]
     saves = [*map(SAVES.__getitem__, names), atomic("d.md", "<P1>"), move(B, "c.md")]
     found = explore_all(tmp_path, lacking, ("move", "move onto"), saves, dies=True)
@@ -162,7 +158,7 @@ def test_a_move_beside_any_save_loses_nothing_wherever_the_process_dies(
 @pytest.mark.parametrize(
     "save", [pytest.param(atomic("d.md", "<P1>"), marks=SLOW), SAVES["atomic"], move(A, "e.md")]
 )
-def test_rewriting_what_was_moved_beside_a_save_loses_nothing(tmp_path: Path, save: list[Step]) -> None:
+def test_rewriting_a_moved_note_during_a_save_loses_nothing(tmp_path: Path, save: list[Step]) -> None:
     """behaviour 255"""
     found = explore_all(tmp_path, BEST, ["move, then rewrite its links"], [save], dies=True)
     assert found.schedules > 100
@@ -171,7 +167,7 @@ def test_rewriting_what_was_moved_beside_a_save_loses_nothing(tmp_path: Path, sa
 @pytest.mark.parametrize(
     "request_", [pytest.param("patch", marks=NIGHTLY), pytest.param("remove", marks=SLOW)]
 )
-def test_two_people_beside_a_request_lose_nothing(tmp_path: Path, request_: str) -> None:
+def test_two_people_during_a_request_lose_nothing(tmp_path: Path, request_: str) -> None:
     """Issue 11, build 1: to exhaustion."""
     others = ("atomic", "delete", "take-up") if request_ == "patch" else tuple(SECOND)
     found = explore_all(tmp_path, BEST, [request_], [SAVES["atomic"]], [SECOND[name] for name in others])
@@ -194,7 +190,7 @@ def test_two_notes_that_people_save_and_move_lose_nothing(tmp_path: Path, lackin
 
 
 def test_the_scripted_take_up_makes_the_calls_of_the_product(tmp_path: Path) -> None:
-    """What the watcher does in the model is what `NoteFiles.read` does."""
+    """The watcher in the model does the same as `NoteFiles.read`."""
     made: list[str] = []
     calls = FakeCalls(reach=made.append)
     calls.put(str(tmp_path / A), b"text")

@@ -22,7 +22,7 @@ def calls(request: pytest.FixtureRequest) -> SystemCalls:
 
 @pytest.fixture(autouse=True)
 def local(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a file system whose type is trusted: what it can do is what its calls do."""
+    """Calls of a file system whose type is trusted: its calls show its capabilities."""
     monkeypatch.setattr(protection, "file_system_of", lambda _: "ext4")
 
 
@@ -52,7 +52,7 @@ def get(calls: SystemCalls, path: str) -> bytes | None:
         calls.close(descriptor)
 
 
-def test_what_is_written_is_read_and_counted(calls: SystemCalls, folder: str) -> None:
+def test_written_bytes_are_read_and_counted(calls: SystemCalls, folder: str) -> None:
     path = put(calls, f"{folder}/a", b"text")
     assert get(calls, path) == b"text"
     assert calls.lstat(path).st_size == 4
@@ -103,7 +103,7 @@ def test_a_file_without_a_name_is_nowhere_until_it_gets_one(calls: SystemCalls, 
     assert (get(calls, taken), get(calls, path)) == (b"theirs", b"text")
 
 
-def test_a_lease_is_refused_while_anybody_writes(calls: SystemCalls, folder: str) -> None:
+def test_a_lease_is_refused_while_a_writer_has_the_file(calls: SystemCalls, folder: str) -> None:
     path = put(calls, f"{folder}/a", b"text")
     reading = calls.open(path, os.O_RDONLY)
     writing = calls.open(path, os.O_WRONLY)
@@ -117,7 +117,7 @@ def test_a_lease_is_refused_while_anybody_writes(calls: SystemCalls, folder: str
     calls.close(reading)
 
 
-def test_what_can_be_done_is_found_out_and_leaves_nothing(calls: SystemCalls, folder: str) -> None:
+def test_capabilities_are_detected_without_leftovers(calls: SystemCalls, folder: str) -> None:
     assert probe_protection(calls, folder) == Protection(
         exchange=True, no_replace=True, links=True, leases=True, unnamed=True
     )
@@ -126,6 +126,6 @@ def test_what_can_be_done_is_found_out_and_leaves_nothing(calls: SystemCalls, fo
 
 
 @pytest.mark.parametrize(("capability", "call"), NEEDED.items())
-def test_what_is_missing_is_found_out(capability: str, call: str, tmp_path: Path) -> None:
+def test_missing_capabilities_are_detected(capability: str, call: str, tmp_path: Path) -> None:
     found = probe_protection(FakeCalls(frozenset({call})), str(tmp_path))
     assert [name for name in NEEDED if not getattr(found, name)] == [capability]

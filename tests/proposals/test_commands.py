@@ -1,4 +1,4 @@
-"""`lithos proposals`: what waits is listed, shown with its signs by name, approved and rejected."""
+"""`lithos proposals`: pending ones are listed, shown with characters by name, approved and rejected."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from tests.servers import MISSING_ID, Lithos, serving
 
 
 class Terminal(io.StringIO):
-    """What a person types, or a screen."""
+    """Input of a person, or a screen."""
 
     def isatty(self) -> bool:
         return True
 
 
 class Desk:
-    """A person at a shell beside a server in which `bot` and `bee` may only propose."""
+    """A person at a shell with a running server in which `bot` and `bee` may only propose."""
 
     def __init__(self, lithos: Lithos, capsys: pytest.CaptureFixture[str]) -> None:
         self.lithos = lithos
         self._capsys = capsys
 
     async def type(self, *words: str, code: int = 0) -> str:
-        """What the command prints on stdout; `told` is what it says beside."""
+        """The output of the command on stdout; `told` is the output on stderr."""
         self._capsys.readouterr()
         session = CommandSession(parse_arguments(("proposals", *words)), Config())
         done = await proposals(session, LocalServer(self.lithos.server))
@@ -81,7 +81,7 @@ def at_desk(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[Non
 
 
 @at_desk
-async def test_what_waits_is_listed_and_what_was_decided_if_asked_for(desk: Desk) -> None:
+async def test_pending_proposals_are_listed_and_decided_ones_on_request(desk: Desk) -> None:
     assert await desk.type() == "No pending proposals.\n"
     assert await desk.ask("list") == []
     note = await desk.note()
@@ -117,7 +117,7 @@ async def test_a_long_list_is_whole(desk: Desk) -> None:
 
 
 @at_desk
-async def test_show_prints_the_difference_with_signs_by_name(desk: Desk) -> None:
+async def test_show_prints_the_difference_with_characters_by_name(desk: Desk) -> None:
     """behaviour 283"""
     note = await desk.note()
     proposal = await propose_text(
@@ -198,9 +198,7 @@ async def test_rejecting_needs_a_reason_which_the_agent_hears(desk: Desk) -> Non
 
 
 @at_desk
-async def test_a_person_at_a_terminal_is_asked_and_nobody_else_can_be(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_only_a_person_at_a_terminal_is_asked(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     proposal = await propose_text(desk.lithos, await desk.note(), "one\n\n2\n\nthree")
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
     for words in (("approve", proposal), ("approve", proposal, "--json")):
@@ -231,7 +229,7 @@ async def test_a_seal_stands_for_what_was_shown(desk: Desk) -> None:
 
 
 @at_desk
-async def test_wrong_words_are_told(desk: Desk) -> None:
+async def test_wrong_arguments_are_reported(desk: Desk) -> None:
     assert "There is no 'accept'" in await desk.refused("accept", "x")
     assert "lithos proposals show ID" in await desk.refused("list", "x")
     for action in ("show", "approve", "reject"):
@@ -242,7 +240,7 @@ async def test_wrong_words_are_told(desk: Desk) -> None:
 
 
 @at_desk
-async def test_line_breaks_of_windows_are_no_signs(desk: Desk) -> None:
+async def test_line_breaks_of_windows_are_not_special_characters(desk: Desk) -> None:
     file = desk.lithos.knowledge / "windows.md"
     note = await desk.note("Windows")
     data = file.read_bytes().replace(b"\n", b"\r\n")

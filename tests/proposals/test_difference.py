@@ -1,4 +1,4 @@
-"""Differences as a person approves them: words marked, signs named, all escaped, bounded (behaviour 283)."""
+"""Differences as a person approves them: words marked, characters named, escaped, bounded (behaviour 283)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def shown(compared: TextComparison) -> list[str]:
     return [f"{signs[line.kind]}{line.html}" for line in compared.lines]
 
 
-def test_lines_and_the_words_in_them_are_told() -> None:
+def test_changed_lines_and_words_are_marked() -> None:
     old = "".join(f"line {number}\n" for number in range(20)) + "The plan is good.\nEnd.\n"
     new = old.replace("plan is good", "plan is very good").replace("line 3\n", "")
     compared = compare(old, new)
@@ -30,13 +30,13 @@ def test_lines_and_the_words_in_them_are_told() -> None:
     ]  # fmt: skip
 
 
-def test_a_text_that_was_not_there_or_will_not_be_is_added_or_removed() -> None:
+def test_new_and_deleted_texts_are_all_added_or_removed() -> None:
     assert shown(compare(None, "a\nb")) == ["+a", "+b", "\\no line break at the end of the file"]
     assert shown(compare("a\n", None)) == ["-a"]
     assert shown(compare("a\n", "a\n")) == shown(compare(None, None)) == shown(compare(None, "")) == []
 
 
-def test_signs_are_shown_by_name_in_every_line_and_counted_of_what_is_added() -> None:
+def test_special_characters_are_named_and_counted_in_added_text() -> None:
     """behaviour 283"""
     compared = compare(
         "old \u202eline\nsame\u200b\nthe price is 10\n",
@@ -58,7 +58,7 @@ def test_signs_are_shown_by_name_in_every_line_and_counted_of_what_is_added() ->
     assert not compared.has_more
 
 
-def test_line_breaks_of_windows_are_told_only_where_they_change() -> None:
+def test_line_breaks_of_windows_are_shown_only_where_they_change() -> None:
     assert shown(compare("a\r\nb\r\n", "a\r\nc\r\n")) == [" a", "-b", "+c"]
     assert shown(compare(None, "a\r\n")) == ["+a"]
     changed = shown(compare("a line\r\n", "a line\n"))
@@ -81,12 +81,12 @@ def test_a_long_difference_shows_its_beginning_and_counts_the_rest() -> None:
 
 
 def test_signs_in_lines_that_are_not_shown_are_counted_as_well() -> None:
-    """What a person does not get to see may not hide anything."""
+    """Parts that are not shown to a person may not hide anything."""
     compared = compare(None, "a\n" * 100 + "b\u202e\n", most=5)
     assert compared.signs == {"U+202E RIGHT-TO-LEFT OVERRIDE": 1}
 
 
-def test_of_a_long_line_the_part_with_the_first_change_is_shown() -> None:
+def test_a_long_line_is_shown_around_its_first_change() -> None:
     (removed, added) = compare("w " * 5_000 + "old\n", "w " * 5_000 + "new" + " w" * 5_000 + "\n").lines
     assert removed.html.startswith("<i>9,940 characters …</i>w w ")
     assert removed.html.endswith("w <strong>old</strong>")
@@ -95,7 +95,7 @@ def test_of_a_long_line_the_part_with_the_first_change_is_shown() -> None:
 
 
 @pytest.mark.parametrize("text", ["a\u200b" * 300_000, "p\u0430" * 300_000, "word\u202e x\n" * 60_000])
-def test_a_text_of_nothing_but_signs_is_shown_in_part(text: str) -> None:
+def test_a_text_of_special_characters_only_is_shown_in_part(text: str) -> None:
     compared = compare(None, text)
     assert sum(len(line.html) for line in compared.lines) <= difference.MOST_CHARACTERS
     assert compared.has_more
@@ -121,7 +121,7 @@ texts = st.text(st.sampled_from("ab <&\n\u200b\u202e\u0430\r"), max_size=40)
 
 
 @given(texts, texts)
-def test_every_line_is_shown_whole_with_its_signs(old: str, new: str) -> None:
+def test_every_line_is_shown_whole_with_its_characters(old: str, new: str) -> None:
     compared = compare(old, new)
     assert compared.left == 0
     for line in compared.lines:

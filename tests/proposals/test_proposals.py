@@ -80,7 +80,7 @@ async def shown(lithos: Lithos, proposal_id: str) -> Any:
 
 
 async def seen(lithos: Lithos, note_id: str) -> dict[str, Any]:
-    """All that anybody can see of the notes."""
+    """Everything that clients can see of the notes."""
     read = await lithos.call("lithos_read", id=note_id)
     read.pop("retrieval_count", None)
     search = [
@@ -113,7 +113,7 @@ PROPOSED: Mapping[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-async def test_a_proposal_changes_nothing_that_anybody_sees(tmp_path: Path) -> None:
+async def test_a_proposal_changes_nothing_visible(tmp_path: Path) -> None:
     """behaviour 280"""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
@@ -166,7 +166,7 @@ async def test_a_later_change_builds_on_the_agents_own_proposal(tmp_path: Path) 
         assert (await lithos.read(note_id))["content"] == f"{TEXT}\n\nSix.\n\nSeven."
 
 
-async def test_a_note_that_is_only_proposed_is_changed_by_its_id_and_made_once(tmp_path: Path) -> None:
+async def test_a_proposed_note_is_changed_by_its_id_and_made_once(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         made = await bot(lithos, "lithos_write", title="New", content="First.", path="a")
         again = await bot(lithos, "lithos_write", title="New", content="First.", path="a")
@@ -253,7 +253,7 @@ async def test_only_what_was_seen_is_approved(tmp_path: Path) -> None:
         assert refusal(await decide(lithos, proposal, text="x"), "invalid_input")
 
 
-async def test_of_two_persons_who_approve_at_once_one_does(tmp_path: Path) -> None:
+async def test_one_of_two_simultaneous_approvals_succeeds(tmp_path: Path) -> None:
     """behaviour 281: an approval happens once."""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
@@ -311,7 +311,7 @@ async def test_an_approval_that_a_crash_interrupted_is_finished_or_waits_again(
 
 
 async def test_an_approval_that_is_given_up_leaves_a_later_one_alone(tmp_path: Path) -> None:
-    """behaviour 281: what a start finds begun, and gives up, a person may have begun anew by then."""
+    """behaviour 281: a person may have begun again an approval that a start finds begun and gives up."""
     clock = Clock()
     async with asking(tmp_path, clock=clock) as lithos:
         proposal = await propose(lithos, "lithos_write", title="New", content="x")
@@ -418,7 +418,7 @@ async def test_link_that_comes_while_a_move_is_approved_is_not_rewritten_unseen(
 
 
 async def test_note_that_is_brought_back_by_approval_keeps_when_it_began(tmp_path: Path) -> None:
-    """behaviour 349: as a restore that nobody has to approve"""
+    """behaviour 349: as a restore that needs no approval"""
     clock = Clock()
     async with asking(tmp_path, clock=clock, storage=VAULT) as lithos:
         os.utime(put_note(tmp_path, "plan.md", "# Plan\n\nText.\n"), (1e9, 1e9))
@@ -456,7 +456,7 @@ async def test_a_place_that_was_taken_meanwhile_is_named(tmp_path: Path) -> None
         assert lithos.server.get(Proposals).counts() == {"pending": 2}
 
 
-async def test_what_was_refused_is_never_applied_and_its_agent_hears_why(tmp_path: Path) -> None:
+async def test_a_rejected_proposal_is_never_applied_and_its_agent_gets_the_reason(tmp_path: Path) -> None:
     """behaviour 282"""
     clock = Clock()
     async with asking(tmp_path, clock=clock) as lithos:
@@ -499,7 +499,7 @@ async def test_what_was_refused_is_never_applied_and_its_agent_hears_why(tmp_pat
         assert lithos.server.get(Proposals).counts() == {"pending": 0}
 
 
-async def test_there_is_room_for_so_many_and_a_way_out(tmp_path: Path, monkeypatch: Any) -> None:
+async def test_the_number_of_proposals_is_limited_with_advice(tmp_path: Path, monkeypatch: Any) -> None:
     """behaviour 282"""
     monkeypatch.setattr(rules, "MOST_OF_AGENT", 2)
     monkeypatch.setattr(rules, "MOST_PENDING", 3)
@@ -516,7 +516,7 @@ async def test_there_is_room_for_so_many_and_a_way_out(tmp_path: Path, monkeypat
         assert "wait for a person" in refusal(full, "invalid_input")
 
 
-async def test_what_was_acknowledged_waits_after_a_restart(tmp_path: Path) -> None:
+async def test_acknowledged_proposals_wait_after_a_restart(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         proposal = await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Six.")
@@ -526,7 +526,7 @@ async def test_what_was_acknowledged_waits_after_a_restart(tmp_path: Path) -> No
         assert (await lithos.read(note_id))["content"] == f"{TEXT}\n\nSix.\n\nSeven."
 
 
-async def test_what_waits_is_counted_where_people_look(tmp_path: Path) -> None:
+async def test_pending_proposals_are_counted_for_people(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         assert "pending_proposals" not in await bot(lithos, "lithos_context", query="plan")
@@ -538,7 +538,7 @@ async def test_what_waits_is_counted_where_people_look(tmp_path: Path) -> None:
         assert b"lithos_pending_proposals 1.0" in await lithos.server.get(Gauges).scrape()
 
 
-async def test_only_lithos_own_pages_and_commands_decide_and_only_for_who_may_all(tmp_path: Path) -> None:
+async def test_only_admins_decide_on_pages_and_commands_of_lithos(tmp_path: Path) -> None:
     async with asking(tmp_path) as lithos:
         proposal = await propose(lithos, "lithos_write", title="New", content="x")
         given = {"id": proposal, "decision": "approve", "by": "bot"}

@@ -1,4 +1,4 @@
-"""Review: what agents propose is looked at, approved, changed and rejected by a person (281 to 283)."""
+"""Review: a person views, approves, changes and rejects the proposals of agents (281 to 283)."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ async def test_approving_writes_what_was_shown_and_names_both(tmp_path: Path) ->
 
 
 async def test_several_are_approved_at_once_and_what_conflicts_stays(tmp_path: Path) -> None:
-    """behaviour 281: each result is told."""
+    """behaviour 281: each result is shown."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         notes = [await lithos.create(f"N{number}", "one\n\ntwo") for number in range(4)]
@@ -178,7 +178,7 @@ async def test_several_are_approved_at_once_and_what_conflicts_stays(tmp_path: P
         assert "It cannot be approved as it is: others have changed the same" in conflicting.told
         assert "Line 3 was two is now two, says tester proposed two, says bot" in conflicting.told
         assert not conflicting.all("button", data_do="approve")
-        # Somebody who sends it all the same
+        # A client that sends it anyway
         seal = (await lithos.call("lithos_proposals", id=ids[1]))["seal"]
         answer = await person.post(
             "/console/review", **{**fields, "once": "x", "act": "approve", "pick": f"{ids[1]} {seal}"}
@@ -189,8 +189,8 @@ async def test_several_are_approved_at_once_and_what_conflicts_stays(tmp_path: P
         assert await text_of(person, notes[1]) == "one\n\ntwo, says tester"
 
 
-async def test_what_is_approved_is_what_was_seen(tmp_path: Path) -> None:
-    """A change of the note or of the proposal between the look and the click is told, and nothing is done."""
+async def test_an_approval_covers_only_the_shown_text(tmp_path: Path) -> None:
+    """A change of the note or of the proposal between view and click is reported, and nothing is done."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "one\n\ntwo\n\nthree")
@@ -305,7 +305,7 @@ async def test_a_text_that_could_not_be_written_is_not_lost(tmp_path: Path) -> N
         assert (await row_of(lithos, broken))["status"] == "pending"
 
 
-async def test_signs_that_cannot_be_seen_are_named_wherever_one_approves(tmp_path: Path) -> None:
+async def test_invisible_characters_are_named_on_every_approval_page(tmp_path: Path) -> None:
     """behaviour 283: in the queue, alone, in titles and paths, and in the field where a text is changed."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
@@ -366,7 +366,7 @@ async def test_approval_with_a_warning_needs_a_confirmation(tmp_path: Path) -> N
 
 
 async def test_approval_of_each_kind_leads_to_its_undo(tmp_path: Path) -> None:
-    """behaviour 398: a change, a new note, a move and a deletion are taken back from where they are told."""
+    """behaviour 398: a change, a new note, a move and a deletion are undone from where they are shown."""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         changed, moved, gone = [await lithos.create(title, "one", agent="ann") for title in "CMD"]
@@ -400,14 +400,14 @@ async def test_approval_of_each_kind_leads_to_its_undo(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["", "plain", "a\u200b\u200bb\u202e", "\x07\x1b\u00ad", "👨\u200d👩 no\u00a0break"]
 )
-def test_written_signs_are_read_back(text: str) -> None:
+def test_written_characters_are_read_back(text: str) -> None:
     written = write_signs(text)
     assert not set(written) & set("\u200b\u202e\x07\x1b\u00ad")
     assert read_signs(written) == text
     assert read_signs("⟦U+110000⟧ ⟦U+D800⟧ ⟦u+200b⟧") == "⟦U+110000⟧ ⟦U+D800⟧ ⟦u+200b⟧"
 
 
-async def test_what_was_decided_elsewhere_says_by_whom(tmp_path: Path) -> None:
+async def test_a_proposal_decided_elsewhere_names_the_person(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         notes = [await lithos.create(f"N{number}", "one") for number in range(3)]
@@ -437,7 +437,7 @@ async def test_what_was_decided_elsewhere_says_by_whom(tmp_path: Path) -> None:
         assert [await text_of(person, note) for note in notes] == ["one", "two", "one"]
 
 
-async def test_wrong_forms_and_addresses_are_told_and_change_nothing(tmp_path: Path) -> None:
+async def test_wrong_forms_and_addresses_are_reported_and_change_nothing(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         note = await lithos.create("Plan", "one")
@@ -495,7 +495,7 @@ async def test_wrong_forms_and_addresses_are_told_and_change_nothing(tmp_path: P
 
 
 @pytest.mark.parametrize("rights", ["read", "write"])
-async def test_who_may_not_decide_sees_the_queue_and_why(tmp_path: Path, rights: Any) -> None:
+async def test_a_person_without_admin_right_sees_queue_and_reason(tmp_path: Path, rights: Any) -> None:
     """behaviour 246"""
     async with visiting(tmp_path) as person:
         lithos = person.lithos
@@ -547,7 +547,7 @@ async def test_hostile_texts_stay_text_in_the_queue_and_alone(tmp_path: Path) ->
         await person.look("/console/")
 
 
-async def test_long_queues_and_long_texts_fit_a_page_and_tell_what_they_leave_out(tmp_path: Path) -> None:
+async def test_long_queues_and_texts_fit_a_page_and_show_omissions(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         lithos = person.lithos
         bind(lithos)
@@ -591,7 +591,7 @@ async def test_without_time_to_look_nothing_can_be_approved_unseen(
         assert [(await row_of(lithos, one))["status"] for one in ids] == ["pending"] * 3
 
 
-async def test_what_expires_first_comes_first_and_the_next_one_is_in_sight(tmp_path: Path) -> None:
+async def test_proposals_are_ordered_by_expiry_and_the_next_is_in_view(tmp_path: Path) -> None:
     clock = Clock()
     async with visiting(tmp_path, clock=clock) as person:
         lithos = person.lithos

@@ -1,4 +1,4 @@
-"""`coordination.db` has no table of proposals where there are none."""
+"""`coordination.db` has no table of proposals until there is a proposal."""
 
 from __future__ import annotations
 

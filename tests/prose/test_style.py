@@ -11,7 +11,7 @@ from tests.prose.texts import KINDS, Text, all_texts
 
 #: Banned patterns that are left, by kind. A number here only ever sinks: lower it with each rewriting.
 LEFT = {
-    "readme": 17, "guide": 318, "contract": 235, "changelog": 43, "tool": 18, "setting": 14, "help": 43,
+    "readme": 17, "guide": 318, "contract": 0, "changelog": 43, "tool": 18, "setting": 14, "help": 43,
     "console": 52, "error": 271, "log": 7, "docstring": 2991, "comment": 1111, "test name": 1604,
 }  # fmt: skip
 

@@ -218,7 +218,7 @@ class Agent:
             self.world.ledger.checks["found"] += 1
 
     async def _find(self) -> None:
-        """What was overwritten for good is not found any more."""
+        """Text that was permanently overwritten is not found any more."""
         note = self._note()
         if note is None:
             return
@@ -354,7 +354,7 @@ class Agent:
             self.old.append(claim)
 
     async def _stale(self) -> None:
-        """Go on with a claim that was lost: it must be refused once somebody else has a newer one."""
+        """Continue with a claim that was lost: it must be refused once another agent has a newer one."""
         if not self.old:
             return
         task, aspect, fence = self.random.choice(self.old)

@@ -59,7 +59,7 @@ def acknowledge_early(patch: Patch) -> None:
 
     async def announce_later(self: Publisher, changes: Sequence[Any]) -> None:
         async def late() -> None:
-            with suppress(Exception, Killed):  # what it fails of is told to nobody
+            with suppress(Exception, Killed):  # its error is reported nowhere
                 await trio.sleep(1.0)
                 await announce(self, changes)
 

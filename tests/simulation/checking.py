@@ -1,4 +1,4 @@
-"""The end of a run: everybody is gone, the server settles, and what it shows is held against all promises."""
+"""The end of a run: all parties are gone, the server settles, and its state is checked against promises."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Virtual seconds in which a call is answered, whatever the disk does.
 PATIENCE = 180.0
-#: Virtual seconds after which everything has converged, once people and faults are gone.
+#: Virtual seconds after which everything has converged, once people and failures are gone.
 SETTLING = 200.0
 
 
@@ -55,7 +55,7 @@ async def settle(world: World) -> None:
 
 
 def _looks_settled(world: World, server: Server) -> bool:
-    """Whether every file is known as it is, and nothing of the server's own is left beside the notes."""
+    """Whether every file is known as it is, and no file of the server is left next to the notes."""
     known = {entry.path: entry.digest for entry in server.get(Catalogue)}
     no_notes = _no_notes(server)
     files = {path: digest_of(content) for path, content in _files(world).items() if path not in no_notes}
@@ -63,9 +63,9 @@ def _looks_settled(world: World, server: Server) -> bool:
 
 
 def _no_notes(server: Server) -> set[str]:
-    """Files that are no notes; one that could not be read may be, once it is read again.
+    """Files that are not notes; an unreadable file may become a note once it is read again.
 
-    A person may save a note under its old name after a move, and a power loss leave what is no text.
+    A person may save a note under its old name after a move; a power loss may leave a file without text.
     """
     return {
         path
@@ -85,7 +85,7 @@ async def stop(world: World) -> None:
     before = _files(world)
     await _end_life(world)
     left = _leftovers(world)
-    # What was displaced in a folder that a person renames, and what a faulty disk did not remove, is tidied
+    # Files displaced in a folder that a person renames, and files that a failing disk kept, are tidied
     # up by the next start.
     demand(not left or world.plan.habits["folder"] or world.had_faults, f"left behind: {left}")
     journal = _journal(world, _private(world))
@@ -126,7 +126,7 @@ def _leftovers(world: World) -> list[str]:
 
 
 async def _check_indexes(world: World, server: Server) -> None:
-    """What tools show of the notes is what is in the folder."""
+    """The tools show the notes that are in the folder."""
     files = _files(world)
     listed = await world.call_undisturbed("lithos_list", limit=1000)
     paths = {item["path"]: item["id"] for item in listed["items"]}
@@ -211,7 +211,7 @@ def _check_stores(world: World, private: Path) -> None:
             newest.setdefault(note, (row.path, content, row.op))
     files = _files(world)
     for note, (path, content, op) in newest.items():
-        # What the history could not take is told, and taken up by the next start.
+        # Changes that the history could not take are reported, and taken up by the next start.
         if op != "deleted" and not world.had_faults and life.server.get(Catalogue).get(note) is not None:
             demand(files.get(path) == content, f"the newest version of {path} is not what is in its file")
     displaced = [

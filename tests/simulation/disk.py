@@ -1,4 +1,4 @@
-"""The file system of a run: real files in memory, with what a crash would leave of them, and with faults.
+"""The file system of a run: real files in memory, with the state that a crash would leave, and with failures.
 
 Every change below one folder passes the hooks of `tests.crashpoints.recording` and is applied to the model of
 `tests.crashpoints.disk` at once. Before a call of the server others may act, the call may fail, or the
@@ -55,7 +55,7 @@ class SimulatedDisk(Recorder):
     random: Random = field(kw_only=True)
     faults: Faults = field(factory=Faults)
     model: Disk = field(init=False)
-    #: Told the path of every note, folder or other file below the notes that was touched.
+    #: Called with the path of every note, folder or other file below the notes that was touched.
     on_touch: Callable[[str], None] = field(default=lambda _: None)
     #: Called before each call of the server: others may act.
     reach: Callable[[], None] = field(default=lambda: None)
@@ -70,7 +70,7 @@ class SimulatedDisk(Recorder):
     def __attrs_post_init__(self) -> None:
         self.model = Disk(self.tree)
 
-    # -- what the hooks ask and tell -------------------------------------------------------------
+    # -- calls and answers of the hooks -------------------------------------------------------------
 
     def _parts(self, path: str) -> list[str]:
         """As above, for a folder without symbolic links."""
@@ -125,14 +125,14 @@ class SimulatedDisk(Recorder):
             self.touched(path)
 
     def touched(self, path: str) -> None:
-        """Tell who listens that a path changed; a file without a name has none."""
+        """Notify listeners that a path changed; an unnamed file has no path."""
         below = self.root + "/knowledge/"
         if path.startswith(below) and not path.endswith(" (deleted)"):
             self.on_touch(path[len(below) :])
 
     @contextmanager
     def outside(self) -> Iterator[None]:
-        """What is done in the block is done by other programs: it never fails."""
+        """Calls in the block are made by other programs, and never fail."""
         was, self.is_outside = self.is_outside, True
         try:
             yield

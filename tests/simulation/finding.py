@@ -1,4 +1,4 @@
-"""`python -m tests.simulation.finding BUG`: the first seed that tells of the bug, and is sound without it.
+"""`python -m tests.simulation.finding BUG`: the first seed that detects the bug, and passes without it.
 
 A program of its own, begun with fixed hashes: it finds the same whenever it is run.
 """
@@ -19,12 +19,12 @@ from tests.simulation.bugs import BUGS
 from tests.simulation.seeds import run_seed
 
 SEEDS = 200
-#: What takes longest to be found is looked for where it was found first.
+#: The bugs that take longest to find are searched from the seed that found them first.
 BEGIN = {"skip_the_fence_check": 10}
 
 
 def main(bug: str) -> int:
-    """0 when a seed broke a promise with the bug and none without it; what was broken is printed."""
+    """Return 0 when a seed broke a promise with the bug and none without it; print the broken promise."""
     folder = Path(mkdtemp(prefix="lithos-simulation-", dir=MEMORY if MEMORY.is_dir() else None))
     first = BEGIN.get(bug, 1)
     try:

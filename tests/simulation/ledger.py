@@ -1,7 +1,7 @@
-"""What was promised in a run, and the checks of it: they are made with every answer, and whole at the end.
+"""The promises of a run, and their checks: after every answer, and completely at the end.
 
 A *token* is a word that occurs in one change only. Agents are promised that their text is in the version
-that they were told, for ever. What people save may be lost through nobody but people.
+that they were given, permanently. Text that people save may be lost only through people.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Promise:
     state: str = "pending"
     ended: float = float("inf")
     version: int | None = None
-    #: "created" or "updated", as it was told; a restored note may be either.
+    #: "created" or "updated", as it was reported; a restored note may be either.
     status: str | None = None
 
     def may_be(self, kind: str) -> bool:
@@ -63,7 +63,7 @@ class Promise:
 
 @define(eq=False)
 class NoteAccount:
-    """What was told of one note."""
+    """The answers about one note."""
 
     id: str
     path: str
@@ -71,7 +71,7 @@ class NoteAccount:
     #: When a deletion was asked for, and when it was acknowledged.
     deleting: float | None = None
     deleted: float | None = None
-    #: By version: the text that a reader was told.
+    #: By version: the text that a reader got.
     told: dict[int, str] = field(factory=dict)
 
     @property
@@ -90,13 +90,13 @@ class Grant:
     began: float
     ended: float
     expires: float
-    #: When somebody began to end it: a release, a completion.
+    #: When an agent began to end it: a release, a completion.
     ending: float = float("inf")
 
 
 @define(eq=False)
 class TaskAccount:
-    """What was told of one task."""
+    """The answers about one task."""
 
     id: str
     grants: dict[str, list[Grant]] = field(factory=lambda: defaultdict(list))
@@ -147,7 +147,7 @@ class Ledger:
         note: str | None,
         expected: int | None = None,
     ) -> Promise:
-        """An agent asks for a change; `note` is None for a creation."""
+        """An agent asks for a change; `note` is `None` for a creation."""
         promise = Promise(agent, tool, token, note, expected, now)
         if note is None:
             self.creations.append(promise)
@@ -158,7 +158,7 @@ class Ledger:
         return promise
 
     def acknowledge(self, now: float, promise: Promise, answer: Mapping[str, Any]) -> None:
-        """It was told to be done."""
+        """It was reported as done."""
         promise.state, promise.ended = "kept", now
         if promise.tool == "lithos_delete":
             assert promise.note is not None
@@ -201,17 +201,17 @@ class Ledger:
         self.checks["acknowledged"] += 1
 
     def refuse(self, now: float, promise: Promise) -> None:
-        """It was told not to be done."""
+        """It was reported as not done."""
         promise.state, promise.ended = "refused", now
         if promise.token is not None:
             self.refused.add(promise.token)
 
     def doubt(self, now: float, promise: Promise) -> None:
-        """Nobody was told whether it was done."""
+        """No agent knows whether it was done."""
         promise.state, promise.ended = "unknown", now
 
     def read(self, began: float, note: str, version: int, text: str) -> None:
-        """A reader was told the text of a version."""
+        """A reader got the text of a version."""
         account = self.notes.get(note)
         if account is None:
             return
@@ -234,7 +234,7 @@ class Ledger:
         self.checks["reads"] += 1
 
     def missing(self, began: float, note: str) -> None:
-        """A reader was told that there is no such note."""
+        """A reader got the answer that there is no such note."""
         account = self.notes.get(note)
         if (
             account is not None
@@ -244,7 +244,7 @@ class Ledger:
             raise Broken(f"{account.path} is not there, and nobody deleted it")
 
     def is_quiet(self, account: NoteAccount, begin: float, end: float) -> bool:
-        """Whether nobody changed a note between two times."""
+        """Whether a note was unchanged between two times."""
         if account.deleting is not None or self.has_touched(account.path, begin - 5.0, end):
             return False
         return not any(
@@ -285,7 +285,7 @@ class Ledger:
         self.excused |= {token for token in tokens(text) if token.startswith("zqp")}
 
     def lose_power(self) -> None:
-        """What people saved and nobody took up may be gone, and with it the versions that stood for it."""
+        """Saves of people that the server did not take up may be gone, with the versions counted for them."""
         self.excused |= self.saved.keys() - self.recorded
         for account in self.notes.values():
             account.told.clear()
@@ -295,7 +295,7 @@ class Ledger:
     def grant(
         self, task: str, aspect: str, agent: str, fence: int, began: float, ended: float, expires: float
     ) -> None:
-        """An agent was told that it holds an aspect."""
+        """An agent got the answer that it holds an aspect."""
         account = self.tasks[task]
         for other in account.grants[aspect]:
             if other.ended < began:
@@ -310,7 +310,7 @@ class Ledger:
         self.checks["grants"] += 1
 
     def restart_time(self, task: str, aspect: str, agent: str, until: float) -> None:
-        """An agent begins to claim again or to renew: what it holds may end then, even unanswered."""
+        """An agent begins to claim again or to renew: its old claim may end then, even unanswered."""
         for grant in self.tasks[task].grants[aspect]:
             if grant.agent == agent:
                 grant.expires = min(grant.expires, until)
@@ -331,7 +331,7 @@ class Ledger:
         self.checks["fences"] += 1
 
     def end_claims(self, task: str, agent: str | None, aspect: str | None, now: float) -> None:
-        """Somebody begins to end claims: of an agent, or all."""
+        """An agent or person begins to end claims: of one agent, or all."""
         for name, grants in self.tasks[task].grants.items():
             if aspect is None or name == aspect:
                 for grant in grants:
@@ -373,7 +373,7 @@ class Ledger:
         self.checks["texts"] += 1
 
     def check_files(self, files: Mapping[str, bytes]) -> None:
-        """What was acknowledged last is what the file says, where nobody else had to do with it."""
+        """The file has the last acknowledged text, unless another party changed it."""
         for account in self.notes.values():
             is_alone = (
                 not self.touches.get(account.path)
@@ -439,7 +439,7 @@ class Ledger:
         )
 
     def _check_order(self, events: list[tuple[int, str, str, dict[str, Any]]]) -> None:
-        """Events of one note are in the order of its versions, as far as agents tell them apart."""
+        """Events of one note are in the order of its versions, as far as agents can distinguish them."""
         for account in self.notes.values():
             order = [
                 agent

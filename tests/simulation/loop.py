@@ -2,8 +2,8 @@
 
 Trio runs on a clock that jumps to the next deadline as soon as nothing can run, with its own order of ready
 tasks drawn from the seed. A worker thread is a task here: it waits, does its call in one step of the loop,
-and waits again before it delivers, so that anything may happen before and between. Nothing is left of real
-time: what the product asks of `time`, `datetime`, `uuid` and `os.urandom` is answered from here.
+and waits again before it delivers, so that anything may happen before and between. Real time is
+not used: calls of the product to `time`, `datetime`, `uuid` and `os.urandom` are answered from here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Killed(BaseException):
 
 
 class Process(Protocol):
-    """What runs in a life of the server."""
+    """The tasks of one life of the server."""
 
     is_dead: bool
 
@@ -85,7 +85,7 @@ class SimulatedClock(trio.abc.Clock):
             trio.lowlevel.reschedule(task)
             return 0.0
         if math.isinf(deadline):
-            self._idle += 1  # what Trio tells itself comes through a socket, at once
+            self._idle += 1  # Trio wakes itself through a socket, at once
             if self._idle > 100:
                 raise Deadlock
             return 0.0
@@ -312,7 +312,7 @@ def simulated(clock: SimulatedClock, chance: Chance, workers: Workers) -> Iterat
         )
         patch.setattr(lithos.app.server, "keep_returning", trio.sleep_forever)
         was_collecting = gc.isenabled()
-        gc.disable()  # what it finds depends on more than the seed
+        gc.disable()  # its results depend on more than the seed
         try:
             yield
         finally:

@@ -32,7 +32,7 @@ _HEADERS = [
 
 
 class Gone(Exception):
-    """No answer came: nobody knows what became of the request."""
+    """No answer came: the result of the request is unknown."""
 
 
 @frozen
@@ -116,7 +116,7 @@ class Listener:
     #: (seq, type, data) of every event, in the order of arrival.
     heard: list[tuple[int, str, dict[str, Any]]] = field(factory=list)
     resyncs: int = 0
-    #: Told every event.
+    #: Called with every event.
     on_event: Callable[[str, dict[str, Any]], None] = field(default=lambda *_: None)
 
     async def listen(self, front: AsgiApp) -> None:

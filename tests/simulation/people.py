@@ -48,7 +48,7 @@ class Person:
                 if self.world.winds_down():
                     return
                 if any(person.steps for person in self.world.people):
-                    continue  # one at a time: people who race each other are no matter of the server
+                    continue  # one at a time: races between people do not concern the server
                 self._begin()
                 continue
             await trio.sleep(self.random.choice((0.0, 0.0005, 0.01, 0.2, 1.0)) * self.random.random())
@@ -81,7 +81,7 @@ class Person:
         self.world.trace("person", "done")
 
     def move_over(self, old: str, new: str) -> None:
-        """The process is gone, its folder another: what is open here is open there."""
+        """The process is gone, its folder was replaced: files open here are open there."""
         if self.descriptor is None:
             return
         was = os.readlink(f"/proc/self/fd/{self.descriptor}")
@@ -182,7 +182,7 @@ class Person:
         )
 
     def _put(self, name: str, text: bytes, *, synced: bool, mtime_ns: int | None = None) -> None:
-        """Steps of a file written beside and renamed."""
+        """Steps of a file written next to the old one and renamed."""
         number = self.world.take_number()
         beside = str(Path(name).with_name(f".{Path(name).name}.{number}.part"))
         ledger = self.world.ledger

@@ -1,4 +1,4 @@
-"""What a seed is about: how many are at work, how long, and which troubles there are."""
+"""The contents of a seed: number of parties, duration, and kinds of failures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Crash:
 
 @frozen
 class Plan:
-    """What a seed is about; each has only some of the troubles, so that each has the others' room."""
+    """The contents of a seed; each has only some kinds of failures, so that each kind gets more time."""
 
     seconds: float
     agents: int

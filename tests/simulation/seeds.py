@@ -18,7 +18,7 @@ from tests.simulation.world import World
 
 @define(eq=False)
 class Outcome:
-    """What a seed came to."""
+    """The result of a seed."""
 
     seed: int
     digest: str

@@ -1,4 +1,4 @@
-"""What of the product is something else in a simulation: the model, notifications, merges of the index."""
+"""Parts of the product that a simulation replaces: the model, notifications, merges of the index."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MERGING = 8
 
 
 class Embedder:
-    """Words at random places of a small space: enough to tell notes apart."""
+    """Words at random places of a small space: enough to distinguish notes."""
 
     identity = EmbedderIdentity("simulated", DIMS, "int8", "0")
 

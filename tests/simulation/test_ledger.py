@@ -39,7 +39,7 @@ VERSIONS = {("n", 1): [b"zqa1z"], ("n", 2): [b"zqa2z"]}
 EVENTS: list[Event] = [(1, "note.created", "ann", {"id": "n"}), (2, "note.updated", "ann", {"id": "n"})]
 
 
-def test_what_holds_passes(ledger: Ledger) -> None:
+def test_kept_promises_pass(ledger: Ledger) -> None:
     """No check fails without a reason."""
     ledger.read(4, "n", 2, "It says zqa2z.")
     ledger.save(PATH, "zqp9z")
@@ -53,7 +53,7 @@ def test_what_holds_passes(ledger: Ledger) -> None:
 
 
 def later_grant(ledger: Ledger, *, fence: int = 6, began: float = 70, ended: float = 71) -> None:
-    """Two grants of one aspect, the second to somebody else."""
+    """Two grants of one aspect, the second to another agent."""
     ledger.grant("t", "code", "ann", 5, 0, 1, 60)
     ledger.grant("t", "code", "bob", fence, began, ended, 130)
 
@@ -153,14 +153,14 @@ def test_a_restart_frees_no_aspect_too_early(breach: Callable[[Ledger], Any], le
 
 
 @pytest.mark.parametrize("told", BREACHES)
-def test_a_breach_is_told(told: str, ledger: Ledger) -> None:
+def test_a_breach_is_reported(told: str, ledger: Ledger) -> None:
     """Each invariant can fail."""
     with pytest.raises(Broken, match=told):
         BREACHES[told](ledger)
 
 
-def test_what_a_power_loss_may_take_is_no_breach(ledger: Ledger) -> None:
-    """What a person saved and nobody took up; what was seen in the history stays promised."""
+def test_a_loss_by_power_cut_is_not_a_breach(ledger: Ledger) -> None:
+    """A save that the server did not take up may be lost; text seen in the history stays promised."""
     ledger.save(PATH, "zqp8z zqp9z")
     ledger.check_texts(VERSIONS | {("n", 3): [b"zqp8z"]}, {PATH: b"zqp9z"}, [])
     ledger.lose_power()

@@ -70,7 +70,7 @@ def test_a_kill_keeps_what_a_power_loss_takes(tmp_path: Path) -> None:
 
 
 def test_a_call_fails_where_the_seed_says_so(tmp_path: Path) -> None:
-    """Faults are of the server's calls only."""
+    """Failures affect only calls of the server."""
     disk = make_disk(tmp_path / "0")
     disk.faults.is_on, disk.faults.share = True, 1.0
     with attached(disk, make_workers(disk.clock)):

@@ -13,7 +13,7 @@ from tests.simulation.test_simulation import simulate
 @pytest.mark.takes(6)
 @pytest.mark.parametrize("bug", first_of([*BUGS], 2))
 def test_a_bug_is_found(bug: str) -> None:
-    """What was broken is told, of a seed that is sound without the bug."""
+    """The broken promise is reported, by a seed that passes without the bug."""
     done = simulate(bug, module="tests.simulation.finding")
     assert done.returncode == 0, done.stdout + done.stderr[-2_000:]
     print(done.stdout)  # noqa: T201 - for `pytest -s`

@@ -13,7 +13,7 @@ import pytest
 from tests.repeats import first_of, repeats
 
 ROOT = Path(__file__).parents[2]
-#: So many in the gate, in two parts for two workers; the night tries 1,000.
+#: Number of seeds in the gate, in two parts for two workers; the nightly run tries 1,000.
 SEEDS, PARTS = repeats("SEEDS", 20), 2
 #: Seconds after which a process hangs: several times what the longest takes.
 WITHIN = 3_600
@@ -22,7 +22,7 @@ WITHIN = 3_600
 def simulate(
     *options: str, hashes: str = "0", module: str = "tests.simulation"
 ) -> subprocess.CompletedProcess[str]:
-    """`python -m tests.simulation` in a process of its own, which begins anew with the hashes it wants."""
+    """`python -m tests.simulation` in a new process, which restarts with the hash seed that it needs."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": hashes}
     return subprocess.run(
         [sys.executable, "-m", module, *options],

@@ -1,4 +1,4 @@
-"""One seed: a server, agents, people, listeners, faults and crashes, for minutes or hours of virtual time."""
+"""One seed: a server, agents, people, listeners, failures, crashes, for minutes or hours of virtual time."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class World:
         return tokens(text)
 
     def winds_down(self) -> bool:
-        """Whether everybody comes to an end."""
+        """Whether all parties come to an end."""
         return self.is_winding_down
 
     def take_number(self) -> int:
@@ -137,7 +137,7 @@ class World:
             self.ledger.reborn.add(data["id"])
 
     def excuse_failure(self, answer: dict[str, Any]) -> None:
-        """A tool failed: only faults of the disk and a stop are reasons."""
+        """A tool failed: only failures of the disk and a stop are allowed reasons."""
         message = str(answer["message"])
         is_reason = (
             self.had_faults
@@ -325,7 +325,7 @@ class World:
     # -- the run ---------------------------------------------------------------------------------
 
     async def _guarded(self, work: Callable[..., Any], *given: Any) -> None:
-        """Run a part; what it raises ends everything at once, like a kill."""
+        """Run a part; its exception ends everything at once, like a kill."""
         try:
             await work(*given)
         except Exception as failure:  # noqa: BLE001 - whatever it is, it is what the seed came to
@@ -343,7 +343,7 @@ class World:
         self._root.cancel()
 
     async def run(self) -> None:
-        """The whole seed; raises `Broken` and whatever else goes wrong."""
+        """Run the whole seed; raises `Broken` and any other error."""
         with self._root:
             await self._guarded(self._run)
         if self.problem is not None:

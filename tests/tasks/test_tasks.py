@@ -32,7 +32,7 @@ def columns_of(html: str) -> dict[str, int]:
     return {name: int(count.replace(",", "")) for name, count in found}
 
 
-async def test_the_board_shows_what_can_be_done_what_waits_and_who_is_on_it(tmp_path: Path) -> None:
+async def test_the_board_shows_ready_and_waiting_tasks_and_holders(tmp_path: Path) -> None:
     """behaviour 235: every page renders, on an empty vault too"""
     async with visiting(tmp_path) as person:
         call = person.lithos.call
@@ -99,7 +99,7 @@ async def test_a_long_column_is_cut_and_read_in_pages(tmp_path: Path) -> None:
         assert "Task 000" in rest.text
 
 
-async def test_a_task_shows_why_it_waits_who_holds_it_and_what_was_found(tmp_path: Path) -> None:
+async def test_a_task_shows_its_blockers_holders_and_findings(tmp_path: Path) -> None:
     async with visiting(tmp_path) as person:
         call = person.lithos.call
         note = await person.lithos.create("Known note", agent="worker")
@@ -220,8 +220,8 @@ async def test_cancelling_shows_its_consequences_happens_once_and_carries_the_na
         assert "intervention is needed" in blocked
 
 
-async def test_what_changed_since_the_consequences_were_shown_stops_the_change(tmp_path: Path) -> None:
-    """behaviour 239: a change is what was shown, or nothing"""
+async def test_a_change_stops_if_its_consequences_changed_since_shown(tmp_path: Path) -> None:
+    """behaviour 239: a change does what was shown, or nothing"""
     async with visiting(tmp_path) as person:
         task = await create(person, "Doomed")
         action, fields = form_of(await person.page(f"/console/tasks/{task}/cancel"))
@@ -310,7 +310,7 @@ async def test_a_person_releases_the_claim_of_an_agent(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_what_agents_say_of_tasks_does_nothing(tmp_path: Path) -> None:
+async def test_texts_of_agents_are_inert_on_task_pages(tmp_path: Path) -> None:
     """behaviour 236: texts, tags, agent names and findings do nothing on the pages of tasks"""
     async with visiting(tmp_path) as person:
         call = person.lithos.call

@@ -31,7 +31,7 @@ def test_the_parser_knows_those_that_there_are() -> None:
 
 
 @pytest.mark.parametrize("client", HOSTED)
-def test_what_to_enter_is_told_with_the_address(tmp_path: Path, client: str) -> None:
+def test_instructions_are_shown_with_the_address(tmp_path: Path, client: str) -> None:
     told = json.loads(run(tmp_path, "connect", client, "--json").stdout)
     assert told["url"] == f"{ADDRESS}/mcp"
     assert any(f"{ADDRESS}/mcp" in step for step in told["steps"])
@@ -62,8 +62,8 @@ def test_a_client_is_added_listed_and_removed(tmp_path: Path) -> None:
     assert run(tmp_path, "token", "client", "remove", client).returncode == 1
 
 
-def test_what_a_server_was_started_with_is_known_to_commands_beside_it(tmp_path: Path) -> None:
-    """As docs/remote-clients.md has it typed: `serve --public-url`, and no file of settings."""
+def test_commands_know_the_options_of_the_running_server(tmp_path: Path) -> None:
+    """As in docs/remote-clients.md: `serve --public-url` without a settings file."""
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     with running_lithos(tmp_path, "--port", str(port), "--public-url", address):

@@ -67,7 +67,7 @@ async def test_work_of_all_vaults_is_given_oldest_first_and_counted_together(tmp
         assert stats["vaults"]["work"]["documents"] == 1
 
 
-async def test_a_call_goes_to_the_vault_that_has_its_task_and_a_change_never_to_all(tmp_path):
+async def test_a_call_reaches_the_vault_of_its_task_and_changes_one(tmp_path):
     async with two(tmp_path) as hosted:
         made = await hosted.ask("/mcp", TOKEN, "lithos_task_create", title="Water", agent="ann", vault="home")
         seen = await hosted.ask("/mcp", TOKEN, "lithos_task_status", task_id=made["task_id"])
@@ -97,7 +97,7 @@ async def test_a_note_moves_to_another_vault_by_the_tool(tmp_path):
 
 
 async def test_each_kind_of_id_is_known_by_its_owner_alone(tmp_path):
-    """So a call goes to the vault that has what an argument names."""
+    """So a call reaches the vault that holds the object of an argument."""
     async with two(tmp_path) as hosted:
         ask = partial(hosted.ask, "/mcp", TOKEN, vault="home")
         server = hosted.server("home")

@@ -1,4 +1,4 @@
-"""Commands beside several vaults: which are meant, addresses, exit codes and texts (cli-config §3.1)."""
+"""Commands for several vaults: selection, addresses, exit codes and texts (cli-config §3.1)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def place_of(place: Path, name: str) -> Path:
     return state_of_vault(place / name, environment) / ".lithos"
 
 
-def test_the_option_may_stand_at_every_level() -> None:
+def test_the_option_is_accepted_at_every_level() -> None:
     given = parse_arguments(["--vault", "a=x", "token", "--vault", "b=y", "create", "ci", "--vault=c=z"])
     assert given.vaults == ("a=x", "b=y", "c=z")
     assert "vault" not in given.typed
@@ -69,7 +69,7 @@ def test_the_option_may_stand_at_every_level() -> None:
     assert (alone.vaults, alone.typed["vault"]) == (("v",), Path("v"))
 
 
-def test_a_command_is_about_the_default_vault_or_the_one_that_is_named(place: Path) -> None:
+def test_a_command_uses_the_named_vault_or_the_default(place: Path) -> None:
     session = session_of("-c", "c.yaml", "stats")
     assert (session.default_vault, session.config.of(StorageConfig).vault) == ("work", place / "w")
     assert [vault.name for vault in session.vaults] == ["work", "home"]
@@ -118,7 +118,7 @@ def test_vaults_that_share_a_folder_end_the_start_naming_both(
 
 
 class Recorder(http.server.BaseHTTPRequestHandler):
-    """Answers every request with what tells that it came, and remembers its path."""
+    """Answers every request with a recognisable body, and remembers its path."""
 
     paths: list[str]
 
@@ -352,7 +352,7 @@ def test_a_token_is_revoked_everywhere_or_where_it_is_said(
     assert tokens_in(place, "w") is tokens_in(place, "h") is None
 
 
-def test_a_damaged_file_is_told_with_its_vault(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_file_is_reported_with_its_vault(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "token", "create", "ci", "--vault", "work", "--vault", "home")
     (place_of(place, "h") / "tokens.json").write_text("damage")
     code, out, err = run(capsys, "token", "list")

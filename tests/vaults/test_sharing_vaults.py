@@ -1,4 +1,4 @@
-"""What the vaults of one process have in common: the models; and what tells them apart: their log lines."""
+"""The vaults of one process share the models; their log lines name the vault."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NAMES = ("work", "home", "club")
 
 @pytest.fixture
 def lines() -> Iterator[io.StringIO]:
-    """What is logged, as JSON."""
+    """The logged lines, as JSON."""
     root, stream = logging.getLogger(), io.StringIO()
     before = root.level, list(root.handlers)
     configure_logging("info", "json", stream)

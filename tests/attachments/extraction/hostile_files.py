@@ -1,4 +1,4 @@
-"""Files that harm who reads them without care: bombs, loops, nests, lies, and what is broken.
+"""Files that harm careless readers: bombs, loops, nests, false sizes, and damaged files.
 
 Each is made when it is asked for. A size in bytes stands for a file of holes, which no test could write.
 """

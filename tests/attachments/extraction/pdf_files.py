@@ -54,7 +54,7 @@ def document(
 ) -> dict[int, bytes]:
     """The objects of a document with a page for each content stream (its object, as `stream` makes it).
 
-    1 is the catalog, 2 the pages, 3 the font `F1`; from 10 on content and page in turn; `extra` goes first.
+    1 is the catalog, 2 the pages, 3 the font `F1`; from 10 on content and page in turn; `extra` is first.
     """
     objects = {1: b"<</Type/Catalog/Pages 2 0 R>>", 3: font}
     kids = []
@@ -77,7 +77,7 @@ def pdf(*texts: str) -> bytes:
 
 
 def encrypted(text: str, password: bytes, handler: bytes = b"/Standard") -> bytes:
-    """A page that RC4 with a key of 40 bits hides: from everybody without the password."""
+    """A page encrypted by RC4 with a key of 40 bits; only readable with the password."""
     owner = _rc4(_md5(_padded(b"owner"))[:5], _padded(password))
     key = _md5(_padded(password) + owner + (-4).to_bytes(4, "little", signed=True) + b"0123456789abcdef")[:5]
     body = _rc4(_md5(key + (10).to_bytes(3, "little") + b"\0\0")[:10], content(text))

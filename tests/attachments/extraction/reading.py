@@ -15,7 +15,7 @@ from lithos.attachments.model.parts import FilePart
 
 @frozen
 class Read:
-    """What came of a file."""
+    """The result of reading a file."""
 
     told: FileExtraction
     parts: Sequence[FilePart]
@@ -37,7 +37,7 @@ async def running(**limits: float) -> AsyncIterator[Extractor]:
 async def read(
     extractor: Extractor, data: bytes | int, kind: FileKind = "pdf", name: str = "a", known: str | None = None
 ) -> Read:
-    """Read a file with these bytes, or with so many that are nothing."""
+    """Read a file with these bytes, or with this number of zero bytes."""
     parts: list[FilePart] = []
 
     async def take(batch: Sequence[FilePart]) -> None:

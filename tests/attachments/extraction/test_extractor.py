@@ -85,14 +85,14 @@ async def test_other_files_are_read_by_the_same_process(
         assert (await read(extractor, data + b" ", kind, name, got.told.digest)).told.state == "whole"
 
 
-async def test_a_password_that_is_empty_is_none_and_other_ones_are_said():
+async def test_empty_passwords_are_ignored_and_others_reported():
     async with running() as extractor:
         assert (await read(extractor, encrypted("for all", b""))).texts == ["for all"]
         told = (await read(extractor, encrypted("secret", b"word"))).told
         assert (told.state, told.reason) == ("failed", "it is encrypted and asks for a password")
 
 
-async def test_a_file_is_read_as_far_as_there_is_room_and_says_so():
+async def test_a_file_is_read_up_to_the_limit_and_marked():
     """behaviour 291"""
     async with running() as extractor:
         pages = await read(extractor, pdf(*("page",) * (MOST_PARTS + 1)))
@@ -118,7 +118,7 @@ async def test_a_page_that_takes_too_long_ends_its_file_there():
         assert (await read(extractor, pdf("next"))).texts == ["next"]
 
 
-async def test_where_the_time_of_a_processor_is_not_told_our_own_counts(monkeypatch: pytest.MonkeyPatch):
+async def test_our_own_clock_counts_when_processor_time_is_unknown(monkeypatch: pytest.MonkeyPatch):
     """behaviour 291"""
 
     def refuse(_: int) -> float:
@@ -206,7 +206,7 @@ async def test_an_idle_process_ends_and_the_next_file_gets_another():
         assert (await read(extractor, b"two", "text")).texts == ["two"]
 
 
-async def test_what_the_taker_raises_ends_the_process_and_goes_through():
+async def test_an_exception_of_the_taker_ends_the_process_and_propagates():
     async def refuse(_: Sequence[FilePart]) -> None:
         raise ZeroDivisionError
 
@@ -244,7 +244,7 @@ async def test_a_cancelled_reading_ends_its_process():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lie", LIES)
-async def test_what_makes_no_sense_ends_the_process_that_says_it(lie: str, monkeypatch: pytest.MonkeyPatch):
+async def test_a_process_with_nonsense_output_is_ended(lie: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "_MODULE", LIAR)
     async with running(file_seconds=2.0) as extractor:
         got = await read(extractor, b"x", "text", lie)
@@ -278,7 +278,7 @@ async def test_a_process_that_never_answers_is_ended(
 
 
 @pytest.mark.slow
-async def test_a_process_that_is_killed_leaves_what_it_told():
+async def test_output_of_a_killed_process_is_kept():
     """behaviour 291"""
     taken: list[FilePart] = []
     async with running() as extractor:
@@ -298,7 +298,7 @@ async def test_a_process_that_is_killed_leaves_what_it_told():
 
 
 @pytest.mark.slow
-async def test_a_process_that_dies_while_it_is_idle_is_no_fault_of_the_next_file():
+async def test_a_process_that_dies_idle_does_not_fail_the_next_file():
     async with running() as extractor:
         for _ in range(3):
             assert (await read(extractor, b"one", "text")).texts == ["one"]

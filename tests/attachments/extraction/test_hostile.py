@@ -12,7 +12,7 @@ from tests.attachments.extraction.reading import Read, draw, read, running
 
 pytestmark = pytest.mark.slow
 
-#: What must be told of some; all others end in any state, on some machines by their time or memory.
+#: Expected states of some files; all others end in any state, on some machines by the time or memory limit.
 TOLD = {
     "empty": "failed: it is empty",
     "NULs": "failed: it is not a PDF file, or it is damaged",
@@ -49,15 +49,13 @@ async def check(kind: FileKind, name: str, make: Make) -> Read:
 
 
 @pytest.mark.parametrize("name", PDFS)
-async def test_a_hostile_pdf_ends_within_its_limits_and_the_next_file_is_read(name: str):
+async def test_a_hostile_pdf_ends_within_limits_before_the_next_file(name: str):
     """behaviour 291"""
     await check("pdf", name, PDFS[name])
 
 
 @pytest.mark.parametrize(("kind", "name"), OTHERS, ids=[f"{kind}-{name}" for kind, name in OTHERS])
-async def test_another_hostile_file_ends_within_its_limits_and_the_next_file_is_read(
-    kind: FileKind, name: str
-):
+async def test_other_hostile_files_end_within_limits_before_the_next(kind: FileKind, name: str):
     """behaviour 291"""
     await check(kind, name, OTHERS[kind, name])
 

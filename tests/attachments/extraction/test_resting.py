@@ -1,4 +1,4 @@
-"""The reading of attachments leaves the interpreter to who writes (docs/spec/attachments.md §5)."""
+"""Reading attachments leaves the interpreter to writers (docs/spec/attachments.md §5)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ async def rested(changes: Callable[[], int], seconds: float) -> float:
     return trio.current_time() - began
 
 
-async def test_it_rests_as_long_as_somebody_writes():
+async def test_reading_rests_while_a_writer_is_active():
     """behaviour 291"""
     assert await rested(lambda: 1 + int(trio.current_time() * 100), 2.0) == pytest.approx(2.0)
     assert await rested(lambda: 1 + int(trio.current_time() * 100), 60.0) == pytest.approx(LONGEST_REST)
 
 
-async def test_a_rest_ends_when_nobody_writes_any_more():
+async def test_a_rest_ends_with_the_last_writer():
     assert await rested(lambda: 0, 2.0) == 0.0
     assert await rested(lambda: 1, 2.0) == pytest.approx(LOOK)

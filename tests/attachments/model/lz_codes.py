@@ -38,7 +38,7 @@ class Codes:
 
 
 def compress(units: str) -> str:
-    """What `LZString.compressToBase64` makes of a text without signs beyond 16 bits."""
+    """The output of `LZString.compressToBase64` for a text without characters beyond 16 bits."""
     if not units:
         return "Q==="
     codes, known, count, before, at = Codes(), dict[str, int](), 3, "", 0
@@ -61,7 +61,7 @@ def compress(units: str) -> str:
 
 
 def of_codes(first: str, codes: Iterable[int]) -> str:
-    """A stream that begins with a unit and goes on with these codes, without an end."""
+    """A stream that begins with a unit and continues with these codes, without an end."""
     written = Codes()
     written.add(0, first)
     for code in codes:

@@ -41,7 +41,7 @@ def test_an_empty_canvas_has_no_parts(data: bytes):
     assert list(read_canvas(data)) == []
 
 
-def test_what_has_another_type_is_passed_over():
+def test_values_of_another_type_are_ignored():
     nodes = [
         7,
         None,
@@ -70,7 +70,7 @@ def test_cards_of_one_id_are_both_kept():
         (b"nope", r"not valid JSON \(line 1\)"),
     ],
 )
-def test_what_is_no_canvas_is_refused_in_words(data: bytes, why: str):
+def test_an_invalid_canvas_is_refused_with_reason(data: bytes, why: str):
     with pytest.raises(NotExtractable, match=why):
         list(read_canvas(data))
 

@@ -90,7 +90,7 @@ def test_an_older_drawing_of_the_plugin_has_headings_of_the_first_level():
     assert list(read_drawing("a.excalidraw.md", data)) == [FilePart("aaaaaaaa", "first"), *OF_SCENE[1:]]
 
 
-def test_a_drawing_without_a_section_has_the_texts_of_its_scene_and_the_other_way_round():
+def test_texts_come_from_the_scene_or_the_section():
     assert list(read_drawing("a.excalidraw.md", markdown("json", json.dumps(SCENE), ""))) == OF_SCENE
     assert [part.place for part in read_drawing("a.excalidraw.md", SECTION.encode())] == [
         "aaaaaaaa", "bbbbbbbb", "gggggggg",
@@ -109,16 +109,14 @@ def test_a_drawing_without_a_section_has_the_texts_of_its_scene_and_the_other_wa
         ("json", "[" * 200_000, "nested too deeply"),
     ],
 )
-def test_texts_of_a_drawing_whose_scene_is_damaged_are_told_before_it_is_refused(
-    fence: str, body: str, why: str
-):
+def test_texts_of_a_drawing_with_damaged_scene_precede_the_refusal(fence: str, body: str, why: str):
     parts = read_drawing("a.excalidraw.md", markdown(fence, body))
     assert [next(parts).place for _ in range(3)] == ["aaaaaaaa", "bbbbbbbb", "gggggggg"]
     with pytest.raises(NotExtractable, match=why):
         next(parts)
 
 
-def test_what_another_program_compressed_is_read():
+def test_data_compressed_by_another_program_is_read():
     """By lzstring 1.0 of PyPI, `compressToBase64`."""
     assert decompress("BYUwNmD2A0AEoRvcVYBOBvAf2gagloHlRQA=", 100) == "hello, hello, hello äöü € 語"
     assert decompress("BYUwNmD2Q===", 100) == "hello"
@@ -132,7 +130,7 @@ def test_compressed_text_comes_back(text: str):
     assert decompress(compress(text), len(text)) == text
 
 
-def test_a_bomb_is_stopped_at_its_bound_and_a_stream_that_ends_too_early_is_refused():
+def test_bombs_stop_at_their_bound_and_cut_streams_are_refused():
     bomb = of_codes("a", range(4, 3_000))
     with pytest.raises(TooLarge):
         decompress(bomb, 4_000_000)

@@ -31,7 +31,7 @@ from lithos.attachments.model.parts import LONGEST_PLACE, Places, clean
         ("", ""),
     ],
 )
-def test_text_is_one_form_without_signs_that_control(given_text: str, cleaned: str):
+def test_text_has_one_form_without_control_characters(given_text: str, cleaned: str):
     assert clean(given_text) == cleaned
 
 

@@ -30,7 +30,7 @@ def test_unicode_is_known_by_its_mark(data: bytes):
     assert told(data) == [("1", "größe 語")]
 
 
-def test_what_is_no_utf_8_is_what_older_programs_wrote():
+def test_other_bytes_than_utf_8_are_read_as_windows_1252():
     assert told("größe “x” €".encode("cp1252")) == [("1", "größe “x” €")]
     assert told(b"a\x81b\xff") == [("1", "a\ufffdbÿ")]
 
@@ -41,11 +41,11 @@ def test_binary_data_is_refused(data: bytes):
         read_text(data)
 
 
-def test_utf_16_of_an_odd_length_is_read_as_far_as_it_goes():
+def test_utf_16_of_an_odd_length_is_read_up_to_the_end():
     assert told(b"\xff\xfea\0b\0c") == [("1", "ab\ufffd")]
 
 
-def test_a_part_ends_at_a_paragraph_when_it_is_half_full_and_at_forty_lines_at_last():
+def test_parts_end_at_paragraphs_or_after_forty_lines():
     lines = [f"line {number}" for number in range(1, 101)]
     lines[29] = ""  # line 30
     assert [place for place, _ in told("\n".join(lines).encode())] == ["1", "31", "71"]
@@ -53,7 +53,7 @@ def test_a_part_ends_at_a_paragraph_when_it_is_half_full_and_at_forty_lines_at_l
     assert [place for place, _ in told(b"\n\n\n x\n")] == ["4"]
 
 
-def test_a_long_line_is_cut_and_the_places_say_where_it_goes_on():
+def test_a_long_line_is_cut_and_places_show_its_continuation():
     words = ("word " * 1_000).encode()
     parts = told(b"short\n" + words + b"\nend")
     assert [place for place, _ in parts] == ["1", "2", "2:2001", "2:4001"]

@@ -71,7 +71,7 @@ def test_markup_that_is_broken_ends_as_in_browsers(source: str, seen: str):
     assert told(source.encode()) == seen
 
 
-def test_an_encoding_that_the_page_names_is_used_when_it_is_no_utf_8():
+def test_the_named_encoding_is_used_when_not_utf_8():
     page = '<meta http-equiv="Content-Type" content="text/html; charset=shift_jis"><p>日本語'
     assert told(page.encode("shift_jis")) == "日本語"
     assert told(page.encode()) == "日本語"

@@ -1,4 +1,4 @@
-"""Files beside the notes: found with their places, read by them, gone with their files.
+"""Attachments: found with their places, read by place, gone with their files.
 
 docs/spec/attachments.md.
 """
@@ -62,7 +62,7 @@ async def until(lithos: Lithos, query: str, holds: Callable[[list[dict[str, Any]
             await trio.sleep(0.02)
 
 
-async def test_a_page_a_card_and_an_element_are_found_with_their_places_and_read_by_them(tmp_path):
+async def test_pages_cards_and_elements_are_found_and_read_by_place(tmp_path):
     """Behaviour 290."""
     async with served(tmp_path) as (lithos, _):
         for query, path, place in (
@@ -85,13 +85,13 @@ async def test_a_page_a_card_and_an_element_are_found_with_their_places_and_read
         assert "[page 7]\nThe notice period" in whole["content"]
 
 
-async def test_an_image_is_found_by_what_stands_around_it(tmp_path):
+async def test_an_image_is_found_by_surrounding_text(tmp_path):
     async with served(tmp_path) as (lithos, _):
         found = await lithos.call("lithos_search", query="floor plan of the office", kinds=["attachment"])
         assert found["results"][0]["path"] == "plan.png"
 
 
-async def test_a_deleted_file_is_gone_and_a_changed_one_found_anew(tmp_path):
+async def test_a_deleted_file_is_gone_and_a_changed_one_found_again(tmp_path):
     """Behaviour 290."""
     async with served(tmp_path) as (lithos, vault):
         (vault / "board.canvas").unlink()
@@ -115,7 +115,7 @@ async def test_the_vault_stays_as_it_was(tmp_path):
     assert {path: path.read_bytes() for path in vault.iterdir()} == before
 
 
-async def test_what_was_read_is_there_after_a_restart_without_reading_it_again(tmp_path):
+async def test_extracted_text_survives_a_restart_without_reading_again(tmp_path):
     async with served(tmp_path) as (lithos, _):
         numbers = {path: file.number for path, file in lithos.server.get(Attaching).files.items()}
         assert len(numbers) == 4
@@ -160,7 +160,7 @@ async def test_rows_of_notes_are_the_same_with_and_without_attachments(tmp_path)
 
 
 async def test_pages_of_an_answer_have_each_row_once(tmp_path):
-    """docs/spec/attachments.md §2: places that stand on the first page push no note off the second."""
+    """docs/spec/attachments.md §2: places on the first page push no note off the second."""
     async with served(tmp_path) as (lithos, _):
         for tool in ("lithos_search", "lithos_retrieve"):
             asked = {"query": "zebra migration dish number", "limit": 5}

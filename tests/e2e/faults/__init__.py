@@ -1,7 +1,7 @@
-"""Faults as a server meets them, each with counts of what was tried and checks of what must hold after.
+"""Failures as a server meets them, each with counts of the attempts and checks of the state afterwards.
 
 `tests/e2e/test_faults.py` runs them; the nightly run has more of each.
-A fault that is not survived raises `AssertionError`.
+A failure that is not survived raises `AssertionError`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from attrs import frozen
 
 @frozen
 class Outcome:
-    """What was done to a server, and what was found afterwards; both with counts."""
+    """The actions on a server, and the findings afterwards; both with counts."""
 
     tried: str
     result: str

@@ -13,7 +13,7 @@ from tests.e2e.clients import Gone, WireClient
 from tests.e2e.faults.journal import Told, replay_claims
 from tests.e2e.process import Lithos
 
-#: What an event is about; equal keys are counted.
+#: The subject of an event; equal keys are counted.
 Key = tuple[str, ...]
 ASPECTS = ("code", "review")
 NAMESPACE = "storm"
@@ -161,7 +161,7 @@ class Chores:
 
 
 def key_of(event: Told) -> Key | None:
-    """What an event of the chores is about; None for other events."""
+    """The subject of an event of the chores; None for other events."""
     said = event.payload
     if event.type == "task.created":
         return (event.type, said["title"])

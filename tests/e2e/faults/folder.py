@@ -1,4 +1,4 @@
-"""What happens to a folder of notes from outside, as volumes, sync programs and people do it."""
+"""External changes to a folder of notes, as made by volumes, sync programs and people."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STORM_PAUSE = 0.002
 
 
 async def volume_vanishes(folder: Path) -> Outcome:
-    """`knowledge/` goes away and comes back: as itself, as an empty mount point first, as a copy."""
+    """`knowledge/` disappears and comes back: as itself, as an empty mount point first, as a copy."""
     times = 0
     async with scene(folder, NOTES) as it:
         away = it.data / "away"
@@ -164,7 +164,7 @@ def _exchange(it: Scene, one: str, other: str) -> None:
 
 
 async def strange_names(folder: Path) -> Outcome:
-    """Names that are no UTF-8, names that differ in case only, links in a circle."""
+    """Names that are not UTF-8, names that differ only in case, circular links."""
     async with scene(folder, 10) as it:
         root = os.fsencode(it.folder)
         broken = [root + b"/caf\xe9.md", root + b"/\xff\xfe/inner.md", root + b"/ok\xc3.md"]

@@ -85,7 +85,7 @@ def replay_claims(events: Iterable[Told]) -> dict[tuple[str, str], tuple[str, in
 
 
 def count_notes(events: Iterable[Told]) -> Counter[tuple[str, str]]:
-    """How often each kind of change of each path was told."""
+    """How often each kind of change of each path was reported."""
     return Counter(
         (event.type, str(event.payload.get("path") or event.payload["dest_path"]))
         for event in events

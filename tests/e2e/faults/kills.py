@@ -44,7 +44,7 @@ class MixedLoad:
         self.outsider = Outsider(self.data / "knowledge", self.seed)
 
     async def rage(self, server: Lithos, acknowledgements: int, lag: float) -> None:
-        """Load the server, and kill it soon after so many acknowledged writes."""
+        """Load the server, and kill it soon after a number of acknowledged writes."""
         notes = [promise.id for promise in self.storm.present if promise.id][-60:]
         self.storm.lag = lag
         async with trio.open_nursery() as nursery:
@@ -68,7 +68,7 @@ class MixedLoad:
             self._verify_notes(listed, set(outside.values()))
             stats = await client.settled_stats()
             assert stats["documents"] == stats["tantivy_doc_count"] == len(listed)
-            # The search by meaning waits until every note is embedded; then nothing may be left over either.
+            # Semantic search waits until every note is embedded; then nothing may be left over either.
             await client.call("lithos_search", query="token", mode="semantic")
             events = read_journal(self.data)
             self.first = self.first or {
@@ -76,7 +76,7 @@ class MixedLoad:
             }
             assert replay_notes(events, self.first) == listed
             await self.chores.verify(client, events)
-        # What was replaced within the last second is not settled yet.
+        # Files replaced within the last second are not settled yet.
         left = {file.name for file in self.outsider.folder.rglob(".lithos*") if file.suffix != ".swap"}
         left -= {PROBE_NAME}
         assert not left, f"temporary files were left behind: {left}"
@@ -121,7 +121,7 @@ class MixedLoad:
 async def kill_again_and_again(
     folder: Path, kills: int, *, seed: int = 193, told: Callable[[int], None] = lambda _: None
 ) -> Outcome:
-    """Run the load and kill it so many times; every fifth time once more during the recovery."""
+    """Run the load and kill it repeatedly; every fifth time once more during the recovery."""
     data = folder / "data"
     vault = make_vault(data)
     before = snapshot(vault)

@@ -44,7 +44,7 @@ class Sheet:
 
 @define(eq=False)
 class Outsider:
-    """Edits below one folder; `sheets` is what lies there, by path relative to `knowledge/`."""
+    """Edits below one folder; `sheets` has the files that are there, by path relative to `knowledge/`."""
 
     folder: Path
     seed: int
@@ -99,7 +99,7 @@ class Outsider:
         self.sheets[path] = sheet
 
     async def settled(self, client: WireClient, within: float = 30.0) -> dict[str, str]:
-        """The ids by path, once the server lists just the files that lie there."""
+        """The ids by path, once the server lists exactly the files that are there."""
         with trio.move_on_after(within):
             while True:
                 items = (await client.call("lithos_list", path_prefix=f"{FOLDER}/", limit=100_000))["items"]

@@ -1,4 +1,4 @@
-"""Whether indexes that lived through faults equal those that are made anew from the same files."""
+"""Compare indexes that survived failures with indexes rebuilt from the same files."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _copy_database(source: Path, target: Path) -> None:
 async def compare_with_fresh(server: Lithos, data: Path, tokens: Iterable[str], copy: Path) -> Picture:
     """Serve a copy without what is rebuildable and compare; nothing may change meanwhile.
 
-    `coordination.db` goes along: it has the versions that people's edits made, and ids of files without one.
+    `coordination.db` is copied: it has the versions that people's edits made, and ids of files without one.
     """
     words = list(tokens)
     lived = await take_picture(server, words)

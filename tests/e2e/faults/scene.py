@@ -1,4 +1,4 @@
-"""A served folder of some notes, for faults that happen to files: what to ask and what must hold."""
+"""A served folder of notes for failures of files: the requests and the expected state."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Scene:
 
     @property
     def events(self) -> list[Told]:
-        """What was told since the scene began."""
+        """The events since the scene began."""
         return read_journal(self.data)[self.begun :]
 
     @property
@@ -88,7 +88,7 @@ class Scene:
         return {item["id"]: item["path"] for item in items}
 
     async def until_true(self) -> float:
-        """Wait until lists and searches say just what lies in the folder; the seconds that took."""
+        """Wait until lists and searches match the folder; return the seconds that it took."""
         began = time.perf_counter()
         with trio.move_on_after(PATIENCE):
             while (wrong := await self._first_wrong()) is not None:
@@ -115,7 +115,7 @@ class Scene:
         assert (await trio.to_thread.run_sync(self.server.health))[0] == 200
 
     async def _until_told(self) -> None:
-        """Lists show an outside change when its event is about to be journalled."""
+        """Lists show an external edit when its event is about to be journalled."""
         with trio.move_on_after(PATIENCE):
             while (told := replay_notes(self.events, self.first)) != (listed := await self.listed()):
                 await trio.sleep(0.05)
@@ -123,7 +123,7 @@ class Scene:
         raise AssertionError(f"told, but not so: {told.items() ^ listed.items()}")
 
     async def is_quick(self, word: str) -> float:
-        """Seconds until one more outside edit is found: the watcher lives."""
+        """Seconds until another external edit is found: the watcher lives."""
         self.put(900_000, f"{word}.md", word)
         began = time.perf_counter()
         with trio.fail_after(PATIENCE):
@@ -134,7 +134,7 @@ class Scene:
 
 @asynccontextmanager
 async def scene(folder: Path, notes: int, **environment: str) -> AsyncIterator[Scene]:
-    """A server that watches so many notes, and knows that it hears of changes; it must end in peace."""
+    """A server that watches `notes` notes and gets notifications of changes; it must stop cleanly."""
     data = folder / "data"
     words = {f"part-{number % 5}/note-{number}.md": f"scene{number}x" for number in range(notes)}
     for number, (path, word) in enumerate(words.items()):

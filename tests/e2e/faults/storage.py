@@ -35,7 +35,7 @@ async def limits_are_reached(folder: Path) -> Outcome:
     with running_lithos(data) as server:
         async with WireClient.open(server.address) as client:
             kept = [(await _write(client, number))["path"] for number in range(20)]
-            # Indexes take notes some at a time: what is searched for below must be in one by now.
+            # Indexes take notes in batches: the notes searched for below must be indexed by now.
             assert (await client.call("lithos_search", query="limit19x", mode="fulltext"))["results"]
             refused = await _without_writing(server, client)
             await _until_healthy(server)

@@ -43,12 +43,12 @@ def test_the_epic_comes_first_and_is_the_parent_of_all() -> None:
     assert (board.dump(), len(board.events)) == before
 
 
-def test_of_two_notes_in_doubt_each_has_its_own() -> None:
+def test_each_of_two_notes_in_doubt_has_a_task() -> None:
     board = Board()
     assert not {*verify(board, "a").task_ids} & {*verify(board, "a", source="other").task_ids}
 
 
-def test_no_more_are_open_at_a_time_than_fit_and_the_rest_comes_later() -> None:
+def test_open_reverifications_are_limited_and_the_rest_follows() -> None:
     """behaviour 232"""
     board = Board()
     names = [f"n{number:03}" for number in range(MOST + 3)]

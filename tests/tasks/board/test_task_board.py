@@ -1,4 +1,4 @@
-"""The task board without actors: what a refused command leaves, and what clients cannot see."""
+"""The task board without actors: the state after a refused command, and details that clients cannot see."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_refused_claim_takes_no_fence() -> None:
 
 
 def test_renewing_leaves_the_time_of_the_claim() -> None:
-    """behaviour 192: a renewal is no new grant."""
+    """behaviour 192: a renewal is not a new grant."""
     board = Board()
     task = board.create()
     board.run(ClaimAspect(task_id=task, aspect="x", agent="a"))
@@ -70,8 +70,8 @@ def test_renewing_leaves_the_time_of_the_claim() -> None:
     assert board.connection.execute("SELECT * FROM claims").fetchall() == []
 
 
-def test_edges_to_tasks_that_are_gone_hold_nobody_up() -> None:
-    """behaviours 109, 120: a file somebody edited by hand must not stop the coordinator."""
+def test_edges_to_deleted_tasks_block_nothing() -> None:
+    """behaviours 109, 120: a file that a person edited must not stop the coordinator."""
     board = Board()
     task, gone = board.create("task"), board.create("gone")
     waiting = board.create("waiting", depends_on=(task, gone))
@@ -118,7 +118,7 @@ def test_a_child_of_a_blocked_epic_waits_until_the_blocker_closes() -> None:
     assert board.run(NextTask(agent="c")).task.id == child
 
 
-def test_an_epic_that_waits_for_its_own_child_holds_no_other_child_back() -> None:
+def test_an_epic_waiting_for_its_child_blocks_no_other_child() -> None:
     """Behaviour 403."""
     board = Board()
     epic = board.create("Epic", task_type="epic")

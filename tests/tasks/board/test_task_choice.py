@@ -34,7 +34,7 @@ MINUTES = st.sampled_from([0.1, 1, 30])
 
 
 class ChoiceMachine(RuleBasedStateMachine):
-    """The model looks at every task, every edge and every claim anew."""
+    """The model checks every task, every edge and every claim again."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class ChoiceMachine(RuleBasedStateMachine):
         return None
 
     def settle(self) -> None:
-        """Everything that is due is told; the model knows nothing of parts."""
+        """All due events are reported at once; the model has no parts."""
         while (due := self.board.board.readiness.next_due(self.board.now)) and due <= self.board.now:
             self.board.sweep()
 
@@ -151,13 +151,13 @@ class ChoiceMachine(RuleBasedStateMachine):
         assert max((told - self.renewals).values(), default=1) == 1
 
 
-def test_random_boards_give_the_task_that_a_look_at_all_finds() -> None:
-    """behaviour 258: whatever was held, freed, blocked, changed, and wherever the clock was put."""
+def test_random_boards_choose_the_same_task_as_a_full_scan() -> None:
+    """behaviour 258: after any claims, releases, blockers, changes and jumps of the clock."""
     run_state_machine_as_test(ChoiceMachine, settings=settings(stateful_step_count=40))
 
 
 def steps(board: Board, wanted: NextTask) -> int:
-    """How many steps of its virtual machine SQLite takes for a choice: what it costs on any machine."""
+    """Steps of SQLite's virtual machine for a choice: the cost on any machine."""
     counted = 0
 
     def count() -> bool:
@@ -174,7 +174,7 @@ def steps(board: Board, wanted: NextTask) -> int:
 
 @pytest.mark.parametrize("project", [None, "p"])
 def test_a_choice_costs_the_same_behind_hundreds_of_held_tasks(project: str | None) -> None:
-    """behaviour 258: it goes on where the last one ended; a look at each held task would double the steps."""
+    """behaviour 258: a choice continues after the last one; checking each held task doubles the steps."""
     board = Board()
     for number in range(500):
         board.create(str(number), metadata={"project": "p" if number % 2 else "other"})
@@ -201,7 +201,7 @@ def test_marks_are_few_and_a_failed_commit_forgets_them(monkeypatch: pytest.Monk
     assert given.task.id == task
 
 
-def test_a_task_without_room_for_aspects_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_without_free_aspects_blocks_no_agent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lithos.tasks.board.task_board.ASPECTS", 1)
     board = Board()
     full, free = board.create("full"), board.create("free")
@@ -211,7 +211,7 @@ def test_a_task_without_room_for_aspects_holds_nobody_up(monkeypatch: pytest.Mon
     assert board.run(NextTask(agent="a", task_id=full)) is None
 
 
-def test_a_clock_put_back_shuts_a_timer_again_and_gives_no_held_task() -> None:
+def test_a_clock_put_back_closes_timers_and_gives_no_held_task() -> None:
     """behaviours 258, 260"""
     board = Board()
     opens = START.replace(minute=5).isoformat()
@@ -234,7 +234,7 @@ def test_a_clock_put_back_shuts_a_timer_again_and_gives_no_held_task() -> None:
     assert board.run(NextTask(agent="b")).task.id == other
 
 
-def test_many_claims_at_once_are_told_in_parts_and_a_take_over_tells_its_own(
+def test_many_expiries_are_reported_in_parts_and_take_overs_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """behaviour 260"""
@@ -255,7 +255,7 @@ def test_many_claims_at_once_are_told_in_parts_and_a_take_over_tells_its_own(
     assert sorted(expired(board)) == sorted(tasks)
 
 
-def test_a_task_closed_before_its_expired_claim_was_told_tells_it_first(
+def test_closing_a_task_reports_its_expired_claim_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """behaviour 260"""

@@ -82,7 +82,7 @@ def test_a_gate_blocker_names_type_and_time() -> None:
     assert "2026-05-02T00:00:00+00:00" in blocker.message
 
 
-def test_a_stored_cycle_is_told_with_its_path() -> None:
+def test_a_stored_cycle_is_reported_with_its_path() -> None:
     """Behaviour 126."""
     one = graph(task("a"), task("b"), a=[("b", BLOCKS)], b=[("a", BLOCKS)])
     (blocker,) = one.blockers("a", NOW)

@@ -99,8 +99,8 @@ def test_a_new_journal_starts_at_the_clock_and_has_dropped_nothing(store):
     assert store.pruned_through() == 0
 
 
-def test_every_start_goes_on_at_the_clock_and_a_clock_that_jumps_back_takes_no_seq_back(store, path):
-    """behaviour 191: a copy put back cannot tell what was given out after it, but the clock can."""
+def test_seq_continues_at_the_clock_and_never_decreases(store, path):
+    """behaviour 191: a restored copy does not know the later numbers, but the clock is past them."""
     append(store, make_event(CLOCK), make_event(CLOCK + 5))
     store.close()
     for days, expected in [(-400, CLOCK + 6), (400, CLOCK + 400 * DAY), (1, CLOCK + 400 * DAY)]:
@@ -113,7 +113,7 @@ def test_every_start_goes_on_at_the_clock_and_a_clock_that_jumps_back_takes_no_s
 
 
 def test_positions_of_a_journal_without_events_are_known_over_idle_starts(store, path):
-    """docs/spec/events-http.md §2: whoever was told the head of an empty journal missed nothing."""
+    """docs/spec/events-http.md §2: a client that got the head of an empty journal missed nothing."""
     began = store.head()
     assert began == CLOCK - 1
     for days in (1, 2):
@@ -181,7 +181,7 @@ def test_the_counter_outlives_pruning_of_all_events(store):
 
 
 @pytest.mark.parametrize(("keep", "dropped"), [(10, None), (5, None), (4, 0), (2, 4)])
-def test_pruning_keeps_the_newest_and_tells_how_far_it_went(store, keep, dropped):
+def test_pruning_keeps_the_newest_and_returns_its_position(store, keep, dropped):
     seqs = [CLOCK + 2 * i for i in range(5)]
     append(store, *map(make_event, seqs))
     with store.transaction():

@@ -276,7 +276,7 @@ def test_the_oldest_tables_get_every_missing_column(path: Path) -> None:
 
 
 async def test_an_old_file_with_references_works_with_every_command(tmp_path: Path, path: Path) -> None:
-    """behaviours 91, 126: columns added late stand last, and agents are stored before what names them."""
+    """behaviours 91, 126: columns added late are last, and agents are stored before their references."""
     make_old(
         path,
         "INSERT INTO tasks(id, title, created_by) VALUES('t', 'T', 'ann')",
@@ -374,7 +374,7 @@ def told(path: Path, table: str) -> set[str]:
         return {str(row[0]) for row in connection.execute(f"SELECT * FROM {table}")}
 
 
-def test_what_an_older_file_left_is_no_news(path: Path) -> None:
+def test_states_of_an_older_file_emit_no_events(path: Path) -> None:
     """behaviour 260: tasks that were ready and claims that had ended before such events were made."""
     make_old(
         path,
@@ -393,7 +393,7 @@ def test_what_an_older_file_left_is_no_news(path: Path) -> None:
     assert dump(path) == before
 
 
-def test_of_claims_on_aspects_that_are_equal_now_the_later_one_holds_it_and_all_are_shown(path: Path) -> None:
+def test_the_later_claim_on_equal_aspects_wins_and_all_are_shown(path: Path) -> None:
     """behaviours 126, 242"""
     make_old(
         path,
@@ -417,8 +417,8 @@ def test_of_claims_on_aspects_that_are_equal_now_the_later_one_holds_it_and_all_
         assert held == {" Code": "dee", "docs": "cy"}
 
 
-def test_what_an_older_version_changed_meanwhile_is_followed(path: Path) -> None:
-    """behaviour 260: it made claims, renewed them and closed tasks without a thought of these tables."""
+def test_changes_by_an_older_version_are_followed(path: Path) -> None:
+    """behaviour 260: the older version claimed, renewed and closed without updating these tables."""
     with closing(CoordinationStore.open(path, START)) as store, store.transaction():
         rows = store.written(TaskRows)
         for name in ("open", "closed"):
@@ -470,7 +470,7 @@ def test_two_unicode_forms_of_an_aspect_become_one(path: Path) -> None:
         assert ends == [(one, other, format_time(START + timedelta(hours=2)))]
 
 
-def test_what_stood_in_the_place_of_a_time_is_kept(path: Path) -> None:
+def test_other_values_in_place_of_a_time_are_kept(path: Path) -> None:
     """behaviour 242"""
     make_old(path, "UPDATE agents SET last_seen_at='yesterday', first_seen_at=NULL")
     add_task(path, "t", created_at="soon", status="completed", completed_at="never")

@@ -1,4 +1,4 @@
-"""What rests on a note, by index: no query looks at more than the rows of that note."""
+"""The dependents of a note, by index: no query scans more than the rows of that note."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_readers_are_counted_by_agent(store: CoordinationStore) -> None:
 
 
 def test_only_open_tasks_whose_metadata_say_so_are_of_a_re_verification(store: CoordinationStore) -> None:
-    """Metadata of older files may be no JSON: the index takes them all the same."""
+    """Metadata of older files may not be JSON: the index accepts them anyway."""
     rows = store.written(TaskRows)
     put(rows, "yes", {"impact_of": "n"})
     put(rows, "other", {"impact_of": "m"})

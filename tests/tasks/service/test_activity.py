@@ -49,7 +49,7 @@ async def test_the_newest_events_come_first_none_twice_and_no_unwanted_one(tmp_p
         assert (await activity.page(EventSelection(types=frozenset({"task.created"})), 9)).events == ()
 
 
-async def test_a_look_back_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_past_activity_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(activity_module, "LOOKED", 4)
     monkeypatch.setattr(activity_module, "PAGE", 2)
     async with serving(tmp_path, settled=False, events=EventsConfig(event_buffer_size=2)) as lithos:
@@ -59,7 +59,7 @@ async def test_a_look_back_is_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
         assert page.is_cut
 
 
-async def test_claims_are_told_with_their_tasks_first_to_end_first(tmp_path: Path) -> None:
+async def test_claims_are_listed_with_their_tasks_by_end(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False) as lithos:
         activity, clock = lithos.server.get(Activity), lithos.server.clock
         claims_now = lithos.server.get(Claims)

@@ -1,4 +1,4 @@
-"""The task board shows what the tools tell, whatever waits for what (docs/spec/console.md §1)."""
+"""The task board shows the same as the tools, for any dependencies (docs/spec/console.md §1)."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ async def test_acting_on_tasks_registers_even_when_it_is_refused(tmp_path: Path)
         assert (await lithos.call("lithos_agent_list"))["agents"] == seen
 
 
-async def test_reading_tasks_and_bad_arguments_register_nobody(tmp_path: Path) -> None:
+async def test_reading_tasks_and_bad_arguments_register_no_agent(tmp_path: Path) -> None:
     """behaviour 91"""
     async with serving(tmp_path, settled=False) as lithos:
         task = await create(lithos)
@@ -221,7 +221,7 @@ async def test_a_refusal_in_a_batch_undoes_only_itself(tmp_path: Path) -> None:
 # -- races and fences -------------------------------------------------------------------------------
 
 
-async def test_of_64_agents_racing_for_one_aspect_exactly_one_wins(tmp_path: Path) -> None:
+async def test_exactly_one_of_64_racing_agents_gets_an_aspect(tmp_path: Path) -> None:
     """behaviours 94, 96, 174, 192: also for one whose claim has expired, under a higher fence"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:

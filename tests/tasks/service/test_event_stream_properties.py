@@ -35,7 +35,7 @@ TYPES = ("a", "b", "c")
 
 @define(eq=False)
 class Journal(Inline):
-    """The journal, its writer, and a reader during whose reads the writer goes on."""
+    """The journal, its writer, and a reader; the writer continues during its reads."""
 
     store: CoordinationStore
     broadcaster: Broadcaster = field(init=False)
@@ -140,7 +140,7 @@ class Client:
         self.stream = None
 
     def check(self) -> int:
-        """What came must be the first of what is due; how many are still to come."""
+        """The received events must be the first of the due ones; return the number still due."""
         due = [e.seq for e in self.journal.events if e.seq > self.start and self.wanted.passes(e)]
         assert due[: len(self.got)] == self.got
         return len(due) - len(self.got)

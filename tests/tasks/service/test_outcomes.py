@@ -19,7 +19,7 @@ from lithos.kernel.values.errors import InvalidInput, StorageFailed
         (trio.TooSlowError(), "unknown: it took too long. Look again."),
     ],
 )
-def test_silence_is_told_as_what_it_means(failure: Exception, says: str) -> None:
+def test_silence_is_reported_with_its_meaning(failure: Exception, says: str) -> None:
     with pytest.raises(StorageFailed) as told, honest_outcome("Look again."):
         raise failure
     assert says in told.value.message

@@ -1,4 +1,4 @@
-"""Work without gaps: `lithos_task_next`, stale fences, strict mode, and what is told of ready and expired."""
+"""Work without gaps: `lithos_task_next`, stale fences, strict mode, and events for ready and expired."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def next_task(lithos: Lithos, agent: str = "ann", **wanted: Any) -> Any:
 
 
 async def settle(lithos: Lithos) -> None:
-    """What the clock has brought is told; a server looks by itself twice a second."""
+    """Report the events that are due by the clock; a server checks on its own twice a second."""
     while (due := lithos.server.get(Coordinator)._due) is not None and due <= lithos.server.get(
         Coordinator
     )._clock():
@@ -36,7 +36,7 @@ def told(lithos: Lithos, *kinds: str) -> list[tuple[str, str]]:
 
 
 def ever_told(lithos: Lithos) -> list[tuple[str, str]]:
-    """The same since the data directory was made: a server tells as soon as it starts."""
+    """The same since the data directory was made: a server reports them as soon as it starts."""
     drafts = [event.draft for event in lithos.server.get(Coordinator)._store.events_after(0)]
     return [(draft.type, draft.payload["task_id"]) for draft in drafts if draft.type in TOLD]
 
@@ -130,7 +130,7 @@ async def test_filters_and_one_task_alone(tmp_path: Path) -> None:
         assert "metadata_match" in refusal(await lithos.call("lithos_task_next", **bad), "invalid_input")
 
 
-async def test_what_waits_is_counted_anew_once_something_changed(tmp_path: Path) -> None:
+async def test_waiting_tasks_are_counted_again_after_a_change(tmp_path: Path) -> None:
     async with serving(tmp_path, settled=False) as lithos:
         task = await create(lithos, metadata={"project": "p"})
         await create(lithos, metadata={"project": "p"}, depends_on=[task])
@@ -210,10 +210,10 @@ async def test_without_strict_mode_blocked_tasks_are_claimed_and_held_ones_compl
         await call(lithos, "task_complete", task_id=task, agent="ann")
 
 
-async def test_strict_mode_refuses_claims_of_blocked_tasks_and_completion_beside_another_claim(
+async def test_strict_mode_refuses_blocked_claims_and_completion_of_held_tasks(
     tmp_path: Path,
 ) -> None:
-    """behaviour 259: an own claim, or nobody's."""
+    """behaviour 259: completing needs an own claim, or no claim of others."""
     clock, settings = Clock(), CoordinationConfig(strict=True)
     async with serving(tmp_path, clock=clock, coordination=settings, settled=False) as lithos:
         before = await create(lithos, "before")
@@ -245,8 +245,8 @@ async def test_strict_mode_refuses_claims_of_blocked_tasks_and_completion_beside
 # -- events -----------------------------------------------------------------------------------------
 
 
-async def test_an_expired_claim_is_told_by_itself(tmp_path: Path) -> None:
-    """behaviour 260: nobody calls anything; within two seconds, as the coordinator looks that often."""
+async def test_an_expired_claim_is_reported_without_a_call(tmp_path: Path) -> None:
+    """behaviour 260: no client calls; the coordinator checks often enough to report it within two seconds."""
     assert LAZY_DELAY <= 1
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -263,7 +263,7 @@ async def test_an_expired_claim_is_told_by_itself(tmp_path: Path) -> None:
         stream.close()
 
 
-async def test_each_expiry_is_told_once_over_restarts(tmp_path: Path) -> None:
+async def test_each_expiry_is_reported_once_over_restarts(tmp_path: Path) -> None:
     """behaviour 260: also one that came while no server ran."""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -284,7 +284,7 @@ async def test_each_expiry_is_told_once_over_restarts(tmp_path: Path) -> None:
         assert ever_told(lithos)[2:] == due
 
 
-async def test_renewed_released_and_finished_claims_are_never_told_as_expired(tmp_path: Path) -> None:
+async def test_renewed_released_and_finished_claims_are_never_reported_as_expired(tmp_path: Path) -> None:
     """behaviour 260"""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -304,7 +304,7 @@ async def test_renewed_released_and_finished_claims_are_never_told_as_expired(tm
         assert told(lithos, "task.claim_expired") == [("task.claim_expired", renewed)]
 
 
-async def test_ready_is_told_when_the_last_blocker_closes_and_at_creation(tmp_path: Path) -> None:
+async def test_ready_is_reported_at_creation_and_after_the_last_blocker(tmp_path: Path) -> None:
     """behaviour 260"""
     async with serving(tmp_path, settled=False) as lithos:
         one, two = await create(lithos, "one"), await create(lithos, "two")
@@ -331,7 +331,7 @@ async def test_ready_is_told_when_the_last_blocker_closes_and_at_creation(tmp_pa
         assert len(told(lithos)) == count + 2
 
 
-async def test_ready_is_told_when_a_timer_opens_also_while_no_server_ran(tmp_path: Path) -> None:
+async def test_ready_is_reported_when_a_timer_opens_without_a_server(tmp_path: Path) -> None:
     """behaviour 260: once each, by the agent `timer`; a cancelled timer never opens."""
     clock = Clock()
     async with serving(tmp_path, clock=clock, settled=False) as lithos:
@@ -344,7 +344,7 @@ async def test_ready_is_told_when_a_timer_opens_also_while_no_server_ran(tmp_pat
         assert len(told(lithos)) == 3  # each was ready until it was linked
         assert (await next_task(lithos))["blocked"] == 3
         clock.advance(seconds=30)
-        # The choice knows the time itself, it need not be told first.
+        # The choice reads the clock itself; no event is needed first.
         assert (await next_task(lithos))["task"]["id"] == waiting[0]
         assert told(lithos)[3:] == [("task.ready", waiting[0])]
         drafts = [
@@ -374,7 +374,7 @@ async def test_a_timer_that_is_set_earlier_opens_at_once(tmp_path: Path) -> None
         assert (await next_task(lithos))["blocked"] == 1
 
 
-async def test_events_of_tasks_and_findings_carry_tags_and_the_beginning_of_the_finding(
+async def test_task_and_finding_events_have_tags_and_an_excerpt(
     tmp_path: Path,
 ) -> None:
     """behaviour 260"""

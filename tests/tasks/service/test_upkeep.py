@@ -1,4 +1,4 @@
-"""What `coordination.db` keeps is bounded: old rows are dropped in steps while writes go on."""
+"""The size of `coordination.db` is bounded: old rows are deleted in steps while writes continue."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Desk(CoordinatorDesk):
         return self.store._reader.execute(f"SELECT COUNT(*) FROM {table}").fetchall()[0][0]
 
 
-async def test_accesses_are_kept_for_so_many_days(tmp_path: Path) -> None:
+async def test_accesses_are_kept_for_the_configured_days(tmp_path: Path) -> None:
     """docs/spec/cli-config.md §4: events.audit_days"""
     async with Desk.at(tmp_path / "c.db", audit_days=3) as desk:
         for _ in range(5):
@@ -152,7 +152,7 @@ def draft(text: str) -> EventDraft:
     return EventDraft(type="task.completed", agent="a", payload={"outcome": text}, timestamp=START)
 
 
-async def test_the_journal_is_bounded_in_bytes_and_says_how_far_it_was_pruned(tmp_path: Path) -> None:
+async def test_the_journal_is_bounded_in_bytes_and_returns_its_start(tmp_path: Path) -> None:
     """docs/spec/events-http.md §2: a position that was pruned gives a resync"""
     async with Desk.at(tmp_path / "c.db") as desk:
         desk.upkeep.journal_bytes = 1_000_000
@@ -212,7 +212,7 @@ async def test_idle_agents_go_unless_something_is_to_their_name(tmp_path: Path) 
         assert set(desk.coordinator.agents) == kept
         assert {agent.id for agent in desk.store.agents()} == set(desk.coordinator.agents)
         assert "idle" not in desk.coordinator.agents
-        # Whoever comes back is new.
+        # An agent that comes back is new.
         assert await desk.mailbox.ask(RegisterAgent("idle", None, None, None)) is True
 
 
@@ -256,7 +256,7 @@ async def test_an_agent_that_acts_meanwhile_stays(tmp_path: Path) -> None:
         assert [agent.id for agent in desk.store.agents()] == ["back"]
 
 
-async def test_cursors_idle_for_a_year_are_forgotten_and_begin_anew(tmp_path: Path) -> None:
+async def test_cursors_idle_for_a_year_are_deleted_and_restart(tmp_path: Path) -> None:
     """docs/spec/events-http.md §4: then the name is a new one, which starts at the head"""
     async with Desk.at(tmp_path / "c.db") as desk:
         for name in ("idle", "moved", ENRICH_AGENT):
@@ -299,7 +299,7 @@ async def test_claims_that_ended_long_ago_go_and_their_tasks_stay(tmp_path: Path
 
 
 async def test_texts_of_an_older_database_stay_readable(tmp_path: Path) -> None:
-    """Bounds hold for what comes in; what earlier versions stored is neither cut nor refused."""
+    """Bounds apply to new input; data of earlier versions is neither cut nor refused."""
     path = tmp_path / "c.db"
     CoordinationStore.open(path, START).close()
     store = CoordinationStore.open(path, START)
@@ -318,7 +318,7 @@ async def test_texts_of_an_older_database_stay_readable(tmp_path: Path) -> None:
         assert len(desk.coordinator.agents["old"].name or "") == 7_000_000
 
 
-async def test_what_upstream_stored_stays_whatever_its_age(tmp_path: Path) -> None:
+async def test_data_of_upstream_stays_at_any_age(tmp_path: Path) -> None:
     """behaviour 242: accesses, ended claims and idle agents of a file that another Lithos made."""
     upstream.make(tmp_path / "c.db", upstream.COORDINATION["0.4"], upstream.coordination_rows("0.4"))
     async with Desk.at(tmp_path / "c.db", audit_days=3, audit_rows=10) as desk:

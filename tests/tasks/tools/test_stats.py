@@ -49,7 +49,7 @@ async def test_the_numbers_follow_the_notes(tmp_path: Path) -> None:
         assert (await lithos.call("lithos_stats"))["expired_docs"] == 1
 
 
-async def test_drift_is_told(tmp_path: Path) -> None:
+async def test_drift_is_reported(tmp_path: Path) -> None:
     """behaviour 140"""
     async with serving(tmp_path) as lithos:
         await lithos.create()

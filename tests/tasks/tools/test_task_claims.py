@@ -1,4 +1,4 @@
-"""`lithos_task_claim`, `lithos_task_renew`, `lithos_task_release`: who holds what until when."""
+"""`lithos_task_claim`, `lithos_task_renew`, `lithos_task_release`: holders and end times of claims."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ async def test_an_expired_claim_is_hidden_and_taken_over(lithos: Lithos, clock: 
         assert refusal(answer, "claim_not_found")
 
 
-async def test_renewing_keeps_the_fence_and_tells_nobody(lithos: Lithos, clock: Clock) -> None:
+async def test_renewing_keeps_the_fence_and_emits_no_event(lithos: Lithos, clock: Clock) -> None:
     """behaviours 97, 127, 192"""
     task = await create(lithos)
     held = await claim(lithos, task)

@@ -70,7 +70,7 @@ async def test_parameters_and_defaults_are_those_of_the_spec(tmp_path: Path) -> 
         assert defaults == DEFAULTS.get(name, {})
 
 
-async def test_wrong_and_unknown_arguments_are_protocol_faults(lithos: Lithos) -> None:
+async def test_wrong_and_unknown_arguments_are_protocol_errors(lithos: Lithos) -> None:
     """behaviour 173"""
     for name, (required, _) in TOOLS.items():
         given = dict.fromkeys(required.split(), "x")

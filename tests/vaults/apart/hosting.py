@@ -128,7 +128,7 @@ class Door:
         return await self.rpc(path, token, "tools/call", name=tool, arguments=arguments)
 
     async def ask(self, path: str, token: str | None, tool: str, /, **arguments: Any) -> dict[str, Any]:
-        """What a tool answers; its envelope where it refuses."""
+        """The answer of a tool; its error envelope when it refuses."""
         return structured(await self.call(path, token, tool, **arguments))
 
 
@@ -251,7 +251,7 @@ def status_of(received: bytes) -> int:
 
 
 def structured(received: bytes) -> dict[str, Any]:
-    """What a tool answered, of the bytes of the answer."""
+    """The answer of a tool, parsed from the bytes of the response."""
     answer = json.loads(body_of(received))
     assert "result" in answer, answer
     told: dict[str, Any] = answer["result"]["structuredContent"]

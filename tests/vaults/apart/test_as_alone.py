@@ -1,4 +1,4 @@
-"""One vault beside two others answers, byte for byte, as it does where a server has it alone."""
+"""One vault served together with two others answers byte for byte as on a server of its own."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NOTES: Final = {
     "how/run-solana-node.md": "# Run a node\n\n## Machine\n\nMuch memory.\n\n## Start\n\nRun it.\n",
     "who/andy.md": "---\ntags: [Legal]\n---\n# Andy\n\nWorks on adversarial advertising.\n",
 }
-#: Pages, files and addresses of a door.
+#: Pages, files and addresses of an endpoint.
 ADDRESSES: Final = (
     "/audit", "/audit?limit=3&titles=true", "/audit?after=never", "/metrics", "/nowhere",
     "/reconcile", "/import", "/messages/", "/sse/x",
@@ -59,7 +59,7 @@ PAGES: Final = (
     "agents/ann", "receipts", "attachments", "files/nothing.png", "identity", "undo", "nowhere",
     "feed?partial=1",
 )  # fmt: skip
-#: What no two servers have in common: ids in several spellings, secrets of sessions, measured numbers.
+#: Values that differ between two servers: ids in several spellings, secrets of sessions, measured numbers.
 _IDS: Final = re.compile(
     r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|\b(?:rcpt|edge|prop|p)_[0-9a-f]{8,}|\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b"
 )
@@ -72,7 +72,7 @@ _SECRETS: Final = re.compile(
     r'(?<=lithos_session=)[\w-]+|(?<=name="csrf" value=")[\w-]+|(?<=name="once" value=")[\w-]+'
 )
 _SCORES: Final = re.compile(r'(?<=score\":)[0-9.e-]+|(?<=score\\":)[0-9.e-]+')
-#: Where it stands among the lines differs for pages that are moved below a prefix.
+#: Its position among the lines differs for pages that are moved below a prefix.
 _LENGTH: Final = re.compile(r"content-length: \d+\r\n")
 #: Metrics that measure time and the machine.
 _MEASURED: Final = re.compile(
@@ -82,7 +82,7 @@ _MEASURED: Final = re.compile(
 
 @define
 class Recording:
-    """What a door answered, in order; ids stand for the place of their first appearance."""
+    """The answers of an endpoint, in order; ids stand for the place of their first appearance."""
 
     door: Door
     base: str
@@ -105,7 +105,7 @@ class Recording:
         self.entries.append((asked, _LENGTH.sub("", text)))
 
     async def ask(self, name: str, arguments: dict[str, Any]) -> Answer:
-        """A tool, by the script, once all that was changed is indexed; a fault of arguments is no answer."""
+        """A tool, by the script, once all changes are indexed; an argument error is not an answer."""
         await self.door.server("work").searchable()
         received = await self.door.call(f"{self.base}/mcp", TOKEN, name, **arguments)
         self.keep(f"{name} {list(arguments)}", received)
@@ -115,7 +115,7 @@ class Recording:
         return answer
 
     async def get(self, path: str, **more: Any) -> bytes:
-        """An address; what came is kept."""
+        """Fetch an address; the response is kept."""
         received = await self.door.exchange(f"{self.base}{path}", **{"token": TOKEN} | more)
         self.keep(path, received)
         return received
@@ -128,7 +128,7 @@ class Ids:
     drawn: Counter[str] = field(factory=Counter)
 
     def draw(self) -> uuid.UUID:
-        """The next one for whatever draws it: kinds of things are numbered beside each other."""
+        """The next number of a kind; each kind of thing is numbered separately."""
         code = sys._getframe(1).f_code
         kind = f"{code.co_filename}:{code.co_firstlineno}"
         self.drawn[kind] += 1
@@ -165,7 +165,7 @@ async def play_tools(recording: Recording) -> None:
 
 
 async def play_addresses(recording: Recording) -> None:
-    """What is neither MCP nor the console's, and the journal."""
+    """Everything except MCP and the console, and the journal."""
     for path in ADDRESSES:
         await recording.get(path)
         await recording.get(path, method="POST", body=b"{}")
@@ -204,7 +204,7 @@ async def journal(door: Door, path: str) -> bytes:
 
 
 def set_up(root: Path) -> dict[str, Any]:
-    """The files of three vaults as they were before anybody served them."""
+    """The files of three vaults as they were before any server served them."""
     shutil.rmtree(root, ignore_errors=True)
     put(root / "work", NOTES)
     put(root / "home", {"basil.md": "Basil wants little water, and staking.", "what/staking.md": "Of tents."})
@@ -243,9 +243,9 @@ def differences(one: Recording, other: Recording) -> Iterator[tuple[str, str]]:
 async def test_one_vault_of_three_answers_as_a_server_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, base: str, play: Callable[[Recording], Awaitable[None]]
 ) -> None:
-    """behaviour 293: at its own door, and at the root for a token of it alone
+    """behaviour 293: at its own endpoint, and at the root for a token of it alone
 
-    What memory learns beside the calls may come late on a busy machine: a difference is one that comes again.
+    Memory learns in the background, and may be late on a busy machine: only a difference that repeats counts.
     """
     ids = Ids()
     monkeypatch.setattr(uuid, "uuid4", ids.draw)

@@ -1,4 +1,4 @@
-"""A vault that cannot be served is named, stops no other, and comes back by itself once it is mended."""
+"""A vault that cannot be served is named, stops no other, and comes back automatically after repair."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def set_up(root: Path) -> dict[str, Any]:
 
 @contextmanager
 def garbage(root: Path) -> Any:
-    """Its coordination database is no database."""
+    """Make its coordination database an invalid file."""
     database = root / "home-data" / ".lithos" / "coordination.db"
     database.write_bytes(b"garbage " * 1000)
     yield
@@ -58,7 +58,7 @@ def locked(root: Path) -> Any:
 
 @frozen
 class Trouble:
-    """What is wrong with the vault, and a word of the reason that is told."""
+    """A defect of the vault, and a word of the reason that is reported."""
 
     breaking: Callable[[Path], AbstractContextManager[None]]
     told: str
@@ -142,7 +142,7 @@ async def test_a_vault_is_served_again_as_soon_as_it_can_be(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-async def test_a_vault_whose_actor_is_given_up_is_opened_anew(tmp_path: Path) -> None:
+async def test_a_vault_whose_actor_is_given_up_is_opened_again(tmp_path: Path) -> None:
     """behaviour 295: an exception that ends an actor again and again ends no other vault"""
     async with hosting(set_up(tmp_path)) as hosted:
         broken, others = hosted.server("home"), [hosted.server(name) for name in ("work", "third")]
@@ -159,7 +159,7 @@ async def test_a_vault_whose_actor_is_given_up_is_opened_anew(tmp_path: Path) ->
 
 
 async def test_a_stop_while_a_vault_waits_for_another_try_ends_at_once(tmp_path: Path) -> None:
-    """behaviour 295: the process lives while one vault serves, and ends when it is told to"""
+    """behaviour 295: the process lives while one vault serves, and ends on a signal"""
     configs = set_up(tmp_path)
     with locked(tmp_path):
         async with hosting(configs, settled=False) as hosted:

@@ -31,11 +31,11 @@ from tests.vaults.apart.hosting import (
 
 OWN: Final = "alpha"
 TOKEN: Final = "secret-of-alpha"
-#: The others: one beside, and one that never comes up.
+#: The other vaults: one that is served, and one that never starts.
 OTHERS: Final = ("bravo", "tango")
 #: Words of the other vaults in whatever spelling: all of them hold this one.
 CANARY: Final = re.compile(rb"canary|bravo|tango|31337", re.IGNORECASE)
-#: Addresses of a door, and of the root.
+#: Addresses of an endpoint, and of the root.
 PATHS: Final = (
     "/mcp", "/mcp/", "/sse", "/messages", "/messages/?session_id=0", "/events/ws", "/audit", "/metrics",
     "/health", "/reconcile", "/import", "/", "/console", "/console/", "/console/login", "/console/notes",
@@ -109,7 +109,7 @@ async def fill(hosted: Hosted) -> dict[str, str]:
 @asynccontextmanager
 async def scene(root: Path) -> AsyncIterator[Scene]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(admissions, "MOST_WRONG", 1_000_000)  # what more of them meet is another test's
+        patch.setattr(admissions, "MOST_WRONG", 1_000_000)  # another test checks the limit
         async with hosting(set_up(root), settled=False, default="bravo") as hosted:
             await hosted.served(OWN, "bravo")
             await hosted.until(lambda: bool(hosted.vaults.hosted["tango"].vault.reason))
@@ -164,11 +164,11 @@ def arguments_of(tool: Mapping[str, Any], ids: Mapping[str, str]) -> list[dict[s
 
 @pytest.mark.slow
 @pytest.mark.takes(20)
-async def test_no_tool_tells_a_token_of_one_vault_of_another(tmp_path: Path) -> None:
+async def test_tools_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
     """behaviour 294: every tool, with names, ids and paths of another vault in each argument"""
     async with scene(tmp_path) as played:
         hosted = played.hosted
-        sent = list[str]()  # what it stored itself it may read again
+        sent = list[str]()  # the token may read its own texts again
         seen = 0
         for door in ("/mcp", f"/v/{OWN}/mcp"):
             listed = await hosted.rpc(door, TOKEN, "tools/list")
@@ -198,7 +198,7 @@ def texts_of(value: Any) -> list[str]:
 
 
 @pytest.mark.slow
-async def test_no_address_tells_a_token_of_one_vault_of_another(tmp_path: Path) -> None:
+async def test_addresses_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
     """behaviour 294: every address and method, with the token of one vault, a wrong one, none"""
     async with scene(tmp_path) as played:
         for token in (TOKEN, "wrong", None):
@@ -261,7 +261,7 @@ async def test_wrong_tokens_are_slowed_alike_whether_there_is_such_a_vault(tmp_p
 
 
 @pytest.mark.slow
-async def test_no_page_of_the_console_tells_of_another_vault(tmp_path: Path) -> None:
+async def test_console_pages_reveal_no_other_vault(tmp_path: Path) -> None:
     """behaviour 294: every page that a page of one's own leads to"""
     async with scene(tmp_path) as played:
         hosted = played.hosted
@@ -300,8 +300,8 @@ async def test_no_page_of_the_console_tells_of_another_vault(tmp_path: Path) -> 
                     assert status_of(received) == 302
 
 
-async def test_streams_tell_a_token_of_one_vault_nothing_of_another(tmp_path: Path) -> None:
-    """behaviour 294: SSE and WebSocket, at the root and at the door, while the other vault changes"""
+async def test_streams_reveal_no_other_vault_to_a_token(tmp_path: Path) -> None:
+    """behaviour 294: SSE and WebSocket, at the root and at the endpoint, while the other vault changes"""
     async with scene(tmp_path) as played:
         hosted = played.hosted
         received: dict[str, bytes] = {}
@@ -343,8 +343,8 @@ async def test_streams_tell_a_token_of_one_vault_nothing_of_another(tmp_path: Pa
             assert CANARY.search(text) is None, (path, text)
 
 
-async def test_a_token_revoked_in_one_of_its_vaults_loses_its_streams_at_the_root(tmp_path: Path) -> None:
-    """behaviour 294: what was begun for both vaults ends; the vault that is left lets it in anew"""
+async def test_a_token_revoked_in_one_vault_loses_its_root_streams(tmp_path: Path) -> None:
+    """behaviour 294: streams opened for both vaults end; the remaining vault accepts new ones"""
     for name in ("one", "two"):
         put(tmp_path / name, {f"{name}.md": f"Of {name}."})
         let_in(tmp_path / f"{name}-data", "both")
@@ -370,7 +370,7 @@ async def test_a_token_revoked_in_one_of_its_vaults_loses_its_streams_at_the_roo
         assert status_of(await hosted.exchange("/v/two/mcp", "both")) == 401
 
 
-async def test_the_console_of_a_vault_shows_the_warnings_and_sources_of_its_own_settings(
+async def test_a_vault_console_shows_warnings_and_sources_of_its_own_settings(
     tmp_path: Path,
 ) -> None:
     """behaviour 294: those of other vaults name these, and files in their data directories"""

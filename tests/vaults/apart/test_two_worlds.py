@@ -1,4 +1,4 @@
-"""What another vault holds changes no byte of the answers to who may not use it: two worlds, one story."""
+"""A vault changes no byte of the answers to tokens without access to it: two worlds, one story."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def story(seed: int, *, changes: bool) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 async def play(hosted: Hosted, ids: Ids, seed: int, *, changes: bool) -> Recording:
-    """The story as the token has it, while the third vault, where there is one, changes beside."""
+    """The story as the token has it, while the third vault, if it exists, changes."""
     recording = Recording(hosted, "", is_changing=changes)
     ids.drawn.clear()
     made = {"id": "00000000-0000-4000-8000-000000000000", "task": "none"}
@@ -121,7 +121,7 @@ async def play(hosted: Hosted, ids: Ids, seed: int, *, changes: bool) -> Recordi
         made["task"] = answer.get("task_id", made["task"])
         for name in ("work", "home"):
             await hosted.server(name).searchable()
-            await hosted.server(name).get(Visibility).reach()  # the gauges tell what an index holds
+            await hosted.server(name).get(Visibility).reach()  # the gauges show the content of an index
         path = PATHS[number % len(PATHS)]
         recording.keep(path, await hosted.exchange(path, TOKEN))
     return recording

@@ -46,7 +46,7 @@ def card_of(page: Element, name: str) -> str:
 
 
 async def test_a_login_opens_the_vaults_of_the_token(tmp_path: Path) -> None:
-    """behaviour 293: one cookie for each of them, sent to it alone; of the others not even a name is told."""
+    """behaviour 293: one cookie for each vault, sent to it alone; names of other vaults are hidden."""
     async with hosting(tmp_path, TOKENS) as house:
         answer = await house.client.get("/console/", follow_redirects=False)
         assert (answer.status_code, answer.headers["location"]) == (302, "/console/login")
@@ -83,7 +83,7 @@ async def test_a_wrong_token_opens_nothing(tmp_path: Path) -> None:
         assert "Lithos itself acts under that name" in answer.text
 
 
-async def test_the_overview_tells_how_each_vault_is(tmp_path: Path) -> None:
+async def test_the_overview_shows_the_state_of_each_vault(tmp_path: Path) -> None:
     """behaviour 293: its state and why, its notes, open tasks, warnings and proposals."""
     async with hosting(tmp_path, TOKENS) as house:
         home, work = (house.vaults[name].lithos for name in ("home", "work"))
@@ -141,7 +141,7 @@ async def test_a_vault_that_hangs_keeps_no_other_from_being_shown(
 
 
 def _time_is_over(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Ends the time of whoever calls it in a summary; the others have as long as they like."""
+    """Cancels the deadline of a caller in a summary; other callers have unlimited time."""
     scopes: dict[trio.lowlevel.Task, trio.CancelScope] = {}
 
     def move_on_after(_: float) -> trio.CancelScope:
@@ -204,7 +204,7 @@ async def test_a_logout_at_the_front_ends_the_session_of_each_vault(tmp_path: Pa
 
 
 async def test_a_logout_in_a_vault_is_one_from_that_vault(tmp_path: Path) -> None:
-    """What the person left there stays closed until the next login; the other vault goes on."""
+    """The session that the person ended stays closed until the next login; the other vault continues."""
     async with hosting(tmp_path, TOKENS, ("home", "work")) as house:
         await log_in(house, "two")
         page = (await house.client.get("/v/work/console/")).text

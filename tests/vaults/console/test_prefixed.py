@@ -24,10 +24,10 @@ from tests.servers import Clock
 
 #: Attributes by which a page leads somewhere, or has something sent or fetched.
 _ADDRESSES: Final = ("href", "src", "action", "formaction", "data-address")
-#: What differs from one load of a page to the next: the key of a form, how often a note was read.
+#: Parts that differ from one load of a page to the next: the key of a form, how often a note was read.
 _ONCE: Final = re.compile(r'name="once" value="[^"]*"|[0-9]+ times?,')
 _NUMBER: Final = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
-#: Pages that tell times and sizes of the process.
+#: Pages that show times and sizes of the process.
 CHANGING: Final = frozenset({"/system", "/state", "/"})
 QUOTING: Final = 'Says "/console/x", \'/console/x\', `/console/x` and href="/console/x" here.'
 
@@ -89,7 +89,7 @@ async def test_every_route_is_as_without_the_prefix(tmp_path: Path) -> None:
             assert count > 1_000
 
 
-async def test_what_a_note_says_stays(tmp_path: Path) -> None:
+async def test_the_text_of_a_note_is_unchanged(tmp_path: Path) -> None:
     """behaviour 293: addresses in texts are texts, on a note's page, in titles and in fields."""
     title = '"/console/x" `/console/x`'
     with prefixed():
@@ -122,7 +122,7 @@ async def test_a_login_below_the_prefix_leads_where_one_wanted_to_go(tmp_path: P
             answer = await client.post(action, data=given, headers=headers)
             assert (answer.status_code, answer.headers["location"]) == (303, f"{BASE}/console/notes?q=a")
             assert (await client.get(answer.headers["location"])).status_code == 200
-            # The same browser has no session at the console beside it.
+            # The same browser has no session at the console next to it.
             assert (await client.get("/console/notes")).status_code == 302
             made = await person.submit(f"{BASE}/console/tasks/new", title="From below")
             assert str(made.url).startswith(f"{person.url}{BASE}/console/tasks/")
@@ -135,7 +135,7 @@ async def test_a_login_below_the_prefix_leads_where_one_wanted_to_go(tmp_path: P
 
 
 async def test_the_feed_of_a_vault_is_a_stream(tmp_path: Path) -> None:
-    """behaviour 293: what happens arrives below the prefix as it is."""
+    """behaviour 293: events arrive below the prefix unchanged."""
     with prefixed():
         async with visiting(tmp_path) as person:
             await person.page(f"{BASE}/console/")

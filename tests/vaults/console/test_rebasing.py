@@ -1,4 +1,4 @@
-"""Addresses of one vault's console below its prefix: what moves, and what stays whatever it says."""
+"""Addresses of one vault's console below its prefix: which ones are moved, and which texts stay."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def ask(
     cookies: tuple[str, ...] = (),
     **scope: Any,
 ) -> tuple[dict[str, list[str]], bytes, list[Message], Scope]:
-    """What a client gets of an application that answers so (headers, body, messages), and what that got."""
+    """The response of an application with these headers, body and messages, and the request that it got."""
     asked: list[Scope] = []
     sent: list[Message] = []
     lines = [(name.encode(), value.encode()) for name, value in headers.items()]
@@ -109,7 +109,7 @@ async def test_a_page_in_pieces_is_moved_whole_with_its_length() -> None:
     assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
 
 
-async def test_an_answer_to_head_tells_no_wrong_length() -> None:
+async def test_an_answer_to_head_has_no_wrong_length() -> None:
     told, body, _, _ = await ask(b"", headers={"content-type": PAGE, "content-length": "26"}, method="HEAD")
     assert (body, "content-length" in told) == (b"", False)
 
@@ -124,7 +124,7 @@ async def test_an_answer_to_head_tells_no_wrong_length() -> None:
         {"content-type": PAGE, "content-encoding": "gzip"},
     ],
 )
-async def test_what_is_no_page_passes_as_it_comes(headers: dict[str, str]) -> None:
+async def test_other_content_passes_unchanged(headers: dict[str, str]) -> None:
     pieces = (b'<a href="/console/x">', b"data: '/console/x'\n\n", b"`/console/x`")
     told, body, sent, _ = await ask(*pieces, headers=headers)
     assert body == b"".join(pieces)
@@ -157,7 +157,7 @@ async def test_cookies_belong_to_the_console_of_their_vault() -> None:
     ]
 
 
-async def test_the_application_sees_a_request_as_of_a_server_of_its_own() -> None:
+async def test_the_application_sees_a_request_without_the_prefix() -> None:
     headers = [(b"host", b"h"), (b"accept-encoding", b"gzip"), (b"origin", b"http://h")]
     *_, asked = await ask(b"", headers={"content-type": PAGE})
     assert asked["root_path"] == ""

@@ -56,7 +56,7 @@ def test_a_visit_ends_after_its_life_and_with_a_clock_put_back() -> None:
     assert visits.why_ended(None) == ""
 
 
-def test_a_visit_goes_with_the_last_of_its_vaults() -> None:
+def test_a_visit_ends_with_the_last_of_its_vaults() -> None:
     visits, views = made(Clock(), home="a", work="a")
     visit = visits.begin(b"a", None)
     assert visit is not None
@@ -64,13 +64,13 @@ def test_a_visit_goes_with_the_last_of_its_vaults() -> None:
     assert visits.find(visit.id) is visit
     assert list(visits.allowed(visit)) == ["home"]
     views["work"] = View("work", OneToken("a"), None)
-    assert list(visits.allowed(visit)) == ["home"]  # it does not come back by itself
+    assert list(visits.allowed(visit)) == ["home"]  # it does not come back on its own
     views["home"] = View("home", Revoked("a"), None)
     assert visits.find(visit.id) is None
     assert len(visits) == 0
 
 
-def test_the_visit_unused_for_longest_makes_room() -> None:
+def test_the_visit_unused_for_longest_is_dropped() -> None:
     visits, _ = made(Clock(), home="a")
     first, second = visits.begin(b"a", None), visits.begin(b"a", None)
     assert first is not None

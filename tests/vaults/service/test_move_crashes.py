@@ -87,10 +87,10 @@ async def test_doctor_names_a_note_that_is_in_two_vaults(
         assert all("No note is in another vault too" in each for each in await look(pair))
 
 
-async def test_a_change_after_the_crash_goes_along_with_the_next_move(
+async def test_a_change_after_the_crash_is_moved_by_the_next_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 297: what is there is an earlier state of the note, and is replaced."""
+    """behaviour 297: the copy in the other vault is an earlier state of the note, and is replaced."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         await stop_before_deletion(pair, monkeypatch, note_id)

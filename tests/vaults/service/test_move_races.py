@@ -1,4 +1,4 @@
-"""What happens to a note while it moves to another vault (behaviour 297)."""
+"""Changes of a note while it is moved to another vault (behaviour 297)."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ async def overtake(pair: Pair, monkeypatch: pytest.MonkeyPatch, change: Any) -> 
 
 
 @pytest.mark.parametrize("who", ["person", "agent"])
-async def test_a_change_in_between_goes_along(
+async def test_a_change_in_between_is_moved_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, who: str
 ) -> None:
-    """behaviour 297: what was written is taken back, and the note is moved as it is then."""
+    """behaviour 297: the written copy is taken back, and the note is moved in its new state."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
 
@@ -72,7 +72,7 @@ async def test_a_change_in_between_conflicts_with_an_expected_version(
 async def test_a_deletion_in_between_deletes_the_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 297: who deleted it was told so."""
+    """behaviour 297: the agent that deleted it got a success."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
 
@@ -112,7 +112,7 @@ async def test_changes_in_both_vaults_at_once_lose_nothing(
 async def test_a_note_that_cannot_be_deleted_here_stays_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 297: what was written there is taken back."""
+    """behaviour 297: the copy written there is taken back."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         before, files = pair.files(), pair.here.server.get(NoteFiles)
@@ -152,7 +152,7 @@ async def test_a_move_ends_although_its_caller_went_away(
 
 
 async def test_a_note_moves_once_for_callers_at_the_same_time(tmp_path: Path) -> None:
-    """behaviour 297: to one vault, by the same pair; all others are told that it is gone."""
+    """behaviour 297: to one vault, by the same pair; all other callers get an error that the note is gone."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         results: list[str] = []

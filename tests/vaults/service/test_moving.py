@@ -145,7 +145,7 @@ async def test_a_refusal_changes_nothing(tmp_path: Path, why: str) -> None:
 
 
 async def test_scopes_of_both_vaults_count(tmp_path: Path) -> None:
-    """behaviour 297: who may not change a path at once in either vault moves nothing."""
+    """behaviour 297: an agent that may not change the path at once in either vault moves nothing."""
     agents = AgentsConfig(agents={AGENT: {"write": ["in/"], "propose": ["maybe/"]}})
     async with vaults(tmp_path, agents=agents) as pair:
         inside = await pair.here.create("Inside", path="in/")
@@ -161,7 +161,7 @@ async def test_scopes_of_both_vaults_count(tmp_path: Path) -> None:
 
 
 async def test_an_id_that_is_there_with_other_bytes_is_refused(tmp_path: Path) -> None:
-    """behaviour 297; with the same bytes in its place the note only goes here."""
+    """behaviour 297; with the same bytes in its place the note is only deleted here."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         data = (tmp_path / "here/plan.md").read_bytes()
@@ -186,7 +186,7 @@ async def test_an_id_that_is_there_with_other_bytes_is_refused(tmp_path: Path) -
 async def test_a_vault_that_cannot_be_written_refuses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """behaviour 297: a full disk where the note goes."""
+    """behaviour 297: the disk of the target vault is full."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         before = pair.state()
@@ -226,8 +226,10 @@ async def test_without_a_history_there_the_versions_stay_here(tmp_path: Path) ->
         assert note_id in here.server.get(Catalogue)
 
 
-async def test_versions_beyond_the_limit_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """behaviour 297: the newest go along."""
+async def test_versions_beyond_the_limit_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """behaviour 297: the newest are moved."""
     async with vaults(tmp_path) as pair:
         note_id = await three_versions(pair.here)
         sizes = [row.size for row in pair.here.server.get(HistoryStore).rows(note_id, 3)[0]]

@@ -220,7 +220,7 @@ async def test_a_name_that_is_the_question_comes_first_whichever_vault_has_it(tm
         assert answer.rows[0][1].score == max(hit.score for _, hit in answer.rows)
 
 
-async def test_what_can_never_be_answered_is_refused(tmp_path: Path) -> None:
+async def test_unanswerable_questions_are_refused(tmp_path: Path) -> None:
     async with serving(tmp_path) as lithos:
         search = JointSearch({"one": lithos.server})
         with pytest.raises(InvalidMode):
