@@ -23,7 +23,7 @@ async def test_person_decides_place_by_place(tmp_path: Path) -> None:
         assert "3 <b>by them</b>" in alone.text, "as text"
         assert "both versions changed it" in alone.text
         refused = await person.submit(link, "/console/copies/one", **{"keep-0": ""})
-        assert (refused.status_code, "choose what to keep" in refused.text) == (400, True)
+        assert (refused.status_code, "choose a version for every conflict" in refused.text) == (400, True)
         assert await copies(lithos) == [COPY]
         done = await person.submit(link, "/console/copies/one", **{"keep-0": "copy"})
         assert "is merged: version 5" in done.text

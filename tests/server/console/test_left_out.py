@@ -32,7 +32,7 @@ async def test_other_pages_render_without_a_capability(
             page = await person.look(f"/console/{path}")
             assert f"/console/{gone}" not in page.links
         assert (await person.get(f"/console/{gone}")).status_code == 404
-        assert "no such file in the vault" in (await person.get(picture)).text
+        assert "does not exist in the vault" in (await person.get(picture)).text
 
 
 @pytest.mark.needs("proposals")

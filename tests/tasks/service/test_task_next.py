@@ -163,7 +163,7 @@ async def test_a_stale_fence_is_refused_and_names_the_holder(tmp_path: Path) -> 
             clock.advance(minutes=1)
             given = {"agent": "ann", "fence": stale} | wanted | more
             answer = await lithos.call(f"lithos_{tool}", **given)
-            assert "nobody" in refusal(answer, "stale_fence"), tool
+            assert "no agent" in refusal(answer, "stale_fence"), tool
             assert list(answer.items())[3:] == [("held_by", None), ("expires_at", None)]
             taken = await next_task(lithos, "bob", **wanted)
             events = lithos.events()
