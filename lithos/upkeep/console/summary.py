@@ -192,7 +192,7 @@ def health_of(report: Mapping[str, Any]) -> HealthSummary:
     worst = next((status for status in ("unavailable", "degraded", "warming") if status in statuses), "ok")
     number = statuses.count("unavailable") + statuses.count("degraded")
     if worst == "ok":
-        sentence = "The server is well."
+        sentence = "The server is healthy."
     elif worst == "warming":
         sentence = "The server is still starting; everything can be used already."
     else:

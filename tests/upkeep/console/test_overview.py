@@ -75,7 +75,7 @@ async def test_each_kind_of_event_is_one_sentence_with_links(tmp_path: Path) -> 
         await lithos.server.searchable()
         page = await looked_through(person)
         assert [each.text for each in page.all("h1")] == ["Overview"]
-        assert [each.text for each in page.all("p", "sentence")] == ["All is well."]
+        assert [each.text for each in page.all("p", "sentence")] == ["Everything is healthy."]
         assert rows_of(page) == []
         assert "Nothing has happened yet." in page.text
         assert "No agent was active in the last hour." in page.text
@@ -470,7 +470,7 @@ async def test_unreadable_notes_are_counted_with_links_to_their_lines(tmp_path: 
         await person.lithos.server.searchable()
         page = await looked_through(person)
         assert [each.text for each in page.all("p", "sentence")] == [
-            "The server is well.", "Knowledge: 16 unreadable.",
+            "The server is healthy.", "Knowledge: 16 unreadable.",
         ]  # fmt: skip
         assert "/console/notes?status=broken" in page.links
         listed = (await person.look("/console/notes?status=broken")).text
@@ -496,7 +496,7 @@ async def test_headline_warns_of_open_conflicts_and_quarantined_notes(tmp_path: 
         await lithos.call("lithos_impact", id=two, action="quarantine", agent="bob", reason="It was made up.")
         page = await looked_through(person)
         assert [each.text for each in page.all("p", "sentence")] == [
-            "The server is well.", "Knowledge: 1 conflict, 1 quarantined, 1 suspect.",
+            "The server is healthy.", "Knowledge: 1 conflict, 1 quarantined, 1 suspect.",
         ]  # fmt: skip
         links = [link.attributes["href"] for link in page.all("p", "knowledge")[0].all("a")]
         assert links == [
