@@ -115,7 +115,7 @@ def test_a_warning_is_confirmed_by_keys_and_the_result_stays_in_sight(
         browser.picture("review-decided-in-sight")
         # -> Undo, in the result -> Undo 1 change
         browser.click("Undo", ".decided a.do")
-        browser.shows("nothing is changed yet.")
+        browser.shows("Nothing is changed yet.")
         browser.click("Undo 1 change", "main button.danger")
         browser.shows("Changes of bot were undone", "h1")
         assert site.content(notes[1]) == lines

@@ -194,7 +194,7 @@ def test_the_life_of_a_task_by_keyboard_alone(window: Browser, tmp_path: Path) -
         browser.press("g", "t")
         browser.shows("There are no tasks yet.")
         go_to(browser, "New task", Keys.ENTER)
-        browser.shows("It is created in your name")
+        browser.shows("The task is created in your name")
         go_to(browser, "title", "Ask the harbour master")
         go_to(browser, "description", "By **telephone**.")
         go_to(browser, "Create", Keys.ENTER)
@@ -220,7 +220,7 @@ def test_the_life_of_a_task_by_keyboard_alone(window: Browser, tmp_path: Path) -
         # Meanwhile another task comes to wait for it: what was shown is not what would happen now.
         create_task(server, "Hire a pilot", depends_on=[task_id])
         go_to(browser, "Cancel the task", Keys.ENTER)
-        browser.shows("Nothing was changed: what this would do has changed since you looked")
+        browser.shows("Nothing was changed: the effect of this action has changed since you opened the page")
         is_so(browser, task_of(server, task_id)["status"] == "open")
         (told,) = browser.complaints()
         is_so(browser, "409" in told, told)
@@ -251,7 +251,7 @@ def resolve_a_gate(browser: Browser, server: Lithos) -> None:
     browser.press("g", "t")
     browser.shows("Tasks", "h1")
     go_to(browser, "New task", Keys.ENTER)
-    browser.shows("It is created in your name")
+    browser.shows("The task is created in your name")
     go_to(browser, "title", "The mayor agrees")
     go_to(browser, "task_type", "gate")
     go_to(browser, "Create", Keys.ENTER)
@@ -299,7 +299,7 @@ def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Pa
         browser.click("intern", "main a.agent")
         browser.shows("intern", "h1")
         browser.click("Undo its changes", ".head a")
-        browser.shows("nothing is changed yet.")
+        browser.shows("Nothing is changed yet.")
         is_so(browser, "Fares" in browser.text(".r-reverted"))
         is_so(browser, "Harbours" in browser.text(".r-merged"))
         is_so(browser, "All is well" in browser.text(".r-deleted"))
@@ -316,7 +316,7 @@ def test_one_agents_changes_are_undone_by_clicking(window: Browser, tmp_path: Pa
         # -> Back -> Undo the ticked changes, again: the outcome of the first time is shown
         outcome = browser.path
         browser.driver.back()
-        browser.shows("nothing is changed yet.")
+        browser.shows("Nothing is changed yet.")
         browser.click("Undo ", "main button.danger")
         browser.until(lambda: browser.path == outcome, "the same outcome is shown")
         is_so(browser, len(history(server, harbours)) == 4, history(server, harbours))
@@ -507,7 +507,7 @@ def test_why_is_this_note_lower_than_yesterday(at_day: Browser) -> None:
     # -> Delay training set, under Suspect notes
     browser.shows("Delay training set", "#suspect")
     browser.click("Delay training set", "#suspect a.note")
-    browser.shows("retrieval takes its score times 0.7", ".reasons")
+    browser.shows("retrieval multiplies its score by 0.7", ".reasons")
     browser.shows("Ytre Holme sent copies of its last good value.", ".warnings")
     # -> Wind stations, in the warning: who quarantined it, and what else rests on it
     browser.click("Wind stations", ".warnings a.note")
@@ -579,7 +579,7 @@ def test_the_interns_vandalism_is_undone_by_two_clicks(window: Browser) -> None:
         # -> undo, beside the intern at work
         browser.one("#at-work [aria-label='Undo changes of intern']").click()
         clicks += 1
-        browser.shows("nothing is changed yet.")
+        browser.shows("Nothing is changed yet.")
         ticked = [row.text for row in browser.all("li.choice:has(input:checked)")]
         is_so(browser, [row.partition("\n")[0].split(" +")[0] for row in ticked] == list(spoilt), ticked)
         # -> Undo the ticked changes
@@ -607,7 +607,7 @@ def test_a_single_change_in_the_feed_is_undone_by_two_clicks(window: Browser, tm
         is_so(browser, "+1 −1" in row.text, row.text)
         # -> undo, in the row
         row.find_element("link text", "undo").click()
-        browser.shows("nothing is changed yet.")
+        browser.shows("Nothing is changed yet.")
         is_so(browser, [one.text.split()[0] for one in browser.all("li.choice")] == ["Fares"])
         # -> Undo the ticked changes
         browser.click("Undo ", "main button.danger")
@@ -624,7 +624,7 @@ def test_story_previews_the_undo_of_an_agent(at_day: Browser) -> None:
     browser.click("intern", "main a.agent")
     browser.shows("intern", "h1")
     browser.click("Undo its changes", ".head a")
-    browser.shows("nothing is changed yet.")
+    browser.shows("Nothing is changed yet.")
     rows = [row.text for row in browser.all("li.choice")]
     for title, ahead in {
         "Timetable search": "goes back",

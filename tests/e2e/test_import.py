@@ -108,7 +108,7 @@ def test_wrong_sources_are_reported_with_what_to_do(tmp_path: Path) -> None:
         ((data / "knowledge",), 2, "need no import"),
         ((tmp_path,), 2, "imported into itself"),
         ((DATA / "markdown", "--into", "../out"), 2, "must be relative"),
-        ((DATA / "mem0.jsonl", "--from", "markdown"), 1, "no folder of Markdown"),
+        ((DATA / "mem0.jsonl", "--from", "markdown"), 1, "not a folder of Markdown"),
     ):
         done = run_lithos("-d", data, "import", *arguments)
         assert (done.returncode, done.stdout) == (code, ""), (arguments, done)

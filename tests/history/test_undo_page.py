@@ -251,7 +251,7 @@ async def test_the_page_says_when_nothing_is_left_to_undo(tmp_path: Path) -> Non
         address = "/console/undo?agent=bad"
         html = await person.page(address)
         assert [one.text for one in check(html).all("button", "danger")] == ["Undo the ticked changes"]
-        assert "Nothing is left to undo" not in html
+        assert "nothing left to undo" not in html
         action, fields = form_of(html, "/console/undo")
         await person.post(action, **fields)
         page = await person.look(address)
