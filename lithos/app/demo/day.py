@@ -1,7 +1,7 @@
 """A scripted day of eight agents and a person, played in seconds on a clock that runs through nine hours.
 
-Six work; the intern writes what should be undone, and the trainee may only propose (`SCOPES`). Everything
-goes through the tools, as agents do it; the person edits a file, of which another machine leaves a conflict
+Six work; the intern writes what should be undone, and the trainee may only propose (`SCOPES`). The agents
+call tools; the person edits a file, of which another machine leaves a conflict
 copy. `lithos demo --stay` serves it.
 """
 
