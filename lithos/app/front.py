@@ -60,7 +60,7 @@ async def front_parts(
     wrong_tokens: WrongTokens | None = None,
     keyring_runs: bool = True,
 ) -> FrontParts:
-    """What serves a server; what that needs is started in `nursery`."""
+    """Return the parts that serve a server; their tasks are started in `nursery`."""
     keyring: Keyring = server.find(Keyring) or OneToken(settings.auth_token)
     agent = server.get(ServerConfig).console_agent
     front = Front(

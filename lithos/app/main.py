@@ -3,7 +3,7 @@
 Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 a wait timed out, 4 the data directory is
 owned by another process. Modules of a command are imported only when it runs: `--help` and
 `--version` answer at once.
-Never here: what a server does; nothing of Lithos imports it.
+Code of the server does not belong here; nothing of Lithos imports this module.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(invocation)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of our output has gone (`lithos search … | head`); there is nobody left to tell.
+        # The reader of the output has ended (`lithos search … | head`), so no message would be read.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (KeyboardInterrupt, BaseExceptionGroup) as failure:

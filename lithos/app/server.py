@@ -1,6 +1,6 @@
 """The composition root: the stores of all capabilities, their parts, the start, then the front.
 
-Start and stop are one nursery deep: the actors run in it, the front beside them. Stopping closes
+Start and stop are one nursery deep: the actors and the front run in it. Stopping closes
 the memory's mailbox, and the end of mail walks downstream: memory, writer, publisher, indexers,
 coordinator.
 Never here: rules, queries or protocols; only `cli` imports it.
@@ -97,8 +97,8 @@ DRAIN = 20.0
 RESCAN = 1.0
 #: Seconds for which the history leaves the processor to the embedding of the notes.
 EMBEDDING = 20.0
-#: The collector looks at the newest containers after 5,000 more of them, at all that came since the start
-#: after 2.5 million: one long listing makes a hundred thousand, and a look at them is a pause for everyone.
+#: The collector scans the newest containers after 5,000 more of them, and all that came since the start
+#: after 2.5 million: one long listing makes a hundred thousand, and a scan of them delays all callers.
 COLLECT_AFTER = (5_000, 10, 50)
 
 

@@ -74,13 +74,13 @@ class Startup:
     def recall(self) -> Sequence[Event]:
         """Read the events that the manifest lacks; blocks. Call it before `start`."""
         position = self._manifest.seq
-        # Without a manifest the journal is all that tells which versions were given.
+        # Without a manifest only the journal knows which versions were given.
         return self._journal.events_after(0 if position is None else position)
 
     async def scan(self, announced: Sequence[Event], blocking: Blocking) -> ScanResult:
         """Fill the catalogue from the folder, `announced` being the events that the manifest lacks.
 
-        The catalogue is empty until then: what readers see changes at once, on the event loop.
+        The catalogue is empty until then: readers see all notes at once, by a change on the event loop.
         """
         rows, files, versions = self._rows.rows, self._files, self._versions
         tell = self._opening.teller()
@@ -130,7 +130,7 @@ class Startup:
         await self._guard.begin(scanned.vanished, is_settled=True)
 
     async def watch(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Notice outside changes until cancelled; however often the watcher fails, it is started again."""
+        """Notice external edits until cancelled; however often the watcher fails, it is started again."""
         watcher = self._watcher
         await supervise(watcher.mailbox, watcher.start, crashes=sys.maxsize, task_status=task_status)
 
@@ -161,7 +161,7 @@ class Startup:
         await background.start(self._words.converge)
 
     async def _complete_graph(self) -> None:
-        """Complete the link graph before somebody asks for it, but after what clients wait for first."""
+        """Complete the link graph before a caller needs it, but after the work that clients need first."""
         await self._first_things()
         while not self._catalogue.graph.settle(1):
             await trio.lowlevel.checkpoint()

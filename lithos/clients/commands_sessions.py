@@ -52,7 +52,7 @@ def run_brief(session: CommandSession) -> int:
 
 @contextmanager
 def _told(session: CommandSession) -> Iterator[SessionCursor | None]:
-    """What the session was told, if one is named."""
+    """Yield the cursor of the named session, or None without a name."""
     name = session.typed.get("session")
     if name is None:
         yield None

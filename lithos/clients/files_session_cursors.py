@@ -4,7 +4,7 @@ Specified in docs/spec/context.md §1.
 
 Each is a small file below `$XDG_STATE_HOME/lithos/sessions/`, of the person and not of the data directory, as
 that may be on another machine's share. It is locked while a briefing is made, so that two of one session do
-not tell the same. One that is damaged counts as none: the worst is a repetition.
+not repeat each other. One that is damaged counts as none: the worst is a repetition.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SessionCursor:
 
     @property
     def cursor(self) -> str | None:
-        """Return the last cursor of the session, or None if there is none."""
+        """Return the last cursor of the session, or None for a new session."""
         try:
             found = json.loads(os.pread(self._descriptor, _LARGEST, 0))
         except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The files that say whether a server asks for tokens, without a look into them."""
+"""The files whose existence says whether a server asks for tokens; they are not read."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Program:
 def make_program(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Program]:
-    """A program on an empty data directory; what it does to logging is undone."""
+    """A program on an empty data directory; its changes to logging are undone."""
     for module in (lithos.search.capability, lithos.upkeep.maintenance.maintenance):
         monkeypatch.setattr(module, "load_embedder", load_once)
     root = logging.getLogger()

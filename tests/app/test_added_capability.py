@@ -65,7 +65,7 @@ def copy_lithos(folder: Path) -> None:
 
 @define
 class Seen:
-    """What a client sees of a server, and what the server wrote to its log."""
+    """The parts of a server that a client sees, and the server's log."""
 
     tools: set[str]
     #: The answer to `TOOL`, None where there is no such tool.

@@ -1,4 +1,4 @@
-"""The history of a first start leaves the processor to the embedding of the notes, but not for ever."""
+"""The history of a first start leaves the processor to the embedding of the notes, for a limited time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def parts_of(began: Began) -> Any:
 
 
 @pytest.mark.autojump
-async def test_it_begins_when_every_note_is_embedded() -> None:
+async def test_history_begins_when_every_note_is_embedded() -> None:
     began = Began()
     parts = parts_of(began)
     async with trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""What a server does to its process: the collector rests during a start, no thread outlives a stop."""
+"""Effects of a server on its process: the collector rests during a start, no thread outlives a stop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_stopped_server_leaves_only_the_cached_threads_of_trio(
     tmp_path: Path,
 ) -> None:
     before = set(threading.enumerate())
-    gc.disable()  # it would end the threads of pools that nobody closed
+    gc.disable()  # it would end the threads of pools that are still open
     try:
         async with serving(tmp_path) as lithos, trio.open_nursery() as nursery:
             for n in range(8):  # several files in one batch

@@ -47,7 +47,7 @@ def take_away(data: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", first_of(["coordination.db", "history.db", ".lithos"], 2))
 async def test_a_lost_database_refuses_changes_and_fails_the_exit(tmp_path: Path, name: str) -> None:
-    """docs/spec/lifecycle.md §2: nothing is acknowledged that would be lost; what was read is still read."""
+    """docs/spec/lifecycle.md §2: no change is acknowledged that would be lost; reads still work."""
     with pytest.RaisesGroup(DatabaseLost, allow_unwrapped=True):
         async with serving(tmp_path) as server:
             note = await server.create(content="Before.")

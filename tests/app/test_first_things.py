@@ -1,4 +1,4 @@
-"""What waits at a start until a first client had its turn."""
+"""The work that a start delays until a first client was served."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.autojump
 
 
 def make_started(*, is_new: bool = False) -> Any:
-    """What `_first_things` looks at: a start that has read its notes, whose front does not listen yet."""
+    """The argument of `_first_things`: a start that has read its notes, whose front does not listen yet."""
     manifest = SimpleNamespace(is_new=is_new)
     return SimpleNamespace(
         _manifest=manifest,
@@ -46,9 +46,9 @@ async def test_a_first_client_has_its_time_from_when_it_can_connect() -> None:
     assert waited == [pytest.approx(FIRST_THINGS / 2 + FIRST_CLIENT)]
 
 
-async def test_a_front_that_never_listens_is_not_waited_for_for_ever() -> None:
+async def test_start_stops_waiting_for_a_front_that_never_listens() -> None:
     assert await seconds_waited(make_started()) == pytest.approx(FIRST_THINGS + FIRST_CLIENT)
 
 
-async def test_notes_that_have_to_be_embedded_wait_for_nobody() -> None:
+async def test_new_vault_is_embedded_without_waiting() -> None:
     assert await seconds_waited(make_started(is_new=True)) == 0

@@ -1,4 +1,4 @@
-"""What `lithos serve` shows of capabilities that a server may lack."""
+"""The output of `lithos serve` about optional capabilities."""
 
 from __future__ import annotations
 

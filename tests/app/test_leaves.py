@@ -41,7 +41,7 @@ CHOSEN: Final = (
     "tests/tasks/rows",
 )
 PAGES: Final = ("", "search", "notes", "graph", "tasks", "agents", "system", "care", "copies", "receipts")
-#: What is not copied; `models` is linked.
+#: Files that are not copied; `models` is linked.
 UNUSED: Final = (".git", ".venv", "*_cache", ".hypothesis", "models")
 #: Seconds; patiences.
 PATIENCE, LONG_PATIENCE = 300.0, 3_000.0
@@ -85,7 +85,7 @@ def rest(leaf: str, tmp_path: Path) -> Iterator[Path]:
 
 
 def run_in(rest: Path, leaf: str, *arguments: str, patience: float = PATIENCE) -> str:
-    """Run Python on the copy; what it prints."""
+    """Run Python on the copy; return its output."""
     environment = {**os.environ, "PYTHONPATH": str(rest), "WITHOUT": " ".join([leaf, *needing(leaf)])}
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -101,7 +101,7 @@ def run_in(rest: Path, leaf: str, *arguments: str, patience: float = PATIENCE) -
 
 
 def lithos_of(rest: Path, *arguments: str | Path) -> str:
-    """What a command says; it may find something wrong, but has to end as a program does."""
+    """Return the output of a command; it may report an error, but must not crash."""
     done = run_lithos(*arguments, env={"PYTHONPATH": str(rest)}, cwd=rest)
     assert done.returncode in (0, 1, 2), done.stderr
     assert "Traceback" not in done.stderr, done.stderr
@@ -109,7 +109,7 @@ def lithos_of(rest: Path, *arguments: str | Path) -> str:
 
 
 def call_of(server: Lithos, tool: str, **arguments: object) -> dict[str, Any]:
-    """What a tool answers over MCP."""
+    """Return the answer of a tool over MCP."""
     request = json.dumps(rpc("tools/call", name=tool, arguments=arguments))
     status, text = server.ask("POST", "/mcp", request, MCP_Protocol_Version="2025-06-18")
     assert status == 200, text
@@ -179,10 +179,10 @@ def test_commands_of_a_leaf_go_with_it(rest: Path, leaf: str) -> None:
     ],
     indirect=["leaf"],
 )
-def test_nobody_gets_in_where_access_is_missing(
+def test_server_refuses_to_start_when_access_is_missing(
     rest: Path, tmp_path: Path, setting: dict[str, str], told: str
 ) -> None:
-    """docs/spec/cli-config.md §1: a server that does not know the tokens would let everybody in."""
+    """docs/spec/cli-config.md §1: a server that does not know the tokens would admit all callers."""
     private = tmp_path / "data" / ".lithos"
     private.mkdir(parents=True)
     if not setting:

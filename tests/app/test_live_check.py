@@ -1,4 +1,4 @@
-"""A dry run of `lithos reconcile` beside a running server: the server answers, not the files behind it."""
+"""A dry run of `lithos reconcile` while a server runs: the server answers, not the files behind it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ async def check(lithos: Lithos, *scopes: str) -> list[dict[str, Any]]:
     return [result.as_json() for result in results]
 
 
-async def test_a_busy_server_has_no_faults(tmp_path: Path) -> None:
-    """Vectors are saved seconds later; what was just written is no fault."""
+async def test_reconcile_finds_nothing_on_a_busy_server(tmp_path: Path) -> None:
+    """Vectors are saved seconds later; until then their absence is not an error."""
     async with serving(tmp_path) as lithos:
         one = await lithos.create("One", "By [[Two]] and [[Nowhere]].")
         await lithos.create("Two", "The log.", derived_from_ids=[one])
@@ -39,7 +39,9 @@ async def test_a_busy_server_has_no_faults(tmp_path: Path) -> None:
     assert provenance["dry_run"] is True
 
 
-async def test_real_faults_are_found_and_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reconcile_dry_run_finds_real_errors_and_leaves_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with serving(tmp_path) as lithos:
         one = await lithos.create("One", "By [[Two]].")
         await lithos.create("Two", "The log.", derived_from_ids=[one])
@@ -77,7 +79,7 @@ async def test_a_scope_that_breaks_does_not_stop_the_others(
 
 @pytest.mark.slow
 def test_the_command_asks_the_running_server(tmp_path: Path) -> None:
-    """behaviour 162: what the server has not saved yet is no fault, and nothing is written."""
+    """behaviour 162: data that the server has not saved yet is not an error, and nothing is written."""
     data = tmp_path / "data"
     with running_lithos(data) as server:
         for number in range(3):

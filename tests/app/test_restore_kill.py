@@ -1,4 +1,4 @@
-"""Kill -9 of a restore at each of its steps: what is opened next is the old content or the new."""
+"""Kill -9 of a restore at each of its steps: the next process opens the old content or the new."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lithos.kernel.settings import StorageConfig
 from lithos.upkeep.maintenance.backup import back_up, restore
 
 pytestmark = pytest.mark.slow
-#: What a restore does to names.
+#: Operations of a restore on names.
 STEPS = ("rename", "replace", "unlink", "rmdir", "mkdir", "fsync")
 
 
@@ -42,7 +42,7 @@ def fill(data: Path, *names: str) -> None:
 
 
 def content(data: Path) -> tuple[object, ...]:
-    """What the next process has, once it opened the data directory."""
+    """Return the content that the next process finds in the data directory."""
     close_stores(open_stores(config(data)))
     notes = sorted(path.name for path in (data / "knowledge").rglob("*.md"))
     settings = (data / "config.yaml").read_text()
@@ -86,7 +86,7 @@ def run_killed(at: int, work: Callable[[], object]) -> bool:
 def test_a_restore_killed_at_any_step_leaves_the_old_or_the_new(
     tmp_path: Path, is_killed_twice: bool
 ) -> None:
-    """docs/spec/lifecycle.md §8; the second kill is of the process that goes on with it"""
+    """docs/spec/lifecycle.md §8; the second kill is of the process that continues the restore"""
     old, copy = tmp_path / "old", tmp_path / "copy"
     fill(tmp_path / "new", "newer", "newest")
     back_up(config(tmp_path / "new"), copy)

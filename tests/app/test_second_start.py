@@ -1,4 +1,4 @@
-"""A second start: what readers see until the files were looked at, and after."""
+"""A second start: the notes that readers see before and after the files are read."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ async def test_results_from_before_the_scan_are_marked_when_sent_later(
         assert found == [({"Cloves", "Mace", "Nutmeg"}, (True, {"done": 2, "total": 2}))]
 
 
-async def test_nobody_waits_for_what_was_known_where_the_folder_cannot_be_read() -> None:
+async def test_waiting_for_known_notes_ends_when_folder_is_unreadable() -> None:
     start = Opening()
     start.failure = "the notes cannot be read"
     with trio.fail_after(60):

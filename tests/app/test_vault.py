@@ -1,4 +1,4 @@
-"""A vault served where it lies: what is a note, what is written, first starts, faults, backups."""
+"""A vault served in place: its notes, the files that Lithos writes, first starts, errors, backups."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.servers import refusal, serving
 
 @pytest.fixture
 def vault(tmp_path: Path) -> Path:
-    """Some notes, and what is none."""
+    """Some notes, and other files."""
     folder = tmp_path / "vault"
     for path, text in {
         "Zanzibar.md": "# Spices\n\nCloves come from here.",
@@ -185,9 +185,7 @@ async def test_notes_that_become_ignored_go_without_the_guard(tmp_path: Path, va
         }
 
 
-async def test_a_note_is_written_into_the_vault_and_nothing_stays_beside_it(
-    tmp_path: Path, vault: Path
-) -> None:
+async def test_vault_contains_only_the_note_after_a_write(tmp_path: Path, vault: Path) -> None:
     before = set(everything(vault))
     async with serving(tmp_path / "data", storage={"vault": vault}) as lithos:
         made = await lithos.call("lithos_write", title="New", content="text", agent="a", path="deep")

@@ -1,4 +1,4 @@
-"""Servers to look at, and a browser; the tests are left out where there is none, unless one is demanded."""
+"""Servers and a browser; without a browser the tests are skipped, unless one is required."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.browser.driving import Browser, browsing, chromium
 
 #: `.ci/run` sets it once it has installed the browser: then a missing one is a failure.
 REQUIRED = "LITHOS_BROWSER_REQUIRED"
-#: The folder of real data beside the repository, if it is there.
+#: The folder of real data next to the repository, if it exists.
 SHARED = Path(os.environ.get("LITHOS_SHARED") or Path(__file__).parents[3] / "shared")
 
 
@@ -45,7 +45,7 @@ def staying(*options: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def day() -> Iterator[str]:
-    """The scripted day, beside a copy of the shared vault where there is one; not to be changed."""
+    """The scripted day, next to a copy of the shared vault if it exists; tests must not change it."""
     vault = SHARED / "vault"
     options = ("--vault", str(vault)) if vault.is_dir() else ()
     with staying(*options) as url:

@@ -90,7 +90,7 @@ class Browser:
         return str(self.driver.current_url).removeprefix(self.base)
 
     def text(self, selector: str = "main") -> str:
-        """What a person reads in a part of the page."""
+        """Return the visible text of a part of the page, once that part exists."""
         return str(self.one(selector).text)
 
     def one(self, selector: str) -> WebElement:
@@ -106,7 +106,7 @@ class Browser:
         return list(self.driver.find_elements(By.CSS_SELECTOR, selector))
 
     def until(self, holds: Callable[[], Any], what: str, within: float = PATIENCE) -> Any:
-        """Wait for a fact; what it gave."""
+        """Wait until `holds` returns something true; return that."""
 
         def look(_: object) -> Any:
             try:
@@ -126,7 +126,7 @@ class Browser:
         self.until(lambda: text in self.text_now(selector), f"{text!r} is shown", within)
 
     def text_now(self, selector: str = "main") -> str:
-        """What can be read at this moment."""
+        """Return the text that is visible now."""
         return " ".join(element.text for element in self.all(selector))
 
     def _page(self) -> str:
@@ -197,12 +197,12 @@ class Browser:
     # -- judging ---------------------------------------------------------------------------------
 
     def complaints(self) -> list[str]:
-        """What the browser's console says since the last look, without mere hints."""
+        """Return messages of the browser's console since the last call, without mere hints."""
         lines = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
         return [f"{line['level']}: {line['message']}" for line in lines if line["level"] != "DEBUG"]
 
     def asked_elsewhere(self) -> list[str]:
-        """Addresses outside the server that were asked for since the last look."""
+        """Return addresses outside the server that were requested since the last call."""
         found = []
         for line in self.driver.get_log("performance"):  # type: ignore[no-untyped-call]
             message = json.loads(line["message"])["message"]
@@ -213,7 +213,7 @@ class Browser:
         return found
 
     def faults(self) -> list[dict[str, Any]]:
-        """What axe-core finds wrong with the page: contrast, names, labels, landmarks, order of headings."""
+        """Return the errors that axe-core finds: contrast, names, labels, landmarks, order of headings."""
         source = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
         self.driver.execute_script(source)
         found: list[dict[str, Any]] = json.loads(self.driver.execute_async_script(_AXE_RUN))

@@ -1,4 +1,4 @@
-"""What agents and files say does nothing in a browser: no script, no request, no element, on any page."""
+"""Texts of agents and files are harmless in a browser: no script, no request, no element, on any page."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.takes(20)]
 ENOUGH: Final = 60
 #: Looks at a page until there are as many.
 TRIES = 5
-#: Nobody listens here: a request is seen by the browser's log, and goes nowhere.
+#: No server listens here: a request fails, and the browser's log shows it.
 ELSEWHERE: Final = "127.0.0.1:9"
 ADA: Final = "ada <img src=x onerror=window.pwned=1>"
 _SVG: Final = (
     '<svg xmlns="http://www.w3.org/2000/svg" onload="window.pwned=1"><script>window.pwned=1;alert(1)</script>'
     f'<image href="http://{ELSEWHERE}/a.png"/><a href="javascript:alert(1)"><text y="20">x</text></a></svg>'
 )
-#: What of a page could act, whether something did, and the marks of the payloads that are on it.
+#: Active elements of a page, whether one has run, and the marks of the payloads that are on it.
 _LOOK: Final = r"""
 const never = ["iframe", "frame", "object", "embed", "applet", "style", "base", "math", "audio", "video",
   "source", "picture", "template", "marquee", "plaintext", "xmp", "noembed", "foreignobject",
@@ -106,7 +106,7 @@ class Filled:
     refused: dict[str, int] = field(factory=dict)
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """The answer; a text that is refused as such is tried again as printable characters of one line."""
+        """Return the answer; a refused text is tried again as printable characters of one line."""
         answer = call_tool(self.server, tool, **arguments)
         if answer.get("status") == "error" or "code" in answer:
             self.refused[tool] = self.refused.get(tool, 0) + 1
@@ -128,7 +128,7 @@ class Filled:
             self.receipts.append(answer["receipt_id"])
         for number in NUMBERS[:70]:
             self.call("lithos_delete", id=self._note(number, "gone ")["id"], agent=line(number + 20))
-        for number in NUMBERS[:40]:  # what the overview shows at first
+        for number in NUMBERS[:40]:  # the notes that the overview shows at first
             self._note(number, "late ")
 
     def _note(self, number: int, before: str = "") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Keys of the console: what `?` lists works, and no key acts while somebody types."""
+"""Keys of the console: the keys that `?` lists work, and no key acts while a person types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every page of the console in a browser: it renders, asks nobody else, and all can use it."""
+"""Every page of the console in a browser: it renders, requests no other host, and is accessible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.browser.driving import THEMES, WIDTHS, Browser
 
 pytestmark = [pytest.mark.slow, pytest.mark.takes(35)]
 
-#: Pages that are looked at, by what their addresses have in common; so many of each.
+#: Number of checked pages for each kind of address.
 EACH = 2
 MOST = 40
 STARTS = (
@@ -31,7 +31,7 @@ def kind_of(address: str) -> str:
 
 
 def crawl(browser: Browser, starts: tuple[str, ...], most: int = MOST, each: int = EACH) -> list[str]:
-    """Addresses of the console that links lead to, at most so many of each kind."""
+    """Return addresses of the console that links lead to, at most `each` of each kind."""
     waiting, seen, kinds, found = deque(starts), set(starts), dict[str, int](), list[str]()
     while waiting and len(found) < most:
         address = waiting.popleft()

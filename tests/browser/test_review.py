@@ -34,7 +34,7 @@ class Site:
     _token: trio.lowlevel.TrioToken
 
     def do(self, act: Callable[..., Awaitable[T]], *given: Any, **named: Any) -> T:
-        """What one of the functions of `proposing` gives."""
+        """Return the result of one of the functions of `proposing`."""
         return trio.from_thread.run(partial(act, self._lithos, *given, **named), trio_token=self._token)
 
     def create(self, title: str, content: str) -> str:
@@ -86,7 +86,7 @@ def at(browser: Browser, title: str) -> None:
 
 
 def test_a_queue_is_worked_off_by_keys_alone(window: Browser, tmp_path: Path) -> None:
-    """behaviour 281: j, k, a, r and e; what comes or is decided meanwhile is told."""
+    """behaviour 281: j, k, a, r and e; new proposals and other decisions are shown meanwhile."""
     with reviewing(tmp_path) as site:
         notes = [site.create(f"Note {number}", "one\n\ntwo\n\nthree") for number in range(4)]
         ids = [site.do(propose_text, note, "one\n\ntwo, says bot\n\nthree") for note in notes]
@@ -135,7 +135,7 @@ def test_a_queue_is_worked_off_by_keys_alone(window: Browser, tmp_path: Path) ->
         browser.shows("note-2.md is approved", ".decided")
         assert site.content(notes[2]) == "one\n\ntwo, says Ann\n\nthree"
         at(browser, "Note 3")
-        # What happens meanwhile
+        # Changes while the page is open
         site.do(propose_note, "Fresh", agent="bee")
         browser.shows("1 new proposal has come.", "[data-news]")
         site.do(decide, ids[3], "reject", reason="Elsewhere.")
@@ -149,7 +149,7 @@ def test_a_queue_is_worked_off_by_keys_alone(window: Browser, tmp_path: Path) ->
 
 
 def test_several_are_ticked_and_decided_in_any_look(window: Browser, tmp_path: Path) -> None:
-    """behaviour 283 too: what cannot be seen is read by its name; each look is sound."""
+    """behaviour 283 too: invisible characters are shown by name; each layout is accessible."""
     with reviewing(tmp_path) as site:
         plan = site.create("Plan", "one\n\nWe pay ann.\n\nthree")
         other = site.create("Other", "text\n\nmore")

@@ -131,7 +131,7 @@ def test_open_page_reports_a_lost_server_and_recovers(window: Browser, tmp_path:
         window.fill("title", "To nobody")
         server.process.send_signal(signal.SIGKILL)
         server.process.wait(15)
-        window.click("Create", "main button")  # the browser says that nobody answers
+        window.click("Create", "main button")  # the browser reports that the server does not answer
     with running_lithos(data, "-p", port) as server:
         assert [task["title"] for task in call_tool(server, "lithos_task_list")["tasks"]] == [
             "After the restart"

@@ -1,6 +1,6 @@
 """Whole stories in the console, by mouse or by keyboard alone: a note, tasks, undo, live feed, search, a day.
 
-Each step asserts what a person reads and, where something changes, what agents are told over MCP. In comments
+Each step asserts the visible text and, after a change, the answers that agents get over MCP. In comments
 `->` is a click; together they are the way through the console.
 """
 
@@ -33,7 +33,7 @@ def is_so(browser: Browser, fact: object, told: object = "") -> None:
 
 
 def is_quiet(browser: Browser) -> None:
-    """Nothing was complained of, and nobody else was asked."""
+    """Assert that the browser reported no error and requested no other host."""
     is_so(browser, not (complaints := browser.complaints()), complaints)
     is_so(browser, not (elsewhere := browser.asked_elsewhere()), elsewhere)
 
@@ -69,7 +69,7 @@ def test_the_whole_life_of_a_note_by_mouse(window: Browser, tmp_path: Path) -> N
         tide = write(server, "Tide table", "High water is at six.", "ada")
         write(server, "Ferry plan", "We leave at high water.", "ben", derived_from_ids=[tide])
         write(server, "Tide table", "High water is at nine.", "ada", id=tide)
-        # -> Overview: the feed tells of the change without being loaded again
+        # -> Overview: the feed shows the change without being loaded again
         browser.shows("ada changed Tide table", ".feed")
         # -> the title in the feed
         browser.click("Tide table", ".feed a.note")
@@ -217,7 +217,7 @@ def test_the_life_of_a_task_by_keyboard_alone(window: Browser, tmp_path: Path) -
         browser.shows("can never start")
         browser.shows("ada")
         is_so(browser, task_of(server, task_id)["status"] == "open")
-        # Meanwhile another task comes to wait for it: what was shown is not what would happen now.
+        # Meanwhile another task depends on it: the effects that were shown are out of date.
         create_task(server, "Hire a pilot", depends_on=[task_id])
         go_to(browser, "Cancel the task", Keys.ENTER)
         browser.shows("Nothing was changed: the effect of this action has changed since you opened the page")
@@ -332,7 +332,7 @@ def rows_of(browser: Browser) -> list[str]:
 
 
 @pytest.mark.nightly
-def test_the_feed_goes_on_without_reload_after_the_server_was_away(window: Browser, tmp_path: Path) -> None:
+def test_feed_continues_without_reload_after_a_server_restart(window: Browser, tmp_path: Path) -> None:
     """behaviour 238: an event shows without reload; a lost connection is filled up, nothing twice."""
     with running_lithos(tmp_path) as server:
         browser = window.visit(server.url, "/console/")
@@ -348,7 +348,7 @@ def test_the_feed_goes_on_without_reload_after_the_server_was_away(window: Brows
         browser.until(browser.one("[data-lost]").is_displayed, "the banner tells that the server is away")
         browser.shows("The server does not answer.", "[data-lost]")
         browser.shows("connecting", "[data-live]")
-    # Somebody writes a file while it is away.
+    # A file is written while the server is away.
     (tmp_path / "knowledge" / "by-hand.md").write_text("# Written by hand\n\nText.\n", encoding="utf-8")
     again = start_lithos(tmp_path, "-p", str(port))
     try:
@@ -407,7 +407,7 @@ def test_the_feed_pauses_and_filters_by_clicking(window: Browser, tmp_path: Path
         # The filter is emptied: all is shown again, with what came meanwhile.
         browser.press(*[Keys.BACKSPACE] * 3)
         browser.shows("ada wrote Not of interest", ".feed")
-        # What tells the same as the row above is folded, also while the page is open.
+        # Rows that repeat the row above are folded, also while the page is open.
         for number in range(3):
             write(server, f"Alike {number}", "Text.", "ben")
         browser.shows("and 3 more", ".feed")
@@ -509,7 +509,7 @@ def test_why_is_this_note_lower_than_yesterday(at_day: Browser) -> None:
     browser.click("Delay training set", "#suspect a.note")
     browser.shows("retrieval multiplies its score by 0.7", ".reasons")
     browser.shows("Ytre Holme sent copies of its last good value.", ".warnings")
-    # -> Wind stations, in the warning: who quarantined it, and what else rests on it
+    # -> Wind stations, in the warning: the agent that quarantined it, and other notes that rest on it
     browser.click("Wind stations", ".warnings a.note")
     browser.shows("It is quarantined: retrieval leaves it out.", ".reasons")
     browser.shows("by reviewer", ".head")
@@ -537,7 +537,7 @@ def test_which_tasks_wait_for_whom(at_day: Browser) -> None:
     # -> Show delays on the map: it waits for a gate
     browser.click("Show delays on the map", ".blocked a.task")
     browser.shows("Why it cannot start")
-    # -> Legal agrees to the map tiles: what waits for it, and who can resolve it
+    # -> Legal agrees to the map tiles: the tasks that wait for it, and the caller that can resolve it
     browser.click("Legal agrees to the map tiles", "main .tree a.task")
     browser.shows("human", ".head")
     browser.shows("Show delays on the map", ".tree")
@@ -576,7 +576,7 @@ def test_the_interns_vandalism_is_undone_by_two_clicks(window: Browser) -> None:
     with staying() as url:
         browser, clicks = window.visit(url, "/console/"), 0
         spoilt = ("Everything is fine", "Harbour names", "Timetable search")
-        # -> undo, beside the intern at work
+        # -> undo, next to the intern at work
         browser.one("#at-work [aria-label='Undo changes of intern']").click()
         clicks += 1
         browser.shows("Nothing is changed yet.")

@@ -1,4 +1,4 @@
-"""Login and logout in a browser: what each right offers, and sessions that end while a page is open."""
+"""Login and logout in a browser: the pages of each right, and sessions that end while a page is open."""
 
 from __future__ import annotations
 

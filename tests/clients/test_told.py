@@ -42,7 +42,7 @@ def test_each_session_of_each_data_directory_has_its_cursor(folder: Path) -> Non
     "damage",
     [b"", b"{", b"\xff\x00", b"[]", b'{"cursor": 7}', b"[" * 60_000, b'{"session": "x", "cursor": "5"}'],
 )
-def test_a_damaged_file_counts_as_none_and_is_written_anew(folder: Path, damage: bytes) -> None:
+def test_damaged_file_is_ignored_and_rewritten(folder: Path, damage: bytes) -> None:
     tell(folder, "7")
     (file,) = folder.iterdir()
     file.write_bytes(damage)
@@ -51,7 +51,7 @@ def test_a_damaged_file_counts_as_none_and_is_written_anew(folder: Path, damage:
     assert told(folder) == "8"
 
 
-def test_the_sessions_that_were_told_least_recently_are_forgotten(folder: Path) -> None:
+def test_least_recently_briefed_sessions_are_forgotten(folder: Path) -> None:
     tell(folder, "1", session="oldest")
     (oldest,) = folder.iterdir()
     os.utime(oldest, (1, 1))

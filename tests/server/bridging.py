@@ -149,7 +149,7 @@ class Client:
 
 @define(eq=False)
 class House:
-    """The data directory: who owns it, and who may."""
+    """The data directory: its owner, and whether another process may own it."""
 
     owner: FakeOwner | None = None
     successor: FakeOwner | None = None

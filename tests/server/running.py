@@ -20,7 +20,7 @@ from lithos.server.http.quart_app import RouteModule
 from lithos.server.http.serve import serve_http
 from lithos.server.tools.arguments import ArgumentFault, ToolSpec, UnknownTool
 
-# Each client would read all certificates anew, though nothing here is encrypted.
+# Each client would read all certificates again, though nothing here is encrypted.
 httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
 
 SETTINGS = FrontSettings(host="127.0.0.1", port=0, version="9.8.7", max_body_bytes=100_000)
@@ -30,9 +30,9 @@ STOP_BOUND = 60.0
 
 @asynccontextmanager
 async def tokens_known_soon() -> AsyncIterator[None]:
-    """Within, no token that is made or revoked waits half a second for the server's next look.
+    """Within, the server notices new and revoked tokens without the usual half second.
 
-    `tests/access/service/test_keyring.py` tests on a mock clock that it looks often enough.
+    `tests/access/service/test_keyring.py` tests on a mock clock that the server checks often enough.
     """
     keyring = import_if_there("lithos.access", "service.keyring")
     with pytest.MonkeyPatch.context() as patch:

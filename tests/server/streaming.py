@@ -80,7 +80,7 @@ class Station:
         return [await self.publish(**payload) for _ in range(count)]
 
     def broadcast(self, count: int, **payload: Any) -> None:
-        """Deliver a burst that nobody gets between."""
+        """Deliver a burst without any other event in between."""
         draft = EventDraft(type="note.created", agent="ada", payload=payload, timestamp=START)
         events = [Event(seq=self.head + 1 + n, draft=draft) for n in range(count)]
         with self.store.transaction():

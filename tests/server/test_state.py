@@ -1,4 +1,4 @@
-"""What capabilities register is what `/health`, `lithos_stats` and `/metrics` tell."""
+"""`/health`, `lithos_stats` and `/metrics` show the values that capabilities register."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ async def test_components_keep_their_order_and_add_details() -> None:
     assert (status, body["components"]["shelf"]) == (503, {"status": "unavailable", "error": "It fell."})
 
 
-async def test_numbers_are_counted_after_all_waiting_and_told_in_their_order() -> None:
+async def test_numbers_are_counted_after_all_waits_and_keep_their_order() -> None:
     assert list((await made(SHELVES, MORE).get(ServerState).stats()).items()) == [
         ("books", 4),
         ("last", "last"),
     ]
 
 
-async def test_a_capability_that_is_left_out_tells_nothing() -> None:
+async def test_missing_capability_reports_nothing() -> None:
     parts = made(SHELVES)
     assert await parts.get(ServerState).stats() == {"books": 3}
     _, body = await parts.get(ServerState).report()

@@ -1,8 +1,8 @@
 """A scripted day of eight agents and a person, played in seconds on a clock that runs through nine hours.
 
-Six work; the intern writes what should be undone, and the trainee may only propose (`SCOPES`). Everything
-goes through the tools, as agents do it; the person edits a file, of which another machine leaves a conflict
-copy. `lithos demo --stay` serves it.
+Six agents do the work, the intern writes changes that should be undone, and the trainee may only propose
+(`SCOPES`). The agents call tools; the person edits a file, of which another machine leaves a conflict copy.
+`lithos demo --stay` serves the day.
 """
 
 from __future__ import annotations

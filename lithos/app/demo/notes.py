@@ -1,4 +1,4 @@
-"""The notes of the scripted day: what a small team that runs a ferry timetable writes down."""
+"""The notes of the scripted day, by a small team that runs a ferry timetable."""
 
 from __future__ import annotations
 

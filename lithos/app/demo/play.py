@@ -33,7 +33,7 @@ from lithos.server.command.serve_ports import publish_address
 from lithos.server.command.session import CommandSession
 from lithos.server.mcp.client import OwnerClient
 
-#: What a copy of a vault goes without: version control, and what programs keep for themselves.
+#: Left out of a copy of a vault: version control, and the private files of programs.
 _HIDDEN = shutil.ignore_patterns(".*")
 SCOUT, WRITER = "scout", "writer"
 #: Seconds for anything that is awaited.
@@ -245,7 +245,7 @@ def _describe(answer: Mapping[str, Any]) -> list[str]:
 
 
 def _sureness(row: Mapping[str, Any]) -> str:
-    """The score of a row, or in a compact answer, which has none, how sure the search is."""
+    """Return the score of a row; in a compact answer, which leaves it out, how sure the search is."""
     return f"{row['score']:.2f}" if "score" in row else str(row.get("match", ""))
 
 

@@ -1,6 +1,6 @@
 """Servers in the process of a command that finds none running.
 
-What a server is made of is imported when one is started: that loads slowly.
+The parts of a server are imported when one is started, because they load slowly.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 #: Seconds between two looks at the progress of a start.
 PROGRESS = 0.2
-#: Files beside the notes from which on their reading is drawn.
+#: Files other than notes from which on the progress of reading them is drawn.
 MANY_FILES = 20
 
 
@@ -92,7 +92,7 @@ async def _show_start(session: CommandSession, server: Server) -> None:
 
 
 async def _show_backlog(session: CommandSession, server: Parts) -> None:
-    """Draw how many of the files beside the notes have been read, while there are many."""
+    """Draw how many of the files other than notes have been read, while there are many."""
     backlog = server.find(Backlog)
     if backlog is None or not await backlog.known():
         return

@@ -45,7 +45,7 @@ def _connect_by_file(client: Client, target: ConnectTarget, around: Surroundings
         http["headers"] = {"Authorization": f"Bearer <{TOKEN_VARIABLE}>"}
     ways = {"http": http, "stdio": client.stdio(target)}
     texts = {way: client.format.edit("", "lithos", entry) for way, entry in ways.items() if entry}
-    # What goes into an editor of the client is no whole file.
+    # A text for an editor of the client is only a part of a file.
     return {way: Recipe(place, text.rstrip("\n") if client.place else text) for way, text in texts.items()}
 
 
@@ -153,7 +153,7 @@ class Client:
     then: str = ""
     #: Description of the file's location, if it is not shown by its path.
     place: str = ""
-    #: The client's own command that sets an entry of a person's, or deletes it where that is None.
+    #: The client's own command that sets an entry of a person's; for None it deletes the entry.
     command: Callable[[str, ConfigEntry | None], Sequence[str]] = lambda name, entry: ()
 
     def default_transport(self, scope: ConfigScope) -> Transport:

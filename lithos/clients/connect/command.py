@@ -108,7 +108,7 @@ def run_plugin(session: CommandSession) -> int:
     return 0
 
 
-#: What every client takes for the name of a server, and every format for a key.
+#: Names that every client accepts for a server, and every format for a key.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -207,7 +207,7 @@ def _leave(
 ) -> int:
     """Have the client's own command edit a file with comments, if a person agrees.
 
-    Raises `ConfigRefused` with the entry and its place where there is none, or nobody agrees.
+    Raises `ConfigRefused` with the entry and its place if the client has no command, or the person declines.
     """
     client, form = place.client, place.client.format
     is_usual = place.scope == "user" and "file" not in session.typed

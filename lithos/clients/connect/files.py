@@ -40,7 +40,7 @@ class ChangedMeanwhile(Exception):
 
 @frozen
 class ConfigFile:
-    """What is in a file: `path` as the client names it, `real` behind all links, `data` None without one."""
+    """A file's content: `path` as the client names it, `real` behind all links, `data` None without one."""
 
     path: Path
     real: Path

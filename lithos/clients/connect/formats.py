@@ -158,7 +158,7 @@ class OpencodeFormat(JsonFormat):
 
 
 class TomlFormat(Format):
-    """Entries as tables: a new one goes to the end, and everything else stays to the byte."""
+    """Entries as tables: a new one is added at the end, and all other bytes stay."""
 
     def tree(self, text: str, exact: bool = True) -> dict[str, Any]:
         try:

@@ -1,7 +1,7 @@
 """`--write` and `--remove`: the entry of this server put into a client's file, and taken out again.
 
 No setting of a person is lost in any order of writing, of edits by others, of removing and of writing again.
-The bytes before an entry are kept next to the file. If somebody changed the file, only the entry is touched.
+The bytes before an entry are kept next to the file. If the file was edited, only the entry is touched.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class ClientEntry:
 
 @frozen
 class ConnectResult:
-    """What was done; `backup` is the copy of what was there, `notes` are lines for the person."""
+    """The action taken; `backup` is the copy of the old file, `notes` are lines for the person."""
 
     action: Action
     link: ServerLink | None = None
@@ -118,7 +118,7 @@ def change_entry(place: ClientEntry, entry: ConfigEntry | None, target: ConnectT
 
 @frozen
 class _Edit:
-    """One try: what is in the file now, and its backups from before an entry of this name."""
+    """One try: the present content of the file, and its backups from before an entry of this name."""
 
     place: ClientEntry
     target: ConnectTarget
@@ -155,7 +155,7 @@ class _Edit:
         place, left = self.place, self.file.data
         found = place.client.format.entries(self.file.text).get(place.name)
         link = None
-        if found is not None:  # else somebody else took it out, or an earlier write was cut short
+        if found is not None:  # else another program removed it, or an earlier write was cut short
             link = self._check_owned(found)
             left = self._before(found, None)
             replace_config(self.file, left)

@@ -35,7 +35,7 @@ _LONGEST_CONCERN: Final = 300
 
 
 def arguments_of(typed: Mapping[str, Any], since: str | None) -> dict[str, Any]:
-    """The arguments of the tool; `since` is the cursor that was remembered, and the typed one goes first."""
+    """Return the tool's arguments; `since` is the remembered cursor, and a typed one takes precedence."""
     arguments = {_PARAMETERS[name]: value for name, value in typed.items() if name in _PARAMETERS}
     cursor = typed.get("since", since)
     return arguments | {"cursor": True} | ({"since": cursor} if cursor is not None else {})
@@ -50,7 +50,7 @@ def text_of(answer: Mapping[str, Any]) -> str:
 
 
 def concern_of(folder: Path) -> str:
-    """What a project is called, to ask about it: its repository, and the folders from there down to here."""
+    """Return the name of a project in a question: its repository, and the folders from there to `folder`."""
     root = repository_of(folder)
     parts = (root.name, *folder.relative_to(root).parts)
     return name_of(" ".join(part for part in parts if part))[:_LONGEST_CONCERN]
@@ -59,7 +59,7 @@ def concern_of(folder: Path) -> str:
 if TYPE_CHECKING:
     from lithos.server.command.declaring import Invocation
 
-#: `source` of a session that goes on without what it was told: the conversation was cut.
+#: `source` of a session that continues without its first briefing: the conversation was cut.
 _FORGOT: Final = ("compact", "clear")
 
 

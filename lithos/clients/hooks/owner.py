@@ -17,7 +17,7 @@ from lithos.server.settings import ServerConfig
 if TYPE_CHECKING:
     from lithos.server.command.declaring import Invocation
 
-#: Bytes of an answer: the text, and what is told of each of its notes.
+#: Bytes of an answer: the text, and the fields of each of its notes.
 _LARGEST_ANSWER: Final = 1_000_000
 
 
@@ -119,7 +119,7 @@ def _load_configured(invocation: Invocation) -> tuple[Path, str | None]:
             typed=invocation.vaults, config_path=invocation.config, environment=os.environ, is_lenient=True
         )
         if named.configured:
-            # With several names a hook tells of the first; no hook looks at more than one vault.
+            # With several names a hook uses the first; no hook reads more than one vault.
             loaded = named.named(named.chosen[0] if named.chosen else str(named.default)).loaded
         else:
             loaded = load_config(config_path=invocation.config, environment=os.environ, overrides=typed)

@@ -1,6 +1,6 @@
-"""The plugin in a folder, never over what somebody else put there; and the skill that `lithos skill` prints.
+"""The plugin in a folder, never over other files there; and the skill that `lithos skill` prints.
 
-The skill (`SKILL.md`) is made of the template beside this file, with the tools' names of the registry. Agent
+The skill (`SKILL.md`) is made of the template next to this file, with the tools' names of the registry. Agent
 Skills: `name` of at most 64 lower-case letters, digits and hyphens, equal to its folder's name; `description`
 of at most 1,024 characters; the text is read only when the description fits the work.
 """

@@ -22,7 +22,7 @@ class ToolClient(Protocol):
         """The state of each component."""
 
     async def accesses(self, query: Mapping[str, Any], /) -> Mapping[str, Any]:
-        """The audit trail: who read what."""
+        """The audit trail: each read, with its agent and time."""
 
 
 class StartLocalServer(Protocol):

@@ -118,7 +118,7 @@ def accept(answer: Mapping[str, Any] | None) -> Mapping[str, Any]:
 async def ask_tool(asker: ToolClient, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """A tool's answer; an envelope ends the command with its message.
 
-    What is missing from it while notes are indexed is said on stderr, once for all its pages.
+    If the answer may be incomplete because notes are still indexed, one line on stderr says so for all pages.
     """
     answer = accept(await asker.call(tool, arguments))
     if "indexing" in answer and answer.get("message") and not arguments.get("offset"):

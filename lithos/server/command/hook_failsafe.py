@@ -1,4 +1,4 @@
-"""A hook's promise: whatever goes wrong it prints nothing, exits 0 and is gone within a second.
+"""A hook's promise: after any error it prints nothing, exits 0 and ends within a second.
 
 A client must not suffer from a server that is not there (docs/spec/integration.md §2).
 """

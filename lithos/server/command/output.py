@@ -25,7 +25,7 @@ def print_json(document: Any) -> None:
 
 
 def print_line(text: str) -> None:
-    """One line; what a note contains can neither steer the terminal nor fail to be encoded."""
+    """Print one line; the text of a note can neither control the terminal nor fail to be encoded."""
     encoding = sys.stdout.encoding or "utf-8"
     print(make_printable(text).encode(encoding, "backslashreplace").decode(encoding))
 
@@ -71,7 +71,7 @@ def report_failure(failure: CommandFailed, *, serves: bool) -> None:
 
 
 def log_bugs() -> None:
-    """From now on what nobody expected ends the process with a line of the log, where that is JSON."""
+    """Write unexpected exceptions that end the process as a line of the log, if the log is JSON."""
     if logs_json(os.environ):
         sys.excepthook = lambda _, bug, __: log.error(
             "the server failed", reason=repr(bug), exit_code=1, exc=bug

@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from lithos.server.command.session import CommandSession
 
-#: Told the name of what is done, how much is, and of how much.
+#: Called with the name of the step, the number of finished items, and their total.
 Progress = Callable[[str, int, int], None]
 
 

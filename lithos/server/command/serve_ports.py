@@ -1,4 +1,4 @@
-"""What `lithos serve` shows of capabilities that a server may lack, and where it writes its address."""
+"""The parts of optional capabilities that `lithos serve` shows, and the place where it writes its address."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def _one_vault(invocation: Invocation) -> CommandSession:
 
 
 def _several(invocation: Invocation, named: ConfiguredVaults) -> CommandSession:
-    """The session of the vault that is meant, beside all others. Raises as `load_session`."""
+    """Return the session of the chosen vault, together with all others. Raises as `load_session`."""
     chosen = named.chosen
     if len(chosen) > 1 and not invocation.declared.takes_several:
         raise CommandFailed(

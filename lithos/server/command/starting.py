@@ -39,7 +39,7 @@ def _names_of(session: CommandSession) -> Iterator[str]:
     if named.is_typed:
         for vault in named.configured:
             yield from ("--vault", f"{vault.name}={vault.root}")
-    # A file that was found by itself is given, since elsewhere there may be another one.
+    # A file that was found automatically is passed on, since another folder may have another one.
     config = session.invocation.config or named.source
     if config is not None:
         yield from ("--config", str(config.absolute()))

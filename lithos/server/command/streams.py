@@ -1,6 +1,6 @@
 """Standard streams that are closed, full (non-blocking writes) or without a reader; early signal handling.
 
-SIGINT and SIGTERM are caught from the first moment on: a stop that comes while modules load is no crash.
+SIGINT and SIGTERM are caught from the first moment on: a stop while modules load is not a crash.
 Texts are made safe to print here, since this loads at once, for commands that must end at once.
 """
 
@@ -25,7 +25,7 @@ def make_printable(text: str) -> str:
 
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
-#: Who started this process, noted at once: one that dies during the start leaves another in its place.
+#: The parent process, noted at once: if it ends during the start, `getppid` returns another one.
 PARENT = os.getppid()
 
 
@@ -55,7 +55,7 @@ def hold_standard_streams() -> None:
 
 
 class LossyStream(io.TextIOBase):
-    """Text to a descriptor whose reader may sleep: what it does not take is dropped, never waited for."""
+    """Text to a descriptor whose reader may be slow: text that would block is dropped."""
 
     encoding = "utf-8"
 

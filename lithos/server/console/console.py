@@ -172,7 +172,7 @@ class Console:
         return response
 
     async def show_within(self, template: str, name: str, values: Iterable[int], **context: Any) -> Response:
-        """A page with the first of these values of `name` by which it is no larger than `LARGEST`."""
+        """Return a page with the first of `values` for `name` that keeps it within `LARGEST`."""
         for value in values:
             response = await self.show(template, **{name: value}, **context)
             if (response.content_length or 0) <= LARGEST:

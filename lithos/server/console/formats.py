@@ -61,7 +61,7 @@ def read_diff(text: str, *, is_cut: bool) -> Difference:
     )
 
 
-#: The box that points lie in.
+#: Width and height of the box of all points.
 WIDTH, HEIGHT = 240, 48
 #: Places of a small line at least: ten minutes of samples.
 SPARK_SLOTS: Final = 40
@@ -80,7 +80,7 @@ class ChartLine:
 
 @frozen
 class Chart:
-    """Lines over the same time and scale, from 0 to `top`; `unit` tells how numbers are shown."""
+    """Lines over the same time and scale, from 0 to `top`; `unit` says how numbers are shown."""
 
     key: str
     title: str
@@ -92,7 +92,7 @@ class Chart:
 def make_chart(
     key: str, title: str, unit: str, lines: Sequence[tuple[str, Sequence[float | None]]], slots: int
 ) -> Chart:
-    """A chart whose newest value stands at the right edge of `slots` places."""
+    """Return a chart whose newest value is at the right edge of `slots` places."""
     values = [value for _, series in lines for value in series if value is not None]
     top = round_up(max(values, default=0.0))
     made = tuple(
@@ -137,7 +137,7 @@ def _pieces(series: Sequence[float | None], top: float, slots: int) -> tuple[str
     return tuple(pieces)
 
 
-#: Characters of a name or a title on a page; the whole one stands in its tooltip.
+#: Characters of a name or a title on a page; its tooltip has the whole one.
 LONGEST_LABEL: Final = 160
 LONGEST_TOOLTIP: Final = 1_000
 #: Control characters, and those that turn the direction of what follows: a name must not rearrange a page.
@@ -170,7 +170,7 @@ def ago(moment: datetime, now: datetime) -> str:
 
 
 def readable(text: object, most: int = LONGEST_LABEL) -> str:
-    """A text for one line: without control and direction characters, at most so many characters."""
+    """Return a text for one line: without control and direction characters, at most `most` characters."""
     plain = _UNSEEN.sub(" ", str(text)[: most * 4]).strip()
     return plain if len(plain) <= most else f"{plain[: most - 1]}…"
 
@@ -190,7 +190,7 @@ def label(text: object, most: int = LONGEST_LABEL) -> Markup:
 
 
 def commands(text: object, most: int = 800) -> Markup:
-    """A sentence in which what stands in back-ticks is shown as code."""
+    """Return a sentence that shows the words in back-ticks as code."""
     pieces = readable(text, most).split("`")
     if not len(pieces) % 2:  # one is not closed
         return Markup("{}").format("`".join(pieces))
@@ -210,7 +210,7 @@ def when(context: Context, value: datetime | str | None, missing: str = "never")
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """Whole numbers with thousands separated, others with so many digits."""
+    """Format whole numbers with thousands separated, others with `digits` digits."""
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
@@ -252,7 +252,7 @@ def whole(text: str | None, digits: int = 9) -> int | None:
 
 
 def told(value: object) -> Any:
-    """What a payload tells as JSON text; None where that is none."""
+    """Return the value of JSON text in a payload, or None if it is not JSON."""
     try:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError:
@@ -260,7 +260,7 @@ def told(value: object) -> Any:
 
 
 def told_ids(value: object) -> list[str] | None:
-    """The ids of a list that a payload tells; None where it tells no list."""
+    """Return the ids of a list in a payload, or None if the value is not a list."""
     found = told(value)
     return [each for each in found if isinstance(each, str)] if isinstance(found, list | tuple) else None
 

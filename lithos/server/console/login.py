@@ -57,7 +57,7 @@ class LoginPages:
         )
 
     async def log_in(self) -> Any:
-        """Begin a session for whoever has a valid token."""
+        """Begin a session for a visitor with a valid token."""
         form: Form = await request.form
         target = _inside(form.get("next", ""))
         if not self._console.sessions.needs_login:
@@ -123,7 +123,7 @@ class LoginPages:
 
 @frozen
 class WrongToken:
-    """What whoever gave a wrong token is answered; after too many, `seconds` until it is read again."""
+    """The answer to a wrong token; after too many, `seconds` until another one is read."""
 
     status: int
     message: str

@@ -1,4 +1,4 @@
-"""What all pages have, of a vault's console and of the one before several: headers, static files, cookies."""
+"""Headers, static files and cookies of all pages, in the console of one vault and of several."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def static_file(name: str) -> Response:
 
 
 def add_headers(response: Response) -> Response:
-    """The response with the headers of every page, where it has none of its own."""
+    """Return the response with the headers of every page, except those that it sets itself."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     return response
@@ -61,7 +61,7 @@ def sent_address() -> str:
 
 
 def digest_of(folder: Path) -> str:
-    """A short hash of the static files, so that a browser asks anew when they change."""
+    """Return a short hash of the static files, so that a browser fetches them again when they change."""
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return blake2b(b"".join(path.read_bytes() for path in files), digest_size=6).hexdigest()
 

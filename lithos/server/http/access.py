@@ -3,7 +3,7 @@
 The checks answer DNS rebinding (a foreign page reaching a local port under its own name carries its
 own Host), foreign pages (Origin) and foreign programs (Token). Nothing here does I/O.
 
-An address has one spelling, byte for byte as it stands in the request: with a second slash, a letter encoded,
+An address has one spelling, byte for byte as in the request: with a second slash, a letter encoded,
 a dot segment, another case or a slash at the end it does not match, and the response is 404 without a token
 check. So access control and routing always read a request the same way. Only paths listed here are served.
 """
@@ -26,7 +26,7 @@ from lithos.server.http.limits import FORM_BYTES, FORM_FIELDS, IMPORT_VALUES, OA
 from lithos.server.http.ports import Header
 from lithos.server.tools.token_ports import Keyring, OneToken
 
-#: A segment of a page's address: encoded is what may not stand as it is, in capitals, and no letter or digit.
+#: A segment of a page's address: only reserved characters are encoded, in capitals; no letter or digit is.
 _ENCODED: Final = r"%(?!2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])[0-9A-F]{2}"
 _SEGMENT: Final = rf"/(?!\.\.?(?:/|\Z))(?:[^/\\%]++|{_ENCODED})++"
 _PAGE: Final = re.compile(rf"/console(?:{_SEGMENT})++")
@@ -85,7 +85,7 @@ OAUTH_ADDRESSES: Final = (ISSUER, "/oauth/authorize", "/oauth/token", "/oauth/re
 
 
 def find_address(path: str, *, console: bool, oauth: Collection[str] = ()) -> RouteAccess | None:
-    """Return the address that matches `path` exactly as sent, or None if there is none.
+    """Return the address that matches `path` exactly as sent, or None if no address matches.
 
     The console defines the pages below `/console/`. `oauth` are the OAuth paths of
     this server.
@@ -161,7 +161,7 @@ class RequestHead:
 class AdmittedRequest:
     """An admitted request; `headers` (CORS) belong on the response.
 
-    `principal` is None if this path needs no token and the request has no valid one.
+    `principal` may be None on a path that needs no token: the request came without a valid one.
     """
 
     address: RouteAccess
@@ -236,7 +236,7 @@ def is_own_page(head: RequestHead, public_url: str | None = None) -> bool:
     A page of `server.public_url` counts, whatever Host a reverse proxy sends.
 
     A form of a page without a referrer has the origin `null`, as an unknown page has. The browser's
-    `Sec-Fetch-Site` tells them apart where it is sent (TLS, this machine); else the form's token does.
+    `Sec-Fetch-Site` distinguishes them where it is sent (TLS, this machine); else the form's token does.
     """
     for origin in head.origins:
         if origin.strip() == "null":

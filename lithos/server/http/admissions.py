@@ -1,4 +1,4 @@
-"""Who was let in and is still there, and who guesses tokens: the state of access control.
+"""The state of access control: admitted requests that still run, and clients that guess tokens.
 
 A request carries its principal in its scope, and an event that is set once its token is valid no longer:
 streams end at that. Wrong tokens are counted by address; a right one always passes, also behind a reverse
@@ -31,7 +31,7 @@ MOST_ADDRESSES: Final = 10_000
 
 
 def principal_of(scope: Scope) -> Principal | None:
-    """Return the principal of a request, or None if it needed no token and had none."""
+    """Return the principal of a request, or None if it was admitted without a token."""
     found: Principal | None = scope.get(PRINCIPAL)
     return found
 

@@ -1,4 +1,4 @@
-"""What answers the requests to one server: access control, MCP, `/health`, Quart's pages, behind each other.
+"""The ASGI application of one server: access control, then MCP, `/health` and Quart's pages.
 
 `serve_http` listens for one; several vaults on one port have one each (`vaults/http/vault_routes.py`).
 """
@@ -36,7 +36,7 @@ from lithos.server.tools.token_ports import Keyring, OneToken
 if TYPE_CHECKING:
     from lithos.server.http.quart_app import RouteModule
 
-#: Seconds that plain calls have the interpreter for themselves, while nobody asks for the SDK.
+#: Seconds that plain calls have the interpreter for themselves, while no client needs the SDK.
 UNDISTURBED: Final = 2.0
 HEALTH_PATH: Final = "/health"
 NO_APPS: Final[Mapping[str, AsgiApp]] = MappingProxyType({})
@@ -47,9 +47,9 @@ class Application:
 
     The libraries behind all but plain tool calls, `/health` and `apps` are loaded meanwhile, and requests
     wait for them: Quart at the first request for a page, the MCP SDK once `wanted` is set, as the first
-    client that needs it does, and otherwise after `UNDISTURBED`; `on_loaded` is told then. `rejected` is told
-    the reason of every refusal. `apps` serve single paths over HTTP, past Quart, also `/health` where
-    `health` is None; those of `oauth` are for whoever has no token yet. `keyring` has the tokens that are
+    client that needs it does, and otherwise after `UNDISTURBED`; `on_loaded` is called then. `rejected` gets
+    the reason of every refusal. `apps` serve single paths over HTTP, past Quart, also `/health` if no
+    `health` is given; those of `oauth` are for clients without a token. `keyring` has the tokens that are
     valid; without one it is `settings.auth_token` alone. `wrong_tokens` counts the others.
     """
 

@@ -38,7 +38,7 @@ def hypercorn_config() -> Config:
 class Connections:
     """All open connections, served by Hypercorn.
 
-    `rejected` is told `head_too_large` or `bad_request` for what is no request.
+    `rejected` gets `head_too_large` or `bad_request` for bytes that are not a request.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class _Requests:
             nursery.cancel_scope.cancel()
 
     def _answering(self, send: Send) -> Send:
-        """Return a `send` that tells the connection what is sent."""
+        """Return a `send` that also reports each message to the connection."""
 
         async def answer(message: Message) -> None:
             data = message.get("bytes")

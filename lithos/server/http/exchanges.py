@@ -2,7 +2,7 @@
 
 Event streams and WebSockets end at once; requests may finish. The end of every response is sent
 under a bounded shield: the server reports the disconnect of a finished exchange while that send is
-still running, and an application that cancels itself then would leave the connection open for ever.
+still running, and an application that cancels itself then would leave the connection open permanently.
 """
 
 from __future__ import annotations
@@ -115,9 +115,9 @@ class _Exchange:
         self._send = send
 
     async def receive(self) -> Message:
-        """Pass on what the server says, except that a plain answer is finished whoever waits for it.
+        """Pass on the server's messages, except that a plain answer is finished even without a reader.
 
-        The server cannot tell a client that left from one that only closed its sending side.
+        The server cannot distinguish a client that left from one that only closed its sending side.
         """
         message = await self._receive()
         if message["type"] == "http.request":

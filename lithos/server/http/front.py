@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 @define(kw_only=True, eq=False)
 class Front:
-    """What a front serves.
+    """The endpoints of a front.
 
-    `rejected` gets the reason of each refusal. `watch` adds a gauge by its name. What runs for an endpoint is
-    started in `nursery`, and has to end its streams at `shutdown`.
+    `rejected` gets the reason of each refusal. `watch` adds a gauge by its name. Tasks of an endpoint are
+    started in `nursery`, and have to end its streams at `shutdown`.
     """
 
     parts: Parts
@@ -37,17 +37,17 @@ class Front:
     sessions: Sessions | None
     #: Whether this front has the tokens follow their file.
     keyring_runs: bool = True
-    #: What answers single paths, past Quart.
+    #: Applications of single paths, past Quart.
     apps: dict[str, AsgiApp] = field(factory=dict)  # bounded: those of capabilities
     #: The same for remote clients, which have no token yet.
     oauth: dict[str, AsgiApp] = field(factory=dict)  # bounded: those of capabilities
-    #: What Quart serves: functions that add it, called once the server listens.
+    #: Functions that add routes to Quart, called once the server listens.
     routes: list[RouteModule] = field(factory=list)  # bounded: those of capabilities
 
 
 @frozen
 class FrontParts:
-    """What `Application` takes beside tools and state; of the console its sessions, and itself when asked."""
+    """Arguments of `Application` except tools and state; the console's sessions, and a late console."""
 
     application: Mapping[str, Any]
     sessions: Sessions | None

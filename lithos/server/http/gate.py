@@ -116,8 +116,8 @@ def replaying(body: bytes, receive: Receive) -> Receive:
 class Gate:
     """An ASGI application that admits requests to `app` or refuses them.
 
-    What it admits carries `lithos.principal` in its scope, a `Principal`, or None where no token is needed
-    and none was given (`/health`, the console). `rejected` is told one word for each refusal:
+    An admitted request has `lithos.principal` in its scope, a `Principal`, or None where no token is needed
+    and none was given (`/health`, the console). `rejected` gets one word for each refusal:
     `forbidden_host`, `forbidden_origin`, `unauthorized`, `too_many_wrong_tokens`, `forbidden`,
     `body_too_large` or `body_stalled`.
     """
@@ -221,7 +221,7 @@ def read_head(scope: Scope) -> RequestHead:
 
 
 def _with_readable_host(headers: Iterable[Header]) -> list[Header]:
-    """The headers for the application, which fails on a Host that is none (`/health` is open to any)."""
+    """Return headers for the application, which fails on an invalid Host (`/health` accepts any)."""
     return [
         (name, value if name != b"host" or is_host(value.decode("latin-1")) else b"localhost")
         for name, value in headers

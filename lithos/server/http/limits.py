@@ -19,7 +19,7 @@ BODY_PATIENCE: Final = 30.0
 IDLE_PATIENCE: Final = 75.0
 #: How long the body of a refused request is read and dropped, so that the refusal can be read.
 REFUSED_BODY_SECONDS: Final = 2.0
-#: How long, and how much, is read and dropped of what follows a request or frame that is none.
+#: Seconds, and bytes, that are still read and dropped after an invalid request or frame.
 REFUSED_SECONDS: Final = 1.0
 REFUSED_BYTES: Final = 1024 * 1024
 #: How often a WebSocket is pinged; the pong has as long to come.

@@ -99,11 +99,11 @@ class FrontSettings:
     """How the HTTP front listens and whom it admits.
 
     `port` 0 takes any free port. `max_body_bytes` bounds each request body; `version` is the package
-    version told to clients. `auth_token` is left out of every representation. `console` serves the console,
-    which tells the `sources` of settings by their keys, and the `warnings` about those that were ignored.
-    `private`: nobody gets in without a token, though none is defined. `public_url`: where clients elsewhere
-    see the server, who come by OAuth; None for a port that has nothing of it. `vaults`: those of this process
-    that the console of each offers to switch to; None where it has one.
+    version sent to clients. `auth_token` is left out of every representation. `console` serves the console,
+    which shows the `sources` of settings by their keys, and the `warnings` about those that were ignored.
+    `private`: no client is admitted without a token, even if none is defined. `public_url`: the address of
+    the server for remote clients, which use OAuth; None for a port without OAuth. `vaults`: those of this
+    process that the console of each offers to switch to; None for a process with one vault.
     """
 
     host: str
@@ -189,8 +189,8 @@ class Late(Generic[T]):
     async def make(self) -> T:
         """Make the value in a worker thread, again and again while a file of it cannot be opened.
 
-        A process that may open no more files, or a disk that fails, is no end of the server; what is not
-        installed is: any other exception propagates.
+        The server survives a process limit on open files, and a disk that fails. Any other exception
+        propagates, such as that of a module that is not installed.
         """
         while True:
             try:

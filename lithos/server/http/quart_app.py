@@ -28,7 +28,7 @@ def create_app(routes: Iterable[RouteModule] = ()) -> QuartTrio:
 
 
 def json_response(status: int, body: object) -> Response:
-    """Return `body` as compact JSON that nobody caches, keys in their order."""
+    """Return `body` as compact JSON that is not cached, keys in their order."""
     response = Response(compact_json(body), status=status, content_type="application/json")
     response.headers["Cache-Control"] = "no-store"
     return response

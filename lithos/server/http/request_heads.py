@@ -53,7 +53,7 @@ def correct_scope(scope: Scope) -> bool:
     raw_path: bytes = scope["raw_path"]
     if raw_path.startswith(b"/") or raw_path == b"*":
         return True
-    # A target may name the server too (RFC 9112, 3.2.2); everything behind goes by its path.
+    # A target may name the server too (RFC 9112, 3.2.2); all later layers use its path only.
     absolute = _ABSOLUTE.fullmatch(raw_path)
     hosts = {value.lower() for name, value in scope["headers"] if name == b"host"}
     if absolute is None or absolute["host"].lower() not in hosts:
@@ -82,7 +82,7 @@ class Chunks:
         self._reader.next_event()
 
     def surplus(self, data: bytes) -> int | None:
-        """Return how much of `data` is behind the body, or None where the body goes on."""
+        """Return how many bytes of `data` follow the body, or None if the body continues."""
         self._reader.receive_data(data)
         while True:
             try:

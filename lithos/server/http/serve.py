@@ -37,7 +37,7 @@ async def serve_http(
 ) -> None:
     """Serve until `shutdown` is set; `started()` gives the real `(host, port)`.
 
-    `more` is what `Application` takes besides. `on_listening` is told before its libraries are loaded.
+    `more` are further arguments of `Application`. `on_listening` is called before its libraries are loaded.
     Raises `PortInUse` or `CannotListen` before it starts.
     """
     application = Application(settings, toolbox, health, shutdown=shutdown, rejected=rejected, **more)

@@ -58,7 +58,7 @@ class OwnerClient:
         return _accepted(await self._request("GET", f"/audit?{urlencode(query)}", None))
 
     async def reconcile(self, scope: str) -> list[dict[str, Any]] | None:
-        """What a dry run of `reconcile` finds, by scope; None where the server does not know the question.
+        """Return the findings of a dry run of `reconcile` by scope, or None if the server has no such call.
 
         Raises `OwnerUnreachable`.
         """
@@ -122,7 +122,7 @@ class OwnerClient:
 
 
 def _accepted(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer that is no refusal. Raises `OwnerUnreachable`."""
+    """Return an answer that is not a refusal. Raises `OwnerUnreachable`."""
     if "error" in answer:
         raise OwnerUnreachable(f"The server refused: {answer.get('message', answer['error'])}")
     return answer

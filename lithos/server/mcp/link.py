@@ -84,7 +84,7 @@ class OwnerTrail:
         self._doubted.set()
 
     def abandon(self, reason: str) -> None:
-        """Fail all waiting calls; there will be no owner here."""
+        """Fail all waiting calls, because no owner will serve here."""
         self._lost_for_good = reason
         self._found.set()
 
@@ -94,7 +94,7 @@ class OwnerTrail:
         self.doubt()
 
     async def follow(self) -> None:
-        """Track owners, take over when there is none, until `close`. Raises as `host`; `OwnerRefuses`."""
+        """Track owners, take over without one, until `close`. Raises as `host`; `OwnerRefuses`."""
         async with trio.open_nursery() as nursery:
             while not self._closed.is_set():
                 sighting = self._look()
@@ -124,7 +124,7 @@ class OwnerTrail:
         trail_log.info("the server has gone", pid=record.pid)
 
     async def _wait_for_next(self, nursery: trio.Nursery) -> None:
-        """Wait for another owner, and take over when there is none for `TAKE_OVER_AFTER`.
+        """Wait for another owner, and take over if no owner appears for `TAKE_OVER_AFTER`.
 
         A process that held the lock without serving, such as a query, has no successor to wait for.
         """
@@ -183,7 +183,7 @@ class OwnerHangs(AnswerLost):
 
 
 class OwnerLink(trio.abc.AsyncResource):
-    """A client of the server in `record`; `token` is used when the record has none.
+    """A client of the server in `record`; `token` is used if the record is without one.
 
     Closed by leaving its `async with`, which ends running requests with `AnswerLost`.
     """

@@ -32,7 +32,7 @@ MESSAGES_PATH: Final = "/messages/"
 #: The code of JSON-RPC.
 INVALID_REQUEST: Final = -32600
 _OWN_CALL: Final = OWN_CALL.encode()
-#: What clients send, as the protocol shows it.
+#: The header that clients usually send, as the protocol shows it.
 _USUAL_ACCEPT: Final = b"application/json, text/event-stream"
 _SERVED: Final = frozenset((b"application/json", b"application/*", b"text/event-stream", b"text/*", b"*/*"))
 #: A quality of 0: the kind is not wanted.

@@ -205,7 +205,7 @@ class Content:
 class ListedResource:
     """One resource of the list; `told` is what clients see of it besides its URI.
 
-    `place` is None for the only one of its kind.
+    `place`: None for a resource that is the only one of its kind.
     """
 
     address: ResourceAddress

@@ -74,7 +74,7 @@ class Notices:
 
 
 def notices_of(changes: ResourceChanges | None) -> Lifespan:
-    """The lifespan of a session with change notifications; without changes it has none."""
+    """The lifespan of a session with change notifications; without `changes`, one without them."""
 
     @asynccontextmanager
     async def lifespan(server: Server[Any]) -> AsyncIterator[Notices | None]:
@@ -271,5 +271,5 @@ async def _wire_content(content: Content) -> dict[str, str]:
     try:
         return {"mimeType": content.mime_type, "text": content.body.decode("utf-8")}
     except UnicodeDecodeError:
-        # Somebody stored something else meanwhile; it is told as it is.
+        # Another agent stored something else meanwhile; it is returned as it is.
         return {"mimeType": content.mime_type, "blob": base64.b64encode(content.body).decode()}

@@ -44,7 +44,7 @@ def claim_standard_streams() -> Iterator[tuple[int, int]]:
 class StdinMessages:
     """The lines of stdin that are messages, ending with its end or with the stop.
 
-    What is no message of the protocol is answered on `output` and not passed on.
+    A line that is not a message of the protocol is answered on `output` and not passed on.
     """
 
     def __init__(self, descriptor: int, shutdown: trio.Event, output: Output) -> None:
@@ -110,7 +110,7 @@ class Output:
     def __init__(self, descriptor: int, serving: trio.CancelScope) -> None:
         self._descriptor = descriptor
         self._serving = serving
-        #: Answers are written whole, whoever writes them.
+        #: Answers are written whole, from every task.
         self._turn = trio.Lock()
 
     async def write(self, text: str) -> None:

@@ -92,7 +92,7 @@ async def encode_result(result: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _fast_json(value: Any) -> str:
-    """`compact_json` in a fifth of its time; the slower one decides on what may be no number."""
+    """`compact_json` in a fifth of its time; the slower one handles NaN and Infinity."""
     encoded = to_json(value)
     return compact_json(value) if b"NaN" in encoded or b"Infinity" in encoded else encoded.decode()
 
@@ -115,7 +115,7 @@ _CONTENT_TYPES: Final = frozenset((b"application/json", b"application/json; char
 #: Characters encoded in one turn of the event loop: about two milliseconds.
 TEXT_SLICE: Final = 256 * 1024
 SENT_AT_ONCE: Final = 64 * 1024
-#: The text of a tool's answer that is None; its structured content is an object nevertheless.
+#: The text of a tool's answer `None`; its structured content is an object nevertheless.
 _NULL: Final = "null"
 _MESSAGE_KEYS: Final = {"jsonrpc", "id", "method", "params"}
 _PARAMETER_KEYS: Final = {"name", "arguments", "_meta"}

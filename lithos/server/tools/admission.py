@@ -1,16 +1,16 @@
-"""Admission control of tool calls: beside a change, heavy reads run one at a time.
+"""Admission control of tool calls: while a change is served, heavy reads run one at a time.
 
 A turn of the event loop runs a piece of every task that is ready. A search computes for some milliseconds in
 a few pieces; a change computes little but takes dozens of turns, as it is handed from actor to actor and to
-threads, each of which also waits for the interpreter (GIL). Beside many searches each of its turns holds a
-piece of every one of them. So while a change is being served, the next heavy read begins only when the one
-before has ended; the others wait parked, first come, first served (FIFO). Without a change there is no limit:
-searches that run together share passes over the vectors and turns of the event loop.
+threads, each of which also waits for the interpreter (GIL). While many searches run, each turn of the change
+holds a piece of every search. So while a change is being served, the next heavy read begins only when the
+one before has ended; the others wait parked, first come, first served (FIFO). Without a change there is no
+limit: searches that run together share passes over the vectors and turns of the event loop.
 
-Every claim ends by itself. A read counts for at most `LENT` seconds: one that holds its slot for longer waits
-for something else (a thread, a model that is loaded, a late index). So nothing that a call waits for, be it
-another call inside it, can block the rest (deadlock). A change counts for at most `SERVED` seconds. Reads are
-never stopped altogether: changes without a pause would leave them too little (starvation).
+Every claim ends automatically. A read counts for at most `LENT` seconds: one that holds its slot for longer
+waits for something else (a thread, a model that is loaded, a late index). So nothing that a call waits for,
+be it another call inside it, can block the rest (deadlock). A change counts for at most `SERVED` seconds.
+Reads are never stopped altogether: changes without a pause would leave them too little (starvation).
 """
 
 from __future__ import annotations

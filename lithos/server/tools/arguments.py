@@ -77,7 +77,7 @@ Which = Literal["there", "kept"]
 TakesRequest = Literal["listed", "taken", "none"]
 #: The id of the note at a path, which may be deleted where "kept" ones are asked for. Raises `DocNotFound`.
 Locate = Callable[[str, Which], Awaitable[str]]
-#: The id of the note that a text names which is no id of Lithos; the text itself where no note has it.
+#: The id of the note that a text names, if the text is not an id of Lithos; the text if no note has it.
 Identify = Callable[[str], Awaitable[str]]
 
 
@@ -101,12 +101,12 @@ def argument(
     `bound` is the maximum size of a value: every text, list and object has one. `one_of` only lists the
     useful values for clients: the tool refuses a wrong one. `may_be_blank`: blank text means something,
     such as clearing a value. `is_caller`: names the calling agent; `agent` and `agent_id` stand for it too.
-    `filters_agent`: names the agent whose work is shown, which may be another than the caller. What is not
-    `is_listed` is accepted, but not shown to clients. What `is_rare` is shown by the profile `full` alone:
-    agents seldom need it, and each listed parameter costs every session. What `is_own` is accepted only of
+    `filters_agent`: names the agent whose work is shown, which may be another than the caller. `is_listed`:
+    shown to clients; others are accepted, too. `is_rare`: shown by the profile `full` alone, because
+    agents seldom need it and each listed parameter costs every session. `is_own`: accepted only from
     Lithos's own commands and pages. `note`: the id of a note, for which its path may be given (`note_paths`);
-    the tool always gets the id. `also`: another name of the parameter, which clients are not shown; what
-    its own name says next to that is the note's path.
+    the tool always gets the id. `also`: another name of the parameter, which clients are not shown; if both
+    names are given, the value of the parameter's own name is the note's path.
     """
     return attrs.field(
         default=default,
@@ -174,7 +174,7 @@ class ArgumentReader:
     Whatever the class says, `agent` and `agent_id` are accepted: they name the caller, where the tool has a
     parameter for the caller, and have no other meaning.
     So is `offset`, where the tool answers in pages (`is_paged`), and the path of a note for its id, which
-    whoever calls `read` has looked up (`with_ids`).
+    the caller of `read` has looked up (`with_ids`).
     """
 
     def __init__(self, cls: type, *, is_paged: bool = False, request: TakesRequest = "none") -> None:
@@ -213,7 +213,7 @@ class ArgumentReader:
     def schema(self) -> Mapping[str, Any]:
         """The input schema, with `offset` where the tool answers in pages. One object for all callers.
 
-        Paths of other notes than the one a tool is about are not shown: the listing has no room for them.
+        Paths of other notes than the one a tool is about are not shown: the listing would become too long.
         """
         return self._schema(with_rare=True)
 
@@ -321,9 +321,9 @@ class ArgumentReader:
             raise ArgumentFault(f"Unknown argument {name[:100]!r}. Known arguments: {known}.")
 
     def _is_left_out(self, name: str, value: Any) -> bool:
-        """Whether a value of an optional parameter says that it has none: blank, or "null" where no text is.
+        """Return whether an optional parameter was left out: blank, or "null" where a text is not valid.
 
-        A text may be "null"; of those with choices, and of a note's id, it is none.
+        "null" is a valid text, except for parameters with choices and for ids of notes.
         """
         if not isinstance(value, str):
             return False

@@ -107,7 +107,7 @@ SUMMARIES: Final = Values(limits.DESCRIPTION)
 NAMESPACE: Final = Text(1_000)
 PATH: Final = Text(4_096)
 URL: Final = Text(URL_CHARACTERS)
-#: What is only compared with what is stored: an id that nothing can have gets the usual "no such note".
+#: A value that is only compared with stored ones: an id that nothing can have gets the usual "no such note".
 LOOKUP: Final = Text(10_000)
 #: Questions may be whole pages; a receipt keeps the beginning (`memory.model.memory.QUERY_KEPT`).
 QUERY: Final = Text(1_000_000)

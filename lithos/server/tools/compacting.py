@@ -1,8 +1,8 @@
 """Compact answers, which leave out values without information (docs/spec/tools.md §1.7).
 
-Null, empty and false values go, and defaults, and what another key says; times have seconds and scores three
-digits. Each tool declares as `CompactForm` what stays nevertheless. What a person or an agent stored is never
-changed: texts, and the objects under the keys `STORED`.
+Null, empty and false values are left out, as are defaults and repetitions. Times have seconds and scores
+three digits. Each tool declares exceptions as `CompactForm`. Values that a person or an agent stored are
+never changed: texts, and the objects under the keys `STORED`.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def drop_plain_totals(fitted: dict[str, Any], paths: Iterable[str]) -> None:
 
 
 def is_nothing(value: object) -> bool:
-    """Return whether a value is None, or an empty text, list or object."""
+    """Return whether a value is missing (None), or an empty text, list or object."""
     return value is None or (isinstance(value, str | Sequence | Mapping) and not value)
 
 

@@ -1,4 +1,4 @@
-"""What a tool is: one class, declared by `@tool`, with its parameters as fields and its `answer`.
+"""The declaration of a tool: one class, marked by `@tool`, with its parameters as fields and its `answer`.
 
 ```python
 @tool("lithos_agent_info", "full", "RI", place=14, of="tasks")

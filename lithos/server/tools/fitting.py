@@ -118,8 +118,8 @@ def fit(
 def _is_small(answer: Mapping[str, Any], lists: Iterable[Any], room: int) -> bool:
     """True when an answer surely has no more than `room` characters of JSON and no list to cut.
 
-    Measured in bytes of UTF-8, which are no fewer, by an encoder that takes a tenth of the time; of a list
-    some rows at a time, so that little more is encoded than there is room for.
+    The measure is bytes of UTF-8, at least one per character, by an encoder that takes a tenth of the time.
+    A list is measured some rows at a time, so that little more is encoded than fits.
     """
     if any(len(value) > MOST_BESIDE for value in lists if value is not None):
         return False
@@ -309,7 +309,7 @@ def _holder(fitted: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def _get(fitted: Mapping[str, Any], path: str) -> Any:
-    """Return the value at a path of one or two keys, or None if there is none."""
+    """Return the value at a path of one or two keys, or None if it is missing."""
     outer, _, key = path.rpartition(".")
     holder = fitted.get(outer) if outer else fitted
     return holder.get(key) if isinstance(holder, dict) else None

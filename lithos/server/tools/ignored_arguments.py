@@ -1,4 +1,4 @@
-"""Arguments that clients add to a call of their own accord, and that are no part of it.
+"""Arguments that clients add to a call of their own accord; tools ignore them.
 
 They come from public reports: n8n passes the whole item of its workflow (n8n #21500, #21716), Cursor a text
 for tools without parameters, and others their own ids, a reason for the person, or members of the protocol

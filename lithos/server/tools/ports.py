@@ -1,4 +1,4 @@
-"""What the registry asks of the owners of notes and of the journal, which come after it."""
+"""Interfaces of notes and of the journal for the registry, which is created before them."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def spec_for(principal: Principal, tool: Tool, spec: ToolSpec) -> ToolSpec | Non
 
 
 def _said(value: Any) -> Any:
-    """A value as the tools read it: blank is left out, and space around a name is none of it."""
+    """Return a value as the tools read it: without blank text, and without space around a name."""
     return (one_form(value) or None) if isinstance(value, str) else value
 
 
@@ -260,7 +260,7 @@ class Tools:
             raise UnknownTool(name)
         began = perf_counter()
         answer: Answer = None
-        # What is found now was perhaps not looked at, though the start be complete when it is told.
+        # Decided here: the start may become complete during the call, after files were already skipped.
         is_early = tool.reads_notes and not self._opening.complete.is_set()
         outcome = "exception"
         error: str | None = "exception"

@@ -202,7 +202,7 @@ def read_address(uri: str) -> ResourceAddress | None:
     if uri == TAGS_URI:
         return ResourceAddress("tags")
     try:
-        uri.encode()  # what UTF-8 cannot hold is no id
+        uri.encode()  # text that UTF-8 cannot hold is not an id
         if uri.startswith(NOTE_PREFIX) and (note_id := unquote(uri[len(NOTE_PREFIX) :], errors="strict")):
             return ResourceAddress("note", note_id)
         if uri.startswith(TASK_PREFIX) and (task_id := unquote(uri[len(TASK_PREFIX) :], errors="strict")):

@@ -1,4 +1,4 @@
-"""Snippets for an answer with little room (docs/spec/notes.md §10): the sentences that match best."""
+"""Snippets for an answer with little space (docs/spec/notes.md §10): the sentences that match best."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Final
 from lithos.text.snippet import Terms, first_places
 from lithos.text.words.analysis import fold
 
-#: The first rows have so many times the room of the others: they most often hold the answer. Of 60 questions
+#: Weights of the first rows; others have 1. The first rows most often hold the answer. Of 60 questions
 #: each, ten rows showed it for 40 rather than 27 % (documentation) and 42 rather than 33 % (dialogues), in
-#: the same characters, compared with twice the room for the first three.
+#: the same characters, compared with twice the space for the first three.
 _FIRST: Final = (4, 3, 2)
 #: Characters that a snippet always has.
 LEAST: Final = 60
 #: Between sentences, not behind `i.e.` or the number of an item, and between lines.
 _BETWEEN: Final = re.compile(r"(?:(?<=\w\w[.!?])|(?<=[。！？]))[^\S\n]+|\n+")
-#: What stands at the end of a sentence that the next one answers.
+#: Last characters of a sentence that the next one answers.
 _OPEN: Final = ("?", "？", ":", "：")
 _ELLIPSIS: Final = "..."
 _MARKS: Final = ".!?。！？"
-#: Share of a cut sentence that may stand before its first match.
+#: Divisor: at most this share of a cut sentence precedes its first match.
 _BEFORE: Final = 3
 
 

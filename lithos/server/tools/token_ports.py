@@ -66,5 +66,5 @@ class OneToken:
         return principal == (ANYONE if self.is_open else AUTH_TOKEN)
 
     async def wait_changed(self) -> None:
-        """Wait for ever, because the token never changes."""
+        """Never return, because the token never changes."""
         await trio.sleep_forever()

@@ -30,7 +30,7 @@ class ArgumentFault(Exception):
 
 #: Characters of an array or object that is given as JSON text.
 LONGEST_JSON_TEXT: Final = 1024 * 1024
-#: What stands for true and false, in small letters.
+#: Values that are read as true and false, in small letters.
 _FLAGS: Final = {
     **dict.fromkeys(("true", "1", "yes", "on", 1), True),
     **dict.fromkeys(("false", "0", "no", "off", 0), False),

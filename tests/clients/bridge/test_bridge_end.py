@@ -40,7 +40,7 @@ def pipes(monkeypatch: pytest.MonkeyPatch, *messages: object) -> Iterator[int]:
             os.close(descriptor)
 
 
-async def test_when_the_take_over_fails_everybody_is_told_first(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_take_over_answers_all_waiting_calls_first(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise OSError("the disk is on fire")
 

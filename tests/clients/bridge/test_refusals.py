@@ -1,4 +1,4 @@
-"""What is no message of the protocol is answered, over every transport (behaviour 391)."""
+"""Invalid messages are answered over every transport (behaviour 391)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ MESSAGES = st.fixed_dictionaries(
 @settings(max_examples=300)
 @given(MESSAGES | st.lists(MESSAGES, max_size=2) | VALUES)
 def test_the_sdk_understands_all_requests_that_pass(message: Any) -> None:
-    """What the SDK cannot read, or takes for a notification though it has an id, nobody would answer."""
+    """A request that the SDK cannot read, or takes for a notification, would never be answered."""
     data = json.dumps(message).encode()
     if refuse_message(data) is not None or not isinstance(message, dict) or "method" not in message:
         return

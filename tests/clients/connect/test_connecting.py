@@ -78,7 +78,7 @@ def test_value_without_program_or_address_is_not_a_link(entry: object) -> None:
     assert ServerLink.of(entry) is None
 
 
-def test_where_an_entry_leads_is_told_without_its_secrets() -> None:
+def test_target_of_an_entry_is_shown_without_its_secrets() -> None:
     link = ServerLink.of({"url": "http://ann:secret@host:1/mcp?token=secret"})
     assert link is not None
     assert link.place == "http://host:1/mcp"

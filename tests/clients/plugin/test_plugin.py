@@ -1,4 +1,4 @@
-"""The plugin of Claude Code: its files are as published, and nobody else's file is touched (244, 245)."""
+"""The plugin of Claude Code: its files are as published, and no other file is touched (244, 245)."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_writing_again_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("content", [None, b"{}", b"[]", b"{", b'{"name": "other"}', b"[" * 70_000])
-def test_a_folder_of_somebody_else_stays_as_it_is(
+def test_foreign_folder_stays_as_it_is(
     content: bytes | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "plugin"

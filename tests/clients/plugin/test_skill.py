@@ -19,7 +19,7 @@ from lithos.clients.plugin.writing import SKILL, make_skill
 ROOT = Path(__file__).parents[3]
 TOOLS = {tool.name: set(tool.reader.schema["properties"]) for tool in all_tools()}
 REFERENCE = (ROOT / "docs" / "reference" / "tools.md").read_text(encoding="utf-8")
-#: Backticked words that are no parameter and no key of an answer.
+#: Backticked words that are neither a parameter nor a key of an answer.
 COMMANDS = {'lithos checkpoint --text "..."', "lithos wait --types proposal.approved"}
 
 
@@ -38,7 +38,7 @@ def blocks_of(text: str) -> Iterator[str]:
 
 
 def unknown_words(text: str) -> list[str]:
-    """What the text names and Lithos has not: tools, and backticked words of a block beside its tools."""
+    """Return names that Lithos lacks: tools, and backticked words unknown to the tools of their block."""
     codes = {each.code for each in list_errors()}
     wrong = [name for name in re.findall(r"lithos_\w+", text) if name not in TOOLS]
     for block in blocks_of(text):

@@ -13,7 +13,7 @@ from lithos.app.options import make_parser
 
 BASH = shutil.which("bash")
 
-#: What was typed, the last word unfinished, and what must be offered.
+#: The typed words, the last one unfinished, and the expected completions.
 TYPED = {
     "lithos rest": ["restore-note", "restore"],
     "lithos undo --ag": ["--agent"],

@@ -1,4 +1,4 @@
-"""What commands ask of a person."""
+"""Questions of commands to a person."""
 
 from __future__ import annotations
 

@@ -33,13 +33,13 @@ from tests.server.console.visiting import Visitor, browser, visiting
 from tests.server.running import SETTINGS
 
 NAMES: Final = ("home", "secret", "work")
-#: What each token may do in a vault, where that is not everything.
+#: Rights of each token in a vault, if limited.
 RIGHTS: Final[Mapping[str, Rights]] = {"work": "write"}
 
 
 @define
 class View:
-    """A vault as the console before several sees it; tests change what it tells."""
+    """A vault as the console of several vaults sees it; tests change its fields."""
 
     name: str
     ring: Keyring
@@ -89,7 +89,7 @@ async def hosting(
             opening = [secret for secret, opened in (tokens or {}).items() if name in opened]
             _define(data / name, opening, RIGHTS.get(name, "admin"))
             vaults[name] = person = await stack.enter_async_context(visiting(data / name))
-            await person.client.get("/console/login")  # its console is made once somebody wants a page
+            await person.client.get("/console/login")  # its console is made at the first request for a page
             views[name] = View(name, person.lithos.server.get(TokenRing), consoles[-1])
         inner = dict(zip(names, apps, strict=True))
 
@@ -119,7 +119,7 @@ async def hosting(
 
 
 def _define(data: Path, secrets: list[str], rights: Rights) -> None:
-    """Have a vault know these tokens once it starts; none at all leaves it open to everybody."""
+    """Have a vault know these tokens once it starts; without tokens it is open to all callers."""
     if not secrets:
         return
     (data / ".lithos").mkdir(parents=True)
@@ -129,7 +129,7 @@ def _define(data: Path, secrets: list[str], rights: Rights) -> None:
 
 
 def _links(views: Mapping[str, View], current: str, principal: Principal) -> tuple[VaultLink, ...]:
-    """What the switch of a vault shows to who has this token."""
+    """Return the vaults that the switch shows to the owner of this token."""
     allowed = (each for each in views.values() if each.ring.is_open or principal.mark in _marks_of(each.ring))
     return tuple(VaultLink(each.name, f"/v/{each.name}/console/", each.name == current) for each in allowed)
 

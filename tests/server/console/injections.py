@@ -79,7 +79,7 @@ PAYLOADS: Final[tuple[str, ...]] = (
     "<img srcset='http://evil.example/pwned.png 1x'>",
     "<picture><source srcset=http://evil.example/pwned.png></picture>",
     "<video poster=http://evil.example/pwned.png src=http://evil.example/pwned.mp4></video>",
-    # what leads or loads elsewhere
+    # elements that link to or load other pages
     "<meta http-equiv=refresh content='0;url=http://evil.example/pwned'>",
     "<base href=http://evil.example/pwned>",
     "<link rel=stylesheet href=http://evil.example/pwned.css>",

@@ -25,13 +25,13 @@ _ADDRESSES: Final = frozenset((
 _OWN: Final = re.compile(r"/console(?:/|$)|\?|#|$")
 #: Where a link in prose may lead a person: by these schemes, or by none.
 _ELSEWHERE: Final = re.compile(r"https?://|mailto:|(?![\x00-\x20]*[A-Za-z][A-Za-z0-9+.\-\s]*:)")
-#: Characters that turn the direction of a text, or that nobody sees: a name must not have them on a page.
+#: Characters that turn the direction of a text, or are invisible: a name must not have them on a page.
 _HIDDEN: Final = frozenset("\u202e\u202d\u2066\u200b\x00\x07\x1b")
 
 
 @define(eq=False)
 class Element:
-    """One element; what is `prose` stands in a text of several lines that somebody wrote."""
+    """One element; `prose`: it is in a text of several lines by a person or an agent."""
 
     tag: str
     attributes: dict[str, str]
@@ -40,7 +40,7 @@ class Element:
     prose: bool = False
 
     def texts(self) -> Iterator[tuple[str, Element]]:
-        """Each text inside, and what it stands in."""
+        """Yield each text inside, with its element."""
         for child in self.children:
             if isinstance(child, str):
                 yield child, self
@@ -127,7 +127,7 @@ def parse(html: str) -> Element:
 
 
 def dangers(root: Element) -> list[str]:
-    """What could run, load, rearrange a page, or lead where it must not."""
+    """Return elements that could run, load, rearrange a page, or lead to a forbidden address."""
     found = []
     for one in root.walk():
         given = one.attributes

@@ -8,7 +8,7 @@ from lithos.notes.model.scopes import EVERYTHING, Scope, WriteScopes
 from lithos.notes.writing.actor_writer import Writer
 from tests.servers import Lithos
 
-#: Who may change nothing, and propose everything.
+#: Agents that may change nothing, and propose everything.
 PROPOSERS = ("bot", "bee")
 
 
@@ -21,7 +21,7 @@ def bind(lithos: Lithos, *agents: str) -> None:
 
 
 async def propose(lithos: Lithos, tool: str, agent: str = "bot", **arguments: Any) -> str:
-    """What an agent proposes by calling a tool; the id of the proposal."""
+    """Propose a change by calling a tool; return the id of the proposal."""
     answer = await lithos.call(tool, agent=agent, **arguments)
     assert answer["status"] == "proposed", answer
     return str(answer["proposal_id"])
@@ -43,7 +43,7 @@ async def propose_note(
 
 
 async def row_of(lithos: Lithos, proposal_id: str) -> dict[str, Any]:
-    """The proposal as the tool tells it."""
+    """Return the proposal as the tool shows it."""
     answer = await lithos.call("lithos_proposals", id=proposal_id)
     row: dict[str, Any] = answer["proposal"]
     return row

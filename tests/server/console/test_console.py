@@ -96,7 +96,7 @@ async def test_a_form_submitted_twice_is_carried_out_once(tmp_path: Path) -> Non
 
 
 async def test_a_form_of_many_fields_is_not_parsed(tmp_path: Path) -> None:
-    """Anybody may send one to the login."""
+    """Any client may send one to the login."""
     async with visiting(tmp_path, token="secret") as person:
         for body in ("a&" * 100_000, "&" * 600_000):
             answer = await person.client.post("/console/login", content=body, headers=FORM)

@@ -54,11 +54,11 @@ def test_every_name_of_lithos_has_words_but_the_person() -> None:
         (3.5, "3.5"),
     ],
 )
-def test_settings_are_told_without_python(value: object, told: str) -> None:
+def test_settings_are_shown_without_python_syntax(value: object, told: str) -> None:
     assert in_words(value) == told
 
 
-#: What no page shows to people: names of programs, texts of Python, and `id` for a title.
+#: Texts that no page shows to people: names of programs, texts of Python, and `id` for a title.
 RAW = re.compile(
     r"\b[a-z]+_[a-z_]+\b|\bnote\.[a-z]+\b|\{'|\['|\bNone\b|\bTrue\b|<built-in|\d{4}-\d\d-\d\dT\d|<bound"
 )
@@ -112,7 +112,7 @@ async def test_pages_show_no_raw_names(tmp_path: Path) -> None:
 
 
 async def test_undo_and_commands_are_not_at_work(tmp_path: Path) -> None:
-    """Names of Lithos are no agents that work; on their list they have a name that people know."""
+    """Names of Lithos are not agents at work; on their list they have a name that people know."""
     async with visiting(tmp_path) as person:
         note = await person.lithos.create("Plan", agent="ann")
         tools = person.lithos.server.tools

@@ -1,4 +1,4 @@
-"""What each right reaches on the console: every route, GET and POST, against a table of rights."""
+"""Access of each right to the console: every route, GET and POST, against a table of rights."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ PROPOSER: Final = "bot"
 
 @frozen
 class Route:
-    """An address of the rule `rule`, and the right that each method takes; None is for everybody.
+    """An address of the rule `rule`, and the right that each method takes; None is for all callers.
 
-    `get` is None for what only a POST reaches. `fields` are submitted beside the form's own.
+    `get`: None for addresses of POST alone. `fields` are submitted in addition to the form's own.
     """
 
     rule: str
@@ -128,7 +128,7 @@ def routes(made: Mapping[str, str]) -> tuple[Route, ...]:
 COPY: Final = "twin.sync-conflict-20260304-050607-ABCDEFG.md"
 LINK: Final = re.compile(r'<a\b[^>]*\shref="([^"]+)"')
 POSTED: Final = re.compile(r'<form method="post" action="([^"]+)"')
-#: Routes where a page that is not there is the answer to whoever may look.
+#: Routes that answer callers with the right by "page not found".
 MISSING: Final = frozenset({
     "/<whole:rest>", "/undo/<report>", "/attachments/<path:path>", "/page-pictures/<int:page>/<path:path>",
 })  # fmt: skip
@@ -169,7 +169,7 @@ async def prepare(person: Visitor) -> dict[str, str]:
 
 
 async def copy_of_twin(lithos: Lithos) -> None:
-    """What another machine wrote of a note, taken up as the watcher does."""
+    """Take up the version of a note from another machine, as the watcher does."""
     twin = await lithos.create("Twin", agent=MINE)
     assert twin
     file = lithos.knowledge / "twin.md"
@@ -180,7 +180,7 @@ async def copy_of_twin(lithos: Lithos) -> None:
 
 @frozen
 class Guest:
-    """Whoever has a token: its rights, and the agent that it is bound to."""
+    """A visitor with a token: its rights, and the agent that it is bound to."""
 
     name: str
     rights: Rights
@@ -299,7 +299,7 @@ def may(guest: Guest, needed: Rights) -> bool:
     return RIGHTS.index(guest.rights) >= RIGHTS.index(needed)
 
 
-#: What of an address does not tell its kind: ids, and what is asked for.
+#: Parts of an address that do not matter for its kind: ids, and values of the query.
 _DETAILS: Final = re.compile(r"(?:rcpt_)?[0-9a-f-]{12,}|(?<==)[^&]*")
 #: Addresses of one kind that a guest follows at most.
 EACH: Final = 2
@@ -336,7 +336,7 @@ async def test_a_post_changes_what_the_right_allows(tmp_path: Path, guest: Guest
     async with visiting(tmp_path) as person:
         made = await prepare(person)
         async with browser(person.url) as owner, entered(person, guest) as client:
-            # The forms as whoever may submit them gets them, under the session of the guest.
+            # The forms of a caller that may submit them, under the session of the guest.
             csrf = form_of((await client.get("/console/")).text, "/console/logout", all_forms=True)[1]["csrf"]
             chief_secret = await make_token(person, "forms", "admin", None)
             await owner.post("/console/login", data={"token": chief_secret, "agent": MINE})
@@ -366,7 +366,7 @@ async def test_a_post_changes_what_the_right_allows(tmp_path: Path, guest: Guest
             assert tried >= 11
             events = list(person.lithos.server.get(Coordinator)._store.events_after(seen))
             agents = {event.draft.agent for event in events if event.draft.type != "agent.registered"}
-            # What is approved is signed by who proposed it.
+            # An approved change has the proposer as its agent.
             assert (PROPOSER in agents) is (guest.rights == "admin")
             agents.discard(PROPOSER)
             if guest.rights == "read":

@@ -16,7 +16,7 @@ READER = Principal("ci", "read", "ci-bot")
 
 @define
 class Ring:
-    """A keyring of these principals; open as long as there are none."""
+    """A keyring of these principals; open while it is empty."""
 
     valid: set[Principal] = field(factory=set)
     closed: bool = False
@@ -64,7 +64,7 @@ def test_a_session_without_a_token_ends_when_one_is_defined() -> None:
     assert sessions.find(session.id) is None
 
 
-def test_why_sessions_ended_is_remembered_of_so_many() -> None:
+def test_reasons_for_ended_sessions_are_kept_up_to_a_limit() -> None:
     ring = Ring({READER})
     sessions = Sessions(Clock(), "person", ring)
     ended = [sessions.begin(principal=READER) for _ in range(MOST_SESSIONS)]
@@ -100,7 +100,7 @@ def test_a_session_ends_when_the_clock_was_put_back_by_much() -> None:
     assert sessions.find(session.id) is None
 
 
-def test_the_session_that_was_unused_for_longest_makes_room() -> None:
+def test_least_recently_used_session_is_dropped() -> None:
     sessions = Sessions(Clock(), "person", Ring())
     first, second = sessions.begin(), sessions.begin()
     for _ in range(MOST_SESSIONS - 2):

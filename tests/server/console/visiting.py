@@ -21,7 +21,7 @@ from tests.server.console.pages import Element, check
 from tests.server.running import SETTINGS, STOP_BOUND, tokens_known_soon
 from tests.servers import Lithos, serving
 
-#: Seconds to wait for what a running server learns by itself: a new or a revoked token. No measure.
+#: Seconds to wait until a running server notices a new or a revoked token. Not a measurement.
 PATIENCE = 60.0
 _FORM = re.compile(r"<form\b[^>]*>.*?</form>", re.S)
 _FIELD = re.compile(r"<(?:input|button)\b[^>]*>")
@@ -100,7 +100,7 @@ async def make_token(
 
 
 async def revoke_token(person: Visitor, name: str) -> None:
-    """Revoke a token, as `lithos token revoke` does; the server learns of it by itself."""
+    """Revoke a token, as `lithos token revoke` does; the server notices it automatically."""
     from lithos.access.files.tokens import TokenStore  # noqa: PLC0415 - may be left out
 
     store = TokenStore(person.lithos.data / ".lithos")

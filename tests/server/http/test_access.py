@@ -196,7 +196,7 @@ def test_the_token_is_in_no_representation() -> None:
     assert "s3cret" not in repr(policy) + repr(head)
 
 
-def test_the_query_token_goes_no_further_than_the_gate() -> None:
+def test_query_token_is_removed_by_the_gate() -> None:
     due = {
         b"since=1&access_token=x&types=a": b"since=1&types=a", b"access%5Ftoken=x": b"", b"a=%20": b"a=%20",
         b"": b"", b"access_token": b"",

@@ -1,4 +1,4 @@
-"""Tool calls over the wire: one after the other on a connection, in pieces, cut short, beside a stop."""
+"""Tool calls over the wire: one after the other on a connection, in pieces, cut short, during a stop."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ HELLO = (
 async def test_no_parser_is_asked_to_read_more_values_than_any_call_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Counted before: a parser stands still for as long as it reads, and everybody with it."""
+    """Bytes are counted first: while a parser reads, all callers wait."""
 
     def parse(*_: object, **__: object) -> object:
         raise AssertionError("it was parsed")
@@ -232,7 +232,7 @@ async def test_half_written_and_wrong_http_gets_a_status_and_no_traceback(
     assert "Traceback" not in capfd.readouterr().err
 
 
-async def test_a_body_that_is_no_message_gets_400() -> None:
+async def test_invalid_message_body_gets_400() -> None:
     bodies = {b"{": -32700, b"\xff\xfe": -32700, b"[]": -32600, b'{"jsonrpc":"2.0"}': -32600}
     async with running_front() as front:
         for body, code in (bodies | {b"[" * 9000: -32700}).items():

@@ -1,4 +1,4 @@
-"""Libraries that are loaded once the server listens: who needs them waits, a plain tool call does not."""
+"""Libraries that are loaded once the server listens: requests that need them wait, plain calls do not."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_requests_wait_for_the_sdk_or_the_pages(
 
 
 async def test_health_and_plain_calls_load_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server nobody greets has the SDK after a while all the same; Quart is for who wants a page."""
+    """A server without sessions loads the SDK after a while; Quart is loaded for the first page."""
     loaded: list[str] = []
     create, load = application._create_pages, McpEndpoints._load_sdk
 

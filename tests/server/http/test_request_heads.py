@@ -75,7 +75,7 @@ async def test_a_target_may_name_the_server_too() -> None:
 
 
 def head(size: int, kind: str) -> bytes:
-    """A request head of so many bytes."""
+    """Return a request head of `size` bytes."""
     begun, end = b"GET /health HTTP/1.1\r\n" + LOCAL, b"Connection: close\r\n\r\n"
     left = size - len(begun) - len(end)
     match kind:
@@ -126,7 +126,7 @@ NO_HOSTS = [
 ]  # fmt: skip
 
 
-async def test_a_host_that_is_none_is_refused_and_health_answers_all(
+async def test_invalid_host_is_refused_except_for_health(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     """behaviour 145"""

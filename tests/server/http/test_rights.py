@@ -27,11 +27,11 @@ from tests.server.running import rpc
 from tests.server.streaming import SseClient
 from tests.server.whole import MODERN, Whole, whole_server
 
-#: Seconds for new calls to be refused and streams to close; a patience. That a look at the file comes often
-#: enough for the promised 2 s is shown on a clock of its own (`tests/access/service/test_keyring.py`).
+#: Seconds to wait for new calls to be refused and streams to close. A test on a mock clock shows that the
+#: file is checked often enough for the promised 2 s (`tests/access/service/test_keyring.py`).
 WITHIN = 60.0
 ACCEPT = {"Accept": "application/json, text/event-stream"}
-#: Addresses beside the console, and the right each needs; None for no token at all. `test_spellings.py` has
+#: Addresses outside the console, and the right each needs; None for no token at all. `test_spellings.py` has
 #: every other spelling, and sees that none is missing.
 NEEDED: dict[str, Rights | None] = {
     "/health": None,
@@ -51,7 +51,7 @@ NEEDED: dict[str, Rights | None] = {
 
 @define
 class Team:
-    """A server with tokens, and who has them."""
+    """A server with tokens, and their owners."""
 
     whole: Whole
     store: TokenStore
@@ -99,7 +99,7 @@ class Team:
                 await trio.sleep(0.02)
 
     async def known(self, number: int) -> None:
-        """Wait until the server knows so many tokens."""
+        """Wait until the server knows `number` tokens."""
         await self.until(lambda: len(self.whole.lithos.server.get(TokenRing).named) == number)
 
     async def rejected(self) -> dict[str, float]:
@@ -170,7 +170,7 @@ async def _head_of(made: Team, path: str, name: str | None) -> httpx2.Response:
 
 
 async def test_the_tools_over_http_want_their_rights(tmp_path: Path) -> None:
-    """behaviour 246: also in the listing, and on the path that goes through the SDK."""
+    """behaviour 246: also in the listing, and on the path through the SDK."""
     async with team(tmp_path) as made:
         for rights in RIGHTS:
             listed = await made.rpc(rights, "tools/list")
@@ -355,7 +355,7 @@ BEGIN = {"kind": "given", "agent": "ann", "dry_run": False, "recreate": False}
 
 
 async def test_a_session_is_its_openers_alone(tmp_path: Path) -> None:
-    """behaviour 247: who posts to another's session would act as nobody knows whom."""
+    """behaviour 247: a post to another caller's session would act under an unknown identity."""
     async with team(tmp_path) as made:
         stream = await _open_stream(made, "/sse", "write")
         session = await _session_of(stream)
@@ -479,7 +479,7 @@ def test_the_table_of_addresses_is_bounded() -> None:
     assert len(wrong) == MOST_ADDRESSES
 
 
-async def test_a_lost_file_refuses_everybody_and_says_so(tmp_path: Path) -> None:
+async def test_lost_token_file_refuses_all_callers_and_says_so(tmp_path: Path) -> None:
     """behaviour 248"""
     async with team(tmp_path) as made:
         (tmp_path / ".lithos" / TOKENS).unlink()

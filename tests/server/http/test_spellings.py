@@ -115,7 +115,7 @@ class Doors:
 
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> Doors:
-    """The doors of the next server, from its own tables of routes."""
+    """Return the addresses of the next server, from its own tables of routes."""
     doors = Doors()
     create, dispatching = quart_app.create_app, application._by_path
 
@@ -140,7 +140,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> Doors:
 
 
 async def guests(person: Visitor) -> dict[str, dict[str, str]]:
-    """The headers of whoever has no token, and of each right: a token, and a session of the console."""
+    """Return headers without a token, and for each right: a token, and a session of the console."""
     found: dict[str, dict[str, str]] = {"none": {}}
     for right in RIGHTS:
         secret = await make_token(person, right, right)
@@ -158,7 +158,7 @@ def filled(rule: str) -> str:
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.nightly)])
-async def test_an_address_has_one_spelling_whoever_asks(
+async def test_address_has_one_spelling_for_every_caller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
     """behaviour 246: every address, every other spelling; every right and method, or those in turn."""
@@ -244,7 +244,7 @@ async def test_a_scraper_has_no_session_of_the_console(tmp_path: Path) -> None:
             assert "may see /metrics alone" in page.text
 
 
-async def test_a_second_slash_opens_no_door_over_a_socket(tmp_path: Path) -> None:
+async def test_second_slash_reaches_no_route_over_a_socket(tmp_path: Path) -> None:
     """behaviour 246: as a client sends it, with the right `read`."""
     async with visiting(tmp_path) as person:
         secret = await make_token(person, "reader", "read")

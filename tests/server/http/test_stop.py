@@ -1,4 +1,4 @@
-"""The bounded stop: streams end at once, calls finish, nobody can hold the server up."""
+"""The bounded stop: streams end at once, calls finish, no client can delay the server."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ async def test_answer_of_a_running_sse_call_is_delivered() -> None:
         assert received.endswith(b"0\r\n\r\n")
 
 
-async def test_a_call_that_does_not_finish_is_cut_and_told_so(
+async def test_unfinished_call_is_cut_off_with_an_error(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serve_module, "STOP_GRACE", 0.05)
@@ -250,7 +250,7 @@ async def test_an_open_bind_without_token_warns_at_start(caplog: pytest.LogCaptu
     caplog.clear()
     async with running_front(host="0.0.0.0", auth_token="secret"):
         pass
-    # Threads of other tests may still try to export what nobody takes.
+    # Threads of other tests may still try to export traces that no collector takes.
     assert [record for record in caplog.records if record.name.startswith("lithos")] == []
     assert "secret" not in repr(SETTINGS.__class__("h", 1, "v", 1, auth_token="secret"))
 

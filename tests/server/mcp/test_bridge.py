@@ -89,7 +89,7 @@ async def test_the_bridge_takes_over_after_five_seconds_without_an_owner() -> No
         assert (await client.answer(2))["result"] == {"by": 1000}
         assert house.owner is not None
         versions = [headers["mcp-protocol-version"] for headers in house.owner.headers]
-        assert versions == [VERSION] * 2  # the session goes on as agreed
+        assert versions == [VERSION] * 2  # the session continues as agreed
 
 
 async def test_an_idle_bridge_takes_over_too() -> None:
@@ -101,7 +101,7 @@ async def test_an_idle_bridge_takes_over_too() -> None:
         assert house.owner.pid == 1000
 
 
-async def test_of_many_bridges_one_takes_over_and_the_others_bridge_to_it() -> None:
+async def test_one_bridge_takes_over_and_serves_the_others() -> None:
     """behaviour 196"""
     house, _ = owned()
     async with bridged(house) as first, bridged(house) as second, bridged(house) as third:
@@ -160,7 +160,7 @@ async def test_unanswered_calls_finish_or_fail_after_the_end_of_input() -> None:
     assert await client.reason(2) == "outcome_unknown"
 
 
-async def test_when_a_command_only_held_the_lock_for_a_moment_nobody_waits() -> None:
+async def test_bridge_takes_over_soon_after_a_command_released_the_lock() -> None:
     house = House(starting=True)
     async with bridged(house, greet=False) as client:
         await client.ask(1, "initialize")
@@ -171,7 +171,7 @@ async def test_when_a_command_only_held_the_lock_for_a_moment_nobody_waits() -> 
         assert house.taken_at[0] - began < 1
 
 
-async def test_nothing_waits_for_an_owner_for_ever() -> None:
+async def test_waiting_for_an_owner_is_bounded() -> None:
     house = House(starting=True)
     async with bridged(house, greet=False) as client:
         began = trio.current_time()
@@ -180,17 +180,17 @@ async def test_nothing_waits_for_an_owner_for_ever() -> None:
         assert trio.current_time() - began == pytest.approx(OWNER_WAIT, abs=1)
 
 
-async def test_only_so_many_requests_are_on_their_way_at_once() -> None:
+async def test_number_of_simultaneous_requests_is_bounded() -> None:
     house, owner = owned()
     async with bridged(house) as client:
         for number in range(1, 301):
             await client.call(number, "sleep", seconds=1)
         for number in range(1, 301):
             assert "result" in await client.answer(number)
-    assert owner.most_at_once <= CONNECTIONS + 1  # and a sign of life
+    assert owner.most_at_once <= CONNECTIONS + 1  # and a heartbeat
 
 
-async def test_a_subscription_passes_its_notifications_and_goes_on_at_the_next_owner() -> None:
+async def test_subscription_continues_at_the_next_owner() -> None:
     house, _ = owned()
     async with bridged(house, greet=False) as client:
         await client.ask(1, "subscriptions/listen", _meta=ENVELOPE)

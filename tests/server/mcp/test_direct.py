@@ -35,7 +35,7 @@ CALLS: tuple[dict[str, Any], ...] = (
     {"name": "numbers"},
     {"name": "rows"},
 )
-#: What is not a plain call, or a faulty one: the SDK answers, or refuses, itself.
+#: Messages other than plain calls, or invalid ones: the SDK itself answers or refuses them.
 OTHERS: tuple[Any, ...] = (
     rpc("tools/list"),
     rpc("tools/call", name="echo", task={"ttl": 1}),

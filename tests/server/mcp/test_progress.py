@@ -1,4 +1,4 @@
-"""Progress of long calls, told to who gave a token."""
+"""Progress of long calls, sent to callers that gave a token."""
 
 from __future__ import annotations
 

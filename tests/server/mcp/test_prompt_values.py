@@ -10,7 +10,7 @@ from lithos.app.capabilities import all_tools
 from lithos.server.tools.resource_uris import PROMPTS, BadPrompt, render_prompt
 
 
-def test_research_first_looks_first_and_updates_what_is_stale() -> None:
+def test_research_first_prompt_searches_first_and_updates_stale_notes() -> None:
     """behaviour 206"""
     _, text = render_prompt("research-first", {"topic": 'How "trio" cancels', "max_age_hours": " 48.0 "})
     assert 'lithos_cache_lookup with query="How \\"trio\\" cancels" and max_age_hours=48;' in text

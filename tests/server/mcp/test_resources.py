@@ -15,7 +15,7 @@ from tests.servers import MISSING_ID, Clock, put_note
 
 
 async def listed(whole: Whole, version: str = MODERN, cursor: str | None = None) -> tuple[list[str], Any]:
-    """The names of one page, and where the list goes on."""
+    """Return the names of one page, and the cursor of the next."""
     page = await whole.result(version, "resources/list", **({} if cursor is None else {"cursor": cursor}))
     return [row["name"] for row in page["resources"]], page.get("nextCursor")
 
@@ -84,7 +84,7 @@ async def test_templates_keeping_times_unknown_uris_and_foreign_cursors(tmp_path
         assert await whole.lithos.audit() == []
 
 
-async def test_a_task_is_told_with_everything_about_it(tmp_path: Path) -> None:
+async def test_task_resource_has_all_details(tmp_path: Path) -> None:
     """behaviour 205"""
     clock = Clock()
     async with whole_server(tmp_path, clock=clock) as whole:
@@ -112,7 +112,7 @@ async def test_a_task_is_told_with_everything_about_it(tmp_path: Path) -> None:
         assert (sheet["task"]["status"], sheet["claims"], sheet["blockers"]) == ("cancelled", [], [])
 
 
-async def test_files_are_told_byte_for_byte_under_any_id(tmp_path: Path) -> None:
+async def test_files_are_served_byte_for_byte_under_any_id(tmp_path: Path) -> None:
     """behaviour 205: odd ids round-trip, the text is the file's, readable state or not"""
     odd = "ü /%2F?#100%"
     head = f'---\r\nlithos_id: "{odd}"\r\ntitle: Odd # comment\r\nstatus: archived\r\n---\r\n'

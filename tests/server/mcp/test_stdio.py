@@ -128,7 +128,7 @@ async def test_requests_before_the_end_of_stdin_are_answered() -> None:
 
 @pytest.mark.slow
 async def test_oversized_line_gets_an_error_and_the_next_is_served() -> None:
-    """The id is found where it stands before or after what is long; so its caller does not wait for ever."""
+    """The id is found before or after the long value, so the caller gets an answer."""
     many = "[" + ",".join(["{}"] * 60_000) + "]"
     first = f'{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{many}}}\n'
     last = f'{{"method":"tools/call","params":{many},"jsonrpc":"2.0","id":"a-8"}}\n'

@@ -1,4 +1,4 @@
-"""Being told of changes, in the way of each protocol version and transport (behaviours 204, 205)."""
+"""Notifications of changes, in the way of each protocol version and transport (behaviours 204, 205)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def until_nobody_follows(whole: Whole) -> None:
             await trio.sleep(0.01)
 
 
-async def test_a_session_is_told_of_what_it_subscribed_to(
+async def test_session_is_notified_of_its_subscriptions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviours 204, 205"""
@@ -161,7 +161,7 @@ async def test_a_modern_client_listens(tmp_path: Path, transport: str) -> None:
 #: The SDK's client leaves generators behind when a stream ends.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("transport", ["mcp", "sse"])
-async def test_a_stop_says_goodbye_to_who_listens(tmp_path: Path, transport: str) -> None:
+async def test_stop_says_goodbye_to_subscribers(tmp_path: Path, transport: str) -> None:
     async with (
         whole_server(tmp_path) as whole,
         modern_client(whole, transport) as client,
@@ -188,7 +188,7 @@ async def test_listeners_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert (await whole.error(MODERN, "subscriptions/listen", **wanted))["code"] == -32602
 
 
-async def test_many_changes_are_told_as_one_and_hold_nobody_up(tmp_path: Path) -> None:
+async def test_many_changes_become_one_notification_and_delay_no_writer(tmp_path: Path) -> None:
     """behaviour 205: the client reads nothing while the writes go on"""
     async with whole_server(tmp_path) as whole, SseSession.open(whole) as session:
         await session.greet("2025-11-25")

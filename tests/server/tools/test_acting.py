@@ -1,4 +1,4 @@
-"""Rights and identity of every tool: who may call it, and as whom (behaviours 246, 247)."""
+"""Rights and identity of every tool: callers that may use it, and under which name (behaviours 246, 247)."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_filters_show_the_work_of_other_agents() -> None:
     assert admit(BOUND["read"], TOOLS["lithos_agent_info"], {"id": "ada"})["id"] == "ada"
 
 
-def test_whoever_is_bound_need_not_give_its_name() -> None:
+def test_bound_caller_may_omit_its_name() -> None:
     """behaviour 247"""
     relieved = 0
     for tool in TOOLS.values():
@@ -146,7 +146,7 @@ def test_whoever_is_bound_need_not_give_its_name() -> None:
 
 
 @pytest.mark.parametrize("principal", [OWNER, ANYONE, Principal("ci", "write")])
-def test_whoever_is_not_bound_may_give_any_name(principal: Principal) -> None:
+def test_unbound_caller_may_give_any_name(principal: Principal) -> None:
     for tool in TOOLS.values():
         given = dict.fromkeys(identities_of(tool), "ada")
         assert admit(principal, tool, given) is given
@@ -156,7 +156,7 @@ def test_whoever_is_not_bound_may_give_any_name(principal: Principal) -> None:
     "principal", [OWNER, ANYONE, Principal("ci", "admin"), Principal("old", "admin", "undo")]
 )
 def test_no_caller_acts_under_a_name_of_lithos(principal: Principal) -> None:
-    """Whatever the tool and the parameter; what only Lithos itself may say is nobody else's argument."""
+    """For every tool and parameter; names reserved for Lithos are refused as arguments."""
     checked = 0
     for tool in TOOLS.values():
         for name in identities_of(tool):

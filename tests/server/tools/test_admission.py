@@ -1,4 +1,4 @@
-"""Admission control: who may begin beside whom, on a clock that jumps."""
+"""Admission control: the calls that may run together, on a clock that jumps."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_without_a_change_any_number_of_reads_begins_at_once() -> None:
 
 
 @pytest.mark.autojump
-async def test_beside_a_change_reads_begin_one_after_another_as_they_came() -> None:
+async def test_reads_begin_in_order_one_by_one_during_a_change() -> None:
     admission, begun = Admission(), list[tuple[int, float]]()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(change, admission, 0.1)
@@ -127,7 +127,7 @@ async def test_a_change_that_takes_long_has_priority_for_a_while_only() -> None:
 
 
 @pytest.mark.autojump
-async def test_a_call_inside_a_call_is_no_deadlock() -> None:
+async def test_nested_call_does_not_deadlock() -> None:
     admission, begun = Admission(), list[tuple[int, float]]()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(change, admission, 1.0)
@@ -200,7 +200,7 @@ class _Steps(trio.abc.Instrument):
 
 @pytest.mark.autojump
 async def test_cost_of_waiting_grows_only_with_the_number_of_reads() -> None:
-    """Growth: nobody is woken to find that it still is not its turn, but for the first."""
+    """Growth: except for the first, no task is woken before its turn."""
     costs: list[float] = []
     for number in (100, 400):
         admission, begun, steps = Admission(), list[tuple[int, float]](), _Steps()

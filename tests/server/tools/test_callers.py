@@ -113,7 +113,7 @@ def test_every_tool_takes_the_caller_as_agent_or_agent_id() -> None:
         assert len({*CALLERS, *tool.reader.callers} & tool.spec().input_schema["properties"].keys()) <= 1
 
 
-async def test_agent_id_signs_where_the_parameter_is_agent(lithos: Lithos) -> None:
+async def test_agent_id_names_the_author_when_the_parameter_is_agent(lithos: Lithos) -> None:
     """docs/spec/tools.md §1.4"""
     made = await lithos.call("lithos_write", title="Raft", content="About raft.", agent_id="ann")
     assert (await lithos.read(made["id"]))["metadata"]["author"] == "ann"

@@ -39,14 +39,14 @@ def handovers() -> list[tuple[type, type, frozenset[str], str]]:
                 owner = owners.get(id(method))
                 names = owner.name if owner is not None else written[given]
                 checked = frozenset(str(keyword.arg) for keyword in call.keywords)
-                # What a function is handed, its class uses beside it.
+                # The class of a method may use arguments that it does not pass on.
                 source = ast.unparse(owner) if owner is not None else "*"
                 found += [(getattr(module, name), kind, checked, source) for name in names.split(" | ")]
     return found
 
 
 def test_forwarded_arguments_fit_the_tools() -> None:
-    """By name and type; what no command takes says something of another field."""
+    """By name and type; fields that no command takes describe another field."""
     made = handovers()
     assert len(made) >= 20
     taken = {(arguments, name) for arguments, kind, *_ in made for name in attrs.fields_dict(kind)}
@@ -69,6 +69,6 @@ def test_forwarded_arguments_fit_the_tools() -> None:
 
 
 def _fits(given: object, wanted: object) -> bool:
-    """An object of a call is a mapping; what is in it is Any, and fits as it does for mypy."""
+    """An object of a call is a mapping; its values are Any, and fit as they do for mypy."""
     of_any = str(wanted).replace("Mapping[str, str]", "Mapping[str, typing.Any]")
     return given == wanted or str(given).replace("dict[", "collections.abc.Mapping[") == of_any

@@ -1,4 +1,4 @@
-"""Answers without what says nothing: what goes, what stays, and that stored values are never changed."""
+"""Compact answers: values that are left out, values that stay, and stored values, which never change."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_only_rows_that_can_be_sent_are_made_compact() -> None:
     assert [len(row) for row in shown] == [2, 2, 2, 1, 1, 2, 2, 2, 2, 2]
 
 
-def test_lists_beside_the_answer_keep_to_their_room() -> None:
+def test_lists_next_to_the_answer_stay_within_their_limit() -> None:
     rows = [{"id": "x" * 90}] * 3
     sparing = CompactForm(room={"similar": 210})
     assert made({"similar": rows}, sparing) == {"similar": rows[:2], "similar_total": 3}

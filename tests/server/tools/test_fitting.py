@@ -59,7 +59,7 @@ def test_small_answer_is_measured_once_in_steps_of_ten_rows(monkeypatch: pytest.
     assert len(measured) == 6
     measured.clear()
     fit({"rows": ["x" * 1_000] * 200}, ROWS, 4_000, 0, is_skipped=False)
-    assert len(measured) == 2  # what there is no room for is not
+    assert len(measured) == 2  # rows beyond the limit are not measured
 
 
 def test_pages_have_every_row_once_and_say_how_many_there_are() -> None:

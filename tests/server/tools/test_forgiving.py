@@ -130,7 +130,7 @@ def _is_number(tool: Tool, name: str) -> bool:
 
 
 def _kind(answer: Any) -> Any:
-    """What an answer finds: the same with a blank argument as without it."""
+    """Return the kind of an answer: the same with a blank argument as without it."""
     if not isinstance(answer, dict):
         return answer
     return {key: len(value) if isinstance(value, list | dict) else None for key, value in answer.items()}
@@ -194,7 +194,7 @@ async def test_the_caller_may_be_called_agent_in_every_tool(tmp_path: Path) -> N
         assert await lithos.call("lithos_agent_info", id="caller")
 
 
-async def test_agent_is_audited_and_registers_nobody_where_it_was_agent_id(lithos: Lithos) -> None:
+async def test_agent_for_agent_id_is_audited_and_registers_no_agent(lithos: Lithos) -> None:
     """docs/spec/vault.md §4"""
     note = await lithos.create("Zebra", "zebra")
     await lithos.read(note, agent="reader")

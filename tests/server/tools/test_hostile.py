@@ -1,4 +1,4 @@
-"""Clumsy and hostile clients: every call ends in an envelope or a protocol fault, and no note is lost."""
+"""Clumsy and hostile clients: every call ends in an envelope or a protocol error, and no note is lost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def nested(depth: int) -> dict[str, Any]:
 
 
 async def outcome(lithos: Lithos, tool: str, arguments: dict[str, Any]) -> str:
-    """The message of a refusal or fault, empty for success."""
+    """Return the message of a refusal or protocol error, empty for success."""
     try:
         answer = await lithos.call(tool, **arguments)
     except ArgumentFault as fault:

@@ -46,7 +46,7 @@ async def test_every_tool_call_moves_its_counter_and_histogram(lithos: Lithos) -
         assert sum(outcomes) == 1, spec.name
 
 
-async def test_refusals_and_faults_are_counted_by_code(lithos: Lithos) -> None:
+async def test_refusals_and_protocol_errors_are_counted_by_code(lithos: Lithos) -> None:
     await lithos.call("lithos_read", id="missing")
     with pytest.raises(ArgumentFault):
         await lithos.call("lithos_read", nothing="x")
@@ -95,7 +95,7 @@ async def test_a_failing_backend_counts_as_a_failed_lookup(
     assert at(samples, "cache_lookups_total", outcome="error_search_backend") == 1
 
 
-async def test_gauges_tell_the_state(lithos: Lithos) -> None:
+async def test_gauges_show_the_state(lithos: Lithos) -> None:
     await lithos.call("lithos_write", title="A", content="alpha [[Nowhere]]", agent="a")
     task = await lithos.call("lithos_task_create", title="T", agent="a")
     await lithos.call("lithos_task_claim", task_id=task["task_id"], aspect="x", agent="a")

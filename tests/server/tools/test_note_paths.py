@@ -13,7 +13,7 @@ from lithos.server.http.ports import compact_json
 from lithos.server.tools.arguments import ArgumentFault, note_paths
 from tests.servers import Lithos, refusal, serving
 
-#: Calls that name one note, by what they need beside it.
+#: Calls that name one note, with their other required arguments.
 CALLS: dict[str, dict[str, Any]] = {
     "lithos_related": {},
     "lithos_impact": {},
@@ -35,7 +35,7 @@ OTHERS = {
 
 
 def test_every_id_of_a_note_is_declared_as_one() -> None:
-    """Whoever adds a tool about a note is reminded."""
+    """This reminds contributors who add a tool about a note."""
     about = {
         tool.name
         for tool in all_tools()

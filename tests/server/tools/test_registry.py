@@ -1,4 +1,4 @@
-"""Listing and calling: profiles, schemas, annotations, protocol faults."""
+"""Listing and calling: profiles, schemas, annotations, protocol errors."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_each_way_to_look_says_when_to_take_another(tmp_path: Path) -> Non
     assert told["lithos_context"].startswith("Start here")
 
 
-#: Begins no description: what a model reads of a tool says what the tool does.
+#: Words that begin no description: a description begins with a verb, for the model.
 NOUNS = {
     "a",
     "agents",
@@ -206,7 +206,7 @@ async def test_parameters_and_defaults_are_those_of_the_spec(tmp_path: Path) -> 
         assert defaults == DEFAULTS.get(name, {})
 
 
-async def test_an_unknown_tool_and_an_unknown_argument_are_protocol_faults(lithos: Lithos) -> None:
+async def test_unknown_tools_and_arguments_are_protocol_errors(lithos: Lithos) -> None:
     """behaviour 173"""
     with pytest.raises(UnknownTool, match=r"^Unknown tool: 'lithos_frobnicate'$"):
         await lithos.call("lithos_frobnicate")
@@ -255,7 +255,7 @@ async def test_missing_and_wrongly_typed_arguments_are_named(lithos: Lithos) -> 
     assert lithos.files() == []
 
 
-async def test_a_list_with_a_wrong_item_is_told_which_one_it_is(lithos: Lithos) -> None:
+async def test_error_names_the_wrong_item_of_a_list(lithos: Lithos) -> None:
     wrong = [(1, "1"), (1e400, "a very large number"), (None, "null"), (True, "true"), ([], "a list")]
     for item, told in wrong:
         with pytest.raises(ArgumentFault, match=f"'tags' must be a list of texts; item 2 is {told}"):

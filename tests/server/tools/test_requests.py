@@ -139,7 +139,7 @@ async def test_refused_call_may_be_sent_again_with_other_arguments(lithos: Litho
     assert "finding_id" in await lithos.call("lithos_finding_post", task_id=there, **task)
 
 
-async def test_collision_with_an_older_note_is_no_retry(
+async def test_collision_with_an_older_note_does_not_count_as_retry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     """behaviour 396: the first call was refused, and the server killed before it could forget that"""
@@ -152,7 +152,7 @@ async def test_collision_with_an_older_note_is_no_retry(
             refusal(answer, "slug_collision")
 
 
-async def test_unanswered_change_that_is_no_creation_is_not_repeated(
+async def test_unanswered_change_other_than_a_creation_is_not_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 396: an appended text would be there twice"""

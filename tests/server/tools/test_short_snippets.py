@@ -1,4 +1,4 @@
-"""Snippets for an answer with little room: which sentences stay."""
+"""Snippets for an answer with little space: the sentences that stay."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_question_is_not_the_end_where_its_reply_fits() -> None:
         "ﬁ ẞtraße " * 60,
     ],
 )  # fmt: skip
-def test_shortened_texts_keep_to_their_room(text: str, most: int) -> None:
+def test_shortened_texts_stay_within_their_limit(text: str, most: int) -> None:
     for query in ("office lighthouse", "yes", "港", "nothing of it", ""):
         shown = short(query, most, text)
         assert shown
@@ -64,7 +64,7 @@ def test_long_sentences_are_cut_around_their_match() -> None:
     assert short("lighthouse", 80, text).startswith("...")
 
 
-def test_first_rows_have_more_room_and_together_no_more_than_there_is() -> None:
+def test_first_rows_get_more_space_within_the_total() -> None:
     assert rooms(0, 100) == []
     shares = rooms(10, 1_600)
     assert sum(shares) <= 1_600

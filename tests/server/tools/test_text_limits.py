@@ -144,7 +144,9 @@ async def test_metadata_does_not_grow_beyond_its_bound_by_patches(lithos: Lithos
     assert "code" not in answer
 
 
-async def test_a_task_has_so_many_aspects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_number_of_aspects_of_a_task_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("lithos.tasks.board.task_claims.ASPECTS", 3)
     async with serving(tmp_path) as lithos:
         task = (await lithos.call("lithos_task_create", title="T", agent="a"))["task_id"]
@@ -165,7 +167,7 @@ async def test_a_receipt_keeps_the_beginning_of_a_long_question(lithos: Lithos) 
 
 @pytest.mark.slow
 async def test_a_file_with_huge_frontmatter_is_served_and_kept_as_it_is(tmp_path: Path) -> None:
-    """issue 11: what comes from outside is never rejected, and what is kept of it is bounded"""
+    """issue 11: external files are never rejected, and the stored part of them is bounded"""
     knowledge = tmp_path / "knowledge"
     knowledge.mkdir()
     head = {

@@ -18,7 +18,7 @@ from lithos.notes.writing.messages import PatchNote
 from tests.memory.tools.test_retrieve import connect, retrieve
 from tests.servers import Answer, Clock, Lithos, put_note, refusal, serving
 
-#: What is asked so that all notes of a test are found, by words and by meaning.
+#: A query that finds all notes of a test, by full-text and by semantic search.
 QUERY = "zebra stripes"
 
 
@@ -214,8 +214,8 @@ async def test_an_expired_note_says_so_by_the_clock(lithos: Lithos, clock: Clock
     assert kinds(row) == [("expired", short, 0)]
 
 
-async def test_a_cut_read_tells_of_both(tmp_path: Path) -> None:
-    """Warnings of trust stand before the one of a cut, in one list."""
+async def test_cut_read_reports_trust_and_cut(tmp_path: Path) -> None:
+    """Warnings about trust come before the one about a cut, in one list."""
     async with serving(tmp_path, settled=False, server={"max_answer_chars": 20_000}) as lithos:
         long = await lithos.create("Long", "word " * 10_000)
         await quarantine(lithos, long)

@@ -24,7 +24,7 @@ VIEWS = ("search", "retrieve", "list", "read", "cache")
 
 
 class Truth:
-    """What may be expected of an answer: the state in force while a call ran, None while it changes."""
+    """The expected content of an answer: the state in force during a call, None while it changes."""
 
     def __init__(self) -> None:
         self.is_quarantined: bool | None = False
@@ -50,7 +50,7 @@ class Race:
             nursery.cancel_scope.cancel()
 
     def _numbers(self, calls: int) -> Iterator[int]:
-        """So many, and more until every view was judged in both states."""
+        """Count up to `calls`, and further until every view was judged in both states."""
         for number in count():
             if number >= calls and len(self.judged) == 2 * len(VIEWS):
                 return
