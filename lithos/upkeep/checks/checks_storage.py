@@ -62,7 +62,7 @@ _CLOCK_SLACK: Final = timedelta(minutes=1)
 _FAR_FUTURE: Final = timedelta(days=1)
 
 _ASIDE = (
-    "Restore the file from a backup, or start the server. The server moves the damaged file aside, with its "
+    "Restore it from a backup, or start the server. The server moves the damaged file aside, with its "
     "bytes intact, and creates a new one."
 )
 #: Every database, and the way out when it is damaged.
