@@ -39,7 +39,7 @@ REACTIONS: Final = split(
     "|{v}? Really?|Good for you, {p}!|Hm, I would have done it differently."
     "|I thought you were joking about {v}."
 )
-#: Mentions of topics that say nothing of either speaker.
+#: Mentions of topics that say nothing about either speaker.
 DECOYS: Final = split(
     "My colleague has three pets and no time for any of them."
     "|Somebody at the gym switched to a new diet again."

@@ -35,7 +35,7 @@ COMMANDS: Final = (
         take("--task ID", "task that the briefing is for"),
         take("--budget N", "maximum number of tokens (default: 2000; with --hook: 800)", count),
         take("--agent NAME", "agent that asks, for the audit and private notes", agent),
-        take("--since CURSOR", "only changes after this cursor from an earlier answer"),
+        take("--since CURSOR", "show only changes after this cursor, which an earlier call returned"),
         flag("--hook",
             "run as a client's hook: if no server answers within a second, print nothing and exit 0"),
         take("--session ID", "leave out passages that were already printed to this session"),
@@ -51,8 +51,8 @@ COMMANDS: Final = (
         flag("--hook",
             "run as a client's hook: save the text, or else remind the agent; without a server exit 0"),
         ),
-        "Save a text as a note in checkpoints/: one note for each session, each text once. "
-        "Pass the text with --text, in a FILE, or on stdin.",
+        "Save a text as a note in checkpoints/. Each session has one note, and a repeated text is saved "
+        "only once. Pass the text with --text, in a FILE, or on stdin.",
         group="read and search", place=40, hook="lithos.clients.hooks.checkpoint:run_hook",
     ),
     CliCommand("connect", "connect a client: print its configuration, or write it into the client's file",
@@ -60,8 +60,8 @@ COMMANDS: Final = (
         # Without a default, argparse would refuse the missing argument as a wrong choice.
         take("client CLIENT", f"one of {', '.join((*CLIENTS, *HOSTED))}", nargs="?",
             choices=(*CLIENTS, *HOSTED), default=None),
-        flag("--write", "put the entry into the client's configuration", alone=True),
-        flag("--remove", "take the entry out again", alone=True),
+        flag("--write", "add the Lithos entry to the client's configuration", alone=True),
+        flag("--remove", "remove the entry again", alone=True),
         flag("--list", "list the installed clients and their connections", alone=True),
         take("--scope", "configuration to use: yours, or that of the project in this folder (default: user)",
             choices=("user", "project")),

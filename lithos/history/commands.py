@@ -53,8 +53,9 @@ COMMANDS: Final = (
         take("--ours-name NAME", "label of our side in conflict markers (default: ours)"),
         take("--theirs-name NAME", "label of their side in conflict markers (default: theirs)"),
         ),
-        "Merge two versions of a note: the text by lines, the frontmatter by key. Overlapping changes are "
-        "written to OURS between git's markers, and the exit code is 1. See docs/two-machines.md.",
+        "Merge two versions of a note: the text line by line, the frontmatter key by key. Overlapping "
+        "changes are written to OURS between git's conflict markers, and the exit code is 1. "
+        "See docs/two-machines.md.",
         needs_session=False,
         group="history", place=150,
     ),

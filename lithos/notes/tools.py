@@ -107,7 +107,7 @@ class NoteEditTool:
         "Section, e.g. Deploy > Rollback; omit for the whole body.", None, bound=LOOKUP
     )
     text: str | None = argument(
-        "New Markdown; a heading of the section's level replaces its heading.",
+        "New Markdown. If it starts with a heading of the same level, that replaces the section's heading.",
         None,
         may_be_blank=True,
         bound=CONTENT,
@@ -264,7 +264,7 @@ class WriteTool:
     """
 
     agent: str = argument("Your agent id.", bound=NAME)
-    title: str | None = argument("Title, which names the file; needed to create.", None, bound=TITLE)
+    title: str | None = argument("Title; the file is named after it. Needed to create.", None, bound=TITLE)
     content: str | None = argument(
         "Whole body in Markdown; needed to create.",
         None,

@@ -37,7 +37,7 @@ class ProposalsTool:
     proposed_by: str | None = argument(
         "Only proposals by this agent; omit for all.", None, bound=NAME, filters_agent=True
     )
-    status: str = argument("State of the proposals.", "pending", one_of=STATUSES, bound=LOOKUP)
+    status: str = argument("State of the proposals to list.", "pending", one_of=STATUSES, bound=LOOKUP)
     id: str | None = argument("Show this proposal with its diff.", None, bound=LOOKUP)
     limit: int = argument("Most proposals.", 50, is_listed=False)
     offset: int = argument("Proposals to skip.", 0, is_listed=False)
@@ -73,7 +73,7 @@ class ProposalDecideTool:
     decision: str = argument("The person's decision.", one_of=_DECISIONS, bound=LOOKUP)
     by: str = argument("Name of the person.", bound=NAME)
     reason: str | None = argument("Why it is rejected.", None, bound=DESCRIPTION)
-    seal: str | None = argument("The seal of the proposal as the person saw it.", None, bound=LOOKUP)
+    seal: str | None = argument("Seal of the proposal version that the person saw.", None, bound=LOOKUP)
     text: str | None = argument("The whole file as the person changed it.", None, bound=CONTENT)
 
     async def answer(self, using: Parts) -> Answer:

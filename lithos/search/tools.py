@@ -74,7 +74,7 @@ class SearchTool:
     offset: int = argument("Number of results to skip.", 0, is_listed=False)
     prefix: bool = argument("The last word may be the beginning of one.", False, is_listed=False)
     kinds: tuple[str, ...] | None = argument(KINDS_TOLD, None, bound=FILTERS, is_listed=False)
-    explain: bool = argument("Compact answers: also scores and sources.", False, is_listed=False)
+    explain: bool = argument("In compact answers, also return scores and sources.", False, is_listed=False)
 
     async def answer(self, using: Parts) -> Answer:
         kinds = KINDS if self.kinds is None else read_kinds(self.kinds)

@@ -335,7 +335,7 @@ class TaskReleaseTool:
     agent: str = argument(HELP_AGENT, bound=NAME)
     fence: int | None = argument(HELP_FENCE, None)
     failed: str | None = argument(
-        "Last output of the work, if it failed.",
+        "Last output of the work, if the work failed.",
         None,
         bound=OUTCOME,
     )

@@ -157,7 +157,7 @@ class TaskSpawnTool:
     inherit_tags: bool = argument("Inherit the tags.", True)
     inherit_context: bool = argument("Inherit priority, parallelizable and phase.", True)
     metadata: dict[str, Any] | None = argument(
-        "Further keys; they win over inherited ones.", None, bound=METADATA
+        "Additional keys. They override inherited keys.", None, bound=METADATA
     )
 
     async def answer(self, using: Parts) -> Answer:

@@ -300,7 +300,7 @@ async def serve_vaults(
 def _root(
     vaults: Vaults, settings: FrontSettings, shutdown: trio.Event, wrong_tokens: WrongTokens
 ) -> Application:
-    """The root of the process: tools, health and metrics of all vaults, and the common console."""
+    """Return the root application, which serves all vaults' tools, health, metrics and shared console."""
     routes: list[RouteModule] = [partial(_add_metrics, vaults)]
     if settings.console:
         routes.append(partial(_add_console, vaults, wrong_tokens))

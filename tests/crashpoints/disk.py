@@ -81,7 +81,10 @@ Image = dict[str, tuple[bytes, int] | None]
 
 @define(eq=False)
 class Disk:
-    """The nodes of a recording, taken through its operations one by one; they are used by one at a time."""
+    """The nodes of a recording, changed by replaying its operations one by one.
+
+    Only one disk may use the nodes at a time.
+    """
 
     root: Folder
     #: Changes of names that are not safe yet; each becomes safe as a whole, as with a journal.

@@ -12,7 +12,7 @@ from tests.e2e.feeds import call_tool
 from tests.e2e.process import run_lithos, running_lithos, until
 from tests.servers import put_note
 
-#: One way to run each command that ends on its own, without a server; and its exit code.
+#: One invocation, with its exit code, of each command that exits on its own and needs no server.
 TYPED = {
     "search": ("search raft", 0),
     "stats": ("stats", 0),

@@ -247,7 +247,7 @@ def test_a_directory_that_cannot_be_written_is_refused_and_stays(tmp_path: Path)
 
 
 def test_times_are_compared_as_instants() -> None:
-    """The comparison of this module equates one time in two notations, and distinguishes two times."""
+    """Check that `comparable` equates one time in two notations, and distinguishes different times."""
     noon = comparable("tasks", "created_at", "2025-01-02 12:00:00")
     assert (
         noon

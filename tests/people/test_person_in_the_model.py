@@ -96,7 +96,7 @@ def test_one_person_during_any_request_loses_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lacking", EXTREMES[1:])
-def test_one_person_on_a_file_system_that_lacks_calls_loses_nothing(
+def test_single_person_loses_nothing_when_file_system_lacks_system_calls(
     tmp_path: Path, lacking: frozenset[str]
 ) -> None:
     """Issue 11, build 1."""

@@ -236,7 +236,7 @@ async def test_a_conflict_names_the_lines_and_leaves_the_proposal_pending(tmp_pa
 
 
 async def test_only_what_was_seen_is_approved(tmp_path: Path) -> None:
-    """behaviour 281: the seal is of the note and the outcome, so that a change of either is seen first."""
+    """behaviour 281: the seal covers the note and the outcome, so a person first sees changes to either."""
     async with asking(tmp_path) as lithos:
         note_id = await lithos.create("Plan", TEXT)
         proposal = await propose(lithos, "lithos_note_edit", id=note_id, op="append", text="Six.")

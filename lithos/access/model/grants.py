@@ -85,7 +85,7 @@ class OAuthGrant:
     def redeem(
         self, client_id: str, redirect_uri: str, verifier: str, resource: str | None, now: datetime
     ) -> None:
-        """Check that a code that was not used may be exchanged. Raises `OAuthRefused`."""
+        """Check that an unused authorization code may be exchanged. Raises `OAuthRefused`."""
         if not self._is_fresh(now):
             raise OAuthRefused("invalid_grant", "The code has expired. Start again.")
         if client_id != self.client_id:
@@ -108,7 +108,7 @@ class OAuthGrant:
         return timedelta(0) <= now - self.replaced_at <= GRACE
 
     def issuing(self, issued: Issued, now: datetime) -> OAuthGrant:
-        """The grant with another access and refresh token; the refresh token before counts no more."""
+        """Return the grant with a new access token, and a refresh token that replaces the previous one."""
         valid = [each for each in self.access if each.is_valid(now)]
         access = (*valid[-(MOST_ACCESS - 1) :], Access(issued.access, now + ACCESS_LIFE))
         return evolve(

@@ -225,7 +225,7 @@ class AuthorizationServer:
     # -- what a client sends --------------------------------------------------------------------
 
     async def issue(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """The answer of `/oauth/token`."""
+        """Return the response of `/oauth/token`."""
         kind = take(given, "grant_type")
         if kind == "authorization_code":
             return await self._exchange(given)

@@ -175,7 +175,7 @@ class Day:
         text = await path.read_text(encoding="utf-8")
         edited = f"{text.rstrip()}\n\n**Slack tide**\n: when line 12 is on time.\n"
         await self._save(path, edited, NOTE_UPDATED)
-        # Another machine had changed the note as well; the program that synchronises both could not decide.
+        # Another machine changed the note too, and the sync program could not resolve the conflict.
         copy = path.with_name(f"{path.stem}.sync-conflict-{utc_now():%Y%m%d-%H%M%S}-K3Q7ZPA.md")
         other = f"{text.rstrip()}\n\n**Slack tide**\n: the hour in which a small boat can turn.\n"
         await self._save(copy, other.replace("stops at a harbour", "calls at a harbour"), NOTE_CONFLICT_COPY)

@@ -193,7 +193,10 @@ async def _watch_signals(
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Set `shutdown` at the first signal; one before `ready`, or a second one, cancels what runs."""
+    """Set `shutdown` at the first signal.
+
+    A signal before `ready`, or a second signal, also cancels the running tasks.
+    """
     with trio.open_signal_receiver(*STOPPING) as signals:
         task_status.started()
         async for number in signals:

@@ -28,7 +28,7 @@ class Board:
 
     #: The method for each class of command.
     handlers: Handlers
-    #: The method for each table that imports carry over.
+    #: The import method for each table that imports copy.
     carriers: Mapping[str, Carrier] = MappingProxyType({})
 
     def begin(self, now: datetime, *, is_due: bool) -> Sequence[EventDraft]:

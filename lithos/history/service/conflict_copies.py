@@ -190,7 +190,7 @@ class ConflictCopies:
         entry = None if listed is None else self._catalogue.get(listed.note_id)
         if listed is None or entry is None:
             raise DocNotFound(
-                f"There is no conflict copy at {path[:200]!r}. `lithos conflicts` lists those there are."
+                f"There is no conflict copy at {path[:200]!r}. Run `lithos conflicts` to list the copies."
             )
         return entry, listed
 

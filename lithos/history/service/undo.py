@@ -218,7 +218,7 @@ class UndoRun:
                 if self.dry_run:
                     self._tried[step.last.note_id] = step
             return attrs.evolve(result, step=wanted)
-        return UndoResult(step, LEFT, reason="it keeps changing; run undo again")
+        return UndoResult(step, LEFT, reason="the note keeps changing; run undo again")
 
     async def _try(self, step: UndoStep) -> UndoResult:
         if step.is_nothing:

@@ -144,7 +144,7 @@ def _fitting(blocks: Iterable[str], most: int) -> Iterator[str]:
 
 
 def _cut(block: str, most: int) -> Iterator[str]:
-    """Return the block in pieces; a code block that is cut continues as one in the next piece."""
+    """Return the block split into pieces. A split code block continues as a code block in the next one."""
     first, _, _ = block.partition("\n")
     title = f"{first} (continued)" if first.startswith("## ") else ""
     opening = ""

@@ -121,7 +121,7 @@ class ConflictResolveTool:
     """
 
     edge_id: str = argument("Id of the contradicts edge (lithos_edge_list).", bound=LOOKUP)
-    resolution: str = argument("How it was settled.", one_of=RESOLUTIONS, bound=LOOKUP)
+    resolution: str = argument("How the conflict was settled.", one_of=RESOLUTIONS, bound=LOOKUP)
     resolver: str = argument("Your agent id.", bound=NAME, is_caller=True)
     winner_id: str | None = argument("Id of the note that stays valid.", None, bound=LOOKUP, note="there")
 
@@ -228,7 +228,7 @@ class RetrieveTool:
     kinds: tuple[str, ...] | None = argument(
         "Kinds to include; note leaves out attachments.", None, bound=FILTERS, is_listed=False
     )
-    explain: bool = argument("Compact answers: also reasons and scores.", False, is_listed=False)
+    explain: bool = argument("In compact answers, also return reasons and scores.", False, is_listed=False)
 
     async def answer(self, using: Parts) -> Answer:
         others = using.find(OtherHits)

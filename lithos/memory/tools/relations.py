@@ -110,7 +110,9 @@ class RelatedTool:
         "Any of links, provenance, edges; default: all.", None, bound=FILTERS
     )
     depth: int = argument("Number of steps, 1 to 3.", 1)
-    namespace: str | None = argument("Only edges of this namespace.", None, bound=LOOKUP, is_rare=True)
+    namespace: str | None = argument(
+        "Only edges of this namespace; default: all.", None, bound=LOOKUP, is_rare=True
+    )
 
     async def answer(self, using: Parts) -> Answer:
         wanted = SECTIONS if self.include is None else self.include

@@ -139,7 +139,8 @@ class Watch:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        self._calls.close(self.descriptor)  # releases the lease: programs that wait in open() go on now
+        # This releases the lease, so that programs blocked in open() can continue.
+        self._calls.close(self.descriptor)
 
     def _take_lease(self) -> bool:
         try:

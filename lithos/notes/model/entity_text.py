@@ -190,7 +190,7 @@ def is_code_name(text: str) -> bool:
 def is_link_name(target: str) -> bool:
     """Return True for a link target that names something; a trailing ` (qualifier)` is part of the name."""
     bare = _QUALIFIER.sub("", target)
-    is_word = any(map(str.isalpha, bare))  # a date is a link, and no name
+    is_word = any(map(str.isalpha, bare))  # a date is a link target, not a name
     return is_word and not _LINK_CODE.search(bare) and not is_file_name(bare)
 
 

@@ -17,7 +17,7 @@ from attrs import field, frozen
 from lithos.kernel.values.errors import Forbidden
 from lithos.kernel.values.principals import ANYONE, OWNER, Principal, fold_name, is_reserved
 
-#: Globs of one list, and characters of one.
+#: Maximum number of globs in one list, and of characters in one glob.
 MOST_GLOBS: Final = 100
 LONGEST_GLOB: Final = 500
 

@@ -38,7 +38,7 @@ class Frames:
         self._read = read
         self._limiter = limiter
         self._counting = trio.Lock()
-        #: Number of sampled notes by folder, as a power of two.
+        #: Size of each folder when it was last sampled: the bit length of its number of notes.
         self._known: OrderedDict[str, int] = OrderedDict()
         #: Shared texts by folder, only for folders that have any.
         self._shared: dict[str, frozenset[int]] = {}

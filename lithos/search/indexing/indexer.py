@@ -168,7 +168,8 @@ class Indexer:
         self.hurry()
         with trio.move_on_at(deadline):
             await promised.done.wait()
-            async with self._resuming:  # handed on in the next turn: all at once they would be a long one
+            # The callers continue in later turns: all of them at once would make this turn too long.
+            async with self._resuming:
                 pass
         if not promised.done.is_set():
             log.warning("index is late", index=self.name, waiting=self.mailbox.depth)

@@ -44,7 +44,7 @@ PATIENCE_MS: Final = 50
 
 
 def hold_standard_streams() -> None:
-    """Open what is closed of descriptors 0 to 2, so that no database ever gets such a number."""
+    """Open each closed file descriptor from 0 to 2, so that no database ever gets such a number."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)

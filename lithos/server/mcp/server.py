@@ -41,10 +41,10 @@ note use lithos_note_edit, which is safe while others edit it.
 Share work through tasks: lithos_task_next gives you free work; lithos_task_list with status=open lists all \
 open tasks. Claim your part with lithos_task_claim, renew it before it expires, and release what you do not \
 finish. Post results with lithos_finding_post, and finish with lithos_task_complete: pass receipt_id and \
-cite the notes that helped. A refused claim says who holds it and until when.
+cite the notes that helped. A refused claim reports the current holder and when that claim expires.
 
-Use the same agent id in every call, as agent or agent_id: it says who you are and filters nothing. Errors \
-have "status":"error", a code and what to do next.
+Use the same agent id in every call, as agent or agent_id: it identifies you and filters nothing. Errors \
+contain "status":"error", a code and the next step.
 """
 STATIC_LIST: Final = CacheHint(ttl_ms=3_600_000, scope="public")
 CHANGING: Final = CacheHint(ttl_ms=0, scope="private")

@@ -74,7 +74,7 @@ def has_tag(tags: Collection[str], wish: str) -> bool:
         return True
     name = tag_key(wish)
     below = name + "/"
-    for tag in tags:  # a loop: a list of all notes asks this of each
+    for tag in tags:  # a plain loop, for speed: a list of all notes calls this for each note
         own = tag_key(tag)
         if own == name or own.startswith(below):
             return True

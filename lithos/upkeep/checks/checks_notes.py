@@ -111,7 +111,8 @@ async def _is_noticed(folder: Path) -> bool:
 
 
 _LOCAL: Final = (
-    "A local Linux file system such as ext4, xfs or btrfs has all of it; the notes may stay here too."
+    "A local Linux file system such as ext4, xfs or btrfs supports all of this. The notes may also stay on "
+    "the current one."
 )
 
 

@@ -62,8 +62,8 @@ _CLOCK_SLACK: Final = timedelta(minutes=1)
 _FAR_FUTURE: Final = timedelta(days=1)
 
 _ASIDE = (
-    "Restore it from a backup, or start the server: it moves the file aside with its bytes intact and "
-    "begins a new one."
+    "Restore it from a backup, or start the server. The server moves the damaged file aside, with its "
+    "bytes intact, and creates a new one."
 )
 #: Every database, and the way out when it is damaged.
 _DATABASES: Final[Mapping[str, str]] = {

@@ -74,8 +74,8 @@ async def _ask_owner(owner: Ownership, token: str | None) -> list[CheckFinding]:
         return [
             fail(
                 f"The owner ({who}) does not answer: {failure}",
-                f"To restart it, stop process {record.pid} on {record.host} and start the server again; "
-                "nothing that it acknowledged is lost.",
+                f"To restart the server, stop process {record.pid} on {record.host} and start the server "
+                "again. No acknowledged write is lost.",
             )
         ]
     # Commands pass with the token of the lock file; agents, with the one configured here, might not.
@@ -88,7 +88,7 @@ async def _ask_owner(owner: Ownership, token: str | None) -> list[CheckFinding]:
             return [
                 *_ailments(health),
                 fail(
-                    f"The owner ({who}) is up, but refuses {asked}: {failure}",
+                    f"The owner ({who}) is running, but refuses {asked}: {failure}",
                     "Give commands and agents the settings that the server was started with.",
                 ),
             ]

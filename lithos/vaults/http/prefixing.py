@@ -1,4 +1,4 @@
-"""A vault's console below the prefix of its vault: the addresses in its answers move along, nothing else.
+"""Serve a vault's console below the vault's prefix: only the addresses in its answers get the prefix.
 
 Pages and handlers know addresses as `/console/...` alone. `rebased` gives the application such requests and
 moves what its answers lead to: `Location`, the path of cookies, in HTML the attributes that hold addresses.

@@ -156,7 +156,7 @@ def test_writing_again_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("content", [None, b"{}", b"[]", b"{", b'{"name": "other"}', b"[" * 70_000])
-def test_foreign_folder_stays_as_it_is(
+def test_folder_of_another_program_is_left_unchanged(
     content: bytes | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "plugin"

@@ -85,9 +85,7 @@ def assert_refused(path: Path) -> str:
 
 
 @pytest.mark.parametrize("damage", [*FILE, replace_folder])
-def test_lost_lock_file_still_excludes_others_and_is_rewritten(
-    path: Path, holder: Holder, damage: Damage
-) -> None:
+def test_lock_excludes_others_and_rewrites_its_lost_file(path: Path, holder: Holder, damage: Damage) -> None:
     """docs/spec/lifecycle.md §2"""
     before = read_owner(path)
     assert holder.confirm() is None

@@ -96,7 +96,7 @@ async def test_no_path_leads_out_of_the_vault_or_to_what_is_hidden(vault: Path) 
                 assert b"root:" not in answer.content, address
 
 
-async def test_large_files_are_streamed_and_larger_ones_refused(
+async def test_large_files_are_streamed_and_oversized_files_are_refused(
     vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large = os.urandom(3_000_000)

@@ -414,8 +414,8 @@ def test_folder_renamed_before_the_exchange_is_a_changed_file(desk: Desk, step: 
         assert (desk.others(), desk.saved) == ([], [OLD])
 
 
-def test_a_folder_that_is_renamed_after_the_exchange_is_synced_with_all(best: Desk) -> None:
-    """Its name is not known any more, and what was written is in it."""
+def test_everything_is_synced_when_folder_is_renamed_after_the_exchange(best: Desk) -> None:
+    """The folder's new name is unknown, and the folder contains what was written."""
     all_synced: list[bool] = []
     best.calls.sync_all = lambda: all_synced.append(True)  # type: ignore[method-assign]
     real = best.calls.exchange

@@ -95,7 +95,7 @@ def test_names_up_to_255_bytes_are_taken() -> None:
     assert resolve_read_path("x" * 252) == "x" * 252 + ".md"
 
 
-def test_a_read_path_gets_its_suffix_and_keeps_its_folders() -> None:
+def test_path_passed_to_read_gets_suffix_and_keeps_its_folders() -> None:
     assert resolve_read_path("a/b") == "a/b.md"
     assert resolve_read_path("a/b.md") == "a/b.md"
     assert resolve_read_path("v1.2 notes") == "v1.2 notes.md"

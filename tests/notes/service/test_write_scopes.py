@@ -252,7 +252,7 @@ def test_every_writing_tool_is_in_the_matrix() -> None:
     assert writing == doors | NO_NOTE | ELSEWHERE
 
 
-def test_every_request_of_the_writer_says_on_whose_behalf_it_is_made() -> None:
+def test_every_writer_request_names_the_caller_it_acts_for() -> None:
     kinds = [kind for kind in get_args(messages.WriteRequest) if isinstance(kind, type)]
     assert len(kinds) == 8
     assert [kind.__name__ for kind in kinds if "by" not in attrs.fields_dict(kind)] == []

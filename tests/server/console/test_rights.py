@@ -272,7 +272,7 @@ async def test_a_get_shows_what_the_right_allows(tmp_path: Path) -> None:
 
 def judge_get(guest: Guest, one: Route, answer: httpx2.Response) -> None:
     if one.rule == "/logout":
-        assert answer.status_code == 404, (guest, one)  # the page of what is not there
+        assert answer.status_code == 404, (guest, one)  # the page for an object that does not exist
     elif one.get is not None and not may(guest, one.get):
         assert answer.status_code == 403, (guest, one, answer.status_code)
         needed = one.get if guest.rights != "read" or one.rule not in OWNED else "write"

@@ -22,7 +22,7 @@ from tests.server.running import SETTINGS, Front, read_all, read_until, rpc, run
 #: A grace that outlasts every patience, so that what ends in time has ended at once.
 LONG = 300.0
 PATIENCE = 60.0
-#: Some longer than `STOP_GRACE`, twice `STOP_FLUSH` and a moment.
+#: Maximum seconds of a stop: `STOP_GRACE`, plus twice `STOP_FLUSH`, plus a margin.
 REAL_BOUND = 5.0
 
 

@@ -130,7 +130,7 @@ async def test_files_are_served_byte_for_byte_under_any_id(tmp_path: Path) -> No
         assert "missing" in error["message"]
 
 
-async def test_pages_go_on_where_they_ended_whatever_changes(
+async def test_next_page_continues_after_the_previous_one_despite_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """behaviour 205"""

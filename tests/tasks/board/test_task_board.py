@@ -47,7 +47,7 @@ def test_a_refused_command_changes_and_announces_nothing(command: object, code: 
     assert board.refusal(command).code == code  # type: ignore[arg-type]
 
 
-def test_a_refused_claim_takes_no_fence() -> None:
+def test_refused_claim_does_not_use_up_a_fence() -> None:
     """behaviour 192"""
     board = Board()
     task = board.create()

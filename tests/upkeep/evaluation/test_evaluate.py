@@ -92,7 +92,7 @@ def test_a_vault_is_read_as_it_is_served(program: Program, tmp_path_factory: pyt
         ("expect: [net/ports.md]\n  forbid: [Ports]", "forbidden at rank 1: Ports"),
     ],
 )
-def test_a_failure_has_its_reason_and_exit_code_1(program: Program, item: str, reason: str) -> None:
+def test_failure_reports_its_reason_and_exits_with_code_1(program: Program, item: str, reason: str) -> None:
     """Behaviour 234."""
     put_note(program.data, "bread.md", "# Bread\n\nKnead it. No port needed, nor server.\n")
     told = judged(program, f"- question: server port\n  {item}\n", code=1)
