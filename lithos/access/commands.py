@@ -20,40 +20,43 @@ days = number(
 COMMANDS: Final = (
     CliCommand("token", "create, list and revoke access tokens and their rights",
         "lithos.access.commands_tokens:run_token", chosen="action", parts=(
-            CliCommand("create", "make a token and print it, once", takes=(
+            CliCommand("create", "create a token and print it once", takes=(
                 take("name NAME", "name of the token: letters, digits and . _ - @"),
                 take("--agent ID", "bind the token to this agent; its holder can act as no other"),
                 take("--rights", "rights of the token (default: write)", choices=RIGHTS),
-                take("--expires DAYS", "lifetime of the token (default: no expiry)", days),
-                take("--write GLOB", "patterns of the notes that it may change at once, such as plans/ or "
+                take("--expires DAYS", "lifetime of the token in days (default: no expiry)", days),
+                take("--write GLOB", "patterns of the notes that it can change directly, such as plans/ or "
                     "'**/*.md' (default: all; none with --propose alone)", nargs="+", action="extend"),
-                take("--propose GLOB", "patterns of the notes where its changes wait for a person",
+                take("--propose GLOB", "patterns of the notes where a person must approve its changes",
                     nargs="+", action="extend"),
-                flag("--add", "let the token of this name, which is known already, into the vaults that "
-                    "--vault names; no new one is made"),
-                ), description="Make a token and print it, once. Of several vaults it is let into those that "
-                "--vault names (default: the default vault; '*': all, later ones too), and into no other.",
+                flag("--add", "give the existing token of this name access to the vaults that --vault "
+                    "names, instead of creating a token"),
+                ), description="Create a token and print it once. With several vaults, it can access "
+                "only those that --vault names (default: the default vault; '*': all vaults, including "
+                "future ones).",
             ),
-            CliCommand("list", "names, rights, agents and ends; never the tokens themselves"),
-            CliCommand("revoke", "end a token; a running server ends its streams within 2 seconds", takes=(
-                take("name NAME", "its name"),
-            )),
-            CliCommand("off", "ask for no named token any more, once all are revoked"),
+            CliCommand("list",
+                "list names, rights, agents and expiry of tokens, but never the tokens themselves"),
+            CliCommand("revoke", "revoke a token; a running server closes its streams within 2 seconds",
+                takes=(take("name NAME", "name of the token"),)),
+            CliCommand("off", "stop requiring named tokens, once all of them are revoked"),
             CliCommand("client", "add remote clients that do not register themselves",
                 chosen="client_action", parts=(
-                    CliCommand("add", "make one known, and print its client id", takes=(
+                    CliCommand("add", "add a client and print its client id", takes=(
                         take("name NAME", "name of the client"),
-                        take("--redirect URI", "where it is answered; may be repeated", action="append",
-                            required=True),
+                        take("--redirect URI", "redirect URI of the client; repeat for several",
+                            action="append", required=True),
                     )),
-                    CliCommand("list", "all that are known, those that registered too"),
-                    CliCommand("remove", "forget one", takes=(take("client ID", "its client id"),)),
+                    CliCommand("list", "list all clients, including those that registered themselves"),
+                    CliCommand("remove", "remove a client", takes=(
+                        take("client ID", "client id of the client"),
+                    )),
                 ),
             ),
         ),
         group="admin", place=290, takes_several=True, folder="spared",
     ),
-    CliCommand("login", "print a link that logs you in to the console of a server at a public address, once",
+    CliCommand("login", "print a link for one login to the console of a server at a public address",
         "lithos.access.commands_tokens:run_login",
         group="admin", place=300,
     ),

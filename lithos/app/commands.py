@@ -14,15 +14,16 @@ COMMANDS: Final = (
     CliCommand("serve", "serve the notes to agents over MCP", "lithos.app.serving.serve:run_serve", (
         take("-t --transport", "how clients connect (default: stdio)", choices=("stdio", "sse", "http")),
         take("--host", "address to listen on (default: 127.0.0.1)"),
-        take("-p --port", "port to listen on (default: 8765; 0: any)", int),
+        take("-p --port", "port to listen on (default: 8765; 0: any free port)", int),
         flag("--watch", "detect edits by other programs", action=argparse.BooleanOptionalAction),
-        take("--tools", "set of tools to list", choices=("core", "standard", "full", "connector")),
+        take("--tools", "set of tools that clients see", choices=("core", "standard", "full", "connector")),
         take("--public-url URL", "public address of this server for remote clients (they use OAuth)"),
     ), group="serve and connect", place=10, takes_several=True, folder="spared"),
     CliCommand("demo", "watch two agents share notes and tasks, in a temporary folder",
         "lithos.app.demo.play:run_demo", (
         flag("--stay",
-            "replay a day of eight agents, then serve its console until Ctrl+C; --vault: next to its copy"),
+            "replay a day of eight agents, then serve its console until Ctrl+C; with --vault, next to a "
+            "copy of your vault"),
         take("--port N", "port of the console (default: a free one)", int),
     ), group="serve and connect", place=280, folder="unused"),
     CliCommand("completion", "print a script that completes commands and options in a shell",

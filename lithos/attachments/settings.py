@@ -17,8 +17,8 @@ class AttachmentsConfig:
 
     enabled: bool | None = setting(
         None,
-        "Whether PDF files, canvases, drawings, texts and images of the notes folder are found and read; "
-        "null: with a vault.",
+        "Find and read PDF files, canvases, drawings, texts and images in the notes folder. null means true "
+        "with `storage.vault`, otherwise false.",
     )
 
 

@@ -13,18 +13,20 @@ _FILTERS: Final = (
 seconds = number("_seconds", float, lambda seconds: 0 <= seconds < float("inf"))
 
 COMMANDS: Final = (
-    CliCommand("wait", "wait for an event and print it as JSON; exit 3 when none came in time",
+    CliCommand("wait", "wait for an event and print it as JSON; exit 3 if none arrives in time",
         "lithos.events.commands_events:run_wait", (
         *_FILTERS,
         take("--task ID", "only events of this task"),
-        take("--since CURSOR", "id of an event; later events that already exist count too", alone=True),
+        take("--since CURSOR",
+            "id of an event; events after it count, including those that already exist", alone=True),
         take("--cursor NAME", "continue after the last event returned under this name", alone=True),
         take("--timeout S", "seconds to wait (default: no limit)", seconds),
     ), group="read and search", place=160),
     CliCommand("events", "print events as JSON, one per line", "lithos.events.commands_events:run_events", (
         *_FILTERS,
-        take("--since CURSOR", "id of an event; start after it"),
+        take("--since CURSOR", "start after the event with this id"),
         take("--limit N", "stop after N events", count),
-        flag("--no-follow", "stop at the newest event, do not wait", action="store_false", dest="follow"),
+        flag("--no-follow",
+            "stop after the newest event instead of waiting for more", action="store_false", dest="follow"),
     ), group="read and search", place=170),
 )  # fmt: skip

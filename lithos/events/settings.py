@@ -15,18 +15,33 @@ class EventsConfig:
     """The journal and its delivery."""
 
     journal_size: int = setting(
-        100_000, "Events the journal keeps, and 2,560 bytes for each.", whole(1, 1_000_000_000)
+        100_000,
+        "Maximum number of events in the journal. The oldest are also deleted if the journal is larger than "
+        "both 16 MiB and 2,560 bytes times this number.",
+        whole(1, 1_000_000_000),
     )
-    audit_days: int = setting(90, "Days for which `/audit` knows who read what.", whole(1, 36_500))
-    audit_rows: int = setting(1_000_000, "Accesses that `/audit` knows at most.", whole(1, 1_000_000_000))
+    audit_days: int = setting(
+        90, "Number of days for which `/audit` keeps who read which note.", whole(1, 36_500)
+    )
+    audit_rows: int = setting(
+        1_000_000, "Maximum number of accesses that `/audit` keeps.", whole(1, 1_000_000_000)
+    )
     event_buffer_size: int = setting(
-        500, "Recent events held in memory to save journal reads.", whole(1, 1_000_000)
+        500,
+        "Number of recent events kept in memory, so that fewer are read from the journal.",
+        whole(1, 1_000_000),
     )
     subscriber_queue_size: int = setting(
-        100, "Events a subscriber may fall behind before its stream ends.", whole(1, 1_000_000)
+        100,
+        "Maximum number of events that a subscriber can be behind before its stream is closed.",
+        whole(1, 1_000_000),
     )
-    max_sse_clients: int = setting(50, "Most clients of `/events` at one time.", whole(0, 100_000))
-    max_ws_clients: int = setting(50, "Most clients of `/events/ws` at one time.", whole(0, 100_000))
+    max_sse_clients: int = setting(
+        50, "Maximum number of simultaneous clients of `/events`. 0 allows none.", whole(0, 100_000)
+    )
+    max_ws_clients: int = setting(
+        50, "Maximum number of simultaneous clients of `/events/ws`. 0 allows none.", whole(0, 100_000)
+    )
 
 
 SETTINGS: Final = (

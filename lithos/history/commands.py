@@ -11,7 +11,8 @@ COMMANDS: Final = (
     CliCommand("history", "list the versions of a note, compare two of them, or list the deleted notes",
         "lithos.history.commands_history:run_history", (
         take("note ID-or-PATH", "note id, or path below knowledge/", nargs="?"),
-        take("--diff A..B", "difference from version A (or row rA) to B; A alone: from the one before it"),
+        take("--diff A..B",
+            "difference from version A (or row rA) to B; A alone compares it with the version before"),
         flag("--deleted", "list the deleted notes that can be restored"),
         take("-n --limit N", "maximum number of rows (default: 20)", count),
     ), group="history", place=100),
@@ -34,8 +35,10 @@ COMMANDS: Final = (
         "lithos.history.commands_merge_driver:run_conflicts", (
         take("action", "list (default), show, merge or keep", nargs="?"),
         take("paths PATH", "paths of conflict copies", nargs="*"),
-        flag("--all", "merge all that need no decision, except copies whose names people also give"),
-        take("--keep SIDE", "side to keep where both changed the same", choices=("note", "copy", "both")),
+        flag("--all",
+            "merge all copies that need no decision, except those with names that people also choose"),
+        take("--keep SIDE",
+            "side to keep where both sides changed the same place", choices=("note", "copy", "both")),
         take("--by NAME", "name of the person who merges (default: your user name)"),
         ),
         "merge writes the next version of the note and removes the copy; the history keeps the copy's bytes. "

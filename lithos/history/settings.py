@@ -14,15 +14,22 @@ from lithos.kernel.configuration.sections import SettingsSection
 class HistoryConfig:
     """The versions of notes that are kept, and for how long; 0 means without limit."""
 
-    enabled: bool = setting(True, "Keep every version of every note.")
+    enabled: bool = setting(True, "Keep earlier versions of every note.")
     keep_days: int = setting(
-        365, "Days for which versions are kept; the first and the newest always are.", whole(0, 1_000_000)
+        365,
+        "Number of days for which a version is kept. The first and the newest version of a note are always "
+        "kept. 0 means no limit.",
+        whole(0, 1_000_000),
     )
     keep_versions: int = setting(
-        200, "Versions of one note that are kept, not counting those of the last 24 hours.", whole(0, 100_000)
+        200,
+        "Maximum number of versions per note, not counting versions of the last 24 hours. 0 means no limit.",
+        whole(0, 100_000),
     )
     keep_deleted_days: int = setting(
-        365, "Days for which the versions of a deleted note are kept.", whole(0, 1_000_000)
+        365,
+        "Number of days for which the versions of a deleted note are kept. 0 means no limit.",
+        whole(0, 1_000_000),
     )
 
 

@@ -7,10 +7,11 @@ from typing import Final
 from lithos.server.command.declaring import DRY_RUN, CliCommand, flag, take
 
 COMMANDS: Final = (
-    CliCommand("import", "import notes of another program; the source is not changed",
+    CliCommand("import", "import notes from another program; the source is not changed",
         "lithos.imports.commands_importing:run_import", (
-        take("source SOURCE", "a file or folder; its kind is recognised"),
-        take("--from KIND", "its kind; an unknown one lists them all", dest="kind"),
+        take("source SOURCE", "file or folder to import"),
+        take("--from KIND",
+            "kind of source (default: detected; an unknown value prints the list of kinds)", dest="kind"),
         take("--into FOLDER", "folder below the notes (default: the top)"),
         take("--agent NAME", "agent recorded in events and history (default: import)"),
         flag("--recreate", "also import notes that were imported before and deleted here"),

@@ -28,35 +28,41 @@ INNER_FOLDER = Rule(
 class StorageConfig:
     """The folders of notes and databases."""
 
-    data_dir: Path = setting(Path("data"), "Directory that holds everything Lithos stores.", DIRECTORY)
+    data_dir: Path = setting(
+        Path("data"),
+        "Directory of everything that Lithos stores, including the notes if `storage.vault` is not set.",
+        DIRECTORY,
+    )
     knowledge_subdir: str = setting(
-        "knowledge", "Folder of the notes inside the data directory.", INNER_FOLDER
+        "knowledge",
+        "Folder of the notes inside the data directory. It is not used with `storage.vault`.",
+        INNER_FOLDER,
     )
     max_content_size_bytes: int = setting(
-        1_000_000, "Largest content of one note, in bytes of UTF-8.", whole(1, 1_000_000_000)
+        1_000_000, "Maximum size of the content of one note, in bytes of UTF-8.", whole(1, 1_000_000_000)
     )
     vault: Path | None = setting(
         None,
-        "Folder of Markdown files, served in place; Lithos writes only notes to it.",
+        "Folder of Markdown files that Lithos serves in place. Lithos writes only notes to it.",
         DIRECTORY,
     )
     lock: bool = setting(
-        True, "Whether to refuse a file system without locks, where a second server could not be prevented."
+        True, "Refuse to start on a file system without locks, where Lithos cannot prevent a second server."
     )
     ignore: tuple[str, ...] | None = setting(
         None,
-        "Patterns of files that are not notes, from the notes folder on; null: with a vault the templates "
-        "that the settings of Obsidian and its plugins name.",
+        "Patterns of files that are not notes, relative to the notes folder. null with a vault ignores the "
+        "templates that the settings of Obsidian and its plugins name.",
         NAMES,
     )
     protected: tuple[str, ...] = setting(
-        (), "Patterns of notes that only persons change, whatever an agent's token allows.", PATTERNS
+        (), "Patterns of notes that only people can change, whatever an agent's token allows.", PATTERNS
     )
     conflict_copies: Literal["ask", "merge", "ignore"] = setting(
         "ask",
-        "How to treat conflict copies left by programs that synchronise folders: `ask` shows them until a "
-        "person merges them, `merge` merges copies at once if the merge is clear and no person would choose "
-        "such a name, `ignore` treats them as notes.",
+        "How to treat the conflict copies that programs for folder synchronisation create. `ask` shows them "
+        "until a person merges them. `merge` merges a copy at once if the merge is clear and no person "
+        "would choose such a file name. `ignore` treats them as ordinary notes.",
     )
 
     @property

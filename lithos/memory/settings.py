@@ -14,29 +14,36 @@ from lithos.kernel.configuration.sections import SettingsSection
 class LcmaConfig:
     """Retrieval that learns, and the enrich worker."""
 
-    enabled: bool = setting(True, "Offer `lithos_retrieve` and run the enrich worker.")
+    enabled: bool = setting(
+        True, "Offer the tool `lithos_retrieve` and run the enrich worker in the background."
+    )
     enrich_drain_interval_minutes: float = setting(
         5.0, "Minutes between two runs of the enrich worker.", POSITIVE
     )
     sweep_startup_delay_minutes: float = setting(
-        10.0, "Minutes from the start to the first sweep.", number(0)
+        10.0,
+        "Minutes between the start of the server and the first sweep of the enrich worker over all notes.",
+        number(0),
     )
-    sweep_interval_hours: float = setting(24.0, "Hours between two sweeps.", POSITIVE)
+    sweep_interval_hours: float = setting(
+        24.0, "Hours between two sweeps of the enrich worker over all notes.", POSITIVE
+    )
     questions_kept: int = setting(
         100_000,
-        "Questions that notes were cited for and that are remembered, the newest; 0 remembers none.",
+        "Maximum number of questions that Lithos remembers together with the notes that agents cited for "
+        "them. The newest are kept. 0 remembers none.",
         whole(0, 1_000_000),
     )
     receipts_kept: int = setting(
         100_000,
-        "Newest receipts of retrievals that are kept; those of open and lately closed tasks stay longer; "
-        "0 keeps all.",
+        "Maximum number of receipts of retrievals that are kept. The newest are kept, and those of open or "
+        "recently closed tasks in addition. 0 means no limit.",
         whole(0),
     )
     write_entities: bool = setting(
         False,
-        "Write extracted entities into the frontmatter of the notes, as new versions; otherwise they are "
-        "kept in `stats.db`.",
+        "Write extracted entities into the frontmatter of the notes, as new versions. If false, entities "
+        "are stored only in `stats.db`.",
     )
 
 

@@ -16,12 +16,14 @@ from lithos.kernel.configuration.sections import SettingsSection
 class IndexConfig:
     """Settings for following the note files."""
 
-    rebuild_on_start: bool = setting(False, "Rebuild every index from scratch at each start.")
+    rebuild_on_start: bool = setting(False, "Rebuild all indexes from scratch at each start.")
     watch_debounce_ms: int = setting(
-        500, "Milliseconds without changes before external edits are processed.", whole(0, 60_000)
+        500, "Milliseconds without further changes before an external edit is processed.", whole(0, 60_000)
     )
     watch_mode: Literal["auto", "native", "poll"] = setting(
-        "auto", "How external edits are noticed; `auto` tries notifications, then polls."
+        "auto",
+        "How Lithos detects external edits. `native` uses notifications of the operating system, `poll` "
+        "compares the files regularly, and `auto` tries notifications first and then polls.",
     )
 
 
@@ -48,8 +50,8 @@ class AgentsConfig:
 
     agents: Mapping[str, Mapping[str, tuple[str, ...]]] = setting(
         MappingProxyType({}),
-        "For each agent name, the paths that agents without their own token patterns may change: `write` for "
-        "direct changes and `propose` for changes that a person must approve.",
+        "Paths that each agent can change, by agent name: `write` for direct changes and `propose` for "
+        "changes that a person must approve. An agent whose token has its own patterns uses those instead.",
         AGENT_SCOPES,
     )
 

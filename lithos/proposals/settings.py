@@ -14,7 +14,7 @@ from lithos.kernel.configuration.sections import SettingsSection
 class ProposalsConfig:
     """Changes that wait for a person."""
 
-    days: int = setting(30, "Days until a pending proposal expires.", whole(1, 3_650))
+    days: int = setting(30, "Number of days after which a pending proposal expires.", whole(1, 3_650))
 
 
 SETTINGS: Final = (SettingsSection("proposals", ProposalsConfig, place=60),)

@@ -20,41 +20,54 @@ class SearchConfig:
     """Embedding, chunking and fusion."""
 
     embedding_model: str = setting(
-        "builtin", "`builtin`, a directory, or the Hugging Face name of a model2vec model.", NOT_BLANK
+        "builtin",
+        "Embedding model of the static tier: `builtin`, a directory, or the Hugging Face name of a "
+        "model2vec model.",
+        NOT_BLANK,
     )
     semantic_threshold: float | None = setting(
         None,
-        "Smallest similarity that counts; null: 0.3 in hybrid and graph searches and retrieval, and in "
-        "semantic searches that of the model.",
+        "Minimum similarity of a semantic result. null means 0.3, and the model's own minimum in purely "
+        "semantic searches.",
         FRACTION,
     )
     cache_confidence: float | None = setting(
         None,
-        "Least probability that makes a note a cached answer; null: 0.79, in the accurate tier 0.74, set for "
-        "at most 5 % of false hits.",
+        "Minimum probability that a note answers the question before `lithos_cache_lookup` returns it as a "
+        "hit. null means 0.79, or 0.74 in the accurate tier; these values were chosen for at most 5 % false "
+        "hits.",
         FRACTION,
     )
-    max_results: int = setting(50, "Upper bound of `limit` in a search.", whole(1, 10_000))
-    fusion: Literal["blend", "rrf"] = setting("blend", "How hybrid search unites its two lists.")
+    max_results: int = setting(50, "Maximum value of `limit` in a search.", whole(1, 10_000))
+    fusion: Literal["blend", "rrf"] = setting(
+        "blend",
+        "How a hybrid search combines full-text and semantic results: `blend` adds weighted scores, `rrf` "
+        "uses reciprocal rank fusion.",
+    )
     semantic_weight: float | None = setting(
         None,
-        "Share of the semantic score in `blend`; unset, 0.2 in the static tier and 0.4 in the accurate one.",
+        "Weight of the semantic score in `blend`, from 0 to 1. null means 0.2 in the static tier and 0.4 in "
+        "the accurate tier.",
         FRACTION,
     )
     tier: Literal["auto", "static", "accurate"] = setting(
-        "auto", "Which vectors searches use; `auto` is accurate where onnxruntime is installed."
+        "auto",
+        "Embedding vectors that searches use. `auto` selects `accurate` if onnxruntime is installed, "
+        "otherwise `static`.",
     )
     accurate_threads: int = setting(
-        1, "Threads that a text of the accurate tier is embedded with.", whole(1, 64)
+        1, "Number of threads that compute the embedding vectors of the accurate tier.", whole(1, 64)
     )
     lead_weight: float = setting(
         0.5,
-        "Weight of how early a note has the words of the query, among the 60 best; 0: none.",
+        "Extra weight for notes that contain the words of the query near their beginning. It reorders the "
+        "60 best results. 0 turns it off.",
         number(0, 100),
     )
     chunk_size: int = setting(
         500,
-        "Characters up to which paragraphs make one chunk; no chunk exceeds twice as many.",
+        "Characters up to which consecutive paragraphs are combined into one chunk. A chunk never exceeds "
+        "twice this size.",
         whole(1, 100_000),
     )
 

@@ -61,13 +61,23 @@ class OauthConfig:
     """External authorization server; without `issuer` the server uses its own."""
 
     issuer: str | None = setting(
-        None, "Issuer whose access tokens (JWT) are accepted from remote clients.", WEB_ADDRESS
+        None,
+        "URL of the external authorization server whose access tokens (JWT) are accepted from remote "
+        "clients. null means that Lithos uses its own authorization server.",
+        WEB_ADDRESS,
     )
     audience: str | None = setting(
-        None, "Required audience of its tokens; null: the address of this server.", NOT_BLANK
+        None,
+        "Audience that the tokens of the external issuer must have. null means `server.public_url`, alone "
+        "or followed by `/mcp` or `/sse`.",
+        NOT_BLANK,
     )
-    rights_claim: str = setting("scope", "Claim with the rights of a token.", NOT_BLANK)
-    rights: Mapping[str, str] = setting(OAUTH_RIGHTS, "Rights by the values of that claim.", RIGHTS_MAP)
+    rights_claim: str = setting("scope", "Name of the token claim that contains the rights.", NOT_BLANK)
+    rights: Mapping[str, str] = setting(
+        OAUTH_RIGHTS,
+        "Right (`read`, `write` or `admin`) that each value of the rights claim grants.",
+        RIGHTS_MAP,
+    )
 
 
 @frozen(kw_only=True)
@@ -75,39 +85,49 @@ class ServerConfig:
     """How the server is reached and what it offers."""
 
     transport: Literal["stdio", "sse", "http"] = setting(
-        "stdio", "How MCP clients connect; sse and http are one server."
+        "stdio", "How MCP clients connect. `sse` and `http` start the same HTTP server."
     )
-    host: str = setting("127.0.0.1", "Address that the HTTP port is bound to.", HOST)
-    port: int = setting(8765, "Port of the HTTP server; 0 takes a free one.", whole(0, 65535))
-    watch_files: bool = setting(True, "Detect changes of notes by other programs.")
+    host: str = setting("127.0.0.1", "Network address on which the HTTP server listens.", HOST)
+    port: int = setting(8765, "Port of the HTTP server. 0 selects a free port.", whole(0, 65535))
+    watch_files: bool = setting(True, "Detect changes that other programs make to notes.")
     tools: Literal["core", "standard", "full", "connector"] = setting(
-        "standard", "Which tools are listed to clients; `connector`: `search` and `fetch` alone."
+        "standard", "Set of tools that clients see. `connector` contains only `search` and `fetch`."
     )
     legacy_tools: bool = setting(False, "Also offer the tools of earlier versions.")
     write_outcomes: Literal["envelope", "status"] = setting(
-        "envelope", "Whether a refused write has status `error` or its own code as status."
+        "envelope",
+        "How a refused write is reported. `envelope` returns the status `error` with a code. `status` "
+        "returns the code of some errors, such as `version_conflict`, as the status.",
     )
     answers: Literal["compact", "full"] = setting(
         "compact",
-        "`compact`: answers leave out what says nothing; `full`: every key, for programs that need it.",
+        "Which keys answers contain. `compact` leaves out empty and default values; `full` returns every "
+        "key, for programs that need them.",
     )
     max_answer_chars: int = setting(
         MAX_ANSWER_CHARS,
-        "Most characters of JSON of an answer, 0: no limit; none by default with `write_outcomes: status`.",
+        "Maximum length of an answer, in characters of JSON. 0 means no limit, which is the default with "
+        "`write_outcomes: status`.",
         ANSWER_LIMIT,
     )
-    auth_token: str | None = setting(None, "Bearer token that every request must carry.", TOKEN, secret=True)
+    auth_token: str | None = setting(
+        None,
+        "Bearer token that every request must carry. null means no shared token; named tokens (`lithos "
+        "token`) can still be required.",
+        TOKEN,
+        secret=True,
+    )
     allowed_hosts: tuple[str, ...] = setting(
-        (), "Further host names under which the server answers; `*` is any.", NAMES
+        (), "Additional host names under which the server answers. `*` allows any host name.", NAMES
     )
     allowed_origins: tuple[str, ...] = setting(
-        (), "Further web origins whose pages may call the server; `*` is any.", NAMES
+        (), "Additional web origins whose pages can call the server. `*` allows any origin.", NAMES
     )
 
     public_url: str | None = setting(
         None,
-        "Public address of this server for remote clients; they connect through OAuth, and every client "
-        "needs a token.",
+        "Public address of this server for remote clients. If it is set, remote clients connect through "
+        "OAuth and every client needs a token.",
         PUBLIC_ADDRESS,
         convert=without_slash,
     )
@@ -116,8 +136,8 @@ class ServerConfig:
     console: bool = setting(True, "Serve the web console at `/console/` (HTTP transports only).")
     console_agent: str = setting(
         "person",
-        "Agent name of changes made in the console, unless its user chooses another or has a token that is "
-        "bound to an agent.",
+        "Agent name recorded for changes made in the console. It is not used if the user chooses another "
+        "name or has a token that is bound to an agent.",
         AGENT_NAME,
     )
 

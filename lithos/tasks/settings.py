@@ -15,18 +15,25 @@ class CoordinationConfig:
     """Claims on tasks; a claim's time is clamped to the maximum, never refused."""
 
     claim_default_ttl_minutes: int = setting(
-        60, "Minutes a claim holds when none are asked for.", whole(1, 525_600)
+        60, "Duration of a claim in minutes, if the agent does not ask for another.", whole(1, 525_600)
     )
     claim_max_ttl_minutes: int = setting(480, "Maximum duration of a claim, in minutes.", whole(1, 525_600))
     strict: bool = setting(
         False,
-        "Refuse to claim a blocked task, and to complete one that only others have claims on.",
+        "Refuse to claim a blocked task, and refuse to complete a task on which only other agents have "
+        "claims.",
     )
     max_attempts: int = setting(
-        3, "Failed attempts (`lithos_task_release` with `failed`) after which a task fails.", whole(1, 1_000)
+        3,
+        "Maximum number of attempts at a task. After that many failures (`lithos_task_release` with "
+        "`failed`) the task fails.",
+        whole(1, 1_000),
     )
     retry_minutes: float = setting(
-        1, "Minutes until a failed task is tried again; doubled with each attempt.", number(0.1, 1_440)
+        1,
+        "Minutes before a task is offered again after its first failed attempt. The pause doubles with each "
+        "further attempt.",
+        number(0.1, 1_440),
     )
 
 

@@ -16,8 +16,8 @@ class CareConfig:
 
     days: int = setting(
         180,
-        "Days without a change, a read or a citation after which a note counts as not used; reads are known "
-        "for `events.audit_days`.",
+        "Number of days without a change, read or citation after which a note counts as unused. Reads are "
+        "known only for the last `events.audit_days` days.",
         whole(1, 36_500),
     )
 

@@ -174,9 +174,10 @@ def run_evaluate(session: CommandSession) -> int:
     if typed.get("from_receipts"):
         beside = [f"--{name}" for name in ("mode", "k", "save", "against") if name in typed]
         if beside:
+            given = ", ".join(beside)
             raise CommandFailed(
-                f"--from-receipts only writes the file and asks nothing: leave {', '.join(beside)} "
-                "for the run that follows.",
+                f"--from-receipts only writes FILE and runs no test, so it cannot be combined with {given}. "
+                f"Use {given} when you run the tests.",
                 USAGE,
             )
         return _write_file(session, file)

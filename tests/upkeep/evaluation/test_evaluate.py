@@ -254,7 +254,7 @@ def test_missing_citations_are_reported_and_make_no_file(program: Program, tmp_p
     assert "No agent has cited" in done.err
     assert not (tmp_path / "made.yaml").exists()
     done = program.run("evaluate", str(tmp_path / "made.yaml"), "--from-receipts", "--save", "x")
-    assert (done.code, "leave --save" in done.err) == (2, True)
+    assert (done.code, "cannot be combined with --save" in done.err) == (2, True)
 
 
 def doctor(program: Program, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
