@@ -37,7 +37,7 @@ class Feed:
 
 
 def make_listening(hearing: Hearing) -> type:
-    """A class in the shape of `Listening`, which hears of the simulated disk."""
+    """A class in the shape of `FolderWatch`, which hears of the simulated disk."""
 
     class SimulatedListening:
         def __init__(self, *_: Any) -> None:

@@ -70,7 +70,7 @@ def installed(world: World) -> Iterator[None]:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(lithos.search.capability, "load_embedder", lambda _: Embedder())
         patch.setattr(lithos.search.indexing.accurate, "is_installed", lambda: False)
-        patch.setattr(lithos.notes.watching.watcher, "Listening", make_listening(world.plan.hearing))
+        patch.setattr(lithos.notes.watching.watcher, "FolderWatch", make_listening(world.plan.hearing))
         patch.setattr(lithos.app.server, "open_stores", open_stores)
         patch.setattr(FulltextIndex, "_commit", commit_and_merge)
         stack.enter_context(simulated(world.clock, world.chance, world.workers))
