@@ -87,7 +87,9 @@ def _stdin(told: str | bytes, patch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def patient(seconds: float) -> list[str]:
     """The program with more time for its hooks: on a busy machine they cannot even ask within their own."""
-    program = f"import sys; from lithos.server.command import hook_failsafe; hook_failsafe.DEADLINE = {seconds}"
+    program = (
+        f"import sys; from lithos.server.command import hook_failsafe; hook_failsafe.DEADLINE = {seconds}"
+    )
     return [sys.executable, "-c", f"{program}; from lithos.app.main import main; sys.exit(main())"]
 
 

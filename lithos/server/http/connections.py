@@ -119,7 +119,7 @@ class _Requests:
 
         async def answer(message: Message) -> None:
             data = message.get("bytes")
-            self._connection.begin_answer(keeps_head=_has_length(message))
+            self._connection.begin_answer()
             if isinstance(data, EncodedFrames):
                 await self._connection.send_frames(data)
                 return
@@ -128,10 +128,3 @@ class _Requests:
                 self._connection.upgrade()
 
         return answer
-
-
-def _has_length(message: Message) -> bool:
-    """Whether it is the head of an answer whose body comes at once, not piece by piece."""
-    return message["type"] == "http.response.start" and any(
-        name == b"content-length" for name, _ in message.get("headers", ())
-    )

@@ -58,8 +58,6 @@ class Connection:
         self._chunks: Chunks | None = None
         self._has_ended = self._has_refused = self._is_mute = False
         self._is_serving = self._is_answering = False
-        #: The head of an answer whose body follows, for one system call and one packet with it.
-        self._head, self._keeps_head = b"", False
         self._frames = SocketFrames()
 
     @property
@@ -75,9 +73,9 @@ class Connection:
         self._turn(_Phase.SERVED)
         return bool(self._received)
 
-    def begin_answer(self, *, keeps_head: bool = False) -> None:
-        """Note that what is sent from here on is the application's answer, its head not before its body."""
-        self._is_answering, self._keeps_head = True, keeps_head
+    def begin_answer(self) -> None:
+        """Note that what is sent from here on is the application's answer."""
+        self._is_answering = True
 
     def finish(self) -> None:
         """Note that the request is answered."""
@@ -220,10 +218,6 @@ class Connection:
 
     async def send_all(self, data: bytes) -> None:
         """Send all of `data`, or cut the connection and raise `trio.BrokenResourceError`."""
-        if self._keeps_head:
-            self._head = data
-            return
-        data, self._head = self._head + data, b""
         if self._is_mute or not data:
             return
         if not self._is_answering and data[:9] == b"HTTP/1.1 " and data[9:10] != b"1":

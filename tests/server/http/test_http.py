@@ -20,7 +20,6 @@ from lithos.imports.front_importing import add_import
 from lithos.server.http import gate, ports
 from lithos.server.http.connections import Connections, hypercorn_config
 from lithos.server.http.ports import Receive, Scope, Send
-from lithos.server.http.sockets import PatientSocket
 from lithos.server.mcp import over_http as http
 from lithos.server.mcp import tool_calls
 from lithos.server.mcp.session import SdkTransports
@@ -465,30 +464,3 @@ async def test_the_connection_of_a_client_that_left_is_closed_at_once(sent: byte
         await client.aclose()
         nursery.cancel_scope.deadline = trio.current_time() + 5
     assert not nursery.cancel_scope.cancelled_caught
-
-
-async def test_head_is_sent_with_the_body_or_before_a_stream(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    sent = list[bytes]()
-    send = PatientSocket.send
-
-    async def noting(socket: PatientSocket, data: bytes) -> None:
-        sent.append(data)
-        await send(socket, data)
-
-    monkeypatch.setattr(PatientSocket, "send", noting)
-    async with running_front() as front:
-        await front.exchange(request("POST /mcp", LOCAL + MCP, call("echo")))
-        [answer] = sent
-        assert answer.startswith(b"HTTP/1.1 200 ")
-        assert answer.endswith(b"}")
-        sent.clear()
-        await front.exchange(request("OPTIONS /nope"))
-        await front.exchange(request("HEAD /health"))
-        assert [status_of(each) for each in sent] == [404, 200]
-        async with await front.connect() as client:
-            await client.send_all(request("GET /sse"))
-            head = await read_until(client, b"\r\n\r\n")
-        assert status_of(head) == 200
-        assert b"content-length" not in head
