@@ -81,7 +81,7 @@ def test_the_whole_life_of_a_note_by_mouse(window: Browser, tmp_path: Path) -> N
         # -> Versions -> diff
         browser.click("Versions", ".head a")
         is_so(browser, "ada" in browser.text("#versions"))
-        browser.click("diff", "a[aria-label*=', version 2, changed']")
+        browser.click("diff", "a[aria-label$=', version 2']")
         browser.shows("From version 1 to version 2")
         is_so(browser, "High water is at nine." in browser.text_now("ins"))
         is_so(browser, "High water is at six." in browser.text_now("del"))
