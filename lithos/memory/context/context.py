@@ -110,7 +110,7 @@ class ContextAnswer:
 
 @frozen(kw_only=True)
 class BriefingMaterial:
-    """The material of a briefing, before it is composed; `is_silent`: there are no news to report."""
+    """The material of a briefing, before it is composed; `is_silent`: there is no news to report."""
 
     material: Material
     #: Function that counts tokens.
