@@ -368,7 +368,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
         f"---\n{t}\n---\n".encode(), f"---\na: 1\n{t}\n---\n".encode(), f"---\n{t}\nb: 2\n---\n".encode()
     ),
     "merging.merge_items": lambda t: merging.merge_items(pieces(t), pieces(t[::-1]), pieces(t[1:])),
-    "words.changed_words of lines": lambda t: changes.changed_words(pieces(t), pieces(t[::-1])),
+    "word_differences.changed_words of lines": lambda t: changes.changed_words(pieces(t), pieces(t[::-1])),
     "differences.match_lines": lambda t: differences.match_lines(
         [ord(each) % 5 for each in t], [ord(each) % 5 for each in t[::-1]]
     ),
@@ -400,14 +400,14 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "reordering.keep_places": lambda t: reordering.keep_places(
         [(place, -place) for place in range(len(t))], (range(len(t) - 1, -1, -1), range(len(t) - 1, -1, -1))
     ),
-    "questions.read_questions of items": lambda t: knowledge_tests.read_questions(
+    "model_questions.read_questions of items": lambda t: knowledge_tests.read_questions(
         _bytes(f"- question: {t}\n  expect: [{t}]\n"), is_json_lines=False
     ),
-    "questions.read_questions of JSON lines": lambda t: knowledge_tests.read_questions(_bytes("{" + t)),
-    "questions.write_questions": lambda t: knowledge_tests.write_questions(
+    "model_questions.read_questions of JSON lines": lambda t: knowledge_tests.read_questions(_bytes("{" + t)),
+    "model_questions.write_questions": lambda t: knowledge_tests.write_questions(
         [(knowledge_tests.Question(question=t, expect=(t,)), t)], as_json_lines=False
     ),
-    "baseline.read_baseline": lambda t: baseline.read_baseline(_bytes('{"lithos_baseline": 1, ' + t)),
+    "model_baseline.read_baseline": lambda t: baseline.read_baseline(_bytes('{"lithos_baseline": 1, ' + t)),
     "entities.decide_extraction": lambda t: entities.decide_extraction(_NOTE, f"# a\n{t}"),
     "document.parse_document": _read,
     "document.parse_document as body": lambda t: _read(_HEAD + t),
@@ -471,7 +471,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "similarity.word_pairs": lambda t: similarity.likeness(
         similarity.word_pairs(t), similarity.word_pairs(t[::-1])
     ),
-    "likely.LikelyNotes.find": _likely,
+    "likely_targets.LikelyNotes.find": _likely,
     "links.scan_targets of Markdown": lambda t: links.scan_targets(f"[x]({t}.md) {t}](a.md)", "a/b.md"),
     "markdown.has_conflict_markers of lines that begin one": lambda t: markdown.has_conflict_markers(
         t.replace("a", "\n<<<<<<<\n") + ">>>>>>>"
@@ -499,14 +499,14 @@ PARSERS: Final[Mapping[str, Parse]] = {
         lambda _: "c.md",
         lambda text: link_edit.relink_text(text, "a/b.canvas", _MOVED, lambda _: False),
     ),
-    "link_edit.relink": lambda t: link_edit.relink(_bytes(t), "b/a.md", _MOVED, lambda _: False),
-    "link_edit.relink to a path": lambda t: link_edit.relink(
+    "edit.relink": lambda t: link_edit.relink(_bytes(t), "b/a.md", _MOVED, lambda _: False),
+    "edit.relink to a path": lambda t: link_edit.relink(
         _bytes(f"[[{t}]] [x]({t}) [y](<{t}>)"), "b/a.md", _MOVED, lambda _: False
     ),
-    "link_edit.relink of properties": lambda t: link_edit.relink(
+    "edit.relink of properties": lambda t: link_edit.relink(
         _bytes(f"---\na: [[b]]\nb: '[[b]] {t}'\n---\n"), "b/a.md", _MOVED, lambda _: False
     ),
-    "link_edit.relink_own": lambda t: link_edit.relink_own(
+    "edit.relink_own": lambda t: link_edit.relink_own(
         _bytes(t), _MOVED, lambda _: True, only_broken=False
     ),
     "layout.read_layout closed": lambda t: layout.read_layout(
@@ -517,16 +517,16 @@ PARSERS: Final[Mapping[str, Parse]] = {
             evolve(_NOTE, title=t, tags=tuple(pieces(t)), entities=(t,), extra={t: t})
         )
     ),
-    "offers.render_prompt": lambda t: [
+    "resource_uris.render_prompt": lambda t: [
         resource_uris.render_prompt(prompt.name, {argument.name: t for argument in prompt.arguments})
         for prompt in resource_uris.PROMPTS
     ],
     "query.parse_query translated": _search,
     "query.plain_words": _search_plain,
-    "commands.NextTask.passes": lambda t: NextTask(
+    "task_commands.NextTask.passes": lambda t: NextTask(
         agent="a", tags=tuple(t.split()), project=t, metadata_match={"k": [t]}
     ).passes(t.split(), {"project": t, "k": t}),
-    "offers.read_address": lambda t: resource_uris.read_address(f"lithos://note/{t}"),
+    "resource_uris.read_address": lambda t: resource_uris.read_address(f"lithos://note/{t}"),
     "snippet.find_passage": _snippets,
     "snippet.mark_matches": lambda t: snippet.mark_matches(t, snippet.Terms.of("zzz a 語 running", {})),
     "snippet.cut": lambda t: [snippet.cut(t, len(t) * share // 5) for share in (1, 3, 4)] if t else None,
@@ -545,7 +545,7 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "replies.is_greeting": lambda t: (replies.is_greeting(t), replies.is_greeting(t.replace("a", "hi "))),
     "blocks.cut_blocks": lambda t: blocks.cut_blocks(passages.split_note("A title", t, 500, 1_000)),
     "compact.compose_whole": _brief_whole,
-    "shortening.shorten": lambda t: short_snippets.shorten(t, snippet.Terms.of(t[:200], {}), 100),
+    "short_snippets.shorten": lambda t: short_snippets.shorten(t, snippet.Terms.of(t[:200], {}), 100),
     "layout.frontmatter_at": lambda t: layout.frontmatter_at(f"\n\n---\n{t}"),
     "layout.trim_content": lambda t: (layout.trim_content(t), layout.trim_content(f"\n{t}\n")),
     "pasted_file.read_pasted": lambda t: pasted_file.read_pasted(f"---\n{t}\n---\n{t}", VaultStyle()),
@@ -558,12 +558,12 @@ PARSERS: Final[Mapping[str, Parse]] = {
     "paths.normalise_url as path": lambda t: urls.normalise_url(f"https://example.org/{t}"),
     "paths.normalise_url as query": lambda t: urls.normalise_url(f"https://example.org/?{t}"),
     "note_issues.find_issues": _check_files,
-    "yaml_nodes.write_block": lambda t: yaml_text.write_block(pieces(t), "", "\n"),
-    "yaml_nodes.write_text": lambda t: [yaml_text.write_text(t, style) for style in (None, "'", '"')],
-    "stores.indexes.fulltext_schema": _index,
-    "stores.indexes.fulltext_schema tokens": _TRANSLATOR.tokens,
-    "stores.indexes.linkgraph": _link_all,
-    "stores.sqlite": lambda t: (
+    "nodes.write_block": lambda t: yaml_text.write_block(pieces(t), "", "\n"),
+    "nodes.write_text": lambda t: [yaml_text.write_text(t, style) for style in (None, "'", '"')],
+    "fulltext_schema.make_document": _index,
+    "fulltext_schema.QueryTranslator.tokens": _TRANSLATOR.tokens,
+    "index_links.LinkGraph": _link_all,
+    "sqlite.load_json": lambda t: (
         sqlite.load_json(t), sqlite.load_object(t), sqlite.load_texts(t)
     ),
 }  # fmt: skip

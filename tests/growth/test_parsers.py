@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+from collections import defaultdict
 from collections.abc import Callable, Mapping
+from operator import attrgetter
+from types import ModuleType
 
 import pytest
 
@@ -10,6 +14,7 @@ from tests.growth import measuring
 from tests.growth.measuring import Growth, find_growth, steady
 from tests.growth.parsers import PARSERS, refusing
 from tests.growth.patterns import Pattern, pair_patterns, single_patterns
+from tests.house import modules
 
 #: Characters at 4n: few for the quick tests, still enough that a square shows.
 QUICK = 1_400
@@ -51,6 +56,27 @@ def test_every_text_function_of_a_model_can_be_called() -> None:
     assert len(PARSERS) > 400
     for parse in PARSERS.values():
         refusing(parse)("a [[b]]\n" * 20)
+
+
+def test_every_parser_is_called_after_what_it_measures() -> None:
+    """A call written by hand replaces the one that is made, as long as both have the same name."""
+    modules_named = defaultdict(list)
+    for module in modules():
+        modules_named[module.rpartition(".")[2]].append(module)
+    unknown = set()
+    for parser in PARSERS:
+        stem, _, name = parser.split()[0].partition(".")
+        if not any(_has(importlib.import_module(module), name) for module in modules_named[stem]):
+            unknown.add(parser)
+    assert unknown == set()
+
+
+def _has(module: ModuleType, name: str) -> bool:
+    try:
+        attrgetter(name)(module)
+    except AttributeError:
+        return False
+    return True
 
 
 def test_a_square_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
