@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,7 +15,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from attrs import frozen
@@ -101,6 +101,11 @@ def installed_environment() -> dict[str, str]:
     return environment
 
 
+#: The command of the `lithos` that is first on the module path, whatever folder this program runs in:
+#: installed scripts know the entry point of one revision only.
+LITHOS: Final = (sys.executable, "-P", "-m", "lithos")
+
+
 @contextmanager
 def launched(
     data: Path,
@@ -117,10 +122,10 @@ def launched(
     `patience` seconds is killed, which ends in `SystemExit`. `program` runs in place of `lithos`, with these
     descriptors open.
     """
-    command = shutil.which("lithos", path=str(Path(sys.executable).parent)) or "lithos"
+    command = program or LITHOS
     began = time.perf_counter()
     process = subprocess.Popen(
-        [*(program or [command]), "-d", str(data), "--json", "serve", "-t", "http", "-p", "0"],
+        [*command, "-d", str(data), "--json", "serve", "-t", "http", "-p", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -143,7 +148,7 @@ def launched(
         too_late.cancel()
         if not line:
             raise SystemExit(
-                f"The server ended before it listened. Start it to see why: {command} -d DIR serve"
+                f"The server ended before it listened. See why: {shlex.join(command)} -d DIR serve"
             )
         yield process, json.loads(line)["url"], began
     finally:

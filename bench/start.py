@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Sequence
@@ -21,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.report import middle, print_report
-from bench.server import PATIENCE, data_directory, installed_environment, launched, serving
+from bench.server import LITHOS, PATIENCE, data_directory, installed_environment, launched, serving
 from bench.stdio import started
 
 QUERY = "how to checkpoint the journal"
@@ -88,9 +86,8 @@ def first_answer(data: Path, patience: float = PATIENCE) -> float:
 
 def version_seconds() -> float:
     """Return the seconds that `lithos --version` takes."""
-    command = shutil.which("lithos", path=str(Path(sys.executable).parent)) or "lithos"
     began = time.perf_counter()
-    subprocess.run([command, "--version"], stdout=subprocess.DEVNULL, check=True, env=installed_environment())
+    subprocess.run([*LITHOS, "--version"], stdout=subprocess.DEVNULL, check=True, env=installed_environment())
     return time.perf_counter() - began
 
 

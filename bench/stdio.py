@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.server import PATIENCE, installed_environment
+from bench.server import LITHOS, PATIENCE, installed_environment
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
 
@@ -60,7 +59,7 @@ def started(data: Path, patience: float = PATIENCE) -> Iterator[Stdio]:
     """Start a stdio server on `data`; it ends with its input, or is killed after `patience` seconds."""
     began = time.perf_counter()
     with subprocess.Popen(
-        [sys.executable, "-m", "lithos", "-d", str(data), "serve", "-t", "stdio"],
+        [*LITHOS, "-d", str(data), "serve", "-t", "stdio"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
